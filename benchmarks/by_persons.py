@@ -30,6 +30,7 @@ CASES = (
     (Size(70_000, 200), "pca power", (20, 200, 2_000)),
 )
 PICTURE = IMAGES / "scaling.png"
+TIMES = ("ms each, first", "later")
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,9 @@ def scaling(cases: Sequence[tuple[Size, str, tuple[int, ...]]] = CASES) -> None:
         rows += [line(name, size, *each) for each in zip(numbers, taken, strict=True)]
         slopes = f"{exponent(numbers, times):.2f}", f"{exponent(numbers, sizes):.2f}"
         rows.append(["", "", "exponent", "", slopes[0], slopes[1], ""])
-    columns = ["statistic", "size", "persons", "ms each, first", "later", "peak MB", "unmapped"]
-    title = f"A round by persons; {WORKERS} threads, memory {MEMORY / 1e9:.0f} GB; processor time"
+    columns = ["statistic", "size", "participants", *TIMES, "peak MB", "unmapped"]
+    machine = f"{WORKERS} threads, memory {MEMORY / 1e9:.0f} GB"
+    title = f"A round by participants; {machine}; processor time"
     show(title, columns, rows)
     put("persons", columns, rows)
     draw(found)
@@ -127,7 +129,7 @@ def draw(found: dict[str, tuple[tuple[int, ...], list[float], list[float]]]) -> 
             label = f"{name}: exponent {exponent(persons, taken):.2f}"
             axes.loglog(persons, taken, "o-", label=label)
     for axes, title in ((left, "processor time of a round, s"), (right, "peak memory, MB")):
-        axes.set(xlabel="persons at the site", title=title)
+        axes.set(xlabel="participants at the site", title=title)
         axes.grid(alpha=0.3)
         axes.legend(fontsize=7, loc="upper left")
         axes.margins(y=0.6 if axes is left else 0.05)

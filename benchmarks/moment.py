@@ -58,7 +58,7 @@ def projectors() -> list[Row]:
             lambda: mean_projector(data, query, Bound(5.0)),  # noqa: B023 - called in this turn
             lambda: _directions(wide),  # noqa: B023
         )
-        work = f"projectors, D = {FEATURES}, {len(blocks)} persons, {np.dtype(kind)}"
+        work = f"projectors, D = {FEATURES}, {len(blocks)} participants, {np.dtype(kind)}"
         rows.append(Row(work, ours, "its BLAS and LAPACK calls", calls, "≤ 1.15"))
     return rows
 

@@ -169,7 +169,7 @@ class EngineError(ConsortiumError):
 
 
 class SoftwareError(ConsortiumError):
-    """The software failed where nobody foresaw it; report this fault."""
+    """The software failed in an unforeseen way; report this fault."""
 
     code = "software"
 

@@ -57,8 +57,8 @@ class SiteConfig(FrozenModel):
     )
     left_out: Path | None = Field(
         default=None,
-        description="Tab-separated table with columns participant_id and reason: persons of the "
-        "data set who are in no study. It stays here, and so do its reasons.",
+        description="Tab-separated table with columns participant_id and reason: participants of "
+        "the data set who are in no study. It stays here, and so do its reasons.",
     )
     aliases: dict[str, Alias] = Field(
         default={},
@@ -90,17 +90,18 @@ class SiteConfig(FrozenModel):
         default=1,
         ge=1,
         le=256,
-        description="Persons whose scans are prepared, or parts of sixteen persons whose sums are "
-        "computed, at the same time: with engine threads or processes, the machine's cores, as far "
-        "as there is memory for so many scans.",
+        description="Participants whose scans are prepared, or parts of sixteen participants "
+        "whose sums are computed, at the same time: with engine threads or processes, the "
+        "machine's cores, as far as there is memory for so many scans.",
     )
     memory: str | None = Field(
         default=None,
         pattern=r"^[0-9]{1,6}(\.[0-9]{1,3})? ?(MB|GB|TB)$",
-        description="Such as 2 GB: what all scans and sums that are worked on at the same time may "
-        "take together, on this machine or over all workers of its cluster. As few persons or "
-        "parts as fit are worked on at a time, one at the least; what is computed stays the same. "
-        "Each process takes some 150 MB beside it. None: as many as there are workers.",
+        description="Such as 2 GB: what all scans and sums that are worked on at the same time "
+        "may take together, on this machine or over all workers of its cluster. As few "
+        "participants or parts as fit are worked on at a time, one at the least; what is computed "
+        "stays the same. Each process takes some 150 MB beside it. None: as many as there are "
+        "workers.",
     )
     engine: Literal["threads", "processes", "dask", "ray"] = Field(
         default="threads",
@@ -136,7 +137,9 @@ class SiteConfig(FrozenModel):
     @model_validator(mode="after")
     def _memory_is_something(self) -> Self:
         if self.most_memory is not None and self.most_memory < _LEAST_MEMORY:
-            raise ValueError("memory: less than 100 MB holds nobody's scan; give more, or none")
+            raise ValueError(
+                "memory: less than 100 MB holds no participant's scan; give more, or none"
+            )
         return self
 
     @model_validator(mode="after")

@@ -30,9 +30,10 @@ from site_agent.config import SiteConfig
 
 _NOT_IN_BIDS = ("components", "relmat", "timeseries")  # proposals, no standard yet
 _README = """\
-# Networks of single persons
+# Networks of single participants
 
-Maps, courses and connectivity of each person by dual regression on the templates of study {study}.
+Maps, time series and connectivity of each participant by dual regression on the templates of
+study {study}.
 They belong to this hospital; no study sends any of them. Keep the folder as the scans are kept.
 """
 
@@ -93,12 +94,14 @@ def write_networks(
     short = [p for p, n in zip(dataset.people, dataset.lengths, strict=True) if n <= many]
     if short:
         raise DataError(
-            f"{short[0]} has no more volumes than there are templates ({many}); give "
-            "fewer templates, or leave the person out."
+            f"{short[0]} has no more volumes than there are templates ({many}); give fewer "
+            "templates, or leave the participant out."
         )
     names = [f"sub-{label(person)}" for person in dataset.people]
     if len(set(names)) < len(names):
-        raise DataError("Two labels of persons differ in signs alone that BIDS has no place for.")
+        raise DataError(
+            "Two labels of participants differ in signs alone that BIDS has no place for."
+        )
     _start(target, asked)
     for number, (name, block) in enumerate(zip(names, dataset.blocks(), strict=True), start=1):
         _write_person(target, name, asked, space, block, values)
@@ -133,7 +136,7 @@ def _start(target: Path, study: Study) -> None:
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.chmod(0o700)  # of one that was there, too
     about = {
-        "Name": f"Networks of single persons, by the templates of {study.study}",
+        "Name": f"Networks of single participants, by the templates of {study.study}",
         "BIDSVersion": BIDS_VERSION,
         "DatasetType": "derivative",
         "GeneratedBy": [{"Name": GENERATOR, "Version": __version__}],
@@ -157,8 +160,8 @@ def _write_person(
     stem.parent.mkdir(parents=True, exist_ok=True)
     names = [f"network{k}" for k in range(1, templates.shape[1] + 1)]
     about: dict[str, Any] = {
-        "Description": "The person's map of each network by dual regression, one volume each; its "
-        "root mean square is 1.",
+        "Description": "The participant's map of each network by dual regression, one volume "
+        "each; its root mean square is 1.",
         "Units": "arbitrary",
         **about_image(study, space.grid),
         "Networks": names,

@@ -47,9 +47,9 @@ of a hospital's own data say in their header that they are kept.
 
 Own maps and posterior are exact: no noise hides this hospital's participants in them. Whoever has \
 the posterior and the published release can work out what this hospital's participants have in \
-common without noise, which the study promised that nobody would see. So nothing of this folder is \
-sent, shown outside, published or given to the coordinator, and no study takes an image of it as \
-template: 'consortium' refuses it.
+common without noise, which the study promised that no party would see. So nothing of this folder \
+is sent, shown outside, published or given to the coordinator, and no study takes an image of it \
+as template: 'consortium' refuses it.
 
 The other hospitals lose nothing by it: all of it is worked out of the release, which everybody \
 has, and of this hospital's own data.

@@ -26,8 +26,9 @@ NEW = 4000
 DRAWS = 8
 """Studies of a classifier that are drawn."""
 NO_EFFECT = (
-    "No accuracy is foretold, since it depends on how well persons can be told at all: say in "
-    "'analysis.detect' what share of them you assume that the best rule tells rightly."
+    "No accuracy is forecast, since it depends on how well participants can be classified at all: "
+    "say in 'analysis.detect' what share of them you assume that the best rule classifies "
+    "correctly."
 )
 _MOST, _FEWEST, _WORK = 1600, 400, 5e8
 """Persons of a drawn study, at most and at least; products of numbers, persons and rounds."""

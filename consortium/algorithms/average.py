@@ -207,7 +207,10 @@ def _result(release: Release, parameters: AverageParameters, shape: Shape) -> Re
         "found": int(found.sum()),
     }
     words = Captions(
-        "mean", _headline(found, floor), "Mean over the persons of these sites.", found=any(found)
+        "mean",
+        _headline(found, floor),
+        "Mean over the participants of these sites.",
+        found=any(found),
     )
     arrays = {"mean": mean[:, None], "found": found[:, None]}
     if shape.views:
@@ -228,8 +231,8 @@ def _images(mean: Array, errors: Array, found: Array, floor: float) -> dict[str,
     return {
         "mean": ImageSet(
             mean[:, None],
-            "Mean over the persons of these sites; what noise and chance could make anywhere in "
-            "the map is not coloured.",
+            "Mean over the participants of these sites; what noise and chance could make anywhere "
+            "in the map is not coloured.",
             names,
             found=told,
             threshold=floor,
@@ -253,8 +256,8 @@ def _table(
     )
     percent = f"{100 * parameters.confidence:g}"
     return Table(
-        f"Means over the persons of these sites, clipped, with {percent} % intervals for noise and "
-        f"chance; found are those that differ from zero, all together at {percent} %.",
+        f"Means over the participants of these sites, clipped, with {percent} % intervals for "
+        f"noise and chance; found are those that differ from zero, all together at {percent} %.",
         ("view", "entry", "mean"),
         rows[:MOST_ROWS],
     )

@@ -29,8 +29,8 @@ def would_be_enough(shape: Shape, sees: Callable[[Shape], bool]) -> str:
         if sees(replace(shape, noise=shape.noise / factor)):
             break
     if factor >= _MOST_FACTOR:
-        return "bring many more persons or a larger epsilon"
+        return "bring many more participants or a larger epsilon"
     return (
-        f"about {math.ceil(sum(shape.units) * factor):,} persons would be enough, or an epsilon "
-        f"about {factor:.1f} times as large"
+        f"about {math.ceil(sum(shape.units) * factor):,} participants would be enough, or an "
+        f"epsilon about {factor:.1f} times as large"
     )

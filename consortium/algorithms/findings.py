@@ -17,7 +17,7 @@ DRAWN = 2.0
 """Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
 SURE = 3.0
 """Standard errors from which on a voxel is told from noise."""
-NOT_TOLD_APART = "Not told apart from the noise, and not drawn."
+NOT_TOLD_APART = "Not distinguishable from the noise, and not drawn."
 
 
 @dataclass(frozen=True)

@@ -118,9 +118,9 @@ class Histogram(AnalysisPlan[HistogramParameters]):
         usual = half * self.parameters.bins
         return (
             Expectation(
-                "a count's interval to either side, in persons", persons * half, rises=False
+                "a count's interval to either side, in participants", persons * half, rises=False
             ),
-            Expectation("the same over a bin's mean share of the persons", usual, rises=False),
+            Expectation("the same over a bin's mean share of the participants", usual, rises=False),
         )
 
     def withheld(self) -> str:
@@ -128,8 +128,8 @@ class Histogram(AnalysisPlan[HistogramParameters]):
         if not self.parameters.quantiles:
             return ""
         return (
-            "Nothing is foretold of the quantiles' intervals, since they depend on how the column "
-            "is spread."
+            "The quantiles' intervals are not forecast, since they depend on how the column is "
+            "spread."
         )
 
     def run(self) -> Run:
@@ -161,7 +161,7 @@ def _result(parameters: HistogramParameters, release: Release, persons: int, nam
     percent = f"{100 * parameters.confidence:g} % intervals, which account for privacy's noise"
     tables = {
         "counts": Table(
-            f"Persons in each bin of {name}, of {persons} in all, with {percent}.",
+            f"Participants in each bin of {name}, of {persons} in all, with {percent}.",
             ("from", "to", "persons", "low", "high"),
             _rows(edges[:-1], edges[1:], *counts),
         ),
@@ -186,11 +186,11 @@ def _half_width(parameters: HistogramParameters, deviation: float) -> float:
 
 
 def _headline(bins: int, name: str, half: float, largest: float, persons: int) -> str:
-    off = f"{number(persons * half)} of {persons:,} persons"
+    off = f"{number(persons * half)} of {persons:,} participants"
     if half >= largest:
         return (
-            f"Nothing can be told of how {name} is spread: at this ε noise may move the "
-            f"count of a bin by {off}."
+            f"Nothing can be reported of how {name} is spread: at this ε noise may move the count "
+            f"of a bin by {off}."
         )
     return f"Each of {bins} bins of {name} is counted to within {off}."
 

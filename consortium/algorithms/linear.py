@@ -21,7 +21,7 @@ ASSUMED_DEVIATION = 0.3
 """Assumed deviation of a target, or of another entry, that lies within -1 and 1."""
 _MEANING = (
     "Change of the model's value with one unit of an entry, all others equal; 0 for the target, "
-    "and for what is not told."
+    "and for what is withheld."
 )
 
 
@@ -107,8 +107,9 @@ def check_identified(shape: Shape, target: int, constant: bool) -> None:
     still = shape.still_directions(target, constant).shape[1]
     if shape.features - 1 == still:
         raise StudyError(
-            "field 'features': all persons are alike in what is left to explain the target, as it "
-            "adds up to the same for everybody; add a view, or don't centre one of a single number."
+            "field 'features': all participants are alike in what is left to explain the target, "
+            "as it adds up to the same for everybody; add a view, or don't centre one of a single "
+            "number."
         )
 
 
@@ -191,8 +192,10 @@ def headline(target: str, told: Told, fit: Fit, confidence: float) -> str:
     """Say how many coefficients were found, or what would have been seen."""
     many = len(told.coefficients)
     if not any(each.told for each in told.coefficients):
-        why = "noise leaves" if fit.moment.deviation else "persons leave"
-        return f"Nothing can be told of what explains {target}: the {why} every coefficient open."
+        why = "noise leaves" if fit.moment.deviation else "participants leave"
+        return (
+            f"Nothing can be reported of what explains {target}: the {why} every coefficient open."
+        )
     found = sum(each.state == "found" for each in told.coefficients)
     if found:
         verb = "explains" if found == 1 else "explain"
@@ -202,7 +205,7 @@ def headline(target: str, told: Told, fit: Fit, confidence: float) -> str:
         return f"No entry was found to explain {target}; even large effects would not be seen."
     halves = (wider[1] - wider[0])[:many] / 2.0
     return (
-        f"No entry was found to explain {target}; at this ε and these numbers of persons a "
+        f"No entry was found to explain {target}; at this ε and these numbers of participants a "
         f"coefficient of least squares below {number(float(np.median(halves)))} would not be seen."
     )
 
@@ -212,7 +215,7 @@ def _tables(question: Question, shape: Shape, told: Told) -> dict[str, Table]:
     error = f"{100 * (1 - question.confidence):.3g}"
     alike = (
         " Coefficients of entries that add up to the same for everybody, as those of a column's "
-        "levels do, are told against their own mean: they add up to 0."
+        "levels do, are reported against their own mean: they add up to 0."
         if shape.still_directions(question.place, question.intercept).size
         else ""
     )
@@ -220,9 +223,9 @@ def _tables(question: Question, shape: Shape, told: Told) -> dict[str, Table]:
     rows = [(*pair, each) for pair, each in zip(entries, told.coefficients, strict=True)]
     tables = {
         "coefficients": Table(
-            f"Coefficients of {question.target} with {percent} % intervals, which account for "
-            "the noise of privacy and for chance among the persons. Found is what is apart from 0 "
-            f"with an error of {error} % over all coefficients together.{question.remark}{alike}",
+            f"Coefficients of {question.target} with {percent} % intervals, which account for the "
+            "noise of privacy and for chance among the participants. Found is what is apart from "
+            f"0 with an error of {error} % over all coefficients together.{question.remark}{alike}",
             ("view", "entry", "coefficient"),
             tuple(rows[:MOST_ROWS]),
         ),

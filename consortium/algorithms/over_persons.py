@@ -112,7 +112,8 @@ def _checked(part: object, shape: tuple[int, ...]) -> Array:
     sound = isinstance(part, np.ndarray) and part.dtype == np.float64 and part.shape == shape
     if not (isinstance(part, np.ndarray) and sound and np.isfinite(part).all()):
         raise SoftwareError(
-            f"A part of a sum over persons is not {shape} finite numbers, so nothing is answered; "
-            "look at the workers of the site's engine, and report this fault if it has none."
+            f"A part of a sum over participants is not {shape} finite numbers, so nothing is "
+            "answered; look at the workers of the site's engine, and report this fault if it has "
+            "none."
         )
     return part

@@ -11,7 +11,7 @@ from consortium.errors import ProtocolError
 
 MOST_SITES = 10_000
 SITE_MEANS = (
-    "Every site has a constant of its own: noisy means of its persons' entries become public."
+    "Every site has a constant of its own: noisy means of its participants' entries become public."
 )
 
 

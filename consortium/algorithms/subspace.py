@@ -118,13 +118,14 @@ def plan_release(parameters: Wanted, shape: Shape) -> PlannedRelease:
     """
     if shape.unit != "subject":
         raise StudyError(
-            "field 'privacy.unit': group_ica takes each person's directions as a whole; set unit: "
-            "subject."
+            "field 'privacy.unit': group_ica takes each participant's directions as a whole; set "
+            "unit: subject."
         )
     if 1 < shape.mean_length <= parameters.kept:  # sizes are not known yet where it is 1
         raise StudyError(
-            f"field 'analysis.directions': {parameters.kept} directions can't be told from persons "
-            f"with {shape.mean_length:.0f} volumes; ask for fewer, or for longer series."
+            f"field 'analysis.directions': {parameters.kept} directions can't be estimated from "
+            f"participants with {shape.mean_length:.0f} volumes; ask for fewer, or for longer "
+            "series."
         )
     size = basis_size(parameters, shape)
     if parameters.kept >= size:

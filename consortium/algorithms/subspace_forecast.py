@@ -123,8 +123,9 @@ def sentences(parameters: Wanted, shape: Shape) -> tuple[str, ...]:
     elif found.seen < parameters.kept:
         lost = parameters.kept - found.seen
         lines.append(
-            f"Warning: {count(lost, 'direction')} {'is' if lost == 1 else 'are'} likely to be lost "
-            "in the noise; more persons, a larger epsilon or a longer cutoff would show more."
+            f"Warning: {count(lost, 'direction')} {'is' if lost == 1 else 'are'} likely to be "
+            "lost in the noise; more participants, a larger epsilon or a longer cutoff would show "
+            "more."
         )
     return (*lines, *filter(None, [worth_sentence(worth(parameters, shape), USUAL)]))
 
@@ -149,7 +150,7 @@ def _too_little(parameters: Wanted, shape: Shape) -> str:
         shape, lambda less: not foretell(parameters, less).hopeless(parameters.least)
     )
     return (
-        f"the noise over {persons} persons hides all networks that are usual; {remedy}; set "
+        f"the noise over {persons} participants hides all networks that are usual; {remedy}; set "
         "analysis.anyway to run it nevertheless."
     )
 

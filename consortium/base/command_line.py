@@ -65,7 +65,9 @@ class Terminal:
             If the answer is no, or nobody is there to give one: ``without`` says what to do then.
         """
         if not sys.stdin.isatty():
-            raise ConfigurationError(f"This is no terminal, and nobody can be asked; {without}.")
+            raise ConfigurationError(
+                f"This is no terminal, so that no question can be asked; {without}."
+            )
         if not typer.confirm(question):
             raise ConfigurationError("Nothing was done; the answer was no.")
 

@@ -206,7 +206,7 @@ def show_status(standing: RunStatus, out: Console) -> None:
     """Print what a run waits for, site by site."""
     centre = "at work" if standing.running else "not running; start it with 'consortium run'"
     out.print(f"{standing.run}: {standing.step}; the centre is {centre}.", soft_wrap=True)
-    table = Table("site", "last heard", "state", "since", "until")
+    table = Table("site", "last message", "state", "since", "until")
     for site in standing.sites:
         since, until = (moment(at) if at else "" for at in (site.since, site.until))
         table.add_row(site.name, site.heard, site.state, since, until)

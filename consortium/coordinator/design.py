@@ -179,7 +179,7 @@ def noise_of(plan: Plan) -> Expected:
     """How large the noise of every stage is beside the bound of a person's part."""
     return tuple(
         Expectation(
-            f"noise in '{stage.name}' over the bound of a person's part",
+            f"noise in '{stage.name}' over the bound of a participant's part",
             stage.mechanism.noise.aggregate() / stage.release.bound.norm,
             rises=False,
         )
@@ -208,10 +208,10 @@ def _sentences(
     asked = {
         f"Half of ε ({number(epsilon / 2)} instead of {number(epsilon)})": curves["epsilon"][1],
         f"Twice the ε ({number(2 * epsilon)})": curves["epsilon"][3],
-        f"Twice the persons ({2 * sum(assumed.subjects):,})": curves["persons"][3],
+        f"Twice the participants ({2 * sum(assumed.subjects):,})": curves["persons"][3],
     }
     if two is not None:
-        asked[f"Two more hospitals of {count(each, 'person')}"] = curves["hospitals"][2]
+        asked[f"Two more hospitals of {count(each, 'participant')}"] = curves["hospitals"][2]
     return tuple(_compared(what, first, point) for what, point in asked.items())
 
 

@@ -31,7 +31,7 @@ from site_agent.policy.policy import Policy
 
 _AXES = {
     "epsilon": "ε of the study",
-    "persons": "persons in all",
+    "persons": "participants in all",
     "hospitals": "hospitals",
 }
 

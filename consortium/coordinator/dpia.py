@@ -38,8 +38,8 @@ def write_dpia(folder: Path, plan: Plan, volumes: int) -> tuple[Path, Path]:
     study = plan.study
     if study.privacy.scheme == "none":
         raise StudyError(
-            f"'{study.study}' has privacy.scheme: none, which protects nobody and runs in a "
-            "simulation only; choose cape, secure-sum or local before it is assessed."
+            f"'{study.study}' has privacy.scheme: none, which protects no participant and runs in "
+            "a simulation only; choose cape, secure-sum or local before it is assessed."
         )
     made = parts(plan, figures(plan, volumes))
     page = plain_environment("consortium.report").get_template("dpia.html.j2")

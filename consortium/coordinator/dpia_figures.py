@@ -13,7 +13,7 @@ from consortium.study.plan import Plan, Stage
 _WORDS = {
     "rounds": "rounds",
     "entries": "numbers",
-    "bound": "bound of one person or volume",
+    "bound": "bound of one participant or volume",
     "sigma_aggregate": "noise σ",
 }
 STUDY, PLAN, SIZES = "study file", "consortium plan --json", "--subjects"
@@ -87,11 +87,13 @@ def _person(plan: Plan, volumes: int) -> Iterator[Figure]:
     if plan.study.privacy.unit == "subject":
         return
     mu = person_loss(plan.mu, volumes)
-    how = "volumes of a person times μ of"
-    yield Figure("volumes of a person", f"{volumes:,}", "--volumes", "")
+    how = "volumes of a participant times μ of"
+    yield Figure("volumes of a participant", f"{volumes:,}", "--volumes", "")
     epsilon, power = number(epsilon_of(mu, plan.delta)), percent(detection_power(mu))
-    yield Figure("ε of a person", epsilon, PLAN, "coalition.mu", f"ε at {how}")
-    yield Figure("persons found by the best test", power, PLAN, "coalition.mu", f"power at {how}")
+    yield Figure("ε of a participant", epsilon, PLAN, "coalition.mu", f"ε at {how}")
+    yield Figure(
+        "participants found by the best test", power, PLAN, "coalition.mu", f"power at {how}"
+    )
 
 
 def _sizes(plan: Plan) -> Iterator[Figure]:
@@ -99,14 +101,16 @@ def _sizes(plan: Plan) -> Iterator[Figure]:
     yield Figure("hospitals", str(len(plan.study.sites)), STUDY, "sites", "length of")
     yield Figure("fewest hospitals of a run", str(plan.study.fewest), STUDY, "quorum")
     for site, persons in zip(plan.study.sites, shape.subjects, strict=True):
-        yield Figure(f"persons of {site}", f"{persons:,}", SIZES, site)
-    yield Figure("persons in all", f"{sum(shape.subjects):,}", SIZES, "", "sum of")
+        yield Figure(f"participants of {site}", f"{persons:,}", SIZES, site)
+    yield Figure("participants in all", f"{sum(shape.subjects):,}", SIZES, "", "sum of")
     if unit == "timepoint":
-        yield Figure("volumes in all", f"{sum(shape.units):,}", "--volumes", "", "all persons'")
+        yield Figure(
+            "volumes in all", f"{sum(shape.units):,}", "--volumes", "", "all participants'"
+        )
 
 
 def _cost(plan: Plan) -> Iterator[Figure]:
-    yield Figure("numbers measured of a person", f"{plan.shape.features:,}", PLAN, "features")
+    yield Figure("numbers measured of a participant", f"{plan.shape.features:,}", PLAN, "features")
     yield Figure("rounds", f"{plan.rounds:,}", PLAN, "rounds")
     for index, stage in enumerate(plan.stages):
         for what, text in stage_texts(stage).items():

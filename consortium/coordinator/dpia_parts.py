@@ -70,7 +70,7 @@ def parts(plan: Plan, found: Sequence[Figure]) -> tuple[Part, ...]:
 
 
 def _roles(plan: Plan, texts: Mapping[str, str]) -> Part:
-    lines = [(site, "a hospital", texts[f"persons of {site}"]) for site in plan.study.sites]
+    lines = [(site, "a hospital", texts[f"participants of {site}"]) for site in plan.study.sites]
     lines.append(("the coordinator", "plans, signs and runs the study", "none"))
     lines.append(("the exchange's operator", "keeps messages that the parties write", "none"))
     return Part(
@@ -83,7 +83,7 @@ def _roles(plan: Plan, texts: Mapping[str, str]) -> Part:
                 "is a legal question."
             ),
         ),
-        Rows(("party", "part", "persons whose data it holds"), tuple(lines)),
+        Rows(("party", "part", "participants whose data it holds"), tuple(lines)),
         (
             "Controller, or joint controllers and their arrangement (Article 26)",
             "Processors and their contracts (Article 28), the exchange's operator among them",
@@ -104,9 +104,9 @@ def _purpose(plan: Plan, texts: Mapping[str, str]) -> Part:
         (
             (
                 f"The study “{title}” computes {plan.analysis.title} over "
-                f"{count(len(plan.study.sites), 'hospital')} with {texts['persons in all']} "
-                f"persons, in at most {count(plan.rounds, 'round')}. "
-                f"What a round releases is {summed}."
+                f"{count(len(plan.study.sites), 'hospital')} with {texts['participants in all']} "
+                f"participants, in at most {count(plan.rounds, 'round')}. What a round releases "
+                f"is {summed}."
             ),
             "A question that is not in this table is refused by every hospital's agent.",
             *plan.analysis.remarks(),
@@ -130,15 +130,15 @@ def _data(plan: Plan) -> Part:
     lines = tuple(_flat(dumped))
     rules = ", ".join(study.data.persons)
     chosen = (
-        f"Persons are chosen by their columns {rules}."
+        f"Participants are chosen by their columns {rules}."
         if rules
-        else "The study has no rule that chooses persons."
+        else "The study has no rule that chooses participants."
     )
     return Part(
         "Data",
         (
             (
-                f"Taken of each person: {taken}; {count(plan.shape.features, 'number')}, "
+                f"Taken of each participant: {taken}; {count(plan.shape.features, 'number')}, "
                 "worked out at the hospital. These are data concerning health."
             ),
             f"{chosen} A hospital can leave out whom it wants, without telling why.",
@@ -164,8 +164,8 @@ def _recipients(plan: Plan) -> Part:
                 (
                     "other hospitals",
                     (
-                        "what is released, each hospital's number of persons, and, if they check "
-                        "sums, vectors under masks"
+                        "what is released, each hospital's number of participants, and, if they "
+                        "check sums, vectors under masks"
                     ),
                 ),
                 (
@@ -175,7 +175,7 @@ def _recipients(plan: Plan) -> Part:
                 (
                     "everybody",
                     (
-                        "what is published: the result, and how many persons each hospital "
+                        "what is published: the result, and how many participants each hospital "
                         "had, which is exact and without noise"
                     ),
                 ),
@@ -216,13 +216,13 @@ def _retention() -> Part:
 
 def _risks(plan: Plan, texts: Mapping[str, str]) -> Part:
     return Part(
-        "Risks for the persons",
+        "Risks for the participants",
         tuple(_risk_sentences(plan, texts)),
         Rows(
             ("risk", "what is done", "what remains"),
             (
                 (
-                    "somebody learns that a person was in the data, or what they are like",
+                    "somebody learns that a participant was in the data, or what they are like",
                     "clipping, noise, and ε as above",
                     "the chances that are stated above",
                 ),
@@ -232,14 +232,14 @@ def _risks(plan: Plan, texts: Mapping[str, str]) -> Part:
                     "the promise is then void",
                 ),
                 (
-                    "many studies of the same persons",
-                    "a ledger by person refuses beyond the hospital's limit",
-                    "a person under two labels, or at two hospitals, has two accounts",
+                    "many studies of the same participants",
+                    "a ledger by participant refuses beyond the hospital's limit",
+                    "a participant under two labels, or at two hospitals, has two accounts",
                 ),
                 (
-                    "a number of persons tells of one person",
-                    "numbers that differ by few are not told",
-                    "a few well-informed persons",
+                    "a number of participants tells of one participant",
+                    "numbers that differ by few are withheld",
+                    "a few well-informed people",
                 ),
                 (
                     "somebody breaks into a hospital's machine",
@@ -253,13 +253,13 @@ def _risks(plan: Plan, texts: Mapping[str, str]) -> Part:
                         public=plan.study.verification.open,
                         each=_each(plan),
                     ),
-                    "a hospital can send made-up numbers",
+                    "a hospital can send invented numbers",
                 ),
             ),
         ),
         (
             "Likelihood and severity of each risk, and whether ε and δ are acceptable",
-            "Views of the persons or their representatives (Article 35(9))",
+            "Views of the participants or their representatives (Article 35(9))",
         ),
     )
 
@@ -276,14 +276,14 @@ def _risk_sentences(plan: Plan, texts: Mapping[str, str]) -> Iterator[str]:
     yield meaning(privacy.unit, plan.mu, plan.outsider_mu)
     if privacy.unit == "timepoint":
         yield (
-            f"For a person with {texts['volumes of a person']} volumes this is "
-            f"ε = {texts['ε of a person']}: the test finds "
-            f"{texts['persons found by the best test']} of them. Persons are protected by the "
-            "unit subject."
+            f"For a participant with {texts['volumes of a participant']} volumes this is ε = "
+            f"{texts['ε of a participant']}: the test finds "
+            f"{texts['participants found by the best test']} of them. Participants are protected "
+            "by the unit subject."
         )
-    yield f"Further runs and studies of the same persons add to this. {ADDS_UP}"
+    yield f"Further runs and studies of the same participants add to this. {ADDS_UP}"
     yield (
-        "What the study finds about people in general may concern persons who were never scanned; "
+        "What the study finds about people in general may concern those who were never scanned; "
         "no noise protects from that."
     )
 
@@ -296,7 +296,7 @@ def _measures(plan: Plan) -> Part:
         Rows(
             ("measure", "who keeps it"),
             (
-                (f"clipping of every person's part, and {each}", "each hospital's agent"),
+                (f"clipping of every participant's part, and {each}", "each hospital's agent"),
                 ("people approve this very file, mask and members' keys", "each hospital"),
                 ("policy.yaml: what no study may ask, with the largest ε", "each hospital"),
                 ("the loss is in the ledger before anything is sent", "each hospital's agent"),
@@ -310,10 +310,10 @@ def _measures(plan: Plan) -> Part:
 
 def _stays() -> Part:
     kept = (
-        "scans, tables, and everything that was measured of one person",
-        "labels of persons and names of files; they stand in the hospital's own log only",
+        "scans, tables, and everything that was measured of one participant",
+        "labels of participants and names of files; they stand in the hospital's own log only",
         "who takes part and who is left out, with the reasons",
-        "the ledger: what each person has lost so far; other parties see its newest line's digest",
+        "the ledger: each participant's loss so far; others see its newest line's digest",
         "secret keys, and averages before clipping and noise",
     )
     return Part(
@@ -334,7 +334,7 @@ def _decided() -> Part:
         ),
         None,
         (
-            "How persons are informed, consent or the ground for doing without (Articles 13, 14)",
+            "How participants are informed, consent or the ground for none (Articles 13, 14)",
             "How a withdrawal or objection is met: a released sum can't be taken back",
             "Whether the supervisory authority is consulted first (Article 36)",
             "Decision, date of the next review, names and signatures",

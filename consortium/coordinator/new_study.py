@@ -77,7 +77,7 @@ QUESTIONS: Mapping[str, Question] = {
     "deviation": Question("Their usual standard deviation, if known", _LEARNED, _deviation),
     "column": Question("Column of participants.tsv that is looked at, or has the groups"),
     "levels": Question("The two groups in it, with a comma", "control,patient", _words),
-    "groups": Question("Persons of each group at a site, with a comma", read=_counts),
+    "groups": Question("Participants of each group at a site, with a comma", read=_counts),
     "limits": Question("Least and largest value of what is measured, with a comma", read=_numbers),
 }
 _ALL = ("name", "title", "sites", "epsilon", "delta", "colluding_sites", "dropouts")

@@ -78,7 +78,7 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
     study, keys = signed.study, signed.keys
     if study.privacy.scheme == "none":
         raise StudyError(
-            f"{files.study}: field 'privacy.scheme': 'none' protects nobody and runs with "
+            f"{files.study}: field 'privacy.scheme': 'none' protects no participant and runs with "
             "'consortium simulate' only; choose cape, secure-sum or local."
         )
     identity = load_identity(files.keys)

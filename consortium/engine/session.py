@@ -211,8 +211,9 @@ def completed(stage: Stage, query: Query) -> Query:
     for name, value in stage.release.known.items():
         if not _agree(query.arguments[name], stage.release.marks[name], value):
             raise PrivacyError(
-                f"The query's argument '{name}' is not the one that the study and the sites' sizes "
-                f"lead to in stage '{stage.name}'; a question that nobody planned is refused."
+                f"The query's argument '{name}' is not the one that the study and the sites' "
+                f"sizes lead to in stage '{stage.name}'; a question that was not planned is "
+                "refused."
             )
     return stage.release.complete(query)
 

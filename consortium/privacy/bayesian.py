@@ -43,7 +43,8 @@ def bayesian_level(alone: float, whole: float, dependence: float) -> float:
     _check(whole, dependence)
     if not 0 <= alone <= whole:
         raise PrivacyError(
-            f"A coordinate's level of {alone} is not between 0 and the person's {whole}; lower it."
+            f"A coordinate's level of {alone} is not between 0 and the participant's {whole}; "
+            "lower it."
         )
     # Relative to e^ε, which may be large.
     return whole + math.log1p((1.0 - dependence) * math.expm1(alone - whole))
@@ -63,14 +64,14 @@ def alone_level(bayesian: float, whole: float, dependence: float) -> float:
     inner = math.exp(bayesian - whole) - dependence
     if dependence == 1.0 or inner < (1.0 - dependence) * math.exp(-whole):
         raise PrivacyError(
-            f"A Bayesian level of {bayesian} can't be kept with ε = {whole} for the person and a "
-            f"dependence of {dependence}; lower the person's ε."
+            f"A Bayesian level of {bayesian} can't be kept with ε = {whole} for the participant "
+            f"and a dependence of {dependence}; lower the participant's ε."
         )
     return max(0.0, whole + math.log(inner / (1.0 - dependence)))
 
 
 def _check(whole: float, dependence: float) -> None:
     if not (math.isfinite(whole) and whole >= 0):
-        raise PrivacyError(f"ε = {whole} is no promise for a person; give a finite number.")
+        raise PrivacyError(f"ε = {whole} is no promise for a participant; give a finite number.")
     if not 0 <= dependence <= 1:
         raise PrivacyError(f"A dependence of {dependence} is not between 0 and 1; correct it.")

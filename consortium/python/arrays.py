@@ -95,5 +95,5 @@ def write_persons(folder: Path, columns: Mapping[str, Sequence[Any]], persons: i
         As `as_text`.
     """
     labels = [f"{number:05d}" for number in range(1, persons + 1)]
-    start_dataset(folder, "Persons of one data set", labels, as_text(columns, persons))
+    start_dataset(folder, "Participants of one data set", labels, as_text(columns, persons))
     return folder

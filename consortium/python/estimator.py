@@ -158,7 +158,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         told = list[str]()
         left_out = data.survey.skipped
         if left_out:
-            told.append(f"{count(len(left_out), 'person')} left out: {left_out[0].detail}")
+            told.append(f"{count(len(left_out), 'participant')} left out: {left_out[0].detail}")
         told += plan.analysis.compare(0, data)
         for sentence in told:
             warnings.warn(f"For you alone, it is not released: {sentence}", stacklevel=4)
@@ -170,8 +170,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if self.random_state is not None:
             planned = Privacy(math.inf, privacy.delta, math.inf, privacy.unit, seeded=True)
             warnings.warn(
-                "This fit protects nobody: its noise comes from a seed and can be drawn again; "
-                "set random_state=None for what is to be released.",
+                "This fit protects no participant: its noise comes from a seed and can be drawn "
+                "again; set random_state=None for what is to be released.",
                 stacklevel=4,
             )
         before = [each for each in self._charged if each.delta == privacy.delta]
@@ -180,7 +180,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             together = planned.plus(*before)
             warnings.warn(
                 f"This is fit {len(self._charged)} of this estimator, and each one costs: if all "
-                f"are over the same persons, they cost together: {together}.",
+                f"are over the same participants, they cost together: {together}.",
                 stacklevel=4,
             )
 

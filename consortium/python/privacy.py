@@ -11,7 +11,10 @@ from consortium.privacy.bounds import Unit
 from consortium.privacy.gdp import compose, epsilon_of
 from consortium.report.privacy_report import SEEDED, PrivacyReport
 
-_UNITS = {"subject": "one person with all their data", "timepoint": "one volume of one person"}
+_UNITS = {
+    "subject": "one participant with all their data",
+    "timepoint": "one volume of one participant",
+}
 
 
 @dataclass(frozen=True)
@@ -90,9 +93,12 @@ class Privacy:
     def __str__(self) -> str:
         who = _UNITS[self.unit]
         if self.seeded:
-            return f"The noise comes from a seed and can be drawn again: it protects nobody ({who})"
+            return (
+                "The noise comes from a seed and can be drawn again: it protects no participant "
+                f"({who})"
+            )
         if not self.protects:
-            return f"No privacy: it protects nobody ({who})"
+            return f"No privacy: it protects no participant ({who})"
         told = f"ε = {number(self.epsilon)} at δ = {self.delta:g} (μ = {number(self.mu)})"
         return f"{told} for {who}"
 

@@ -199,7 +199,9 @@ class PrivateGLM(PrivateEstimator):
             warn_of_order("PrivateGLM.fit", "(X, y): the design first, and then the images")
             X, y = y, X
         if isinstance(y, str | Path):
-            raise DataError(f"{y} is one path; give a sequence with one image for each person.")
+            raise DataError(
+                f"{y} is one path; give a sequence with one image for each participant."
+            )
         if not is_array(y):
             self._fit(y, self._design(X))
             return self
@@ -271,7 +273,9 @@ class PrivateGLM(PrivateEstimator):
         """
         many = sum(self.groups or ()) if persons is None else persons
         if not many:
-            raise StudyError("persons: no groups are stated; say how many persons there would be.")
+            raise StudyError(
+                "`persons`: no groups are stated; say how many participants there would be."
+            )
         return self._forecast(many, 1)
 
     def _own(self, table: PersonTable | None) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -75,7 +75,7 @@ def lay_out(
     start_dataset(folder, "Images of one data set", labels, as_text(columns or {}, len(people)))
     for label, runs in zip(labels, people, strict=True):
         if not series and len(runs) > 1:
-            raise DataError(f"Person {int(label)} has {len(runs)} images; give one for each.")
+            raise DataError(f"Participant {int(label)} has {len(runs)} images; give one for each.")
         func = folder / f"sub-{label}" / "func"
         func.mkdir(parents=True)
         for number, run in enumerate(runs, start=1):
@@ -108,13 +108,13 @@ def _runs(person: Person) -> list[Img]:
 def _check_once(runs: Sequence[Img]) -> None:
     """Refuse an image that is there twice: its person would count, and lose, twice."""
     if not runs:
-        raise DataError("There are no images; give one entry for each person.")
+        raise DataError("There are no images; give one entry for each participant.")
     seen = [str(Path(r).resolve()) if isinstance(r, str | Path) else id(r) for r in runs]
     for number, each in enumerate(seen, start=1):
         if each in seen[: number - 1]:
             raise DataError(
-                f"Image {number} is there twice, and a person who counts as two is protected half; "
-                "give each person one entry, as a list if there are several runs."
+                f"Image {number} is there twice, and a participant who counts as two is protected "
+                "half; give each participant one entry, as a list if there are several runs."
             )
 
 
@@ -152,7 +152,8 @@ def as_text(columns: Mapping[str, Sequence[Any]], persons: int) -> dict[str, lis
     for name, values in found.items():
         if len(values) != persons:
             raise DataError(
-                f"Column '{name}' has {len(values)} values for {persons} persons; give one each."
+                f"Column '{name}' has {len(values)} values for {persons} participants; give one "
+                "each."
             )
         if any(not value.isprintable() for value in values):
             raise DataError(f"Column '{name}' holds what is no plain text; correct it.")

@@ -27,7 +27,7 @@ from consortium.study.masking import Masking
 from consortium.study.plan import Plan
 
 _DECLARED = {
-    "groups": "how many persons of each group each site has, as the study file states it",
+    "groups": "how many participants of each group each site has, as the study file states it",
     "site_means": "sites' means that the study file declares: the promise holds with declared "
     "numbers held constant",
 }

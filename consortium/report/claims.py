@@ -97,9 +97,9 @@ def _loss(report: PrivacyReport, told: Mapping[str, str]) -> dict[str, Any]:
     return {
         "dp_variant": {
             "variant_name": "Approximate DP",
-            "data_domain": f"Data sets of {count(_units(report), 'person' if person else 'volume')}"
-            " at the sites, as the study file says; two are neighbours if one unit's values differ "
-            "(replace one).",
+            "data_domain": "Data sets of "
+            f"{count(_units(report), 'participant' if person else 'volume')} at the sites, as the "
+            "study file says; two are neighbours if one unit's values differ (replace one).",
             "unprotected_quantities": told["What is not protected"],
         },
         "privacy_loss": {

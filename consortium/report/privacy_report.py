@@ -75,18 +75,18 @@ class Guarantees(Record):
 
 
 class Person(Record):
-    """What the coalition's guarantee means for one person with all their volumes."""
+    """What the coalition's guarantee means for one participant with all their volumes."""
 
-    epsilon_coalition: Amount = Field(description="ε for a person, at the report's delta.")
+    epsilon_coalition: Amount = Field(description="ε for a participant, at the report's delta.")
     mu_coalition: Amount = Field(description="volumes times μ if the unit is a timepoint, else μ.")
-    volumes: int = Field(ge=1, description="T, the most volumes that one person contributed.")
+    volumes: int = Field(ge=1, description="T, the most volumes that one participant contributed.")
 
 
 class SiteRecord(Record):
     """One site's part in the run."""
 
     name: str = Field(description="The site, as in the study file.")
-    units: int = Field(ge=0, description="Persons or timepoints it holds, which is public.")
+    units: int = Field(ge=0, description="Participants or timepoints it holds, which is public.")
     answered: int = Field(ge=0, description="Rounds whose sum holds its contribution.")
     mu_coalition: Amount = Field(description="μ that its units lost to the coalition in all.")
 
@@ -174,7 +174,7 @@ class PrivacyReport(Record):
     )
     promised: Guarantee = Field(description="What the study file allowed against the coalition.")
     guarantees: Guarantees = Field(description="What the run cost at most.")
-    person: Person = Field(description="The same for one person with all their volumes.")
+    person: Person = Field(description="The same for one participant with all their volumes.")
     sites: tuple[SiteRecord, ...] = Field(min_length=1, description="Every site of the study.")
     releases: tuple[ReleaseRecord, ...] = Field(description="Every sum that was opened.")
     public: tuple[str, ...] = Field(
@@ -247,4 +247,4 @@ def _check_losses(report: PrivacyReport) -> None:
         if any(part > whole for part in parts):
             raise ValueError(f"a site or a release costs more than the guarantee: {seer}")
     if report.person.mu_coalition * (1 + SLACK) < report.guarantees.coalition.mu:
-        raise ValueError("a person's loss is below the guarantee of one of their units")
+        raise ValueError("a participant's loss is below the guarantee of one of their units")

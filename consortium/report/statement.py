@@ -73,7 +73,7 @@ def _simulated() -> Clause:
     return Clause(
         "A simulation",
         "The noise of this run can be drawn again from a seed. The figures below are what a real "
-        "run of the same study promises; this run itself protects nobody.",
+        "run of the same study promises; this run itself protects no participant.",
     )
 
 
@@ -81,14 +81,14 @@ def protected(unit: str) -> str:
     """Say what a study of a unit protects."""
     if unit == "subject":
         return (
-            "Each person, with all their scans. What the study shows would have been almost as "
-            "likely if any one person's scans had been any other's. How many persons each site "
-            "contributed is public."
+            "Each participant, with all their scans. What the study shows would have been almost "
+            "as likely if any one participant's scans had been any other's. How many participants "
+            "each site contributed is public."
         )
     return (
-        "Each single volume of a scan, not a whole person. What the study shows would have been "
-        "almost as likely if any one volume had been any other. How many volumes each site "
-        "contributed is public."
+        "Each single volume of a scan, not a participant with all scans. What the study shows "
+        "would have been almost as likely if any one volume had been any other. How many volumes "
+        "each site contributed is public."
     )
 
 
@@ -105,9 +105,8 @@ def _against(report: PrivacyReport) -> Clause:
         seen = (
             "sees what was released (the maps, this report and the transcript) and every single "
             "site's vectors: this study lets everybody read them, so that its sums can be added "
-            "again. They carry noise that cancels in the sum, of "
-            f"{number(report.boost)} times the variance of a site's own; that noise is what hides "
-            "the persons in them."
+            f"again. They carry noise that cancels in the sum, of {number(report.boost)} times "
+            "the variance of a site's own; that noise is what hides the participants in them."
         )
     return Clause(
         "Against whom", f"Against a coalition: {coalition}. And against an outsider, who {seen}"
@@ -139,7 +138,7 @@ def _test(report: PrivacyReport) -> Clause:
 
 def meaning(unit: str, coalition: float, outsider: float) -> str:
     """Say what losses μ mean: how well a test of one person, or volume, can do."""
-    one = "person's scans fill" if unit == "subject" else "volume fills"
+    one = "participant's scans fill" if unit == "subject" else "volume fills"
     blind = percent(FALSE_ALARMS)
     return (
         f"Suppose that somebody knows all data of the study but one place, and wants to find out "
@@ -154,12 +153,12 @@ def meaning(unit: str, coalition: float, outsider: float) -> str:
 def _person(report: PrivacyReport) -> Clause:
     person = report.person
     return Clause(
-        "What that means for a person",
-        f"A person contributed up to {person.volumes} volumes. For all of them together the "
-        f"coalition's loss is at most μ = {number(person.mu_coalition)}, "
-        f"ε = {number(person.epsilon_coalition)}: the test above detects a person in up to "
+        "What that means for a participant",
+        f"A participant contributed up to {person.volumes} volumes. For all of them together the "
+        f"coalition's loss is at most μ = {number(person.mu_coalition)}, ε = "
+        f"{number(person.epsilon_coalition)}: the test above detects a participant in up to "
         f"{percent(detection_power(person.mu_coalition))} of cases. A study that shall protect "
-        "persons uses the unit subject.",
+        "participants uses the unit subject.",
     )
 
 
@@ -204,10 +203,10 @@ def _not_protected(report: PrivacyReport) -> Clause:
     known = "".join(f"{each}, " for each in ("how much data each has", *report.public))
     return Clause(
         "What is not protected",
-        f"Which sites took part, {known}and what the study finds about people in "
-        "general, which may concern persons who were never scanned. A site sees its own data. "
-        "Other studies of the same data add to the loss: each site's ledger charges what is lost "
-        f"against the coalition and refuses to exceed its limit. {ADDS_UP}",
+        f"Which sites took part, {known}and what the study finds about people in general, which "
+        "may concern those who were never scanned. A site sees its own data. Other studies of "
+        "the same data add to the loss: each site's ledger charges what is lost against the "
+        f"coalition and refuses to exceed its limit. {ADDS_UP}",
     )
 
 

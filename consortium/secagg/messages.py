@@ -146,7 +146,7 @@ class Manifest(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     ``masked`` is the size in bytes of the masked vector, ``size`` that of the contribution before
     its manifest, and ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of it. ``opened`` is the
     SHA-256 of the open vector's `Broadcast` where each site's own is released, and empty elsewhere:
-    of a vector that stays with the hub nobody gets a digest to search it by. ``heard`` are the
+    of a vector that stays with the hub no party gets a digest to search it by. ``heard`` are the
     neighbours' answers that the site goes on from, each until it stands in a released round.
     """
 

@@ -119,8 +119,8 @@ def check_seeds(
     """
     if len(release.seeds) != len(session.roster.sites):
         raise ProtocolError(
-            f"The release of round {number} doesn't show the seeds of its masks, so that nobody "
-            "can add it again."
+            f"The release of round {number} doesn't show the seeds of its masks, so that it can't "
+            "be added again."
         )
     alive = set(release.survivors)
     for site, seed in zip(session.roster.sites, release.seeds, strict=True):

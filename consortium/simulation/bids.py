@@ -201,7 +201,9 @@ def _jobs(made: MadeUp, recipe: Recipe) -> Iterator[Job]:
         columns = {}
         if recipe.patients:
             columns = _people(np.random.SeedSequence(recipe.seed, spawn_key=(number,)), size, well)
-        start_dataset(made.sites[site], f"Made-up resting-state data of {site}", subjects, columns)
+        start_dataset(
+            made.sites[site], f"Simulated resting-state data of {site}", subjects, columns
+        )
         for index, subject in enumerate(subjects):
             seed = np.random.SeedSequence(recipe.seed, spawn_key=(number, index))
             yield Job(site, subject, made.sites[site], seed, scanner, index >= well)

@@ -59,8 +59,8 @@ class DataSection(Section):
     )
     runs: Literal["all", "first"] = Field(
         default="all",
-        description="'all' of a person's recordings that fit, or the 'first' by session, run and "
-        "name.",
+        description="'all' of a participant's recordings that fit, or the 'first' by session, run "
+        "and name.",
     )
     space: EntityLabel = Field(
         default="MNI152NLin2009cAsym",
@@ -82,7 +82,8 @@ class DataSection(Section):
     atlas: Line | None = Field(
         default=None,
         description="Path of a NIfTI atlas beside the study file, 3-D labels or 4-D maps: its "
-        "regions' mean courses, over the voxels of the grid, are then analysed instead of voxels.",
+        "regions' mean time series, over the voxels of the grid, are then analysed instead of "
+        "voxels.",
     )
     maps_resolution: float | None = Field(
         default=None,
@@ -108,25 +109,25 @@ class DataSection(Section):
     )
     detrend: Literal["none", "constant", "linear", "quadratic"] = Field(
         default="linear",
-        description="Polynomial trend taken out of each voxel's course, subject by subject.",
+        description="Polynomial trend taken out of each voxel's time series, subject by subject.",
     )
     high_pass: float | None = Field(
         default=None,
         gt=0,
         lt=10,
-        description="Frequency in Hz below which courses are taken out, in one projection with "
+        description="Frequency in Hz below which signals are taken out, in one projection with "
         "trends and confounds.",
     )
     low_pass: float | None = Field(
         default=None,
         gt=0,
         lt=10,
-        description="Frequency in Hz above which courses are taken out, in the same projection.",
+        description="Frequency in Hz above which signals are taken out, in the same projection.",
     )
     confounds: tuple[Line, ...] = Field(
         default=(),
         description="Columns of each subject's confounds TSV to regress out; a name ending in * "
-        "stands for all columns that begin so. Persons without outlier volumes may lack "
+        "stands for all columns that begin so. Participants without outlier volumes may lack "
         "motion_outlier* and non_steady_state_outlier*.",
     )
     standardize: Literal["none", "subject", "voxel"] = Field(

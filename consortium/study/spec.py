@@ -30,7 +30,7 @@ class PrivacySection(Section):
 
     unit: Literal["subject", "timepoint"] = Field(
         default="subject",
-        description="What one neighbouring data set may replace: a person or one volume.",
+        description="What one neighbouring data set may replace: a participant or one volume.",
     )
     epsilon: float = Field(
         gt=0, le=100, description="Largest total ε against the coalition, over all releases."
@@ -104,7 +104,8 @@ class ReportSection(Section):
     atlas: Line | None = Field(
         default=None,
         description="Path of a NIfTI atlas of labels beside the study file, with a table of the "
-        "same name ending in .tsv (columns index and name): peaks are then told by region, too.",
+        "same name ending in .tsv (columns index and name): peaks are then reported by region, "
+        "too.",
     )
     networks: Line | None = Field(
         default=None,
@@ -117,7 +118,7 @@ def open_vectors(study: Study) -> str:
     """What people are told before they agree to a study with ``verification.open``."""
     return (
         "Everybody who reads the exchange sees this site's vectors one by one, and not the centre "
-        "alone: what hides a person in them is noise that cancels in the sum, of "
+        "alone: what hides a participant in them is noise that cancels in the sum, of "
         f"{study.privacy.boost:g} times the variance of the site's own. The ε against outsiders "
         "counts that."
     )
@@ -171,14 +172,14 @@ class Study(Section):
         default=None,
         ge=1,
         description="Fewest sites that a run may start with; all of them if not given. Sites that "
-        "are not there when `timing.join` has passed are left out of the run and told so.",
+        "are not there when `timing.join` has passed are left out of the run and informed.",
     )
     data: DataSection = Field(default_factory=DataSection, description=DataSection.__doc__)
     features: tuple[View, ...] = Field(
         default=(),
         max_length=8,
-        description="Views: feature vectors of each person, for analyses of persons instead of "
-        "image series. Only who has all of them takes part.",
+        description="Views: feature vectors of each participant, for analyses of participants "
+        "instead of image series. Only participants who have all of them take part.",
     )
     privacy: PrivacySection = Field(description=PrivacySection.__doc__)
     algorithm: str = Field(description="Name of the analysis.")
@@ -258,7 +259,7 @@ class Study(Section):
             )
         if privacy.unit == "timepoint" and data.mixes_volumes:
             raise ValueError(
-                f"data: {' and '.join(data.mixes_volumes)} mix a person's volumes, so that "
+                f"data: {' and '.join(data.mixes_volumes)} mix a participant's volumes, so that "
                 "replacing one volume changes all of them; for unit timepoint set detrend: none, "
                 "standardize: none, and leave out confounds, high_pass and low_pass, or protect "
                 "unit subject"
@@ -287,9 +288,9 @@ class Study(Section):
             return
         if not self._adds_again:
             raise ValueError(
-                f"verification.checkers: nobody can show a sum of scheme {privacy.scheme} without "
-                "seeing single sites' vectors; set checkers: 0, or choose scheme: secure-sum, or "
-                "scheme: cape with open: true"
+                f"verification.checkers: no site can show a sum of scheme {privacy.scheme} "
+                "without seeing single sites' vectors; set checkers: 0, or choose scheme: "
+                "secure-sum, or scheme: cape with open: true"
             )
         if not privacy.colluding_sites < wanted <= self.fewest:
             raise ValueError(
@@ -307,11 +308,13 @@ class Study(Section):
             )
         if takes == "features" and not self.features:
             raise ValueError(
-                f"features: {self.algorithm} works on feature vectors of persons; name at least "
-                "one view"
+                f"features: {self.algorithm} works on feature vectors of participants; name at "
+                "least one view"
             )
         if self.features and self.privacy.unit != "subject":
-            raise ValueError("privacy.unit: feature vectors belong to persons; set unit: subject")
+            raise ValueError(
+                "privacy.unit: feature vectors belong to participants; set unit: subject"
+            )
         data = self.data
         for view in self.features:
             if why := view.unfit(data.standardize, bool(data.atlas)):

@@ -100,8 +100,8 @@ def _invented(number: int, site: str, listed: Sequence[Heard]) -> str:
     what = f"{legible(first.site, NAME_BYTES)} to round {first.round}"
     more = f", and {len(listed) - 1} more" if len(listed) > 1 else ""
     return (
-        f"{site} lists in round {number} that it was told an answer of {what}{more}, which nobody "
-        f"signed: {site} lies, or its software is not this one."
+        f"{site} lists in round {number} that it received an answer of {what}{more}, which no "
+        f"party signed: {site} lies, or its software is not this one."
     )
 
 

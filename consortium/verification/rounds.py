@@ -146,7 +146,7 @@ def _check_rows(kept: Kept, manifests: Mapping[str, messages.Manifest], context:
         if opened_digest(context, pack(row, manifest.bits).data) != manifest.opened:
             raise ContradictionError(
                 transcript_file(kept.number, "npy"),
-                f"what is told of {site} in round {kept.number} is not what {site} signed for.",
+                f"what is reported of {site} in round {kept.number} is not what {site} signed for.",
             )
 
 

@@ -18,7 +18,7 @@ class Column(FrozenModel):
         default=(),
         max_length=100,
         description="Values of a column of categories: two become -1 and +1, more one entry each, "
-        "1 for the person's own and 0 for the others.",
+        "1 for the participant's own and 0 for the others.",
     )
 
     @model_validator(mode="after")

@@ -35,8 +35,8 @@ class EegView(BaseView):
     channels: tuple[Label, ...] = Field(
         min_length=1,
         max_length=512,
-        description="Channels, in the order of the vector; 'EEG Fp1-REF', 'FP1' and "
-        "'Fp1' are one. A person who lacks one is left out.",
+        description="Channels, in the order of the vector; 'EEG Fp1-REF', 'FP1' and 'Fp1' are "
+        "one. A participant who lacks one is left out.",
     )
     reference: Literal["as-recorded", "average"] = Field(
         default="average",
@@ -69,7 +69,7 @@ class EegView(BaseView):
         default=150.0, gt=0, description="Peak to peak in µV beyond which an epoch is left out."
     )
     minimum_epochs: int = Field(
-        default=5, ge=1, description="A person with fewer sound epochs is left out."
+        default=5, ge=1, description="A participant with fewer sound epochs is left out."
     )
     bands: dict[Label, tuple[float, float]] = Field(
         default_factory=dict,
@@ -78,10 +78,10 @@ class EegView(BaseView):
     )
     scale: float = Field(default=10.0, gt=0, description="µV (or dB) that become 1.")
     center: bool = Field(
-        default=False, description="Take a person's own mean over all entries away."
+        default=False, description="Take a participant's own mean over all entries away."
     )
     normalize: bool = Field(
-        default=True, description="Scale every person's vector to Euclidean norm 1."
+        default=True, description="Scale every participant's vector to Euclidean norm 1."
     )
 
     @model_validator(mode="after")

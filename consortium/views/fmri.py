@@ -16,8 +16,8 @@ MEASURES = {
     "amplitude": "the standard deviation over time",
     "alff": "the amplitude of slow fluctuations",
     "components": "the strength of given component maps",
-    "image": "one image per person",
-    "connectivity": "how the courses of every two regions or components go together",
+    "image": "one image per participant",
+    "connectivity": "how the time series of every two regions or components go together",
 }
 MOST_EDGES = 1_000_000
 """Of a view; those of fourteen hundred regions."""
@@ -32,11 +32,11 @@ class FmriView(BaseView):
     measure: Literal["amplitude", "alff", "components", "image", "connectivity"] = Field(
         default="amplitude",
         description="'amplitude': standard deviation over time; 'alff': that of a band of "
-        "frequencies; 'components': standard deviation of each public component's course; 'image': "
-        "a 3-D image per person, such as a contrast, which is taken as it is: of `data` only the "
-        "space, the grid and what chooses files count, and not the task; 'connectivity': Fisher's "
-        "z of the correlation of every two regions' courses of `data.atlas`, or every two maps' "
-        "of `components`, where these are given.",
+        "frequencies; 'components': standard deviation of each public component's time series; "
+        "'image': a 3-D image per participant, such as a contrast, which is taken as it is: of "
+        "`data` only the space, the grid and what chooses files count, and not the task; "
+        "'connectivity': Fisher's z of the correlation of every two regions' time series of "
+        "`data.atlas`, or every two maps' of `components`, where these are given.",
     )
     band: tuple[float, float] = Field(
         default=(0.01, 0.08), description="For alff: lowest and highest frequency in Hz."
@@ -53,13 +53,13 @@ class FmriView(BaseView):
     )
     center: bool = Field(
         default=True,
-        description="Take a person's own mean over all entries away; of connectivity only if it "
-        "is said.",
+        description="Take a participant's own mean over all entries away; of connectivity only if "
+        "it is said.",
     )
     normalize: bool = Field(
         default=True,
-        description="Scale every person's vector to Euclidean norm 1; of connectivity only if it "
-        "is said.",
+        description="Scale every participant's vector to Euclidean norm 1; of connectivity only "
+        "if it is said.",
     )
 
     @model_validator(mode="before")
@@ -135,9 +135,9 @@ class FmriView(BaseView):
         what = f"{MEASURES[self.measure]} of functional images"
         if self.is_of_edges:
             nodes = f"maps of {self.components}" if self.components else "regions of the atlas"
-            what = f"Fisher's z of the correlation of the courses of every two {nodes}"
+            what = f"Fisher's z of the correlation of the time series of every two {nodes}"
         if not self.is_series:
-            what = f"one image per person ({self.image})"
+            what = f"one image per participant ({self.image})"
         return f"{self.name} ({count(size, 'number')}), {what}{scaled}"
 
     @property

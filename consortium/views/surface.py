@@ -25,9 +25,9 @@ class SurfaceView(BaseView):
     values: Label = Field(
         description="End of the files' names before the ending, as 'thickness' for "
         "sub-01_space-fsLR_den-91k_thickness.dscalar.nii (CIFTI), for the pair "
-        "sub-01_hemi-L_space-fsaverage5_thickness.shape.gii and hemi-R (GIFTI; .func.gii as well), "
-        "or for the pair lh.thickness.fsaverage5.mgh and rh. (FreeSurfer; .mgz as well). Of a "
-        "person who has several kinds the first of these counts."
+        "sub-01_hemi-L_space-fsaverage5_thickness.shape.gii and hemi-R (GIFTI; .func.gii as "
+        "well), or for the pair lh.thickness.fsaverage5.mgh and rh. (FreeSurfer; .mgz as well). "
+        "Of a participant who has several kinds the first of these counts."
     )
     surfaces: tuple[BesideName, BesideName] | None = Field(
         default=None,
@@ -42,10 +42,10 @@ class SurfaceView(BaseView):
         "files must have values at exactly the vertices that are not 0.",
     )
     center: bool = Field(
-        default=False, description="Take a person's own mean over all vertices away."
+        default=False, description="Take a participant's own mean over all vertices away."
     )
     normalize: bool = Field(
-        default=False, description="Scale every person's vector to Euclidean norm 1."
+        default=False, description="Scale every participant's vector to Euclidean norm 1."
     )
 
     @model_validator(mode="after")

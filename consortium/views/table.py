@@ -33,14 +33,15 @@ class TableView(BaseView):
         default="participants.tsv",
         description="Table in the data set's folder, separated by tabs or commas, with a column "
         "participant_id, or one in front as aparcstats2table, asegstats2table and ENIGMA's tables "
-        "have it; or FreeSurfer's stats files, with 'sub-*' for a person's folder, as "
+        "have it; or FreeSurfer's stats files, with 'sub-*' for a participant's folder, as "
         "freesurfer/sub-*/stats/lh.aparc.stats, whose columns are regions with measures, as "
-        "insula_ThickAvg; or a matrix between regions of each person, as "
-        "xcp_d/sub-*/func/sub-*_task-rest_space-MNI152NLin2009cAsym_atlas-Gordon_"
-        "stat-pearsoncorrelation_relmat.tsv, whose columns are pairs, as a-b for a's line and b's "
-        "column, or 1-2 in a file without names, as HALFpipe's; or courses (a name that ends in "
-        "_timeseries.tsv), whose correlations these are; or CIFTI files of one number per "
-        "parcel, as xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, whose columns are parcels.",
+        "insula_ThickAvg; or a matrix between regions of each participant, as "
+        "xcp_d/sub-*/func/sub-*_task-rest_space-MNI152NLin2009cAsym_atlas-Gordon_stat-"
+        "pearsoncorrelation_relmat.tsv, "
+        "whose columns are pairs, as a-b for a's line and b's column, or 1-2 in a file without "
+        "names, as HALFpipe's; or time series (a name that ends in _timeseries.tsv), whose "
+        "correlations these are; or CIFTI files of one number per parcel, as "
+        "xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, whose columns are parcels.",
     )
     columns: dict[str, Column] = Field(
         min_length=1,
@@ -58,9 +59,10 @@ class TableView(BaseView):
         default=0.0,
         ge=0,
         le=0.5,
-        description="Part of the columns in which a person may have no value. Outcomes of `glm` "
-        "may have gaps: how often each is missing is then released with the rest, and effects are "
-        "of those who have it. Who lacks more is left out, as everybody who lacks any is without.",
+        description="Part of the columns in which a participant may have no value. Outcomes of "
+        "`glm` may have gaps: how often each is missing is then released with the rest, and "
+        "effects are of those who have it. Who lacks more is left out, as everybody who lacks any "
+        "is without.",
     )
 
     @field_validator("columns")

@@ -84,7 +84,7 @@ def _studies() -> str:
     rows = []
     for path in sorted((ROOT / "configs").glob("*.yaml")):
         study = load_study(path)
-        kind = "persons" if study.features else "image series"
+        kind = "participants" if study.features else "image series"
         rows.append([f"`{path.name}`", kind, f"`{study.algorithm}`", study.title or study.study])
     return table(["study", "of", "`algorithm`", "title"], rows)
 

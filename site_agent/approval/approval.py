@@ -58,8 +58,8 @@ def read_papers(folder: Path, name: str, own_key: bytes, study: Path, roster: Pa
     signed = read_signed(study, members)
     if signed.study.privacy.scheme == "none":
         raise StudyError(
-            f"{study}: field 'privacy.scheme': 'none' protects nobody and is for simulations; "
-            "ask for a study with cape, secure-sum or local."
+            f"{study}: field 'privacy.scheme': 'none' protects no participant and is for "
+            "simulations; ask for a study with cape, secure-sum or local."
         )
     if name in signed.keys and signed.keys[name] != own_key:
         raise StudyError(

@@ -103,7 +103,7 @@ class Inspection:
     def show(self, out: Console) -> None:
         """Print it for the site's people."""
         out.print(f"{self.signed.study.study}: {self.signed.study.title}", soft_wrap=True)
-        out.print(f"{len(self.lengths)} persons qualify{self._of_them()}.", soft_wrap=True)
+        out.print(f"{len(self.lengths)} participants qualify{self._of_them()}.", soft_wrap=True)
         if self.signed.study.data.chooses:
             out.print(self._becomes_public(), soft_wrap=True)
         for reason, many in sorted(Counter(each.reason for each in self.skipped).items()):
@@ -150,8 +150,8 @@ class Inspection:
     def _becomes_public(self) -> str:
         """What the number of those whom a study chooses tells."""
         return (
-            f"The study chooses persons or recordings: {len(self.lengths)} of {self.whole} here. "
-            f"That {len(self.lengths)} of this site fit becomes public."
+            f"The study chooses participants or recordings: {len(self.lengths)} of {self.whole} "
+            f"here. That {len(self.lengths)} of this site fit becomes public."
         )
 
     def _of_them(self) -> str:
@@ -204,7 +204,7 @@ def _who_lacks_what(skipped: Sequence[Skipped]) -> Iterator[str]:
             continue
         some = ", ".join(each.label for each in group[:_NAMED])
         more = ", …" if len(group) > _NAMED else ""
-        yield f"{len(group)} persons ({some}{more}): {detail}"
+        yield f"{len(group)} participants ({some}{more}): {detail}"
 
 
 def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
@@ -230,8 +230,8 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     plan = _plan_here(asked, space, survey.lengths, problems)
     if not survey.lengths:
         problems.append(
-            f"Nobody in {config.dataset} qualifies, and without anybody the site can't take part; "
-            "see above why each is left out."
+            f"No participant in {config.dataset} qualifies, and without any the site can't "
+            "take part; see above why each is left out."
         )
     centres = check_members(folder, papers.members).centres
     people = _people(data)
@@ -242,8 +242,8 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     over = over_limit(ledger, policy, asked, people)
     if over:
         problems.append(
-            f"{count(len(over), 'person')} of {len(people)} would be over the limit; decline the "
-            "study, or go on without them by 'persons_over_limit: leave-out' in policy.yaml."
+            f"{count(len(over), 'participant')} of {len(people)} would be over the limit; decline "
+            "the study, or go on without them by 'persons_over_limit: leave-out' in policy.yaml."
         )
     return Inspection(
         papers,
@@ -295,9 +295,9 @@ def _unknown(config: SiteConfig) -> Iterator[str]:
         who = ", ".join(f"sub-{label}" for label in strange[:_NAMED])
         who += ", …" if strange[_NAMED:] else ""
         yield (
-            f"{config.left_out} leaves out {count(len(strange), 'person')} without a folder in the "
-            f"data set ({who}); correct what is mistyped, so that "
-            "nobody takes part who should not."
+            f"{config.left_out} leaves out {count(len(strange), 'participant')} without a folder "
+            f"in the data set ({who}); correct what is mistyped, so that no participant takes "
+            "part who should not."
         )
 
 
@@ -305,7 +305,7 @@ def _unusable(skipped: Sequence[Skipped]) -> Iterator[str]:
     """Persons whom the site's people can bring in by mending their files."""
     many = sum(each.reason == "unusable" for each in skipped)
     if many:
-        who = f"{count(many, 'person')} {'is' if many == 1 else 'are'} left out as unusable"
+        who = f"{count(many, 'participant')} {'is' if many == 1 else 'are'} left out as unusable"
         yield f"{who}; mend the files named above, or go on without."
 
 
@@ -330,7 +330,7 @@ def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterat
     memory = config.most_memory
     if memory is not None and isinstance(data, SiteDataset) and data.largest > memory:
         yield (
-            f"One person's scan takes up to {data.largest / 1e6:.0f} MB, more than memory "
+            f"One participant's scan takes up to {data.largest / 1e6:.0f} MB, more than memory "
             f"{config.memory} in site.yaml; one is prepared at a time."
         )
 

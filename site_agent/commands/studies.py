@@ -55,7 +55,7 @@ def prepare(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> No
     prepare_all(
         work, persons, config.task_runner, options, work_folder(folder.resolve()) / "prefect"
     )
-    out.print(f"{persons} persons are prepared; the agent finds them in {folder / 'cache'}.")
+    out.print(f"{persons} participants are prepared; the agent finds them in {folder / 'cache'}.")
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -68,12 +68,12 @@ def networks(
     ] = None,
     folder: Folder = Path(),
 ) -> None:
-    """Write each person's own networks as BIDS derivatives that stay here; nothing is sent."""
+    """Write each participant's own networks as BIDS derivatives that stay here; nothing is sent."""
     from site_agent.networks import write_networks
 
-    with out.console.status("0 of all persons") as shown:
+    with out.console.status("0 of all participants") as shown:
         persons = write_networks(folder, study, roster, target, templates, shown.update)
-    out.print(f"Networks of {persons} persons are in {target}; keep it as you keep the scans.")
+    out.print(f"Networks of {persons} participants are in {target}; keep it as you keep the scans.")
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -157,7 +157,7 @@ def approve_command(
     )
     out.print(f"Approved: {promise(approval)}.")
     if trouble:
-        out.print(f"The coordinator is told when the agent starts ({trouble})")
+        out.print(f"The coordinator is informed when the agent starts ({trouble})")
     if take_part and read_status(folder).running:
         out.print("The agent of this folder is at work already and takes part.")
     elif take_part:
@@ -175,4 +175,4 @@ def withdraw(
     trouble = take_back(folder, study)
     out.print(f"Withdrawn: {study} is approved no more.")
     if trouble:
-        out.print(f"The coordinator is told when the agent starts ({trouble})")
+        out.print(f"The coordinator is informed when the agent starts ({trouble})")

@@ -106,7 +106,7 @@ def misplaced(home: Path, paths: Iterable[Path]) -> str | None:
         if named is not None and f"sub-{named}" != home.name:
             return (
                 f"{path} is named as sub-{named}'s and lies in the folder of {home.name}, so that "
-                "nobody can tell whose it is; move it to its person's folder, or rename it."
+                "it is unclear whose it is; move it to its participant's folder, or rename it."
             )
     return None
 

@@ -136,9 +136,9 @@ def _many_beyond(
 def _clipped(beyond: Sequence[_Beyond]) -> str:
     worst = max(beyond, key=lambda each: each.part)
     return (
-        f"{_some([each.name for each in beyond])}: up to {worst.part:.0%} of the persons here lie "
-        f"beyond the study's limits, count as the limit, or are not taken (of '{worst.name}' "
-        f"{worst.told}); look whether the unit is the study's."
+        f"{_some([each.name for each in beyond])}: up to {worst.part:.0%} of the participants "
+        "here lie beyond the study's limits, count as the limit, or are not taken (of "
+        f"'{worst.name}' {worst.told}); look whether the unit is the study's."
     )
 
 
@@ -157,9 +157,9 @@ def _other_levels(
         if value not in levels and value not in said.missing and like is not None:
             called = f" ('{own}' in the JSON beside the table)" if own else ""
             yield Misnamed(
-                f"column '{name}' has '{value}'{called} for {count(many, 'person')}, which is none "
-                f"of the study's levels and looks like {like}: if it is, write 'aliases: {{{name}: "
-                f"{{levels: {{{like}: ['{value}']}}}}}}' into site.yaml."
+                f"column '{name}' has '{value}'{called} for {count(many, 'participant')}, which "
+                f"is none of the study's levels and looks like {like}: if it is, write 'aliases: "
+                f"{{{name}: {{levels: {{{like}: ['{value}']}}}}}}' into site.yaml."
             )
 
 
@@ -188,11 +188,11 @@ def few_lacking(source: Path, people: Sequence[str], fewest: int) -> Iterator[st
     if few:
         some = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if few[_NAMED:] else "")
         yield (
-            f"of the {len(people)} persons whose number would be told, a few lack {some} in "
-            f"{PARTICIPANTS}. A later study that needs such a column would leave them out, and be "
-            f"refused here for good, since two numbers that differ by fewer than {fewest} persons "
-            "tell of these: fill in what is missing, or name these persons in a table that "
-            "'left_out' in site.yaml points at, before you say yes."
+            f"of the {len(people)} participants whose number would be released, a few lack {some} "
+            f"in {PARTICIPANTS}. A later study that needs such a column would leave them out, and "
+            f"be refused here for good, since two numbers that differ by fewer than {fewest} "
+            "participants tell of these: fill in what is missing, or name these participants in a "
+            "table that 'left_out' in site.yaml points at, before you say yes."
         )
 
 
@@ -207,8 +207,9 @@ def _without_folder(source: Path) -> Iterator[str]:
         who = ", ".join(f"sub-{label}" for label in lacking[:_NAMED])
         more = ", …" if lacking[_NAMED:] else ""
         yield (
-            f"{PARTICIPANTS} has {count(len(lacking), 'person')} without a folder in the data set "
-            f"({who}{more}), whose scans no study finds; look whether they should be there."
+            f"{PARTICIPANTS} has {count(len(lacking), 'participant')} without a folder in the "
+            f"data set ({who}{more}), whose scans no study finds; look whether they should be "
+            "there."
         )
 
 
@@ -219,8 +220,9 @@ def _nobodys(source: Path, view: TableView, rows: Sequence[Row], wording: Wordin
     like = name and resembling(source, view, wording.column(name))
     if like:
         yield Misnamed(
-            f"nobody's {view.file} has '{name}', and one has '{like}': if that is meant, write "
-            f"'aliases: {{{name}: {{column: {like}}}}}' into site.yaml, or ask for another study."
+            f"no participant's {view.file} has '{name}', and one has '{like}': if that is meant, "
+            f"write 'aliases: {{{name}: {{column: {like}}}}}' into site.yaml, or ask for another "
+            "study."
         )
 
 

@@ -105,8 +105,8 @@ def participants_of(source: Path | Sequence[Path]) -> Path:
     if isinstance(source, Path):
         return source / PARTICIPANTS
     raise DataError(
-        f"A list of images has no {PARTICIPANTS}, by which the study chooses persons; give a BIDS "
-        "data set."
+        f"A list of images has no {PARTICIPANTS}, by which the study chooses participants; give a "
+        "BIDS data set."
     )
 
 

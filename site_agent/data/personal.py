@@ -55,8 +55,8 @@ def _files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
     home = next(part for part in pattern.split("/") if ANYONE in part)
     if home != ANYONE or _LONGER.search(pattern):
         raise DataError(
-            f"The study's files {pattern} may be another person's than their folder's; let the "
-            f"first '{ANYONE}' be a folder's whole name, and no letter or digit follow any."
+            f"The study's files {pattern} may be another participant's than their folder's; let "
+            f"the first '{ANYONE}' be a folder's whole name, and no letter or digit follow any."
         )
     before = pattern.partition(ANYONE)[0]
     try:
@@ -69,7 +69,9 @@ def _files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
             f"The study's files {pattern} are not in the site's data set; give a relative path."
         ) from error
     if not labels:
-        raise DataError(f"{parent} has no folder sub-... of a person; look at the study's path.")
+        raise DataError(
+            f"{parent} has no folder sub-... of a participant; look at the study's path."
+        )
     return [(each, folder / pattern.replace(ANYONE, f"sub-{each}")) for each in labels]
 
 

@@ -141,7 +141,7 @@ def read_rows(
                 _check_same(table, number, found, seen[label], identifier)
             elif any(map(is_given, found.values())):
                 raise DataError(
-                    f"{table}, line {number}: {identifier} is empty; name the line's person."
+                    f"{table}, line {number}: {identifier} is empty; name the line's participant."
                 )
 
 
@@ -163,7 +163,7 @@ def _check_same(
     if hash(tuple(found.values())) != cells:
         raise DataError(
             f"{table}, line {number}: {identifier} is there twice, as in line {line} with other "
-            f"values of what the study uses ({_listed(found)}); give each person one line."
+            f"values of what the study uses ({_listed(found)}); give each participant one line."
         )
 
 

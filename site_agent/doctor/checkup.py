@@ -98,7 +98,7 @@ def _configuration(folder: Path) -> Check:
 def _policy(folder: Path) -> Check:
     policy = Policy.load(folder)
     if (folder / POLICY).exists():
-        limit = f"{policy.subject.total:g} is the largest ε for a person"
+        limit = f"{policy.subject.total:g} is the largest ε for a participant"
         return Check("policy", "ok", f"{limit}{_of_which(folder, policy)}.")
     message = f"There is no {POLICY}, so the defaults hold (ε = {policy.subject.total:g} in all)."
     return Check("policy", "warn", message, f"Write {POLICY} with what your board allows.")
@@ -129,7 +129,7 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
         remedy = "Correct 'dataset' in site.yaml, or mount the share that holds the data."
         return Check("data set", "fail", f"{folder} holds no sub-* folder.", remedy)
     if study is None:
-        people = count(len(persons), "person")
+        people = count(len(persons), "participant")
         return Check("data set", "ok", f"{folder} can be read, {people}{_spared(config, persons)}.")
     subjects, skipped = find_subjects(folder, study.data)
     among = set(candidates(config, study.data))

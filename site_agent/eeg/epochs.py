@@ -124,7 +124,7 @@ def _prepared(recording: Recording, view: EegView) -> tuple[Signals, int]:
     if recording.rate < LEAST_RATE * high:
         raise DataError(
             f"{recording.path} has {recording.rate:g} samples per second, too few for the study's "
-            f"pass band up to {high:g} Hz; leave the person out or ask for a narrower one."
+            f"pass band up to {high:g} Hz; leave the participant out or ask for a narrower one."
         )
     signals = recording.signals[[recording.channels.index(name) for name in view.channels]]
     if view.reference == "average":

@@ -145,7 +145,9 @@ class _Reader:
         sound = sum(len(run.values) for run in runs)
         if sound < view.minimum_epochs:
             why = min(runs, key=lambda run: len(run.values)).complaint
-            needed = f"; a person needs {view.minimum_epochs}" if any(r.tried for r in runs) else ""
+            needed = (
+                f"; a participant needs {view.minimum_epochs}" if any(r.tried for r in runs) else ""
+            )
             reason: Reason = "does-not-fit" if needed else "no-view"
             return Skipped(label, reason, f"{why}{needed}.")
         epochs = np.concatenate([run.values for run in runs if len(run.values)])

@@ -41,7 +41,7 @@ class RayCluster:
         theirs.close()
         if not self._pipe.poll(_PATIENCE):
             self.close()
-            raise LostError(f"nobody answers at {address}")
+            raise LostError(f"no cluster answers at {address}")
         try:
             self.count = max(1, int(self._received()))
         except LostError:

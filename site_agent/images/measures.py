@@ -137,7 +137,9 @@ def connectivity(courses: Courses) -> Vector:
     sizes = column_norms((wide - wide.mean(axis=1, keepdims=True)).T)
     flat = np.flatnonzero(~(sizes > _FLAT * sizes.max(initial=0.0)))
     if len(flat):
-        raise DataError(f"course {flat[0] + 1} does not vary; look whether the images reach there.")
+        raise DataError(
+            f"time series {flat[0] + 1} does not vary; look whether the images reach there."
+        )
     return fisher_z(centred_and_normed(wide))
 
 

@@ -87,7 +87,7 @@ def open_volume(path: Path, grid: Grid) -> nib.Nifti1Image:
     """
     image = open_nifti(path)
     if len(image.shape) < 3 or any(length > 1 for length in image.shape[3:]):
-        raise DataError(f"{path} has shape {image.shape}; give one 3-D image per person.")
+        raise DataError(f"{path} has shape {image.shape}; give one 3-D image per participant.")
     _check_place(path, image, grid)
     return image
 

@@ -46,7 +46,7 @@ def _other_lengths(lengths: Mapping[Path, float]) -> Iterator[str]:
     if other:
         yield (
             f"{_which(other, lengths)} volumes, where the median is {usual:g}; look whether these "
-            "recordings are whole and meant, as each person counts alike."
+            "recordings are whole and meant, as each participant counts alike."
         )
 
 

@@ -194,8 +194,8 @@ class LedgerFile:
             self.connection.execute("INSERT INTO key VALUES (?)", (check_of(key),))
         elif key is None or check_of(key) != kept:
             raise LedgerError(
-                f"{key_path(self.path)} is not the key that the persons of this ledger were marked "
-                "with, so that nobody can tell what each was charged; restore it from a backup."
+                f"{key_path(self.path)} is not the key that the participants of this ledger were "
+                "marked with, so that what each was charged is unknown; restore it from a backup."
             )
         return key
 
@@ -216,8 +216,8 @@ class LedgerFile:
             marks = [self._marks[i] if i < last else b"" for i in ids.tolist()]
             if row is None or group_digest(marks) != digest:
                 raise LedgerError(
-                    f"{self.path}: the persons of a charge were altered; restore the ledger from a "
-                    "backup and ask who changed it."
+                    f"{self.path}: the participants of a charge were altered; restore the ledger "
+                    "from a backup and ask who changed it."
                 )
             self.groups[digest] = ids
         return self.groups[digest]

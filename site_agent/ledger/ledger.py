@@ -130,8 +130,8 @@ class Ledger(LedgerReader):
                 file.append(charge, "tell", at)
             elif known != charge:
                 raise PrivacyError(
-                    f"Other persons or volumes than {charge.run} was told of would take part now, "
-                    "so the site answers no further; take part in a new run."
+                    f"Other participants or volumes than {charge.run} was informed of would take "
+                    "part now, so the site answers no further; take part in a new run."
                 )
             return known is None
 

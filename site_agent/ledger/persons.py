@@ -81,7 +81,7 @@ def mark_of(key: bytes, label: str) -> bytes:
     A folder's name need not be UTF-8: its bytes are taken as they are.
     """
     name = label.encode(errors="surrogateescape")  # whatever the locale: one mark a person
-    return hashlib.blake2b(name, digest_size=MARK, key=key, person=b"cape person").digest()
+    return hashlib.blake2b(name, digest_size=MARK, key=key, person=b"cape participant").digest()
 
 
 def check_of(key: bytes) -> bytes:

@@ -73,10 +73,11 @@ def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[Told], least: int) -> No
     if check_apart(apart, least, "persons"):
         return
     if here < least and (left or sizes.chosen or apart):  # who was told of before is not here
-        raise _refused(f"{here} persons by its rules", f"no fewer than {least}")
+        raise _refused(f"{here} participants by its rules", f"no fewer than {least}")
     if 0 < left < least:
         raise _refused(
-            f"all but {left} persons by its rules", f"leaving out nobody or no fewer than {least}"
+            f"all but {left} participants by its rules",
+            f"leaving out none or no fewer than {least}",
         )
 
 
@@ -98,7 +99,7 @@ def check_apart(apart: Sequence[tuple[int, str]], least: int, what: str) -> bool
         return True
     for many, study in apart:
         if many < least:
-            said = f"a number of {what} that differ by {many} from those told for '{study}'"
+            said = f"a number of {what} that differ by {many} from those reported for '{study}'"
             raise _refused(said, f"none or no fewer than {least}")
     return False
 

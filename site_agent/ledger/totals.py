@@ -17,7 +17,7 @@ from site_agent.ledger.limits import counted
 from site_agent.policy.policy import Policy
 from site_agent.policy.refusals import Spent
 
-UNITS = {"subject": "person", "timepoint": "single volume"}
+UNITS = {"subject": "participant", "timepoint": "single volume"}
 """What each unit of privacy protects, in words."""
 _ROUNDING = 1e-9  # of squares of μ
 

@@ -120,7 +120,7 @@ class _Read(NamedTuple):
 
 def _without_person(skipped: Skipped) -> str:
     """What somebody lacks, in the words that fit everybody who lacks the same."""
-    return skipped.detail.replace(f"sub-{skipped.label}", "a person").rstrip(".")
+    return skipped.detail.replace(f"sub-{skipped.label}", "a participant").rstrip(".")
 
 
 class FeatureDataset:
@@ -237,8 +237,8 @@ class FeatureDataset:
             (why, _), *_ = lacks.most_common(1) or [("", 0)]
             told.append(f"{len(view.found)} have '{view.name}'{f' ({why})' if why else ''}")
         return (
-            f"Nobody in {self.source} has all views of the study: {', '.join(told)}; correct the "
-            "tables, or ask the coordinator to correct the study."
+            f"No participant in {self.source} has all views of the study: {', '.join(told)}; "
+            "correct the tables, or ask the coordinator to correct the study."
         )
 
     def load(self) -> Iterator[str]:
@@ -255,7 +255,7 @@ class FeatureDataset:
         for view in self.space.views:
             yield f"view '{view.name}', {names.index(view.name) + 1} of {len(names)}"
             self._read(view)
-        yield f"{len(self.survey.lengths)} persons"
+        yield f"{len(self.survey.lengths)} participants"
 
     def table(self) -> NDArray[np.float64]:
         """D x M_s, one column per person in the order of their labels; not to be written to."""

@@ -64,7 +64,7 @@ class Course:
         text = (
             f"If {'the one run' if self.runs == 1 else f'all {self.runs} runs'} that "
             f"{'is' if self.runs == 1 else 'are'} approved and left took place, with the same "
-            f"persons each time, it would come to ε = {number(epsilon)}"
+            f"participants each time, it would come to ε = {number(epsilon)}"
         )
         if self.ahead > self.account.allowed.mu:
             return f"{text}, over the limit of {number(limit)}: the agent would refuse the last."

@@ -113,7 +113,8 @@ def _story(row: StudyRow, rows: Sequence[Row], worth: str) -> tuple[str, ...]:
     sums = (
         f"{what}In {count(row.runs, 'run')}, this site answered {row.answered} of "
         f"{count(row.reserved, 'question')} ({asked}). Each answer is one vector of numbers over "
-        "all its persons together, with noise; no scan and no single person's numbers left it."
+        "all its participants together, with noise; no scan and no single participant's numbers "
+        "left it."
     )
     told = meaning(row.unit, row.cost.mu, row.outsider.mu)
     public = known.public if known else ""

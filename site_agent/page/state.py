@@ -153,14 +153,16 @@ def absent(config: SiteConfig, entries: Sequence[Entry], store: MessageStore) ->
     if config.left_out is not None:
         try:
             many = len(read_left_out(config.left_out))
-            found.append(f"{count(many, 'person')} by the hospital's own table, in every study.")
+            found.append(
+                f"{count(many, 'participant')} by the hospital's own table, in every study."
+            )
         except ConsortiumError:  # which names a person, perhaps, and is told by doctor
             found.append("The hospital's own table can't be read; 'site-agent doctor' says why.")
     for run in dict.fromkeys(entry.charge.run for entry in entries):
         stored = store.load(run, LEFT_OUT)
         many = len(json.loads(stored)) if stored else 0
         if many:
-            found.append(f"{count(many, 'person')} of {run}, whose budget was used up.")
+            found.append(f"{count(many, 'participant')} of {run}, whose budget was used up.")
     return tuple(found)
 
 

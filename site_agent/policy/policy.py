@@ -57,13 +57,14 @@ class Policy(FrozenModel):
 
     subject: Allowance = Field(
         default=Allowance(study=10.0, total=20.0),
-        description="Limits for studies that protect a person with all their scans.",
+        description="Limits for studies that protect a participant with all their scans.",
     )
     timepoint: Allowance = Field(
         default=Allowance(study=5.0, total=5.0),
-        description="Limits for studies that protect a single volume, which protects a person "
-        "far less. They hold only if 'units' lists timepoint; the total then counts studies that "
-        "protect a person, too, and binds them, since they cost a volume as much.",
+        description="Limits for studies that protect a single volume, which protects a "
+        "participant far less. They hold only if 'units' lists timepoint; the total then counts "
+        "studies that protect a participant, too, and binds them, since they cost a volume as "
+        "much.",
     )
     delta: float = Field(
         default=1e-5,
@@ -74,7 +75,7 @@ class Policy(FrozenModel):
     units: Annotated[tuple[Unit, ...], AfterValidator(_distinct)] = Field(
         default=("subject",),
         min_length=1,
-        description="What a study may protect: subject (a person), timepoint (a single volume).",
+        description="What a study may protect: subject (a participant) or timepoint (a volume).",
     )
     schemes: Annotated[
         tuple[Literal["cape", "secure-sum", "local"], ...], AfterValidator(_distinct)
@@ -90,9 +91,9 @@ class Policy(FrozenModel):
     )
     persons_over_limit: Literal["refuse", "leave-out"] = Field(
         default="refuse",
-        description="What happens to a study that some person has no budget left for: it is "
-        "refused, or goes on without those persons. Who they are follows from earlier charges "
-        "alone; how many take part becomes public, as ever.",
+        description="What happens to a study that some participant has no budget left for: it is "
+        "refused, or goes on without those participants. Who they are follows from earlier "
+        "charges alone; how many take part becomes public, as ever.",
     )
     fewest_sites: int = Field(
         default=3, ge=1, description="Fewest sites that a study may have, this one included."
@@ -100,21 +101,21 @@ class Policy(FrozenModel):
     fewest_subjects_here: int = Field(
         default=1,
         ge=1,
-        description="Fewest persons of this site with whom it takes part. The promise holds for "
-        "any number; 1 is no rule.",
+        description="Fewest participants of this site with whom it takes part. The promise holds "
+        "for any number; 1 is no rule.",
     )
     fewest_subjects_in_all: int = Field(
         default=1,
         ge=1,
-        description="Fewest persons that all sites of a study have together; 1 is no rule.",
+        description="Fewest participants that all sites of a study have together; 1 is no rule.",
     )
     fewest_subjects_chosen: int = Field(
         default=10,
         ge=1,
-        description="Fewest persons by whom those who take part may differ from those of any study "
-        "before, if they differ at all; fewest whom a study's rules may take, or leave out if they "
-        "leave out anybody. How many take part becomes public, and numbers that differ by one "
-        "person tell of that person; 1 is no rule.",
+        description="Fewest participants by whom those who take part may differ from those of any "
+        "study before, if they differ at all; fewest whom a study's rules may take, or leave out "
+        "if they leave out anybody. How many take part becomes public, and numbers that differ by "
+        "one participant tell of that participant; 1 is no rule.",
     )
     most_dropouts: int = Field(
         default=2,

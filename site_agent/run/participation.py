@@ -55,7 +55,9 @@ class Participation:
         permission: Callable[[], Permission],
     ) -> None:
         if context.study.privacy.scheme == "none":
-            raise PrivacyError("The study protects nobody (scheme none); it is for simulations.")
+            raise PrivacyError(
+                "The study protects no participant (scheme none); it is for simulations."
+            )
         self.ended: Ended | None = None
         self.rounds: Rounds | None = None
         self._site, self._loading, self._permission = site, loading, permission

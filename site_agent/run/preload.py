@@ -112,7 +112,7 @@ class Preload:
                 self._ready[digest] = "", now  # though no file changes
             self._log(f"{name}: {error}")
         else:
-            self._log(f"{name}: ready for a run, with {persons} persons")
+            self._log(f"{name}: ready for a run, with {persons} participants")
 
 
 def files_digest(folder: Path) -> str:

@@ -1,8 +1,10 @@
-"""Documents use the glossary's terms: no word that it says a concept is not called."""
+"""Documents and programs use the glossary's terms: no word that a concept is not called."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,19 +12,37 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GLOSSARY = DOCS / "reference" / "glossary.md"
-FOLDERS = ("guides", "explanation")
+FOLDERS = ("guides", "explanation", "analyses", "replication")
 """Folders of ``docs/`` whose pages are held to the glossary."""
+GENERATED = ("commands", "errors", "messages", "privacy-report", "study-fields")
+"""Pages of ``docs/reference/`` that are made of the programs' help, fields and errors."""
 PAGES = [
     ROOT / "README.md",
     DOCS / "index.md",
     DOCS / "tutorial.md",
+    *(DOCS / "reference" / f"{name}.md" for name in GENERATED),
     *(page for folder in FOLDERS for page in sorted((DOCS / folder).glob("*.md"))),
 ]
 COLUMN = "not called"
+PACKAGES = (ROOT / "consortium", ROOT / "site_agent")
+ROOMS = [
+    *PACKAGES,
+    *(file.parent for package in PACKAGES for file in sorted(package.glob("*/__init__.py"))),
+]
+"""Product packages, and the packages in them."""
+FEWEST_WORDS = 4
+"""Of a string that somebody reads; what is shorter may be a name, a column or a state."""
+STORED = ("CREATE TABLE", "INSERT INTO", "SELECT ", "dataset, study, run, ", "digest = SHA-256 of")
+"""How strings begin that name a ledger's columns, which keep their names."""
+TEMPLATES = (".j2", ".yaml")
 _NO_PROSE = re.compile(
     r"<!-- generated: .*?<!-- end -->|<!--.*?-->|^```.*?^```$|`[^`]*`|\]\([^)]*\)",
     re.MULTILINE | re.DOTALL,
 )
+
+_FILLED = re.compile(r"{%.*?%}|{{.*?}}|{[^{}]*}|<[^<>]*>", re.DOTALL)
+"""Parts of a template or a format that stand for something else, and tags."""
+_QUOTED = re.compile(r'"[^"\n]*"|`[^`]*`')
 
 
 def forbidden() -> list[str]:
@@ -46,6 +66,41 @@ def used(text: str, words: list[str]) -> list[str]:
     return [word for word in words if re.search(rf"\b{re.escape(word)}\b", prose, re.IGNORECASE)]
 
 
+def sentences(source: str) -> Iterator[str]:
+    """Strings of a module but for docstrings, whole, with what is filled in taken out."""
+    tree = ast.parse(source)
+    hidden: set[ast.AST] = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):  # a format comes before its parts
+        if isinstance(node, ast.JoinedStr):
+            hidden.update(node.values)
+            parts = (part.value for part in node.values if isinstance(part, ast.Constant))
+            yield " … ".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in hidden:
+            yield _FILLED.sub("…", node.value)
+
+
+def said(file: Path) -> Iterator[str]:
+    """What a user may read of a file of a product package."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".py":
+        yield from (x for x in sentences(text) if not x.strip().startswith(STORED))
+    elif file.suffix == ".js":
+        yield from (x[1:-1] for x in _QUOTED.findall(text))
+    elif file.suffix in TEMPLATES:
+        yield _FILLED.sub("…", text)
+
+
+def files(room: Path) -> list[Path]:
+    """Files of a room; of a whole package only those that lie in no room of it."""
+    return sorted(room.glob("*.*") if room in PACKAGES else room.rglob("*.*"))
+
+
+def wrong(file: Path, words: list[str]) -> list[tuple[str, str]]:
+    """Those of the words that a file says, each with its sentence."""
+    long = (text for text in said(file) if len(text.split()) >= FEWEST_WORDS)
+    return [(word, text) for text in long for word in used(text, words)]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_has_no_word_that_the_glossary_replaces(page: Path) -> None:
     assert used(page.read_text(encoding="utf-8"), forbidden()) == []
@@ -54,6 +109,26 @@ def test_a_page_has_no_word_that_the_glossary_replaces(page: Path) -> None:
 def test_the_column_of_every_table_is_read() -> None:
     some = {"persons", "courses", "freed of", "in earnest", "foretold", "nobody"}
     assert some <= set(forbidden())
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(ROOT)))
+def test_a_program_says_no_word_that_the_glossary_replaces(room: Path) -> None:
+    words = forbidden()
+    assert [each for file in files(room) for each in wrong(file, words)] == []
+
+
+def test_whole_sentences_of_modules_and_templates_are_read(tmp_path: Path) -> None:
+    module, template = tmp_path / "a.py", tmp_path / "a.html.j2"
+    module.write_text(
+        '"""Persons."""\nx = 1\n"""Of persons."""\nprint(f"{x} of all per" "sons told")\n'
+    )
+    assert [word for word, _ in wrong(module, forbidden())] == ["persons", "told"]
+    module.write_text('print("not told")\n')
+    assert wrong(module, forbidden()) == []
+    template.write_text(
+        "{% if told %}<p id='told'>{{ told }} and sixty\nmade-up scans</p>{% endif %}"
+    )
+    assert [word for word, _ in wrong(template, forbidden())] == ["made-up"]
 
 
 @pytest.mark.parametrize("text", ["Twenty Persons.", "A\nmade-up\nscan.", "| a | the courses |"])

@@ -127,8 +127,8 @@ def _coefficients(plan: AdmmPlan, values: Array, found: Array) -> Table:
         else "Differences between sites are part of them."
     )
     return Table(
-        f"Coefficients of the log odds of {plan.parameters.target}, the mean of the sites' models, "
-        f"without intervals; those that noise and chance could make are not told. {sites}",
+        f"Coefficients of the log odds of {plan.parameters.target}, the mean of the sites' "
+        f"models, without intervals; those that noise and chance could make are withheld. {sites}",
         ("view", "entry", "coefficient", "state"),
         tuple(rows[:MOST_ROWS]),
     )

@@ -125,7 +125,7 @@ def _problem(data: SiteData, query: Query) -> _Problem:
     weights = array_argument(query, "weights", 1)
     held = array_argument(query, "held", 1)[: len(answers)]
     if len(weights) != answers.shape[1] or len(held) != len(answers) or not len(beside):
-        raise ProtocolError("The query's arguments don't fit what was heard; discard it.")
+        raise ProtocolError("The query's arguments don't fit what was received; discard it.")
     length = math.hypot(reach, constant)
     with np.errstate(all="ignore"):  # what overflows is refused, or cut
         stiffness = penalty / weights[site]
@@ -158,7 +158,7 @@ def _heard(query: Query, entries: int) -> tuple[Array, int]:
     answers, site = query.neighbour_answers.answers, query.neighbour_answers.site
     if answers.ndim != 3 or answers.shape[2] != entries or not 0 <= site < answers.shape[1]:
         raise ProtocolError(
-            f"What was heard has shape {answers.shape}, which does not fit {entries} numbers a "
+            f"What was received has shape {answers.shape}, which does not fit {entries} numbers a "
             "site; discard it."
         )
     return answers, site
@@ -189,7 +189,8 @@ def _columns(data: SiteData, query: Query) -> Array:
 def _refuse_beyond(bound: Bound, influence: float) -> None:
     if not influence <= bound.spread * (1 + _ROUNDING):
         raise ProtocolError(
-            "The query's arguments let a person move the answer further than planned; discard it."
+            "The query's arguments let a participant move the answer further than planned; "
+            "discard it."
         )
 
 

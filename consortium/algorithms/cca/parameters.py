@@ -17,19 +17,20 @@ class CcaParameters(AnalysisParameters):
     pairs: int = Field(ge=1, le=100, description="K, canonical pairs to report.")
     bounds: Sizes = Field(
         default_factory=dict,
-        description="Largest norm of a person's vector by view, for the release of the mean; 1 "
-        "(what normalize: true leads to) for views that are not named.",
+        description="Largest norm of a participant's vector by view, for the release of the mean; "
+        "1 (what normalize: true leads to) for views that are not named.",
     )
     radii: Sizes = Field(
         default_factory=dict,
-        description="Largest distance of a person's vector from the mean, by view. By default "
-        "`headroom` times the root of the mean squared distance, which is released with the mean.",
+        description="Largest distance of a participant's vector from the mean, by view. By "
+        "default `headroom` times the root of the mean squared distance, which is released with "
+        "the mean.",
     )
     headroom: float = Field(
         default=1.2,
         gt=0,
         description="Radius of a view over the root mean squared distance: a smaller one clips "
-        "more persons, which draws correlations to zero a little, and has less noise.",
+        "more participants, which draws correlations to zero a little, and has less noise.",
     )
     shares: Sizes = Field(
         default_factory=dict,
@@ -79,7 +80,7 @@ class CcaParameters(AnalysisParameters):
         gt=0,
         lt=1,
         description="Assumption for forecasts alone: correlation of one direction of every two "
-        "views, whose chance to be found is foretold.",
+        "views, whose chance to be found is forecast.",
     )
     seed: int = Field(
         default=0,

@@ -314,9 +314,9 @@ def _words(
         headline = f"No link of {names} was found; at this ε and these numbers none would be."
     else:
         headline = (
-            f"No link of {names} was found; at this ε and these numbers of persons a correlation "
-            f"below {number(float(least))} would not be seen"
-            f"{', nor one along what noise hides of the views.' if hidden else '.'}"
+            f"No link of {names} was found; at this ε and these numbers of participants a "
+            f"correlation below {number(float(least))} would not be "
+            f"seen{', nor one along what noise hides of the views.' if hidden else '.'}"
         )
     return Captions(
         "pair",
@@ -339,8 +339,8 @@ def _pair_table(
     ]
     two = len(plan.shape.views) == 2
     what = "Canonical correlations" if two else "Mean correlations over the pairs of views"
-    over = "within sites" if plan.places > 1 else "over the persons of all sites together"
-    ends = ", with 95 % intervals (few persons, and the noise of privacy)" if two else ""
+    over = "within sites" if plan.places > 1 else "over the participants of all sites together"
+    ends = ", with 95 % intervals (few participants, and the noise of privacy)" if two else ""
     if two and hidden:
         ends += (
             ". Noise hides directions of the views: the correlation is that of the directions that "

@@ -45,7 +45,7 @@ def _means(parameters: CoordinateParameters, shape: Shape) -> tuple[Expectation,
         error = math.hypot(noise, math.sqrt(widest_variance(part) / sum(shape.units)))
         name = f"standard error of a mean of '{view}'"
         told.append(
-            Expectation(name, error, noise, error, False, "from noise alone to what is told")
+            Expectation(name, error, noise, error, False, "from noise alone to what is reported")
         )
     return tuple(told)
 

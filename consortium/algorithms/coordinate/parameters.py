@@ -20,7 +20,7 @@ class CoordinateParameters(AnalysisParameters):
     levels: dict[ViewName, Level] = Field(
         default_factory=dict,
         description="ε that changing a view alone may cost, at the study's δ, by view; the others "
-        "are held by the person's ε.",
+        "are held by the participant's ε.",
     )
     protects: Literal["view", "entry"] = Field(
         default="view",
@@ -39,20 +39,21 @@ class CoordinateParameters(AnalysisParameters):
     radii: dict[ViewName, Radius] = Field(
         default_factory=dict,
         description="Euclidean norm that a view's entries are clipped to; 1 for normalized views. "
-        "By default the root of their number, which clips nobody.",
+        "By default the root of their number, which clips no participant.",
     )
     dependence: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="Assumption: however a person's view is, the distribution of the person's "
-        "other views changes by no more than this (total variation). The result tells what the "
-        "levels then mean.",
+        description="Assumption: however a participant's view is, the distribution of the "
+        "participant's other views changes by no more than this (total variation). The result "
+        "tells what the levels then mean.",
     )
     randomize: Literal["mean", "record"] = Field(
         default="mean",
         description="'mean': noise for the mean over all sites; 'record': as much as if every "
-        "person's vector had been randomized by itself before it was averaged (local privacy).",
+        "participant's vector had been randomized by itself before it was averaged (local "
+        "privacy).",
     )
     confidence: float = Field(default=0.95, gt=0.5, lt=1, description="Level of the intervals.")
     epsilon: float | None = Field(
@@ -81,8 +82,8 @@ class CoordinateParameters(AnalysisParameters):
         for view, level in self.levels.items():
             if self.epsilon is not None and level > self.epsilon:
                 raise ValueError(
-                    f"levels: {level:g} for '{view}' is above the person's ε; lower it or leave "
-                    "it out"
+                    f"levels: {level:g} for '{view}' is above the participant's ε; lower it or "
+                    "leave it out"
                 )
         if self.protects == "entry" and self.target is not None and self.radii:
             raise ValueError("radii: with a target they go with protects: view; leave them out")

@@ -42,7 +42,7 @@ def part_of_loss(parameters: CoordinateParameters, view: str) -> float:
     if part <= 0:
         raise StudyError(
             f"field 'analysis.levels': {parameters.levels[view]:g} for '{view}' is too small "
-            f"beside the person's {epsilon:g}; raise it, or leave the view out of the study."
+            f"beside the participant's {epsilon:g}; raise it, or leave the view out of the study."
         )
     return part
 

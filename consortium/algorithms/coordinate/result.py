@@ -87,10 +87,10 @@ def mean_result(
         "found": np.array([f.state == "found" for f in told])[:, None],
     }
     table = Table(
-        f"Means over people like the persons, with {100 * parameters.confidence:g} % intervals, "
-        "which account for the noise of privacy and for chance among the persons (as if a view's "
-        "radius were spread evenly over its entries). Found is what is apart from 0 with an error "
-        f"of {200 * error:.3g} % over all entries together.",
+        f"Means over people like the participants, with {100 * parameters.confidence:g} % "
+        "intervals, which account for the noise of privacy and for chance among the participants "
+        "(as if a view's radius were spread evenly over its entries). Found is what is apart from "
+        f"0 with an error of {200 * error:.3g} % over all entries together.",
         ("view", "entry", "mean"),
         tuple((*n, f) for n, f in zip(shape.entry_names, told, strict=True))[:MOST_ROWS],
     )
@@ -98,7 +98,7 @@ def mean_result(
     words = Captions(
         "mean",
         _headline(told, deviations, error),
-        "Mean over all persons; 0 for what is not told.",
+        "Mean over all participants; 0 for what is withheld.",
         found=any(f.state == "found" for f in told),
     )
     return Result(arrays, {}, loadings="mean", told="found", tables=tables, captions=words)
@@ -117,8 +117,8 @@ def _headline(told: Sequence[Finding], deviations: Array, error: float) -> str:
     if least >= 1.0:
         return "No mean was found to be apart from 0; at this ε and these numbers none would be."
     return (
-        "No mean was found to be apart from 0; at this ε and these numbers of persons one below "
-        f"{number(least)} would not be seen."
+        "No mean was found to be apart from 0; at this ε and these numbers of participants one "
+        f"below {number(least)} would not be seen."
     )
 
 
@@ -173,10 +173,10 @@ def level_table(
     noise = deviation * (bound.places / 2) ** 0.5 / bound.constant if bound.cone else deviation
     if q is not None:
         caption += (
-            f" Assumption: however {what} of a person is, the distribution of the person's other "
-            f"data changes by at most {q:g} (total variation). Then whatever is released is at "
-            f"most e^ε times as probable, with the last column's ε, for one content of {what} as "
-            "for another, plus δ. Nobody has tested the assumption."
+            f" Assumption: however {what} of a participant is, the distribution of the "
+            f"participant's other data changes by at most {q:g} (total variation). Then whatever "
+            "is released is at most e^ε times as probable, with the last column's ε, for one "
+            f"content of {what} as for another, plus δ. The assumption is untested."
         )
         columns += ("ε with what depends on it",)
     rows: list[tuple[float | int | str, ...]] = []

@@ -61,14 +61,14 @@ def told_of_counts(plan: GlmPlan) -> tuple[str, ...]:
         return ()
     column = plan.columns.group.label.partition("=")[0]
     told = (
-        f"How many persons of each level of '{column}' every site has is public: it stands in the "
-        "study, and the promise does not cover it."
+        f"How many participants of each level of '{column}' every site has is public: it stands "
+        "in the study, and the promise does not cover it."
     )
     if plan.parameters.counted:
         noise = plan.shape.noise / math.sqrt(plan.choice.shares["counts"])
         told = (
-            f"How many persons of '{_group(plan)}' every site has is told with noise of about "
-            f"{noise:.2g} persons; the promise covers it."
+            f"How many participants of '{_group(plan)}' every site has is released with noise of "
+            f"about {noise:.2g} participants; the promise covers it."
         )
     return (told,)
 
@@ -84,10 +84,10 @@ def told_of_sizes(plan: GlmPlan) -> tuple[str, ...]:
         return ()
     stated, there = int(plan.groups.persons.sum()), sum(plan.shape.subjects)
     told = (
-        f"The sites' numbers of persons ({there:,} together) are not those that 'groups' states "
-        f"({stated:,}): where groups are not as stated, differences between sites become part of "
-        "the effects, which no interval and no p counts. Have 'groups' corrected before anything "
-        "is made of them."
+        f"The sites' numbers of participants ({there:,} together) are not those that 'groups' "
+        f"states ({stated:,}): where groups are not as stated, differences between sites become "
+        "part of the effects, which no interval and no p counts. Have 'groups' corrected before "
+        "anything is made of them."
     )
     return (told,)
 
@@ -108,7 +108,7 @@ def told_of_counted(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
     some = ", ".join(sites[:_NAMED]) + (f" and {len(sites) - _NAMED} more" * (len(sites) > _NAMED))
     told = (
         f"The released counts of '{_group(plan)}' are not what 'shares' lets expect of {some}: "
-        "intervals go by the counts, but the study was planned, and its error foretold, for other "
+        "intervals go by the counts, but the study was planned, and its error forecast, for other "
         "groups. Look whether the level's name is the one that the tables have."
     )
     return (told,)

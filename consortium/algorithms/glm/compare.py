@@ -28,14 +28,14 @@ def compare_groups(columns: Columns, stated: tuple[int, int], data: SiteData) ->
     if own == stated:
         return ()
     says = (
-        f"the study states {stated[1]} of {stated[0]} persons in the group "
+        f"the study states {stated[1]} of {stated[0]} participants in the group "
         f"'{columns.group.label}', and this data set has {own[1]} of {own[0]}"
     )
     off = abs(own[1] / max(own[0], 1) - stated[1] / max(stated[0], 1))
     if off > _OFF or own[1] in (0, own[0]):
         harm = (
-            "differences between sites would be told as effects, with intervals that don't hold: "
-            "have analysis.groups corrected, or the names of the levels, before you say yes."
+            "differences between sites would be reported as effects, with intervals that don't "
+            "hold: have analysis.groups corrected, or the names of the levels, before you say yes."
         )
         return (Serious(f"{says}; {harm}"),)
     harm = (
@@ -51,9 +51,9 @@ def compare_presence(columns: Columns, data: SiteData) -> tuple[str, ...]:
         return ()
     where = "in" if above.all() else "outside"
     told = (
-        f"all {len(above)} persons here are {where} the group '{columns.group.label}', so that "
-        "this data set tells nothing of the difference; look whether the levels are written as in "
-        "the study before you say yes."
+        f"all {len(above)} participants here are {where} the group '{columns.group.label}', so "
+        "that this data set tells nothing of the difference; look whether the levels are written "
+        "as in the study before you say yes."
     )
     return (Serious(told),)
 
@@ -70,7 +70,7 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
     if not same:
         return ()
     told = (
-        f"all persons here have the same value of {_some(same)}, which tells nothing; look "
+        f"all participants here have the same value of {_some(same)}, which tells nothing; look "
         "whether the column holds what the study means."
     )
     return (told,)

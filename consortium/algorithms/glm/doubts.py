@@ -46,17 +46,17 @@ def doubts_of(plan: GlmPlan, found: Effects, learned: Learned, there: Centring) 
         return []
     moves: dict[str, Array | float] = {
         _told_of_centre(plan, learned): _centre(found, learned),
-        "groups may be off by as much as sites' numbers of persons are": _groups(
+        "groups may be off by as much as sites' numbers of participants are": _groups(
             plan, found, there
         ),
         "a column of a product or a square has another mean than is stated, and where these are "
         "centred decides what clipping takes (correct analysis.covariates)": _factors(
             plan, learned, there
         ),
-        "sites whose persons differ in covariates may differ in outcomes, too, and noise hides "
-        "by how much (declare analysis.site_means)": _confounding(plan, found, learned),
-        "they may have long tails to one side, of which clipping took more where persons vary more "
-        "(take logarithms or roots at all sites alike)": _tails(found),
+        "sites whose participants differ in covariates may differ in outcomes, too, and noise "
+        "hides by how much (declare analysis.site_means)": _confounding(plan, found, learned),
+        "they may have long tails to one side, of which clipping took more where participants "
+        "vary more (take logarithms or roots at all sites alike)": _tails(found),
         f"{100 * clipped_of(found, learned):.0f} % were clipped away": _clipping(found, learned),
     }
     doubts = [

@@ -368,7 +368,7 @@ def _checked(parameters: GlmParameters, entry: Entry) -> Entry:
     if levels and not given:
         raise StudyError(
             f"field 'analysis.groups': the contrast is of column '{column}', which has {levels} "
-            "levels; state how many persons of each level every site has."
+            "levels; state how many participants of each level every site has."
         )
     if given != levels:
         raise StudyError(
@@ -385,7 +385,7 @@ def _counted(parameters: GlmParameters, entry: Entry, column: str) -> Entry:
     if parameters.views and not entry.levels:
         raise StudyError(
             f"field 'analysis.counts': column '{column}' has limits and no levels, so that there "
-            "is nobody to count; leave 'counts' and 'shares' out."
+            "are no participants to count; leave 'counts' and 'shares' out."
         )
     return entry if parameters.views else Entry(entry.row, entry.label, level=1, levels=2)
 

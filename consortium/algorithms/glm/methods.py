@@ -53,7 +53,7 @@ def _model(plan: GlmPlan, persons: Array) -> str:
     return (
         f"Each of {plan.outcomes:,} {what} was regressed on {_listed(parameters.terms)} by "
         f"least squares, with a constant of its own for every site, over "
-        f"{count(int(persons.sum()), 'person')} at {count(there, 'site')}. The contrast "
+        f"{count(int(persons.sum()), 'participant')} at {count(there, 'site')}. The contrast "
         f"'{parameters.contrast}' is {asked}.{every}"
     )
 
@@ -67,7 +67,7 @@ def _units(plan: GlmPlan, learned: Learned) -> str:
         start = "stated norms"
     elif norms.location is not None or norms.deviation is not None:
         start = "norms that were stated in part"
-    told = "" if plan.told_in_stated else ", in which effects are told"
+    told = "" if plan.told_in_stated else ", in which effects are reported"
     factor, noisy = number(learned.norms.factor), plan.shape.noise > 0
     drawn = ", and drawn to these as far as they are noise" if noisy else ""
     return (
@@ -103,9 +103,10 @@ def _clipping(plan: GlmPlan) -> str:
         reach = number(plan.design.covariate_reach)
         columns = f" Columns that explain were shortened together to a norm of {reach} at most."
     return (
-        f"A person's outcomes, weighed by {weighed} and multiplied by the person's weight in the "
-        f"contrast, were shortened to a norm of at most {plan.choice.height:g} times what is "
-        f"usual; effects were divided by a released sum that was shortened alike.{columns}{tails}"
+        f"A participant's outcomes, weighed by {weighed} and multiplied by the participant's "
+        f"weight in the contrast, were shortened to a norm of at most {plan.choice.height:g} "
+        "times what is usual; effects were divided by a released sum that was shortened "
+        f"alike.{columns}{tails}"
     )
 
 
@@ -120,7 +121,7 @@ def _sites(plan: GlmPlan) -> str:
     noisy = noisy and not declared
     noise = ", which was released with noise and drawn to what is usual as far as it is noise"
     none = int(((plan.groups.spread == 0) & (plan.groups.persons > 0)).sum())
-    useless = f"; {count(none, 'site')} of one group only told nothing of it" if none else ""
+    useless = f"; {count(none, 'site')} of one group only contributed nothing to it" if none else ""
     capped = plan.shape.noise > 0 and bool((plan.choice.weights < 1).any())
     lighter = "; sites of unequal groups weigh less" if capped else ""
     return (
@@ -145,8 +146,8 @@ def _adjustment(plan: GlmPlan, adjustment: Adjustment) -> str:
 
 def _errors(plan: GlmPlan) -> str:
     chance = (
-        "the variance among persons within sites, found from squared differences of random pairs "
-        "of a site and drawn to what is usual"
+        "the variance among participants within sites, found from squared differences of random "
+        "pairs of a site and drawn to what is usual"
     )
     if plan.shape.noise == 0:
         return f"Standard errors are from {chance} as far as it is chance."

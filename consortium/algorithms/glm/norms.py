@@ -25,10 +25,11 @@ class Norms(FrozenModel):
     )
     deviation: Deviation | tuple[Deviation, ...] | None = Field(
         default=None,
-        description="Total standard deviation among persons, between and within scanners: one "
-        "number, or one for each outcome. Effects are told in this unit. The first round learns by "
-        "what all are off together. Without it that starts from an eighth of the distance between "
-        "each column's limits, and effects are told in the deviations that were learned.",
+        description="Total standard deviation among participants, between and within scanners: "
+        "one number, or one for each outcome. Effects are reported in this unit. The first round "
+        "learns by what all are off together. Without it that starts from an eighth of the "
+        "distance between each column's limits, and effects are reported in the deviations that "
+        "were learned.",
     )
     correlation: float = Field(
         default=0.25,
@@ -47,5 +48,5 @@ class Norms(FrozenModel):
 class CovariateNorm(FrozenModel):
     """What is publicly known of a covariate, in the column's unit."""
 
-    mean: Location = Field(description="Usual mean among persons.")
-    deviation: Deviation = Field(description="Usual standard deviation among persons.")
+    mean: Location = Field(description="Usual mean among participants.")
+    deviation: Deviation = Field(description="Usual standard deviation among participants.")

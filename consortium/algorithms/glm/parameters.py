@@ -65,14 +65,14 @@ class GlmParameters(AnalysisParameters):
     )
     groups: dict[str, tuple[Count, ...]] = Field(
         default_factory=dict,
-        description="Persons of each level of the contrast's column, in the levels' order, by "
-        "site: public, as the number of a site's persons is. None for a slope.",
+        description="Participants of each level of the contrast's column, in the levels' order, "
+        "by site: public, as the number of a site's participants is. None for a slope.",
     )
     averages: dict[Label, tuple[OutcomeName, ...]] = Field(
         default_factory=dict,
         max_length=200,
-        description="Groups of outcomes, such as lobes, whose mean effect is told with an error of "
-        "its own: names of outcomes, `*` standing for any letters.",
+        description="Groups of outcomes, such as lobes, whose mean effect is reported with an "
+        "error of its own: names of outcomes, `*` standing for any letters.",
     )
     norms: Norms = Field(
         default_factory=Norms,
@@ -87,7 +87,7 @@ class GlmParameters(AnalysisParameters):
     site_means: dict[Term, dict[Label, FiniteFloat]] = Field(
         default_factory=dict,
         description="Sites' own means of columns that explain, in the column's unit, by site (of "
-        "a column of two levels the part of the persons who are of the second). They become "
+        "a column of two levels the part of the participants who are of the second). They become "
         "public, as the numbers in `groups` do: the promise then holds with declared numbers held "
         "constant. Without them noisy means are released.",
     )
@@ -122,19 +122,19 @@ class GlmParameters(AnalysisParameters):
         default=0.05, gt=0, lt=0.5, description="Accepted part of false ones among discoveries."
     )
     seed: int = Field(
-        default=0, ge=0, lt=2**31, description="Of the public draw of pairs of persons."
+        default=0, ge=0, lt=2**31, description="Of the public draw of pairs of participants."
     )
     counts: Literal["public", "released"] = Field(
         default="public",
         description="'public': `groups` is known to everybody and holds exactly. 'released': "
-        "nothing is stated; how many of a site's persons are of the contrast's level is asked for "
-        "in a first round, told with noise and paid for like everything else.",
+        "nothing is stated; how many of a site's participants are of the contrast's level is "
+        "asked for in a first round, released with noise and paid for like everything else.",
     )
     shares: Part | dict[str, Part] | None = Field(
         default=None,
-        description="With `counts: released` only: part of the persons that is expected to be of "
-        "the contrast's level, in all sites or by site, as far as that is publicly known. The "
-        "plan and its forecast are made for it; a wrong one costs precision.",
+        description="With `counts: released` only: part of the participants that is expected to "
+        "be of the contrast's level, in all sites or by site, as far as that is publicly known. "
+        "The plan and its forecast are made for it; a wrong one costs precision.",
     )
     basis: Literal["entries", "smooth"] = Field(
         default="entries",
@@ -147,9 +147,9 @@ class GlmParameters(AnalysisParameters):
         default=None,
         ge=1,
         le=100,
-        description="With `basis: smooth` only: how smooth the persons' images are, as the full "
-        "width of a Gaussian kernel at half its maximum in mm (the smoothing that was asked for, "
-        "together with the images' own).",
+        description="With `basis: smooth` only: how smooth the participants' images are, as the "
+        "full width of a Gaussian kernel at half its maximum in mm (the smoothing that was asked "
+        "for, together with the images' own).",
     )
     cutoff: float | None = Field(
         default=None,
@@ -219,17 +219,18 @@ class GlmParameters(AnalysisParameters):
             raise ValueError(f"covariates: there is no column {strange[0]}; correct its name")
         if self.counted and (self.groups or self.shares is None):
             raise ValueError(
-                "counts: what is released is not stated too; leave 'groups' out and give 'shares', "
-                "the part of the persons that is expected to be of the contrast's level"
+                "counts: what is released is not stated too; leave 'groups' out and give "
+                "'shares', the part of the participants that is expected to be of the contrast's "
+                "level"
             )
         if self.shares is not None and not self.counted:
             raise ValueError("shares: the plan has 'groups' to go by; leave 'shares' out")
         self._check_basis()
         lengths = {len(counts) for counts in self.groups.values()}
         if lengths and (len(lengths) > 1 or min(lengths) < 2):
-            raise ValueError("groups: give each site a number of persons for each level")
+            raise ValueError("groups: give each site a number of participants for each level")
         if any(sum(counts) < 1 for counts in self.groups.values()):
-            raise ValueError("groups: a site without persons can't take part; leave it out")
+            raise ValueError("groups: a site without participants can't take part; leave it out")
         return self
 
     def _check_basis(self) -> None:
@@ -301,8 +302,8 @@ class GlmParameters(AnalysisParameters):
             missing = sorted(set(sites) ^ set(named))
             field, what = ("shares", "part") if self.counted else ("groups", "numbers")
             raise StudyError(
-                f"field 'analysis.{field}': {', '.join(missing)}: give the {what} of persons of "
-                "every site of the study, and of no other."
+                f"field 'analysis.{field}': {', '.join(missing)}: give the {what} of participants "
+                "of every site of the study, and of no other."
             )
 
         for column, means in self.site_means.items():
@@ -321,9 +322,9 @@ class GlmParameters(AnalysisParameters):
         off = sum(abs(one - other) for one, other in zip(stated, subjects, strict=True))
         if off > MANY_OFF * sum(stated):
             raise StudyError(
-                f"field 'analysis.groups': it states {_listed(stated)} persons for "
+                f"field 'analysis.groups': it states {_listed(stated)} participants for "
                 f"{', '.join(sites)}, and the plan is asked for {_listed(subjects)}. What a study "
-                "finds is foretold for the stated ones: plan for these, or correct 'groups'."
+                "finds is forecast for the stated ones: plan for these, or correct 'groups'."
             )
 
     def scaled(self, factor: float) -> GlmParameters:

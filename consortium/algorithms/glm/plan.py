@@ -91,8 +91,8 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             self.groups = self.groups.knowing(self.declared[:, 0])
         if not self.groups.spread.any():
             raise StudyError(
-                "field 'analysis.groups': no site has persons of both groups, so that group can't "
-                "be told from site; add a site that has."
+                "field 'analysis.groups': no site has participants of both groups, so that group "
+                "can't be distinguished from site; add a site that has."
             )
         if parameters.smooth:
             places = places_of(parameters, shape)
@@ -383,7 +383,7 @@ def _check_outcomes(parameters: GlmParameters, outcomes: int) -> None:
     if parameters.importance and outcomes > MOST_ROWS:
         raise StudyError(
             f"field 'analysis.contrasts': all coefficients of {outcomes} outcomes are more than "
-            f"can be told, which are those of {MOST_ROWS}; name one contrast."
+            f"can be estimated, which are those of {MOST_ROWS}; name one contrast."
         )
 
 
@@ -398,8 +398,8 @@ def _groups(parameters: GlmParameters, shape: Shape, columns: Columns) -> Groups
     persons = counts.sum(axis=1)
     if not counts[:, columns.group.level].any():
         raise StudyError(
-            f"field 'analysis.groups': no site has persons of the level that '"
-            f"{parameters.contrasted}' stands for; contrast a level that some site has."
+            "field 'analysis.groups': no site has participants of the level that "
+            f"'{parameters.contrasted}' stands for; contrast a level that some site has."
         )
     return Groups(persons, counts[:, columns.group.level] / persons)
 

@@ -190,7 +190,7 @@ def remedy(plan: GlmPlan, found: Forecast) -> str:
     entries, ways = plan.outcomes, []
     factor = _needed_persons(found, target)
     if factor is not None:
-        ways.append(f"{_round(factor * plan.groups.persons.sum())} persons in sites as these")
+        ways.append(f"{_round(factor * plan.groups.persons.sum())} participants in sites as these")
     fewer = 0 if plan.parameters.smooth else _outcomes_for(found, target, entries)
     if fewer >= 1:
         ways.append(f"{fewer} outcomes instead of {entries}")
@@ -241,7 +241,7 @@ def check_worth(plan: GlmPlan) -> Forecast:
     if plan.shape.noise > 0 and needed > sum(sizes):
         raise StudyError(
             f"field 'analysis.formula': its columns and the sites' constants have {needed} "
-            f"coefficients, and there are {sum(sizes)} persons; leave columns out."
+            f"coefficients, and there are {sum(sizes)} participants; leave columns out."
         )
     found = forecast(plan)
     reason = problem(plan, found) if plan.shape.noise > 0 and not plan.parameters.anyway else ""
@@ -300,8 +300,10 @@ def _effective(plan: GlmPlan, found: Forecast) -> str:
     names = np.array(plan.shape.sites or tuple(plan.parameters.groups) or ())
     alone = names[plan.groups.spread == 0] if len(names) else names
     useless = (
-        f" Persons of one group only, who tell nothing: {', '.join(alone)}." if len(alone) else ""
+        f" Participants of one group only, who tell nothing: {', '.join(alone)}."
+        if len(alone)
+        else ""
     )
     enough = f"{found.effective:,.0f} in balanced sites."
-    told = f"Its {persons:,} persons tell as much as {enough}{useless}"
+    told = f"Its {persons:,} participants tell as much as {enough}{useless}"
     return " ".join((told, *told_of_sizes(plan)))

@@ -19,8 +19,8 @@ _NUMBERS = ("effect", "error", "t", "p", "q", "low", "high")
 _EFFECTS = ("view", "entry", *_NUMBERS, "found", "deviation")
 _MEANS = ("group", "outcomes", *_NUMBERS, "found")
 _NOTE = (
-    "Errors count chance among persons and the noise of privacy; q is the false discovery rate "
-    "(Benjamini-Hochberg)."
+    "Errors count chance among participants and the noise of privacy; q is the false discovery "
+    "rate (Benjamini-Hochberg)."
 )
 _UNSURE = (
     "The standard error of a mean is an estimate itself, and varies by about a fifth from run to "

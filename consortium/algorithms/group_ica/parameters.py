@@ -25,8 +25,8 @@ class GroupIcaParameters(AnalysisParameters):
         default=None,
         ge=1,
         le=100,
-        description="K, leading spatial directions of each person that count; by default as many "
-        f"as components, or {DIRECTIONS}. About the number of networks is best.",
+        description="K, leading spatial directions of each participant that count; by default as "
+        f"many as components, or {DIRECTIONS}. About the number of networks is best.",
     )
     basis: BasisKind | None = Field(
         default=None,
@@ -39,11 +39,12 @@ class GroupIcaParameters(AnalysisParameters):
         gt=0,
         le=200,
         description="Basis smooth: shortest wavelength in mm, about twice the finest detail. By "
-        "default as fine as the noise of the study's ε and persons allows.",
+        "default as fine as the noise of the study's ε and participants allows.",
     )
     global_signal: GlobalSignal = Field(
         default="keep",
-        description="'remove' takes the mean course of all voxels out of each person's series.",
+        description="'remove' takes the mean time series of all voxels out of each participant's "
+        "series.",
     )
     least: float = Field(
         default=0.7,

@@ -178,12 +178,12 @@ def _table(
         (number, each, whole, word if each.told else f"not {word}")
         for number, (each, whole) in enumerate(zip(found, in_full, strict=True), start=1)
     ]
-    null = _SMOOTH if placed else "that noise and persons with nothing in common might make"
+    null = _SMOOTH if placed else "that noise and participants with nothing in common might make"
     return Table(
         "How well each component is expected to agree with what there would be without noise, at "
-        f"the basis's resolution; one whose replays agree with it by less than {least:g}, or {null}"
-        f", is not {word}, and its number not told. In full: what a reader would measure with maps "
-        f"that have all details, if the network is of usual size. {worth}".rstrip(),
+        f"the basis's resolution; one whose replays agree with it by less than {least:g}, or "
+        f"{null}, is not {word}, and its number withheld. In full: what a reader would measure "
+        f"with maps that have all details, if the network is of usual size. {worth}".rstrip(),
         ("component", "expected correlation", "in full", "state"),
         tuple(rows),
     )
@@ -226,13 +226,13 @@ def _headline(found: int, seen: int, placed: bool = True) -> str:
     if not placed and found:
         return (
             f"{count(found, 'component')} stand{'s' if found == 1 else ''} out of the noise; "
-            "without the places of regions nobody can say whether they are networks."
+            "without the places of regions it can't be said whether they are networks."
         )
     if not found:
         return "No network was found: nothing stands far enough out of the noise."
     return (
-        f"{count(found, 'network')} found; of {count(seen, 'component')} that were told apart, the "
-        "others are too uncertain to be shown, or no more than smooth participants would have."
+        f"{count(found, 'network')} found; of {count(seen, 'component')} that were distinguished, "
+        "the others are too uncertain to be shown, or no more than smooth participants would have."
         if found < seen
         else f"{count(found, 'network')} found."
     )

@@ -95,8 +95,8 @@ class Ica(AnalysisPlan[IcaParameters]):
         """Why there is no forecast."""
         return (
             "There is no forecast of components found round by round: what is wrong with a "
-            "rotation depends on how far from Gaussian the networks' courses are, which no public "
-            "number tells."
+            "rotation depends on how far from Gaussian the networks' time series are, which no "
+            "public number tells."
         )
 
     def run(self) -> Run:

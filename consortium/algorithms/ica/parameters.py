@@ -57,7 +57,7 @@ class IcaParameters(AnalysisParameters):
     )
     score: infomax.Score | None = Field(
         default=None,
-        description="'tanh', or 'volatility' for courses whose variance wanders (unit subject "
+        description="'tanh', or 'volatility' for time series whose variance wanders (unit subject "
         "only). By default volatility for unit subject and tanh for unit timepoint.",
     )
     rounds: int | None = Field(

@@ -28,7 +28,7 @@ def components_table(told: tuple[bool, ...]) -> Table:
     return Table(
         "Components; found are those of which half or more lies in directions that stand out of "
         "noise, chance and white data, unless all voxels have nearly the same of it, as of a "
-        "global signal. How far one is from a true network is not told.",
+        "global signal. How far one is from a true network is not known.",
         ("component", "state"),
         tuple(rows),
     )
@@ -40,5 +40,5 @@ def headline(found: int, many: int) -> str:
         return "Nothing was found: no component stands out of noise, chance and white data."
     return (
         f"{found} of {many} components stand out of noise, chance and white data; how far each is "
-        "from a true network is not told."
+        "from a true network is not known."
     )

@@ -26,9 +26,11 @@ from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.network.result import judged, network_result
 from consortium.algorithms.network.site import accuracy_counts, mean_gradient
 
-KNOWN_SITES = "The network is told each person's site; what it learns of the sites becomes public."
+KNOWN_SITES = (
+    "The network is given each participant's site; what it learns of the sites becomes public."
+)
 UNKNOWN_SITES = (
-    "The network is not told which site a person is of: it may learn differences between scanners "
+    "The network is not given a participant's site: it may learn differences between scanners "
     "from the entries. The accuracy is held against what the site alone tells."
 )
 

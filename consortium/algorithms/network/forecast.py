@@ -53,7 +53,7 @@ def withheld(plan: NetworkPlan) -> str:
     if is_assumed(plan):
         return ""
     if plan.parameters.detect is not None:
-        return "No accuracy is foretold: with more classes than entries none can be assumed."
+        return "No accuracy is forecast: with more classes than entries none can be assumed."
     return NO_EFFECT
 
 

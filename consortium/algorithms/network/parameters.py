@@ -11,23 +11,25 @@ class NetworkParameters(AnalysisParameters):
     """Parameters of `network`."""
 
     target: str = Field(
-        description="View that is told from all others: a column of two levels, or of more, with "
-        "one entry each."
+        description="View that is predicted from all others: a column of two levels, or of more, "
+        "with one entry each."
     )
     hidden: tuple[int, ...] = Field(
         default=(16,), max_length=8, description="Units of the hidden layers, inputs first."
     )
     site_constants: bool | None = Field(
         default=None,
-        description="Whether the network is told each person's site, so that it need not learn "
-        "differences between sites from the entries. By default the plan decides: where the noise "
-        "of their weights costs little.",
+        description="Whether the network is given each participant's site, so that it need not "
+        "learn differences between sites from the entries. By default the plan decides: where the "
+        "noise of their weights costs little.",
     )
     rounds: int = Field(
         default=60, ge=1, le=2000, description="Rounds, each with an equal part of the budget."
     )
     bound: float = Field(
-        default=1.0, gt=0, description="Clipping bound of a person's gradient (Euclidean norm)."
+        default=1.0,
+        gt=0,
+        description="Clipping bound of a participant's gradient (Euclidean norm).",
     )
     learning_rate: float = Field(
         default=1.0,
@@ -47,7 +49,7 @@ class NetworkParameters(AnalysisParameters):
         default=0.2,
         ge=0,
         le=0.5,
-        description="Part of the persons that train nothing, on whom the accuracy is measured.",
+        description="Part of the participants who train nothing; on them the accuracy is measured.",
     )
     judging: float = Field(
         default=0.15,
@@ -59,8 +61,8 @@ class NetworkParameters(AnalysisParameters):
         default=None,
         gt=0,
         lt=1,
-        description="Assumption for forecasts alone: share of the persons whom the best rule tells "
-        "rightly, classes being equally frequent. Without it no accuracy is foretold.",
+        description="Assumption for forecasts alone: share of the participants whom the best rule "
+        "classifies correctly, classes being equally frequent. Without it no accuracy is forecast.",
     )
     confidence: float = Field(default=0.95, gt=0.5, lt=1, description="Level of the interval.")
     seed: int = Field(

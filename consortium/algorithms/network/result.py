@@ -109,11 +109,11 @@ def network_result(
 
 
 def _accuracy(told: tuple[Finding, Finding], places: int) -> Table:
-    known = "is told" if places else "is not told"
+    known = "is given" if places else "is not given"
     return Table(
-        "Measured on persons who trained nothing, with intervals that count the noise of privacy "
-        "and chance. Whoever knows a person's site and nothing else can name its largest class; "
-        f"the network {known} the site. No weight has an interval.",
+        "Measured on participants who trained nothing, with intervals that count the noise of "
+        "privacy and chance. Whoever knows a participant's site and nothing else can name its "
+        f"largest class; the network {known} the site. No weight has an interval.",
         ("persons", "share"),
         (("told rightly", told[0]), ("above the largest class of each site", told[1])),
     )
@@ -130,14 +130,14 @@ def _gradients(norms: Sequence[float], noise: float) -> Table:
 
 def _headline(accuracy: Finding, above: Finding) -> str:
     if not accuracy.told:
-        return "Nothing can be told of the network's accuracy: the noise leaves none."
+        return "Nothing can be reported of the network's accuracy: the noise leaves none."
     if accuracy.state != "found":
         return (
-            "The network was not found to tell persons better than the largest class of their site "
-            f"does; at this ε and number of persons an advantage below "
+            "The network was not found to classify participants better than the largest class of "
+            "their site does; at this ε and number of participants an advantage below "
             f"{percent(above.high - above.value)} of them would not be seen."
         )
     return (
-        f"The network tells {percent(accuracy.value)} of persons who trained nothing rightly, more "
-        "than the largest class of each site has."
+        f"The network classifies {percent(accuracy.value)} of held-out participants correctly, "
+        "more than the largest class of each site has."
     )

@@ -28,9 +28,9 @@ class PcaParameters(AnalysisParameters):
         default=None,
         description="'moment' releases the second moment at once; 'power' its products with K "
         "columns, round by round, without a number for every pair of features; 'subspace' the "
-        "directions that persons share, on a smooth basis, and then the variances along them "
-        f"(unit subject only). By default moment up to {MOST_MOMENT_FEATURES} features, and "
-        "power beyond.",
+        "directions that participants share, on a smooth basis, and then the variances along them "
+        f"(unit subject only). By default moment up to {MOST_MOMENT_FEATURES} features, and power "
+        "beyond.",
     )
     iterations: int | None = Field(
         default=None,

@@ -118,14 +118,13 @@ def plan_subspace(parameters: PcaParameters, shape: Shape) -> tuple[PlannedRelea
     size = parameters.components
     if shape.unit != "subject":
         raise StudyError(
-            "field 'analysis.solver': subspace takes each person's directions as a whole; set "
-            "privacy.unit: subject, or choose moment."
+            "field 'analysis.solver': subspace takes each participant's directions as a whole; "
+            "set privacy.unit: subject, or choose moment."
         )
     if size > _MOST_DIRECTIONS:
         raise StudyError(
-            f"field 'analysis.components': {size} are more than the "
-            f"{_MOST_DIRECTIONS} directions of a person that solver subspace "
-            "takes; ask for fewer, or choose moment."
+            f"field 'analysis.components': {size} are more than the {_MOST_DIRECTIONS} directions "
+            "of a participant that solver subspace takes; ask for fewer, or choose moment."
         )
     directions = plan_projectors(wanted_directions(parameters), left_for_directions(shape))
     return (

@@ -210,9 +210,9 @@ def make_result(
         for k, (value, share, each) in enumerate(zip(values, shares, found, strict=True), 1)
     ]
     table = Table(
-        "Released eigenvalues, and each direction's share of the variance of the persons in the "
-        "study, as clipped, without what noise adds, with 95 % interval. Found are those beyond "
-        "the edge of what noise, chance and white data make.",
+        "Released eigenvalues, and each direction's share of the variance of the participants in "
+        "the study, as clipped, without what noise adds, with 95 % interval. Found are those "
+        "beyond the edge of what noise, chance and white data make.",
         ("component", "eigenvalue", "share", "state"),
         (*rows, ("found together", float(values[np.array(found)].sum()), together, "")),
     )
@@ -235,7 +235,10 @@ def make_result(
 
 def _headline(found: int, many: int, edge: float | None) -> str:
     if not found and edge is None:
-        return "Nothing was found: no direction that persons share stands out of noise and chance."
+        return (
+            "Nothing was found: no direction that participants share stands out of noise and "
+            "chance."
+        )
     if not found and edge is not None:
         return (
             "Nothing was found; at this ε and these numbers a component with a variance below "

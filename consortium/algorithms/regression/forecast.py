@@ -31,14 +31,14 @@ _DRAWS, _FEW = 48, 8
 
 
 HOPELESS = (
-    "Of so many entries with so few persons for this ε noise is expected to leave every "
-    "coefficient open: nothing would be told."
+    "Of so many entries with so few participants for this ε noise is expected to leave every "
+    "coefficient open: nothing would be reported."
 )
 TOGETHER = (
     "With analysis.site_constants: false something would be; differences between sites then count "
     "as what explains."
 )
-REMEDY = "Name fewer columns, bring more persons, or raise epsilon."
+REMEDY = "Name fewer columns, bring more participants, or raise epsilon."
 
 
 def expect(parameters: RegressionParameters, shape: Shape) -> tuple[Expectation, ...]:

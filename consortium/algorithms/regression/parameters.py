@@ -25,8 +25,9 @@ class RegressionParameters(AnalysisParameters):
     )
     bound: float = Field(
         gt=0,
-        description="Clipping bound of a person's explaining entries together (Euclidean norm); "
-        "entries lie within -1 and 1, so that the root of their number clips nobody.",
+        description="Clipping bound of a participant's explaining entries together (Euclidean "
+        "norm); entries lie within -1 and 1, so that the root of their number clips no "
+        "participant.",
     )
     intercept: bool = Field(default=True, description="Whether the model has a constant.")
     site_constants: bool = Field(

@@ -19,8 +19,8 @@ from consortium.algorithms.summarize.plan import kernel_width, plan_releases
 from consortium.algorithms.summarize.result import compared
 
 WITHHELD = (
-    "Nothing is foretold of the mixture and the made-up persons, since it depends on how the sites "
-    "differ."
+    "The mixture and the simulated participants are not forecast, since they depend on how the "
+    "sites differ."
 )
 
 

@@ -109,7 +109,7 @@ def summarize_result(
     tables = {"sites": _table(parameters, found, target, shown, rows, floors)}
     numbers |= {"found": seen}
     headline = _headline(seen, len(rows), float(floors.max()))
-    words = Captions("point", headline, "A made-up person of the summary.", persons=True)
+    words = Captions("point", headline, "A simulated participant of the summary.", persons=True)
     return Result(arrays, numbers, loadings="points", tables=tables, captions=words)
 
 
@@ -200,8 +200,8 @@ def _table(
 def _headline(found: int, rows: int, floor: float) -> str:
     if not found:
         return (
-            f"Nothing was found: no site's persons are seen to differ; at this ε and these numbers "
-            f"a distance below {floor:.2g} would not be seen."
+            "Nothing was found: no site's participants are seen to differ; at this ε and these "
+            f"numbers a distance below {floor:.2g} would not be seen."
         )
     return f"{found} of {count(rows, 'site')} differ from what they are compared with."
 
@@ -212,16 +212,17 @@ _COLUMNS = ("site", "persons", "MMD²", "at most", "noise floor", "weight")
 def _caption(parameters: SummarizeParameters, found: Embeddings, target: int | None) -> str:
     percent = f"{100 * parameters.confidence:g} %"
     shown = (
-        f"Squared distance (MMD²) of each site's persons from those of {found.names[target]}, with "
-        f"{percent} interval; below the noise floor, which all rows stay below together where "
-        "sites are alike, it is not told, only what it is at most. The weights make the "
-        f"mixture of sites that is nearest to {found.names[target]}; they have no intervals, and "
-        "are not told where no site is seen to differ, as any mixture is then as near."
+        "Squared distance (MMD²) of each site's participants from those of "
+        f"{found.names[target]}, with {percent} interval; below the noise floor, which all rows "
+        "stay below together where sites are alike, it is withheld, and only its upper limit is "
+        "reported. The weights make the mixture of sites that is nearest to "
+        f"{found.names[target]}; they have no intervals, and are withheld where no site is seen "
+        "to differ, as any mixture is then as near."
         if target is not None
-        else f"Squared distance (MMD²) of each site's persons from all others', with {percent} "
-        "interval; below the noise floor, which all rows stay below together where sites are "
-        "alike, it is not told, only what it is at most. The weights are the sites' shares "
-        "of the persons."
+        else "Squared distance (MMD²) of each site's participants from all others', with "
+        f"{percent} interval; below the noise floor, which all rows stay below together where "
+        "sites are alike, it is withheld, and only its upper limit is reported. The weights are "
+        "the sites' shares of the participants."
     )
     if parameters.target is not None and target is None:
         shown = f"{parameters.target} did not answer. {shown}"

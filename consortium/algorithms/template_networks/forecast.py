@@ -75,8 +75,8 @@ def sentences(parameters: TemplateNetworksParameters, shape: Shape) -> tuple[str
     where = f"waves longer than {found.cutoff:g} mm" if found.cutoff else "the study's features"
     kept = resolved(found.cutoff)
     basis = (
-        f"{templates_of(shape).count} maps of each person in {found.size} dimensions ({where}, "
-        f"which keep {kept:.2f} of a usual network; finer details are the templates')."
+        f"{templates_of(shape).count} maps of each participant in {found.size} dimensions "
+        f"({where}, which keep {kept:.2f} of a usual network; finer details are the templates')."
     )
     lines = [basis]
     if found.usual.is_told:
@@ -126,6 +126,6 @@ def _too_little(parameters: TemplateNetworksParameters, shape: Shape) -> str:
     persons = sum(shape.units)
     remedy = would_be_enough(shape, lambda less: foretell(parameters, less).usual.is_told)
     return (
-        f"the noise over {persons} persons hides how they differ from templates that agree with "
-        f"them by {AGREEMENT:g}; {remedy}; set analysis.anyway to run it nevertheless."
+        f"the noise over {persons} participants hides how they differ from templates that agree "
+        f"with them by {AGREEMENT:g}; {remedy}; set analysis.anyway to run it nevertheless."
     )

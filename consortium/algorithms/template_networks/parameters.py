@@ -18,25 +18,27 @@ class TemplateNetworksParameters(AnalysisParameters):
     )
     connectivity: bool = Field(
         default=True,
-        description="Whether the mean correlation of every two networks' courses is released, too.",
+        description="Whether the mean correlation of every two networks' time series is released.",
     )
     connectivity_bound: float = Field(
         default=0.5,
         gt=0,
         le=5,
-        description="Root mean square of a person's Fisher-transformed correlations at the most; "
-        "more is scaled down.",
+        description="Root mean square of a participant's Fisher-transformed correlations at the "
+        "most; more is scaled down.",
     )
     cutoff: float | None = Field(
         default=None,
         gt=0,
         le=200,
-        description="Shortest wavelength in mm that is told of persons; finer details of a map are "
-        "its template's. By default as fine as the noise of the study's ε and persons allows.",
+        description="Shortest wavelength in mm that is estimated of participants; finer details "
+        "of a map are its template's. By default as fine as the noise of the study's ε and "
+        "participants allows.",
     )
     global_signal: GlobalSignal = Field(
         default="keep",
-        description="'remove' takes the mean course of all voxels out of each person's series.",
+        description="'remove' takes the mean time series of all voxels out of each participant's "
+        "series.",
     )
     least: float = Field(
         default=0.7,

@@ -57,8 +57,8 @@ def plan_releases(
     """
     if shape.unit != "subject":
         raise StudyError(
-            "field 'privacy.unit': template_networks takes each person's maps as a whole; set "
-            "unit: subject."
+            "field 'privacy.unit': template_networks takes each participant's maps as a whole; "
+            "set unit: subject."
         )
     maps = basis_templates(parameters, shape)
     _check_templates(maps, shape)
@@ -197,7 +197,7 @@ def _check_templates(maps: Array, shape: Shape) -> None:
     if 1 < volumes <= count:  # sizes are not known yet where it is 1
         raise StudyError(
             f"field 'analysis.templates': {count} templates are as many as the {volumes:.0f} "
-            "volumes of a person, or more; take fewer, or longer scans."
+            "volumes of a participant, or more; take fewer, or longer scans."
         )
     _, singular, directions = np.linalg.svd(maps, full_matrices=False)
     if singular[-1] < _LEAST_SINGULAR:

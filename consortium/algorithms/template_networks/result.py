@@ -299,9 +299,9 @@ def _matrix(found: tuple[Finding, ...], size: int) -> Table:
         (first + 1, *(_cell(cells, first, other) for other in range(size))) for first in range(size)
     ]
     return Table(
-        "Mean correlation of every two maps' courses, by way of Fisher's z, with intervals "
-        "that hold for all of them together in 95 of 100 studies; persons with more connectivity "
-        "than the bound are scaled down.",
+        "Mean correlation of every two maps' time series, by way of Fisher's z, with intervals "
+        "that hold for all of them together in 95 of 100 studies; participants with more "
+        "connectivity than the bound are scaled down.",
         ("map", *(str(number) for number in range(1, size + 1))),
         tuple(table),
     )

@@ -48,8 +48,9 @@ ONE_CONSTANT = (
     "analysis.site_constants to change it."
 )
 COSTLY = (
-    "With so few persons for this ε the noise of sites' means hides components that few persons "
-    "have. With analysis.site_constants: false more is found, but offsets between sites too."
+    "With so few participants for this ε the noise of sites' means hides components that few "
+    "participants have. With analysis.site_constants: false more is found, but offsets between "
+    "sites too."
 )
 TOPICS = "Sites whose words are not equally frequent count as topics."
 _VIEWS = (("x", 4), ("y", 1))  # of the examples

@@ -16,20 +16,20 @@ class TensorParameters(AnalysisParameters):
     model: Literal["mixture", "topics"] = Field(
         default="mixture",
         description="'mixture': Gaussians of one spherical covariance, over the entries of all "
-        "views; 'topics': three words of each person, `words`.",
+        "views; 'topics': three words of each participant, `words`.",
     )
     bound: float | None = Field(
         default=None,
         gt=0,
-        description="For mixture: clipping bound of a person's vector (Euclidean norm).",
+        description="For mixture: clipping bound of a participant's vector (Euclidean norm).",
     )
     words: tuple[str, str, str] | None = Field(
         default=None, description="For topics: three views of a word each, one entry for each word."
     )
     site_constants: bool = Field(
         default=True,
-        description="For mixture: whether each site's level is taken from its persons, so that "
-        "offsets between sites are no components; noisy site means become public.",
+        description="For mixture: whether each site's level is taken from its participants, so "
+        "that offsets between sites are no components; noisy site means become public.",
     )
     share: float = Field(
         default=0.6,
@@ -40,8 +40,8 @@ class TensorParameters(AnalysisParameters):
     margin: float | None = Field(
         default=None,
         gt=0,
-        description="Clipping bound of a whitened person over the root of its mean square; by "
-        "default from 1.3, where noise rules, to 2.5, where clipping would.",
+        description="Clipping bound of a participant's whitened vector over the root of its mean "
+        "square; by default from 1.3, where noise rules, to 2.5, where clipping would.",
     )
     restarts: int = Field(default=30, ge=1, le=1000, description="Random starts per component.")
     iterations: int = Field(default=50, ge=1, le=1000, description="Power iterations per start.")

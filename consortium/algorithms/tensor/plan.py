@@ -35,7 +35,7 @@ def plan_releases(
     starts, size = vocabulary(parameters, shape)
     if not parameters.components <= size <= MOST_SOLVED_FEATURES:
         raise StudyError(
-            f"field 'analysis.components': {parameters.components} can't be told from {size} "
+            f"field 'analysis.components': {parameters.components} can't be estimated from {size} "
             f"entries; have at least as many entries, and at most {MOST_SOLVED_FEATURES}."
         )
     share, (where, more) = parameters.share, fixed_arguments(parameters, shape)

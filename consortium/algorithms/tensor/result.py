@@ -156,7 +156,7 @@ def _headline(many: int, *, found: bool) -> str:
         return f"{count(many, 'component')} found: their two ways to a weight agree."
     return (
         f"Nothing was found: {many} components do not stand out of noise and chance at this ε and "
-        "number of persons, or the persons are not of that many kinds."
+        "number of participants, or the participants are not of that many kinds."
     )
 
 

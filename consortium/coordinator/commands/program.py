@@ -63,7 +63,7 @@ def site_sizes(text: str | None, study: Study) -> tuple[int, ...]:
         if stated is None:
             raise StudyError(
                 f"Give --subjects, one number or {sites} with commas: this study does not state "
-                "how many persons its sites have."
+                "how many participants its sites have."
             )
         return stated
     try:

@@ -78,7 +78,7 @@ def new_study_command(
         str | None, typer.Option(help="glm: the two groups, with a comma; else control,patient.")
     ] = None,
     groups: Annotated[
-        str | None, typer.Option(help="glm: persons of each group at a site, with a comma.")
+        str | None, typer.Option(help="glm: participants of each group at a site, with a comma.")
     ] = None,
     limits: Annotated[
         str | None, typer.Option(help="Least and largest value of what is measured, with a comma.")
@@ -87,8 +87,8 @@ def new_study_command(
         Path | None,
         typer.Option(
             "--detect",
-            help="glm: own table of persons, whose names of columns and levels are suggested; no "
-            "number of it is written.",
+            help="glm: own table of participants, whose names of columns and levels are "
+            "suggested; no number of it is written.",
         ),
     ] = None,
     subjects: Annotated[

@@ -63,11 +63,13 @@ def audit(
 @app.command(rich_help_panel=TRIALS)
 def demo(
     folder: OutFolder = Path("build/demo"),
-    subjects: Annotated[int, typer.Option(help="Persons of a hospital, in the mean.", min=4)] = 100,
-    seed: Annotated[int, typer.Option(help="Decides the made-up scans.")] = 1,
+    subjects: Annotated[
+        int, typer.Option(help="Participants of a hospital, in the mean.", min=4)
+    ] = 100,
+    seed: Annotated[int, typer.Option(help="Decides the simulated scans.")] = 1,
     real: Annotated[
         list[Path] | None,
-        typer.Option(help="4-D NIfTI to split over the hospitals instead of made-up scans."),
+        typer.Option(help="4-D NIfTI to split over the hospitals instead of simulated scans."),
     ] = None,
     full_brain: Annotated[bool, typer.Option(help="One study of scans of 70,000 voxels.")] = False,
 ) -> None:

@@ -53,16 +53,16 @@ def clear(root: Path) -> DemoFolders:
 def make_scans(place: DemoFolders, recipe: Recipe, console: Console) -> None:
     """Make up every hospital's scans."""
     done, people = 0, sum(recipe.sizes)
-    with console.status("Making up scans") as status:
+    with console.status("Simulating scans") as status:
 
         def count(_: str) -> None:
             nonlocal done
             done += 1
-            status.update(f"Making up scans: {done} of {people} persons")
+            status.update(f"Simulating scans: {done} of {people} participants")
 
         make_consortium(place.root / "hospitals", recipe, progress=count)
     sizes = ", ".join(map(str, recipe.sizes))
-    console.print(f"{len(recipe.sites)} hospitals with {sizes} made-up persons.")
+    console.print(f"{len(recipe.sites)} hospitals with {sizes} simulated participants.")
 
 
 def found_consortium(place: DemoFolders, sites: Sequence[str]) -> None:

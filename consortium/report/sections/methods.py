@@ -72,7 +72,7 @@ def _has_single_images(run: Finished) -> bool:
 
 def _views_methods(run: Finished) -> str:
     told = "; ".join(view.view.methods_sentence(view.size) for view in run.space.views)
-    return f"Each site described every person who had all views by one vector: {told}."
+    return f"Each site described every participant who had all views by one vector: {told}."
 
 
 def _parameters(study: Study) -> dict[str, Any]:
@@ -105,13 +105,13 @@ def image_methods(data: DataSection, grid: Grid) -> str:
     elif data.smoothing:
         steps.append(f"smoothed ({data.smoothing:g} mm FWHM)")
     if data.detrend != "none":
-        steps.append(f"freed of a {data.detrend} trend in each voxel")
+        steps.append(f"detrended in each voxel ({data.detrend})")
     if data.high_pass:
-        steps.append(f"freed of courses below {data.high_pass:g} Hz")
+        steps.append(f"high-pass filtered ({data.high_pass:g} Hz)")
     if data.low_pass:
-        steps.append(f"freed of courses above {data.low_pass:g} Hz")
+        steps.append(f"low-pass filtered ({data.low_pass:g} Hz)")
     if data.confounds:
-        steps.append(f"freed of the confounds {', '.join(data.confounds)}")
+        steps.append(f"with the confounds {', '.join(data.confounds)} regressed out")
     if data.standardize != "none":
         steps.append(f"scaled (standardize: {data.standardize})")
     if data.atlas:
@@ -124,8 +124,8 @@ def single_image_methods(data: DataSection, grid: Grid) -> str:
     """Tell how images were loaded of which each person has one."""
     over = f", {_OVER_REGIONS}" if data.atlas else ""
     return (
-        f"Each person's image in {data.space} space was read at its site, interpolated linearly at "
-        f"the study's voxels without smoothing or scaling{over}, {_within(data, grid)}"
+        f"Each participant's image in {data.space} space was read at its site, interpolated "
+        f"linearly at the study's voxels without smoothing or scaling{over}, {_within(data, grid)}"
     )
 
 

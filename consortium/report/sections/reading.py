@@ -11,7 +11,7 @@ from consortium.report.sections.base import Section
 from consortium.report.views import REPORTS
 
 SHARES = {
-    True: " The explained share is of the variance of the persons' data, as clipped.",
+    True: " The explained share is of the variance of the participants' data, as clipped.",
     False: " The explained share is of all components together, not of all data.",
 }
 """By whether the analysis tells parts of the data's own variance."""
@@ -19,7 +19,7 @@ READING = (
     (
         "A map shows how strongly each voxel takes part in one component. In a temporal "
         "decomposition (temporal ICA, PCA) it is the component's column of the mixing matrix, and "
-        "the component's time courses, which stay at the sites, are made independent or "
+        "the component's time series, which stay at the sites, are made independent or "
         "uncorrelated; networks may therefore overlap in space."
     ),
     (
@@ -30,9 +30,9 @@ READING = (
     (
         "Values are robust z-scores: distance from the map's median in units of its noise floor "
         "(1.4826 times the median absolute deviation). They describe how far a voxel stands out "
-        "of its own map; they are not test statistics over persons, and carry no p-value. Voxels "
-        "with |z| below {threshold:g} are not drawn; of pure Gaussian noise, {beyond:.2g} % of "
-        "the voxels would be."
+        "of its own map; they are not test statistics over participants, and carry no p-value. "
+        "Voxels with |z| below {threshold:g} are not drawn; of pure Gaussian noise, {beyond:.2g} "
+        "% of the voxels would be."
     ),
     (
         "Slices cut at the map's peak, in millimetres of the template space; the left of the "
@@ -49,9 +49,9 @@ PRIVACY_NOISE = (
 """Follows what is said about values, if the maps were released with noise of their own."""
 SETS = (
     "Slices cut at the map's peak, in millimetres of the template space; the left of the picture "
-    "is the left of the brain. A map that is not told apart from the noise could have come from "
-    "noise alone: it is in the image file, and is not drawn. The image files hold every voxel, "
-    "without a threshold."
+    "is the left of the brain. A map that is not distinguishable from the noise could have come "
+    "from noise alone: it is in the image file, and is not drawn. The image files hold every "
+    "voxel, without a threshold."
 )
 SURFACES = (
     "Both cortices are drawn from outside and inside, those of fsaverage5 inflated, with their "

@@ -8,7 +8,7 @@ from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.sections.base import Facts, Section
 
-UNITS = {"subject": "person", "timepoint": "volume"}
+UNITS = {"subject": "participant", "timepoint": "volume"}
 
 
 def section(run: Finished) -> Section:

@@ -21,8 +21,8 @@ from consortium.views.eeg import EegView
 Array = NDArray[Any]
 
 READING = (
-    "Of a potential every channel's course is drawn, and those that reach furthest are named. "
-    "Heads are seen from above with the nose up, at the peaks of the global field power."
+    "Of a potential every channel's time series is drawn, and those that reach furthest are "
+    "named. Heads are seen from above with the nose up, at the peaks of the global field power."
 )
 NAMED = 4
 """Channels of a picture that are named: those that reach furthest."""
@@ -83,7 +83,7 @@ def _course(view: EegView, table: Array, name: str) -> Picture:
     plain_axes(axes)
     named = ", ".join(view.channels[row] for row in furthest)
     shown = count(len(table), "channel")
-    return to_picture(figure, f"{name}: course of {shown}, furthest {named}")
+    return to_picture(figure, f"{name}: time series of {shown}, furthest {named}")
 
 
 def _grid(view: EegView, table: Array, name: str) -> Picture:

@@ -253,7 +253,7 @@ def test_the_table_tells_levels_and_the_assumption():
     table = result.tables["levels"]
     assert "Assumption" in table.caption
     assert "at most 0.1" in table.caption
-    assert "Nobody has tested" in table.caption
+    assert "The assumption is untested" in table.caption
     levels = {row[0]: row[3:] for row in table.rows}
     assert levels["genes"] == (0.5, pytest.approx(bayesian_level(0.5, 8.0, 0.1)))
     assert levels["scan"] == (8.0, pytest.approx(8.0))
@@ -282,7 +282,7 @@ def test_a_plain_bound_is_refused():
     [
         ({"levels": {"z": 1.0}}, "field 'analysis.levels': there is no view 'z'"),
         ({"radii": {"z": 1.0}}, "field 'analysis.radii': there is no view 'z'"),
-        ({"levels": {"genes": 1e-4}}, "too small beside the person's 8"),
+        ({"levels": {"genes": 1e-4}}, "too small beside the participant's 8"),
         ({"target": "scan"}, "has 4 entries; name a view of one number"),
     ],
 )
@@ -308,7 +308,7 @@ def test_a_plan_without_the_studys_promise_is_refused():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"levels": {"genes": 9.0}}, "above the person's"),
+        ({"levels": {"genes": 9.0}}, "above the participant's"),
         ({"levels": {"genes": 0.0}}, "greater than 0"),
         ({"epsilon": 7.0}, "not those of privacy"),
         ({"delta": None}, "not those of privacy"),

@@ -204,7 +204,9 @@ def test_a_study_is_refused_below_about_the_persons_that_power_needs(entries, ep
 
 def test_a_refusal_says_what_would_be_enough_and_that_is():
     parameters, shape = plan_for(600, 152, 4)
-    with pytest.raises(StudyError, match=r"persons in sites as these.*outcomes instead of 152"):
+    with pytest.raises(
+        StudyError, match=r"participants in sites as these.*outcomes instead of 152"
+    ):
         GLM(parameters, shape).planned()
     assert GLM(parameters.model_copy(update={"anyway": True}), shape).planned()
     GLM(*plan_for(1000, 152, 4)).planned()
@@ -240,7 +242,7 @@ def test_the_plan_tells_what_half_the_epsilon_and_fewer_outcomes_would_see():
     # By hand: noise 5 √V_e / (n μ_c), chance 2 / √n.
     by_hand = np.hypot(5 * np.sqrt(124) / 1000 * noise_of(4, 8), 2 / np.sqrt(1000))
     assert errors["as it is"] == pytest.approx(by_hand, rel=0.15)
-    assert "Its 992 persons tell as much as 992 in balanced sites" in table.caption
+    assert "Its 992 participants tell as much as 992 in balanced sites" in table.caption
     assert {row[0]: row[-1] for row in table.rows}["twice the noise (near half the ε)"] == "no"
 
 
@@ -286,7 +288,7 @@ def test_a_site_is_told_at_home_where_its_groups_are_not_the_stated_ones():
     changed[5] *= -1
     kept = changed[:, changed[5] < 0]  # as if no person had the level's name
     (note,) = compare(1, ArrayData(list(kept.T[:, :, None])))
-    assert "differences between sites would be told as effects" in note
+    assert "differences between sites would be reported as effects" in note
 
 
 def study_of_images(image, scheme="none", **analysis):
@@ -344,7 +346,9 @@ def test_who_decides_is_told_whether_the_groups_are_public_or_counted_with_noise
     (public,) = GLM(stated, shape).remarks()
     assert "'dx1' every site has is public" in public
     (counted,) = GLM(*plan_for(400, 20, 8, **COUNTED)).remarks()
-    assert re.search(r"told with noise of about [\d.]+ persons; the promise covers it", counted)
+    assert re.search(
+        r"released with noise of about [\d.]+ participants; the promise covers it", counted
+    )
     assert GLM(*plan_for(400, 20, 8, contrasts={"age": "age1"}, groups={})).remarks() == ()
 
 
@@ -415,7 +419,7 @@ def test_counts_that_contradict_what_was_expected_are_in_the_headline():
     assert found
     assert found[1] == far
     assert int(found[2]) / 100 == pytest.approx(parts[far], abs=0.06)
-    assert "the study was planned, and its error foretold, for other groups" in headline
+    assert "the study was planned, and its error forecast, for other groups" in headline
 
 
 def test_a_study_whose_counts_show_one_group_only_ends_with_its_budget_unspent():
@@ -520,12 +524,12 @@ def test_the_loss_of_both_rounds_is_the_promised_one():
         ({"formula": "diagnosis + age + age"}, "named twice"),
         ({"formula": "age"}, "not in the formula"),
         ({"groups": {"north": [20, 30]}}, "every site of the study"),
-        ({"groups": {site: [0, 0] for site in SITES}}, "without persons"),
+        ({"groups": {site: [0, 0] for site in SITES}}, "without participants"),
         ({"contrasts": {}}, "at least 1"),
         ({"counts": "released"}, "leave 'groups' out and give 'shares'"),
         ({"counts": "released", "groups": {}}, "leave 'groups' out and give 'shares'"),
         ({"shares": 0.5}, "leave 'shares' out"),
-        ({**COUNTED, "shares": {"north": 0.5}}, "analysis.shares.*give the part of persons"),
+        ({**COUNTED, "shares": {"north": 0.5}}, "analysis.shares.*give the part of participants"),
     ],
 )
 def test_a_study_that_does_not_hang_together_is_not_read(changes, message):
@@ -550,13 +554,13 @@ def test_only_outcomes_may_have_gaps():
         ({"contrasts": {"x": "age"}}, "has limits and no levels.*leave 'groups' out"),
         ({"groups": {}}, "'diagnosis', which has 2 levels; state how many"),
         ({"contrasts": {"x": "ward"}}, "first level"),
-        ({"groups": {site: [50, 0] for site in SITES}}, "no site has persons of the level"),
+        ({"groups": {site: [50, 0] for site in SITES}}, "no site has participants of the level"),
         ({"averages": {"lobe": ["frontal*"]}}, "'frontal\\*', and no outcome is called so"),
-        ({**COUNTED, "contrasts": {"x": "age"}}, "nobody to count; leave 'counts'"),
+        ({**COUNTED, "contrasts": {"x": "age"}}, "no participants to count; leave 'counts'"),
         ({"contrasts": {"x": "ward=b"}}, "2 numbers a site are given.*'ward' has 3 levels"),
         (
             {"groups": {site: [50 * (n % 2), 50 * (1 - n % 2)] for n, site in enumerate(SITES)}},
-            "can't be told from site",
+            "can't be distinguished from site",
         ),
         ({"norms": {"deviation": [1.0, 2.0]}}, "2 numbers are given for 3 outcomes"),
     ],
@@ -571,7 +575,7 @@ def test_more_coefficients_than_persons_are_refused():
     people = calm_people(persons=24)
     trial = make_trial(people)
     shape = replace(trial.shape, subjects=(2, 1, 2, 2), noise=0.1)
-    with pytest.raises(StudyError, match="have 8 coefficients, and there are 7 persons"):
+    with pytest.raises(StudyError, match="have 8 coefficients, and there are 7 participants"):
         GLM(trial.parameters, shape).planned()
 
 

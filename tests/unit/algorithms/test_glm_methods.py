@@ -28,7 +28,7 @@ def test_model_unit_clipping_errors_and_tests_are_told():
     text = told()
     assert "Each of 20 outcomes was regressed on dx1, age1, icv1 and sex1" in text
     assert "What clipping took of long tails was estimated from three released sums" in text
-    assert "with a constant of its own for every site, over 600 persons at 8 sites" in text
+    assert "with a constant of its own for every site, over 600 participants at 8 sites" in text
     assert re.search(r"one factor of all standard deviations \([01]\.\d+\), were learned", text)
     assert "starting from stated norms, and drawn to these as far as they are noise" in text
     assert "cut at 8 of them; columns with limits at 2.5 of theirs" in text
@@ -45,7 +45,7 @@ def test_model_unit_clipping_errors_and_tests_are_told():
 def test_persons_are_those_who_answered():
     gone = frozenset({0})
     left = int((PEOPLE.site != 0).sum())
-    assert f"over {left} persons at 7 sites" in told(missing=(gone, gone))
+    assert f"over {left} participants at 7 sites" in told(missing=(gone, gone))
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,9 @@ def test_maps_come_out_of_a_private_exchange():
 def test_the_headline_and_the_plan_say_that_the_sites_are_not_as_stated():
     sites, _ = sites_of_images(GRID)
     result = Simulation(study(groups={site: [40, 20] for site in SITES}), sites, 3).run()
-    told = "The sites' numbers of persons (120 together) are not those that 'groups' states (240)"
+    told = (
+        "The sites' numbers of participants (120 together) are not those that 'groups' states (240)"
+    )
     assert told in result.captions.headline
     assert result.numbers["persons_not_as_stated"] == 120
     trial = few_trial(few_people())

@@ -210,7 +210,7 @@ def told(asked, shape):
 
 def test_a_hopeless_study_is_refused_with_what_would_be_enough(brains):
     shape = shape_of(brains)
-    with pytest.raises(StudyError, match=r"persons would be enough.*analysis.anyway"):
+    with pytest.raises(StudyError, match=r"participants would be enough.*analysis.anyway"):
         make_plan(study(0.2), shape)
     plan = make_plan(study(0.2, anyway=True), shape)
     assert any(line.startswith("Warning") for line in told(study(0.2), plan.shape))
@@ -250,7 +250,7 @@ def test_only_persons_are_its_unit():
         ({"basis": "atlas"}, "needs data.atlas"),
         ({"cutoff": 5.0}, "too short"),
         ({"directions": 39, "cutoff": 60.0}, "in a basis of 15 maps"),
-        ({"directions": 40}, "persons with 40 volumes"),
+        ({"directions": 40}, "participants with 40 volumes"),
     ],
 )
 def test_a_basis_that_can_t_be_had_is_refused(brains, analysis, words):

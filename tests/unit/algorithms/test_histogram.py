@@ -153,4 +153,4 @@ def test_the_headline_says_how_near_the_counts_are(deviation, words):
     result = finish(parameters, shape, Release(shares, deviation))
     assert words in result.captions.headline
     half = 1.959964 * deviation * np.sqrt(3 / 4) * 100
-    assert f"{half:.3g} of 100 persons" in result.captions.headline
+    assert f"{half:.3g} of 100 participants" in result.captions.headline

@@ -148,7 +148,7 @@ def test_fewer_persons_than_coefficients_tell_nothing(tmp_path):
     analysis = {"target": "score", "bound": 2.0}
     result = simulated(tmp_path, people, "regression", views, analysis, scheme="none")
     assert not any(each.told for each in told(result))
-    assert "persons leave every coefficient open" in result.captions.headline
+    assert "participants leave every coefficient open" in result.captions.headline
 
 
 def test_a_model_in_which_nobody_differs_is_refused():
@@ -158,7 +158,7 @@ def test_a_model_in_which_nobody_differs_is_refused():
     study = people.study("regression", [views["score"], image], {"target": "score", "bound": 1.0})
     sizes = (2,) * 4
     extent = Extent(2, 0, (("score", 1), ("net", 1)), known_sums=((range(1, 2), 0.0),))
-    with pytest.raises(StudyError, match="all persons are alike"):
+    with pytest.raises(StudyError, match="all participants are alike"):
         make_plan(study, extent.shape(sizes, sizes, "subject"))
 
 

@@ -150,7 +150,7 @@ def test_noise_that_drowns_the_accuracy_leaves_none():
     study = make_feature_study("network", views, {"target": "kind", "rounds": 2}, epsilon=0.1)
     result = Simulation(study, sites_of(table, views, (10,) * 4), 0).run()
     assert not any(row[1].told for row in result.tables["accuracy"].rows)
-    assert "Nothing can be told" in result.captions.headline
+    assert "Nothing can be reported" in result.captions.headline
 
 
 def test_who_trains_depends_on_the_own_vector_alone():
@@ -264,7 +264,7 @@ def test_the_plan_tells_the_sites_where_that_costs_little():
         shape = make_plan(study, shape_of(sites_of(table[:, : sum(persons)], views, persons))).shape
         assert Network(study.analysis, shape).places == places
         (remark,) = NETWORK(study.analysis, shape).remarks()
-        assert ("is told each person's site" in remark) == (places > 0)
+        assert ("is given each participant's site" in remark) == (places > 0)
     alone = shape_of(sites_of(table, views, (2000,)))
     assert Network(study.analysis, alone).places == 0
     assert NETWORK(study.analysis, alone).remarks() == ()

@@ -174,7 +174,7 @@ def test_what_drowns_in_noise_is_not_told(mu, model):
     assert not explaining(result).any()
     for name in ("coefficients", "fit", "constants"):
         assert not any(row[-1].told for row in result.tables[name].rows), name
-    assert "Nothing can be told" in result.captions.headline
+    assert "Nothing can be reported" in result.captions.headline
     assert not result.captions.found
 
 
@@ -289,7 +289,7 @@ def test_a_plan_says_that_nothing_would_be_told_and_what_would_help():
     many = (31,) * 34
     shape = Shape(9, many, many, "subject", views=(("x", 8), ("y", 1)), noise=0.6)
     said = REGRESSION(parameters, shape).remarks()[-1]
-    assert "nothing would be told" in said
+    assert "nothing would be reported" in said
     assert "analysis.site_constants: false" in said
     together = parameters.model_copy(update={"site_constants": False})
     assert not REGRESSION(together, shape).remarks()

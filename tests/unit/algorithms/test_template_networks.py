@@ -294,7 +294,9 @@ def told(asked, shape):
 
 def test_a_hopeless_study_is_refused_with_what_would_be_enough(shifted):
     shape = shape_of(shifted)
-    with pytest.raises(StudyError, match=r"persons would be enough.*analysis\.anyway") as caught:
+    with pytest.raises(
+        StudyError, match=r"participants would be enough.*analysis\.anyway"
+    ) as caught:
         make_plan(study(0.1), shape)
     plan = make_plan(study(0.1, anyway=True), shape)
     assert any(line.startswith("Warning") for line in told(study(0.1), plan.shape))

@@ -291,7 +291,7 @@ def test_the_whole_moment_whitened_is_the_moment_of_whitened_words():
 @pytest.mark.parametrize(
     ("analysis", "views", "message"),
     [
-        ({"components": 3, "bound": 1.0}, (("x", 2),), "can't be told from 2 entries"),
+        ({"components": 3, "bound": 1.0}, (("x", 2),), "can't be estimated from 2 entries"),
         ({"components": 3, "bound": 1.0}, (("x", 3001),), "at most 3000"),
         (
             {"components": 2, "model": "topics", "words": WORDS},

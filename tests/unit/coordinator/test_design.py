@@ -139,7 +139,7 @@ def test_the_command_writes_a_page_and_its_numbers(tmp_path: Path):
     words = (CONFIGS / "glm.yaml", "--subjects", "260,200,290,250,240,220", "--years", "3")
     said = enter("consortium", "design", *words, "--out", tmp_path)
     assert said.code == 0
-    assert "Two more hospitals of 243 persons: standard error" in said.out.replace("\n", " ")
+    assert "Two more hospitals of 243 participants: standard error" in said.out.replace("\n", " ")
     told = json.loads((tmp_path / "design.json").read_text())
     study = told["studies"][0]
     assert study["expected"][0]["name"] == "standard error"
@@ -171,7 +171,7 @@ def test_other_persons_than_the_study_states_are_refused(command: str, tmp_path:
     said = enter("consortium", command, study, "--subjects", "400", *out)
     assert said.code == 1
     told = " ".join(said.err.split())
-    assert "states 260, 200, 290, 250, 240, 220 persons for north, east" in told
+    assert "states 260, 200, 290, 250, 240, 220 participants for north, east" in told
     assert "the plan is asked for 400, 400, 400, 400, 400, 400" in told
     few = "258,200,290,249,240,220"  # as some are left out
     assert enter("consortium", command, study, "--subjects", few, *out).code == 0

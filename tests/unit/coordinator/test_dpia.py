@@ -102,7 +102,7 @@ def test_a_study_of_volumes_says_what_that_means_for_a_person(tmp_path):
     study.write_text(yaml.safe_dump(content), encoding="utf-8")
     _, text = fill(study, "60", tmp_path, "--volumes", "120")
     mu = 120 * planned(study, "60", "--volumes", "120")["coalition"]["mu"]
-    assert f"For a person with 120 volumes this is ε = {number(epsilon_of(mu, 1e-5))}" in text
+    assert f"For a participant with 120 volumes this is ε = {number(epsilon_of(mu, 1e-5))}" in text
     assert percent(detection_power(mu)) in text
 
 
@@ -130,5 +130,5 @@ def test_a_study_without_protection_is_not_assessed(tmp_path):
     study = tmp_path / "study.yaml"
     study.write_text(content.replace("privacy:", "privacy:\n  scheme: none", 1), encoding="utf-8")
     said = refused("consortium", "dpia", study, "--subjects", "41", "--out", tmp_path / "out")
-    assert "protects nobody" in said
+    assert "protects no participant" in said
     assert not (tmp_path / "out").exists()

@@ -113,7 +113,7 @@ def test_a_design_may_be_an_array_in_the_columns_order() -> None:
     assert model.effects_["effect"][0] * model.effects_["deviation"][0] == pytest.approx(1, abs=0.5)
     with pytest.raises(ValueError, match="X has 1 columns, and 2 are named"):
         glm().fit(as_array[:, :1], y)
-    with pytest.raises(DataError, match="Column 'group' has 400 values for 399 persons"):
+    with pytest.raises(DataError, match="Column 'group' has 400 values for 399 participants"):
         glm().fit(columns, y[1:])
 
 

@@ -192,13 +192,13 @@ def test_a_seeded_fit_says_that_it_protects_nobody() -> None:
     people = scans(20)
     released = []
     for _ in range(2):
-        with pytest.warns(UserWarning, match="This fit protects nobody"):
+        with pytest.warns(UserWarning, match="This fit protects no participant"):
             model = _pca(random_state=3).fit(people)
         released.append(np.asarray(model.components_img_.dataobj))
         assert model.privacy_.seeded
         assert not model.privacy_.protects
         assert model.privacy_.epsilon == model.privacy_.mu == math.inf
-        assert "protects nobody" in str(model.privacy_)
+        assert "protects no participant" in str(model.privacy_)
         assert not model.privacy_so_far_.protects
     assert np.array_equal(*released)
 
@@ -252,7 +252,7 @@ def test_groups_that_nobody_states_are_counted_and_paid_for() -> None:
     ]
     model = _glm(groups=None, share=0.5, epsilon=20.0, analysis=None)
     assert model.forecast(400)["worth it"][0] == "yes"
-    with pytest.raises(StudyError, match="say how many persons"):
+    with pytest.raises(StudyError, match="say how many participants"):
         model.forecast()
     model.fit(design, shifted)
     assert model.privacy_.epsilon <= 20.0
@@ -309,7 +309,7 @@ def test_wrong_images_and_designs_are_told() -> None:
         _pca().fit([np.zeros((3, 3, 3, 9))])  # type: ignore[list-item]
     with pytest.raises(DataError, match="The design has no column 'age'"):
         _glm().fit({"group": design["group"]}, imgs)
-    with pytest.raises(DataError, match="Column 'age' has 39 values for 40 persons"):
+    with pytest.raises(DataError, match="Column 'age' has 39 values for 40 participants"):
         _glm().fit({**design, "age": design["age"][1:]}, imgs)
     with pytest.raises(DataError, match="Column 'group' holds what is no plain text"):
         _glm().fit({**design, "group": ["a\tb"] * 40}, imgs)

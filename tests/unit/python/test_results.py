@@ -74,7 +74,7 @@ def test_a_simulation_in_memory_and_from_files_are_one(tmp_path: Path) -> None:
     first, second = (np.asarray(run.components_img_.dataobj) for run in runs)
     assert np.array_equal(first, second)
     assert not runs[0].privacy.protects
-    assert "protects nobody" in str(runs[0].privacy)
+    assert "protects no participant" in str(runs[0].privacy)
     with pytest.raises(StudyError, match="south: no data set; add it to data"):
         cc.simulate(path, {"north": scans(20)}, seed=1)
     with pytest.raises(StudyError, match=r"names mask.nii.gz, which lies beside its file"):

@@ -16,8 +16,8 @@ STATED = (
     "is refused, whatever else it is"
 )
 PCA = {
-    "check_transformer_data_not_an_array": "a list holds images, an entry for each person, and is "
-    "not taken for numbers",
+    "check_transformer_data_not_an_array": "a list holds images, an entry for each participant, "
+    "and is not taken for numbers",
 }
 GLM = dict.fromkeys(
     (

@@ -111,7 +111,7 @@ def test_a_found_map_is_drawn_at_its_peak_with_how_sure_it_is(page):
 
 def test_a_map_that_was_not_found_is_listed_without_a_number_and_without_a_picture(page):
     assert page.values("article", "id") == ["components-1", "components-2", "components-3"]
-    assert page.text.count("Not told apart from the noise") == 1
+    assert page.text.count("Not distinguishable from the noise") == 1
     assert "0.432" not in page.text
     assert "No voxel of this map passes the threshold." in page.text
 

@@ -167,7 +167,7 @@ def test_the_page_shows_every_pair_in_every_view(source):
     assert names == ["pair-1", "pair-2"]
     texts = [value for tag, name, value in page.attributes if (tag, name) == ("img", "alt")]
     for pair in ("Pair 1", "Pair 2"):
-        for what in ("glass brain", "slices", "course", "topography", "largest entries"):
+        for what in ("glass brain", "slices", "time series", "topography", "largest entries"):
             assert sum(pair in text and what in text for text in texts) == 1, (pair, what)
     assert "One of two pairs is there." in page.text
     assert "−0.25" in page.text
@@ -192,7 +192,7 @@ def test_a_column_that_was_not_found_is_listed_and_not_drawn(space, result, tmp_
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert page.values("article", "id") == ["pair-1", "pair-2"]
     assert not [text for text in page.values("img", "alt") if "Pair 2" in text]
-    assert page.text.count("Not told apart from the noise") == 1
+    assert page.text.count("Not distinguishable from the noise") == 1
 
 
 def test_only_entries_that_stand_out_are_drawn(space, result, tmp_path):
@@ -208,7 +208,7 @@ def test_only_entries_that_stand_out_are_drawn(space, result, tmp_path):
 def test_any_algorithm_of_features_has_a_page(space, tmp_path):
     mean = np.random.default_rng(2).standard_normal((space.features, 1))
     only = Result(
-        {"mean": mean}, maps="mean", captions=Captions("mean", "", "Mean over all persons.")
+        {"mean": mean}, maps="mean", captions=Captions("mean", "", "Mean over all participants.")
     )
     write_outputs(tmp_path, finished(study(), space, only))
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
@@ -251,7 +251,7 @@ def test_a_view_of_which_nothing_is_told_has_no_table_of_zeros(space, result, tm
 def test_the_methods_tell_of_single_images_that_they_are_taken_as_they_are(written):
     folder, _ = written
     told = (folder / "methods.md").read_text(encoding="utf-8")
-    assert "one image per person (statmap)" in told
+    assert "one image per participant (statmap)" in told
     assert "interpolated linearly at the study's voxels without smoothing or scaling" in told
     assert "trend" not in told
     assert "of the task" not in told
@@ -267,7 +267,7 @@ def test_the_page_says_what_a_sum_of_component_maps_is(grid, tmp_path):
     write_outputs(tmp_path, finished(asked, space, told))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "what is drawn is the sum of these maps, each times its own number" in page
-    assert "freed of a linear trend" in page
+    assert "detrended in each voxel (linear)" in page
     assert "without smoothing or scaling" not in page
 
 
@@ -285,7 +285,7 @@ def test_pairs_of_regions_are_a_square_and_a_table_by_name(grid, tmp_path):
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     (shown,) = page.values("img", "alt")
     assert "largest pairs network1-network4, network3-network4" in shown
-    assert "Fisher's z of the correlation of the courses of every two maps" in page.text
+    assert "Fisher's z of the correlation of the time series of every two maps" in page.text
     np.testing.assert_array_equal(
         edges.square_of(values[:, 0])[[0, 3, 2], [3, 2, 2]], [-0.9, 0.4, 0]
     )

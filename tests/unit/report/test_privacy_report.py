@@ -100,7 +100,7 @@ def test_a_report_that_understates_is_refused():
     with pytest.raises(ValidationError, match="outsider"):
         sample_report(STUDY, guarantees=none)
     person = report.person.model_copy(update={"mu_coalition": true / 2})
-    with pytest.raises(ValidationError, match="person"):
+    with pytest.raises(ValidationError, match="a participant"):
         sample_report(STUDY, person=person)
 
 

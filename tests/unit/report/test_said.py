@@ -97,7 +97,7 @@ SHARED = [Finding(0.3, 0.2, 0.4), Finding()]
     ("shares", "sentence"),
     [
         ((), "of all components together, not of all data"),
-        (tuple(SHARED), "of the variance of the persons' data"),
+        (tuple(SHARED), "of the variance of the participants' data"),
         ((Finding(), Finding()), ""),
     ],
 )
@@ -108,7 +108,7 @@ def test_an_explained_share_is_said_to_be_of_what_it_is(
     maps = np.random.default_rng(0).standard_normal((grid.features, 2)) ** 3
     page = write_page(tmp_path, finished_maps(sample_study(), grid, maps, shares=shares))
     said = words(page.read_text())
-    for each in ("of all components together", "of the variance of the persons' data"):
+    for each in ("of all components together", "of the variance of the participants' data"):
         assert (each in said) is (bool(sentence) and each in sentence)
     assert ("Explained share not told" in said) is (shares == tuple(SHARED))
     assert ("Explained share" in said) is bool(sentence)
@@ -119,4 +119,4 @@ def test_an_ica_does_not_repeat_under_every_map_what_it_never_tells() -> None:
 
     table = components_table((True, False))
     assert table.rows == ((1, "found"), (2, "not found"))
-    assert "is not told" in table.caption
+    assert "is not known" in table.caption

@@ -63,9 +63,9 @@ def test_a_timepoint_study_says_what_it_means_for_a_person():
     report = sample_report(STUDY, "timepoint")
     assert report.person.mu_coalition == pytest.approx(120 * report.guarantees.coalition.mu)
     said = text("timepoint")
-    assert "not a whole person" in said
+    assert "not a participant with all scans" in said
     assert f"ε = {number(report.person.epsilon_coalition)}" in said
-    assert "for a person" not in text("subject")
+    assert "for a participant" not in text("subject")
 
 
 def test_a_broken_promise_is_shouted():
@@ -102,7 +102,7 @@ def test_only_certainty_is_written_as_100_percent():
     assert percent(1.0) == "100 %"
     assert percent(0.05) == "5 %"
     assert number(math.inf) == "infinite"
-    assert (count(1, "site"), count(1204, "person")) == ("1 site", "1,204 persons")
+    assert (count(1, "site"), count(1204, "participant")) == ("1 site", "1,204 participants")
 
 
 def test_answers_that_stand_alone_are_told_as_such():

@@ -23,7 +23,7 @@ def test_secure_sums_are_checked_by_more_than_may_collude():
 @pytest.mark.parametrize("scheme", ["cape", "local"])
 def test_other_schemes_have_none_and_can_t_ask_for_them(scheme):
     assert make_study("average", scheme=scheme).checkers == 0
-    with pytest.raises(ValidationError, match="nobody can show a sum of scheme"):
+    with pytest.raises(ValidationError, match="no site can show a sum of scheme"):
         with_checkers(2, scheme=scheme)
 
 

@@ -99,7 +99,7 @@ def test_other_keys_or_another_comment_are_another_approval(
 
 def test_what_protects_nobody_is_not_approved(tmp_path: Path) -> None:
     place, _ = papers(tmp_path, PLAIN.replace("cape", "none"))
-    with pytest.raises(StudyError, match="'none' protects nobody"):
+    with pytest.raises(StudyError, match="'none' protects no participant"):
         yes(place)
     assert known(place) == []
 

@@ -132,7 +132,7 @@ def test_an_ordinary_study_qualifies_and_nothing_is_written(place: DemoFolders) 
     assert Ledger(place.site("east") / "ledger.sqlite").entries() == []
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
     text = shown(found)
-    assert "3 persons qualify, with 72 volumes." in text
+    assert "3 participants qualify, with 72 volumes." in text
     assert "One run costs ε ≤ 8 against the centre and 1 colluding site" in text
     assert "ε = 0 before and ε = 8 after one run against the coalition, of 20 allowed" in text
     assert "against outsiders ε = 0 before and ε = 6.73 after" in text
@@ -163,7 +163,7 @@ def test_who_is_left_out_is_told_with_the_reason(place: DemoFolders) -> None:
     assert found.lengths == (24,)
     assert sorted(each.reason for each in found.skipped) == ["no-image", "too-few-volumes"]
     said = shown(found)
-    assert "1 persons qualify" in said
+    assert "1 participants qualify" in said
     assert "1 left out: no-image" in said
     assert "1 left out: too-few-volumes" in said
     assert found.skipped[0].label in said
@@ -193,7 +193,7 @@ def test_a_study_of_features_tells_who_has_all_views(place: DemoFolders) -> None
     assert found.lengths == (1, 1)
     assert found.problems == ()
     text = shown(found)
-    assert "2 persons qualify with all views (who, networks)." in text
+    assert "2 participants qualify with all views (who, networks)." in text
     assert "volumes" not in text
     assert "1 left out: no-view" in text
     assert f"{second.removeprefix('sub-')}: {table}: column age has no value." in text
@@ -213,10 +213,10 @@ def test_what_many_lack_is_one_line_with_their_number(place: DemoFolders) -> Non
     text = shown(look(place))
     some = ", ".join(person.removeprefix("sub-") for person in persons)
     lack = "column diagnosis has a value that is none of the study's levels (control, patient)."
-    assert f"  3 persons ({some}): {table}: {lack}" in text
+    assert f"  3 participants ({some}): {table}: {lack}" in text
     assert sum(line.startswith("  ") for line in text.splitlines()) == 1
     (told,) = (line for line in text.splitlines() if "Patient" in line)
-    assert "column 'diagnosis' has 'Patient' for 3 persons" in told
+    assert "column 'diagnosis' has 'Patient' for 3 participants" in told
     assert "levels: {patient: ['Patient']}" in told
 
 
@@ -226,7 +226,7 @@ def test_persons_who_lack_the_same_in_folders_of_their_own_are_one_line_too() ->
     ]
     alone = Skipped("99", "no-image", "/data/sub-99 has ten volumes.")
     assert list(_who_lacks_what([*skipped, alone])) == [
-        "8 persons (00, 01, 02, 03, 04, …): /data/sub-* holds no image.",
+        "8 participants (00, 01, 02, 03, 04, …): /data/sub-* holds no image.",
         "99: /data/sub-99 has ten volumes.",
     ]
 
@@ -252,7 +252,7 @@ def test_whom_the_hospital_leaves_out_is_in_no_study(place: DemoFolders) -> None
     text = shown(found)
     assert "1 left out: left-out-here" in text
     assert f"{label} is left out by {table}: withdrew consent" in text
-    assert "leaves out 1 person without a folder in the data set (sub-typo)" in text
+    assert "leaves out 1 participant without a folder in the data set (sub-typo)" in text
     leave_out(place, f"{label}\t")
     with pytest.raises(DataError, match="has no reason"):
         look(place)
@@ -272,7 +272,9 @@ def test_a_study_that_chooses_says_what_becomes_public_and_needs_enough_persons(
     assert all("field 'fewest_subjects_chosen'" in problem for problem in found.problems)
     assert found.problems
     text = shown(found)
-    assert "persons or recordings: 2 of 3 here. That 2 of this site fit becomes public." in text
+    assert (
+        "participants or recordings: 2 of 3 here. That 2 of this site fit becomes public." in text
+    )
     assert f"{second} does not fit the study's rules for age; left out." in text
     Policy(fewest_subjects_chosen=1).save(place.site("east"))
     assert look(place).problems == ()
@@ -283,12 +285,12 @@ def test_a_study_that_chooses_says_what_becomes_public_and_needs_enough_persons(
 def test_who_has_unusable_files_is_left_out_and_named(place: DemoFolders, header: bool) -> None:
     image = images(place)[0]
     image.write_bytes(image.read_bytes()[: 200 if header else 2000])
-    assert "asks for 2 persons by its rules" in look(place).problems[0]
+    assert "asks for 2 participants by its rules" in look(place).problems[0]
     Policy(fewest_subjects_chosen=1).save(place.site("east"))
     found = look(place)
     assert found.problems == ()
     assert len(found.lengths) == 2
-    assert "NOTE: 1 person is left out as unusable" in shown(found)
+    assert "NOTE: 1 participant is left out as unusable" in shown(found)
     assert image.name in shown(found)
 
 
@@ -301,7 +303,7 @@ def test_nobody_at_all_is_a_refusal(place: DemoFolders) -> None:
     assert found.lengths == ()
     assert found.plan is None
     assert "3 left out: too-few-volumes" in shown(found)
-    assert "REFUSED: Nobody in" in shown(found)
+    assert "REFUSED: No participant in" in shown(found)
     for image in images(place):
         image.unlink()
     with pytest.raises(DataError, match="check the path"):

@@ -40,7 +40,7 @@ def described(folder: Path, **columns: object) -> None:
 def test_the_sites_people_are_told_of_levels_and_codes_before_they_say_yes(tmp_path: Path) -> None:
     site = write_site(tmp_path, "01 scz -9999", "02 SCZ 100", "03 HC 0", "04 Hc 0", "05 other 161")
     level, other, code, zero = doubts_about(site, study_of(), {})
-    assert "'scz' for 1 person" in level
+    assert "'scz' for 1 participant" in level
     assert "looks like SCZ" in level
     assert "looks like HC" in other
     assert code.startswith("-9999 stands in 'iq'")
@@ -65,7 +65,9 @@ def test_ages_in_months_are_told_with_what_part_is_clipped(tmp_path: Path) -> No
     months = [f"{n:02d} {240 + 37 * n}" for n in range(10)]
     site = write_site(tmp_path, *months, header="age")
     (told,) = doubts_about(site, study, {})
-    assert told.startswith("'age': up to 100% of the persons here lie beyond the study's limits")
+    assert told.startswith(
+        "'age': up to 100% of the participants here lie beyond the study's limits"
+    )
     assert "18 to 90; a twelfth would fit, as of months" in told
     described(site, age={"Units": "month"})
     (told,) = doubts_about(site, study, {})
@@ -79,7 +81,7 @@ def test_months_are_told_where_a_rule_would_take_nobody(tmp_path: Path) -> None:
     months = [f"{n:02d} SCZ 100 {240 + 37 * n}" for n in range(10)]
     site = write_site(tmp_path, *months, header="diagnosis iq age")
     (told,) = doubts_about(site, study, {})
-    assert "'age': up to 100% of the persons here" in told
+    assert "'age': up to 100% of the participants here" in told
 
 
 def test_few_are_clipped_without_a_word_and_many_columns_are_one_line(tmp_path: Path) -> None:
@@ -112,7 +114,7 @@ def test_levels_are_found_by_what_the_sites_own_json_calls_them(tmp_path: Path) 
     assert list(doubts_about(site, study_of(), {})) == []
     described(site, diagnosis={"Levels": levels})
     one, two = doubts_about(site, study_of(), {})
-    assert "'1' ('Patient (SCZ)' in the JSON beside the table) for 1 person" in one
+    assert "'1' ('Patient (SCZ)' in the JSON beside the table) for 1 participant" in one
     assert "aliases: {diagnosis: {levels: {HC: ['2']}}}" in two
 
 
@@ -139,7 +141,7 @@ def test_persons_of_the_table_without_a_folder_are_told_where_images_are_taken(
     assert list(doubts_about(site, study_of(), {})) == []
     series = make_study("ica", analysis={"components": 2})
     (told,) = doubts_about(site, series, {})
-    assert "participants.tsv has 2 persons without a folder" in told
+    assert "participants.tsv has 2 participants without a folder" in told
     assert "(sub-02, sub-03)" in told
     (site / "participants.tsv").unlink()
     assert list(doubts_about(site, series, {})) == []

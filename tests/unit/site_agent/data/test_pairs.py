@@ -205,7 +205,7 @@ def test_a_person_s_file_may_not_be_a_link_out_of_the_data_set(tmp_path: Path) -
     path.unlink()
     path.symlink_to(outside)
     assert read_table(site, view())[0] == {}
-    with pytest.raises(DataError, match="may be another person's"):
+    with pytest.raises(DataError, match="may be another participant's"):
         read_table(site, view("d/sub-*/func/sub-*1_relmat.tsv"))
 
 

@@ -79,7 +79,7 @@ def test_nobody_brings_another_persons_numbers(tmp_path, file):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(APARC.format(thick=2.5, mean=2.8), encoding="utf-8")
         (tmp_path / person).mkdir(exist_ok=True)
-    with pytest.raises(DataError, match="may be another person's"):
+    with pytest.raises(DataError, match="may be another participant's"):
         read_table(tmp_path, view(file))
 
 

@@ -270,7 +270,7 @@ def test_whom_the_hospital_leaves_out_is_not_counted(folder: Path) -> None:
     missing = _found(folder)["data set"]
     assert (missing.state, str(table) in missing.message) == ("fail", True)
     table.write_text("participant_id\treason\nsub-002\twithdrew consent\nsub-009\tmoved\n")
-    assert "3 persons, of whom" in (alone := _found(folder)["data set"]).message
+    assert "3 participants, of whom" in (alone := _found(folder)["data set"]).message
     assert f"{table} leaves out 1." in alone.message
     check = _found(folder, make_study())["data set"]
     assert (check.state, "2 subjects with 2 images" in check.message) == ("ok", True)

@@ -107,7 +107,7 @@ def test_who_has_no_signal_in_a_region_is_left_out_and_named(tmp_path: Path) -> 
     assert set(vectors) == {"02"}
     assert [each.reason for each in skipped] == ["unusable"]
     assert "sub-01" in skipped[0].detail
-    assert "course 2 does not vary" in skipped[0].detail
+    assert "time series 2 does not vary" in skipped[0].detail
 
 
 # -- amplitudes ----------------------------------------------------------------------------

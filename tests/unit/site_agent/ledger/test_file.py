@@ -230,7 +230,7 @@ def test_a_ledger_of_before_sizes_were_written_down_is_read_and_goes_on(tmp_path
     assert after.entries() == before
     assert after.total("", CHARGE.unit, ["02"]) == CHARGE.mu
     more = Sizes(("01", "02", "03"), ("01", "02", "03"))
-    with pytest.raises(PrivacyError, match="differ by 1 from those told for"):
+    with pytest.raises(PrivacyError, match="differ by 1 from those reported for"):
         after.tell(replace(CHARGE, round=0, mu=0.0), more, 10, up_to(9), "now")
     sizes = Sizes(("01", "02"), ("01", "02"))
     assert after.tell(replace(CHARGE, round=0, mu=0.0), sizes, 10, up_to(9), "now")

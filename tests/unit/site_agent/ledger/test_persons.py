@@ -128,7 +128,7 @@ def test_a_person_taken_out_of_a_group_shows(tmp_path: Path) -> None:
     with sqlite3.connect(ledger.path) as connection:
         smaller = "(SELECT members FROM groups WHERE digest = ?)"
         connection.execute(f"UPDATE groups SET members = {smaller}", (fewer,))
-    with pytest.raises(LedgerError, match="persons of a charge were altered"):
+    with pytest.raises(LedgerError, match="participants of a charge were altered"):
         Ledger(ledger.path).total("data", "subject", ["01"])
 
 

@@ -74,7 +74,7 @@ def test_a_second_number_is_told_only_if_it_is_of_the_same_or_of_many_others(
         if is_told:
             tell(book, second, study="second")
             continue
-        with pytest.raises(PrivacyError, match="from those told for 'first'"):
+        with pytest.raises(PrivacyError, match="from those reported for 'first'"):
             tell(book, second, study="second")
     assert tell(ledger, HUNDRED[9:], study="third", least=1)  # where the hospital allows it
 
@@ -94,10 +94,10 @@ def test_what_was_refused_was_not_told_and_binds_nobody(ledger: Ledger) -> None:
         (100, ""),
         (90, ""),
         (10, ""),
-        (99, "all but 1 persons"),
-        (91, "all but 9 persons"),
-        (9, "9 persons by its rules"),
-        (1, "1 persons by its rules"),
+        (99, "all but 1 participants"),
+        (91, "all but 9 participants"),
+        (9, "9 participants by its rules"),
+        (1, "1 participants by its rules"),
     ],
 )
 def test_rules_that_fit_few_or_spare_few_are_refused(ledger: Ledger, taken: int, said: str) -> None:
@@ -110,7 +110,7 @@ def test_rules_that_fit_few_or_spare_few_are_refused(ledger: Ledger, taken: int,
 
 
 def test_a_small_site_takes_part_with_everybody_and_not_by_rules(ledger: Ledger) -> None:
-    with pytest.raises(PrivacyError, match="4 persons by its rules"):
+    with pytest.raises(PrivacyError, match="4 participants by its rules"):
         tell(ledger, HUNDRED[:4], chosen=True)
     assert tell(ledger, HUNDRED[:4])
 
@@ -151,7 +151,9 @@ def test_volumes_are_compared_where_a_volume_is_the_unit(ledger: Ledger) -> None
 def test_a_run_is_told_of_one_set(ledger: Ledger) -> None:
     assert tell(ledger, HUNDRED, run="r-0001")
     assert not tell(ledger, HUNDRED, run="r-0001")
-    with pytest.raises(PrivacyError, match="Other persons or volumes than r-0001 was told of"):
+    with pytest.raises(
+        PrivacyError, match="Other participants or volumes than r-0001 was informed of"
+    ):
         tell(ledger, HUNDRED[20:], run="r-0001")
 
 
@@ -218,7 +220,7 @@ def test_what_was_told_under_an_earlier_key_counts_and_is_compared(ledger: Ledge
     tell(ledger, HUNDRED, runs=1)
     renewed = replace(TELL, site="5b" * 32, centre="cf" * 32, run="first-0009")
     centres = frozenset({TELL.centre})
-    with pytest.raises(PrivacyError, match="differ by 1 from those told for 'first'"):
+    with pytest.raises(PrivacyError, match="differ by 1 from those reported for 'first'"):
         ledger.tell(renewed, Sizes(HUNDRED[1:], HUNDRED[1:]), 10, Limits({}), "now")
     fewer = Sizes(HUNDRED[20:], HUNDRED[20:])
     with pytest.raises(PrivacyError, match="approved for 1 run"):
@@ -228,7 +230,7 @@ def test_what_was_told_under_an_earlier_key_counts_and_is_compared(ledger: Ledge
 
 def test_few_of_those_who_were_told_of_are_chosen_whatever_the_study_says(ledger: Ledger) -> None:
     tell(ledger, HUNDRED)
-    with pytest.raises(PrivacyError, match="9 persons by its rules"):
+    with pytest.raises(PrivacyError, match="9 participants by its rules"):
         tell(ledger, HUNDRED[:9], study="second")
     assert tell(ledger, HUNDRED[:10], study="second")
 

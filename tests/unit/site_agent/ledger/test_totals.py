@@ -66,7 +66,7 @@ def test_more_studies_like_the_last_one_fit_in_what_adds_up(ledger: Ledger) -> N
     assert single.last is not None
     assert single.last.mu == pytest.approx(0.3)
     assert "and no more study like the last one (ε = 12.5) would fit." in own.sentence
-    assert f"ε = {written(own.spent.epsilon)} of 20 is spent for each person" in own.sentence
+    assert f"ε = {written(own.spent.epsilon)} of 20 is spent for each participant" in own.sentence
 
 
 def test_what_is_said_to_fit_is_let_pass_and_no_more(tmp_path: Path) -> None:

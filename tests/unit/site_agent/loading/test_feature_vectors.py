@@ -170,7 +170,7 @@ def test_recordings_are_chosen_by_their_entities_in_every_view(bids: Path) -> No
 
 def test_nobody_with_all_views_is_an_error(bids: Path) -> None:
     _participants(bids, ("07",))
-    with pytest.raises(DataError, match=r"Nobody in .* have 'who'"):
+    with pytest.raises(DataError, match=r"No participant in .* have 'who'"):
         _ = opened(bids).lengths
     assert len(opened(bids).survey.skipped) == 4
     with pytest.raises(DataError, match="not a folder"):

@@ -97,7 +97,7 @@ def blocks(data: Data) -> dict[str, list[np.ndarray]]:
 
 @pytest.mark.parametrize("field", MIXED)
 def test_what_mixes_volumes_is_refused_where_a_volume_is_the_unit(field: str) -> None:
-    with pytest.raises(StudyError, match=f"data: {field} mix a person's volumes"):
+    with pytest.raises(StudyError, match=f"data: {field} mix a participant's volumes"):
         study_of([], unit="timepoint", **PLAIN | MIXED[field])
 
 
@@ -312,12 +312,12 @@ def test_a_number_that_differs_by_one_person_is_not_told(
     assert found.people == ("01", "02")
     unasked = Ledger(tmp_path / "unasked.sqlite")
     if number not in LACKING:
-        with pytest.raises(PrivacyError, match="all but 1 persons by its rules"):
+        with pytest.raises(PrivacyError, match="all but 1 participants by its rules"):
             unasked.check_sizes(sizes_of(second, found), 2)
-    with pytest.raises(PrivacyError, match="2 persons by its rules"):
+    with pytest.raises(PrivacyError, match="2 participants by its rules"):
         unasked.check_sizes(sizes_of(second, found), 3)
     with pytest.raises(PrivacyError, match="fewest_subjects_chosen"):
         ledger.check_sizes(sizes_of(second, found), 2)
     later = replace(charge, study="second", run="second-0001")
-    with pytest.raises(PrivacyError, match="from those told for 'first'"):
+    with pytest.raises(PrivacyError, match="from those reported for 'first'"):
         ledger.tell(later, sizes_of(second, found), 2, Limits({}), "now")

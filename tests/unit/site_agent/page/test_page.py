@@ -53,8 +53,8 @@ def test_what_others_wrote_is_text_and_nothing_is_live(written: Path) -> None:
 def test_nobody_is_named_and_only_numbers_tell_who_is_left_out(written: Path) -> None:
     text = written.read_text(encoding="utf-8")
     assert not any(label in text for label in (*PEOPLE, "secret09", "withdrew"))
-    assert "1 person by the hospital's own table" in _words(written)
-    assert "2 persons of old-0003, whose budget was used up" in _words(written)
+    assert "1 participant by the hospital's own table" in _words(written)
+    assert "2 participants of old-0003, whose budget was used up" in _words(written)
 
 
 def test_only_the_owner_can_read_it_even_if_an_earlier_one_was_open(tmp_path: Path) -> None:
