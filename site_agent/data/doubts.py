@@ -20,8 +20,8 @@ from site_agent.data.bids import labels_in
 from site_agent.data.people import PARTICIPANTS, participants_of
 from site_agent.data.personal import resembling
 from site_agent.data.sidecar import NOTHING_SAID, Description, read_descriptions
-from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers
-from site_agent.data.tsv import Row, gaps_of, read_rows, rows_of
+from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers, usual_codes
+from site_agent.data.tsv import Row, given_in, read_rows, rows_of
 from site_agent.data.wording import Aliases, Wording, is_given, meant, nearest
 
 if TYPE_CHECKING:
@@ -51,6 +51,13 @@ class _Beyond(NamedTuple):
 
     name: str
     part: float
+    told: str
+
+
+class _Lack(NamedTuple):
+    """How many persons lack a column, in words, too."""
+
+    many: int
     told: str
 
 
@@ -163,6 +170,14 @@ def _other_levels(
             )
 
 
+def _lack(people: int, given: Mapping[str, str], said: Description) -> _Lack:
+    """How many of some persons have nothing in a column, or what can only mean nothing."""
+    codes = {*said.missing, *usual_codes(given.values())}
+    coded = [cell for cell in given.values() if cell in codes]
+    many = people - len(given) + len(coded)
+    return _Lack(many, f"{many}, with {', '.join(sorted({*coded}))}" if coded else f"{many}")
+
+
 def few_lacking(source: Path, people: Sequence[str], fewest: int) -> Iterator[str]:
     """Say which columns so few lack that a later study which needs them would be refused.
 
@@ -183,8 +198,12 @@ def few_lacking(source: Path, people: Sequence[str], fewest: int) -> Iterator[st
     table = source / PARTICIPANTS
     if not table.is_file() or not people:
         return
-    gaps = gaps_of(table, people)
-    few = [f"'{name}' ({many})" for name, many in gaps.items() if 0 < many < fewest]
+    said = read_descriptions(table)
+    few = [
+        f"'{name}' ({lack.told})"
+        for name, given in given_in(table, people).items()
+        if 0 < (lack := _lack(len(people), given, said.get(name, NOTHING_SAID))).many < fewest
+    ]
     if few:
         some = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if few[_NAMED:] else "")
         yield (

@@ -139,3 +139,13 @@ def test_a_few_who_lack_a_column_are_told_before_their_number_is(place: DemoFold
     for row in rows[:12]:  # so many that leaving them out tells of nobody
         row[4] = ""
     assert "a few lack" not in _say(place, rows, "check").out
+
+
+def test_codes_for_missing_values_are_lacking_before_a_number_is_told(place: DemoFolders) -> None:
+    rows = _rows()
+    rows[3][4] = rows[9][4] = "-9999"
+    rows[7][4] = "n/a"
+    assert "a few lack 'age' (3, with -9999) in" in _say(place, rows, "check").out
+    for row in rows[:12]:
+        row[4] = "-9999"
+    assert "a few lack" not in _say(place, rows, "check").out
