@@ -107,11 +107,13 @@ def _doubts(
     coded: dict[str, list[str]] = {}
     called: dict[str, list[str]] = {}
     beyond: list[_Beyond] = []
+    alike: list[_Alike] = []
     for name, column in columns:
         own = Counter(row[name] or "" for row in rows if is_given(row[name]))
         said = described[name]
         if column.levels:
-            yield from _other_levels(name, own, column.levels, said)
+            yield from _meanings(name, column.levels, said)
+            alike += _like_levels(name, own, column.levels, said)
             continue
         for code in said.missing:
             if code in own:
@@ -120,6 +122,8 @@ def _doubts(
             if isinstance(column, Column) and code not in said.missing:
                 coded.setdefault(code, []).append(name)
         beyond += _many_beyond(name, own, column, said)
+    if alike:
+        yield _misnamed(alike)
     yield from (_CALLED.format(code, _some(names)) for code, names in called.items())
     yield from (_CODED.format(code, _some(names)) for code, names in coded.items())
     if beyond:
@@ -149,25 +153,53 @@ def _clipped(beyond: Sequence[_Beyond]) -> str:
     )
 
 
-def _other_levels(
-    name: str, cells: Counter[str], levels: Sequence[str], said: Description
-) -> Iterator[str]:
+def _meanings(name: str, levels: Sequence[str], said: Description) -> Iterator[str]:
     if said.levels and not any(letter.isalpha() for level in levels for letter in level):
         called = ", ".join(f"{k} '{v}'" for k, v in said.levels.items() if k in levels)
         yield (
             f"column '{name}': the JSON beside the table calls {called}; look whether the study "
             "means its levels so."
         )
+
+
+class _Alike(NamedTuple):
+    """A value that is none of a column's levels and is like one."""
+
+    column: str
+    level: str
+    value: str
+    told: str
+
+
+def _like_levels(
+    name: str, cells: Counter[str], levels: Sequence[str], said: Description
+) -> Iterator[_Alike]:
     for value, many in cells.items():
         own = said.levels.get(value, "")
         like = meant(own, levels) or nearest(value, [*levels])
         if value not in levels and value not in said.missing and like is not None:
             called = f" ('{own}' in the JSON beside the table)" if own else ""
-            yield Misnamed(
-                f"column '{name}' has '{value}'{called} for {count(many, 'person')}, which is none "
-                f"of the study's levels and looks like {like}: if it is, write 'aliases: {{{name}: "
-                f"{{levels: {{{like}: ['{value}']}}}}}}' into site.yaml."
-            )
+            told = f"'{value}'{called} for {count(many, 'person')}, which looks like {like}"
+            yield _Alike(name, like, value, told)
+
+
+def _misnamed(alike: Sequence[_Alike]) -> Misnamed:
+    """All of them in one sentence, as site.yaml has one field for all."""
+    told: dict[str, list[str]] = {}
+    levels: dict[str, dict[str, list[str]]] = {}
+    for each in alike:
+        told.setdefault(each.column, []).append(each.told)
+        levels.setdefault(each.column, {}).setdefault(each.level, []).append(each.value)
+    columns = "; ".join(f"column '{name}' has {', '.join(them)}" for name, them in told.items())
+    own = ", ".join(f"{name}: {{levels: {_flow(them)}}}" for name, them in levels.items())
+    return Misnamed(
+        f"{columns}, and none is a level of the study: if that is meant, "
+        f"write 'aliases: {{{own}}}' into site.yaml."
+    )
+
+
+def _flow(levels: Mapping[str, Sequence[str]]) -> str:
+    return "{" + ", ".join(f"{level}: {[*values]}" for level, values in levels.items()) + "}"
 
 
 def _lack(people: int, given: Mapping[str, str], said: Description) -> _Lack:

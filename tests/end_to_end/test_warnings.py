@@ -89,7 +89,7 @@ def _levels_of_its_own() -> Rows:
 OFF = {
     "another number": (_other_groups, "this data set has 150 of 400"),
     "an empty group": (_nobody_in_a_group, "this data set has 0 of 400"),
-    "levels": (_levels_of_its_own, "aliases: {diagnosis: {levels: {patient: ['Patient']}}}"),
+    "levels": (_levels_of_its_own, "{levels: {patient: ['Patient'], control: ['Control']}}"),
 }
 
 
