@@ -37,6 +37,13 @@ _CODED = (
     "{} stands in {}, far from what the others have or outside the study's limits, and counts as a "
     f"value or as the limit: if it is a code for a missing value, {_LEAVE}"
 )
+_UNTOLD = (
+    ", or name these persons in a table that 'left_out' in site.yaml points at, before you say yes."
+)
+_TOLD = (
+    ". Leaving such cells or persons out, or naming a code in data.missing, comes too late: each "
+    "makes it another number."
+)
 Described = Mapping[str, Description]
 
 
@@ -210,7 +217,9 @@ def _lack(people: int, given: Mapping[str, str], said: Description) -> _Lack:
     return _Lack(many, f"{many}, with {', '.join(sorted({*coded}))}" if coded else f"{many}")
 
 
-def few_lacking(source: Path, people: Sequence[str], fewest: int) -> Iterator[str]:
+def few_lacking(
+    source: Path, people: Sequence[str], fewest: int, is_told: bool = False
+) -> Iterator[str]:
     """Say which columns so few lack that a later study which needs them would be refused.
 
     Parameters
@@ -221,6 +230,8 @@ def few_lacking(source: Path, people: Sequence[str], fewest: int) -> Iterator[st
         Labels of who would be told of.
     fewest : int
         The policy's ``fewest_subjects_chosen``.
+    is_told : bool
+        Whether their number was told before, so that it must stay as it is.
 
     Raises
     ------
@@ -238,12 +249,12 @@ def few_lacking(source: Path, people: Sequence[str], fewest: int) -> Iterator[st
     ]
     if few:
         some = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if few[_NAMED:] else "")
+        number = "number was told before" if is_told else "number would be told"
         yield (
-            f"of the {len(people)} persons whose number would be told, a few lack {some} in "
+            f"of the {len(people)} persons whose {number}, a few lack {some} in "
             f"{PARTICIPANTS}. A later study that needs such a column would leave them out, and be "
             f"refused here for good, since two numbers that differ by fewer than {fewest} persons "
-            "tell of these: fill in what is missing, or name these persons in a table that "
-            "'left_out' in site.yaml points at, before you say yes."
+            f"tell of these: fill in what is missing{_TOLD if is_told else _UNTOLD}"
         )
 
 

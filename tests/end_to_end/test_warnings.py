@@ -11,6 +11,9 @@ import pytest
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.membership.keys import load_identity
 from site_agent.approval.approval import approvals
+from site_agent.ledger.entries import Charge
+from site_agent.ledger.ledger import Ledger, Limits
+from site_agent.ledger.sizes import Sizes
 from tests.support.command_line import Said, enter
 from tests.support.local_consortium import SITES
 from tests.support.membership_files import papers
@@ -149,3 +152,19 @@ def test_codes_for_missing_values_are_lacking_before_a_number_is_told(place: Dem
     for row in rows[:12]:
         row[4] = "-9999"
     assert "a few lack" not in _say(place, rows, "check").out
+
+
+def test_once_a_number_was_told_nobody_is_advised_to_change_it(place: DemoFolders) -> None:
+    rows = _rows()
+    rows[3][4] = "-9999"
+    labels = tuple(row[0].removeprefix("sub-") for row in rows)
+    charge = Charge(
+        *(str(place.dataset("east").resolve()), "first", "first-0001", 0, "setup", "sizes"),
+        *("subject", 0.0, "5a" * 32, "ce" * 32, "", 0.0),
+    )
+    ledger = Ledger(place.site("east") / "ledger.sqlite")
+    assert ledger.tell(charge, Sizes(labels, labels), 10, Limits({}), "now")
+    said = _say(place, rows, "check").out
+    assert "of the 400 persons whose number was told before, a few lack 'age' (1, with" in said
+    assert "comes too late" in said
+    assert "before you say yes" not in said
