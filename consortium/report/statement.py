@@ -122,7 +122,18 @@ def _strength(report: PrivacyReport) -> Clause:
         f"ε = {number(outsider.epsilon)} against an outsider (in Gaussian differential privacy, "
         f"μ = {number(coalition.mu)} and μ = {number(outsider.mu)}). The study had promised at "
         f"most ε = {number(report.promised.epsilon)} against the coalition. "
-        f"{_spent(report.promised, coalition)} {TWO_READERS}",
+        f"{_spent(report.promised, coalition)} {readers_of(report)}",
+    )
+
+
+def readers_of(report: PrivacyReport) -> str:
+    """Say why an outsider's ε, and that of a ledger, may be others than the coalition's."""
+    cost, promised = report.guarantees.coalition.epsilon, report.promised.epsilon
+    if report.scheme == "none" or number(cost) == number(promised):
+        return TWO_READERS
+    return (
+        f"{TWO_READERS} Here a ledger may hold up to ε = {number(promised)}, as promised: a round "
+        "is charged before it is known who answers, as if all sites that may be missing were."
     )
 
 

@@ -263,7 +263,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             *_too_large(config, data),
             *_unusable(survey.skipped),
             *_doubts(config, asked),
-            *_few_lacking(config, people, policy),
+            *_few_lacking(config, people, policy, ledger.has_told_of(people)),
             *(_notes(plan, config.name, data) if plan and not problems else ()),
         ),
         whole=len(survey.whole),
@@ -317,10 +317,12 @@ def _doubts(config: SiteConfig, study: Study) -> Iterator[str]:
         return
 
 
-def _few_lacking(config: SiteConfig, people: Sequence[str], policy: Policy) -> Iterator[str]:
+def _few_lacking(
+    config: SiteConfig, people: Sequence[str], policy: Policy, is_told: bool
+) -> Iterator[str]:
     """Columns that a few lack; none if the table of persons can't be read."""
     try:
-        yield from few_lacking(config.dataset, people, policy.fewest_subjects_chosen)
+        yield from few_lacking(config.dataset, people, policy.fewest_subjects_chosen, is_told)
     except DataError:  # which is told where a study needs it
         return
 

@@ -20,8 +20,8 @@ from site_agent.data.bids import labels_in
 from site_agent.data.people import PARTICIPANTS, participants_of
 from site_agent.data.personal import resembling
 from site_agent.data.sidecar import NOTHING_SAID, Description, read_descriptions
-from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers
-from site_agent.data.tsv import Row, gaps_of, read_rows, rows_of
+from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers, usual_codes
+from site_agent.data.tsv import Row, given_in, read_rows, rows_of
 from site_agent.data.wording import Aliases, Wording, is_given, meant, nearest
 
 if TYPE_CHECKING:
@@ -37,6 +37,13 @@ _CODED = (
     "{} stands in {}, far from what the others have or outside the study's limits, and counts as a "
     f"value or as the limit: if it is a code for a missing value, {_LEAVE}"
 )
+_UNTOLD = (
+    ", or name these persons in a table that 'left_out' in site.yaml points at, before you say yes."
+)
+_TOLD = (
+    ". Leaving such cells or persons out, or naming a code in data.missing, comes too late: each "
+    "makes it another number."
+)
 Described = Mapping[str, Description]
 
 
@@ -51,6 +58,13 @@ class _Beyond(NamedTuple):
 
     name: str
     part: float
+    told: str
+
+
+class _Lack(NamedTuple):
+    """How many persons lack a column, in words, too."""
+
+    many: int
     told: str
 
 
@@ -100,11 +114,13 @@ def _doubts(
     coded: dict[str, list[str]] = {}
     called: dict[str, list[str]] = {}
     beyond: list[_Beyond] = []
+    alike: list[_Alike] = []
     for name, column in columns:
         own = Counter(row[name] or "" for row in rows if is_given(row[name]))
         said = described[name]
         if column.levels:
-            yield from _other_levels(name, own, column.levels, said)
+            yield from _meanings(name, column.levels, said)
+            alike += _like_levels(name, own, column.levels, said)
             continue
         for code in said.missing:
             if code in own:
@@ -113,6 +129,8 @@ def _doubts(
             if isinstance(column, Column) and code not in said.missing:
                 coded.setdefault(code, []).append(name)
         beyond += _many_beyond(name, own, column, said)
+    if alike:
+        yield _misnamed(alike)
     yield from (_CALLED.format(code, _some(names)) for code, names in called.items())
     yield from (_CODED.format(code, _some(names)) for code, names in coded.items())
     if beyond:
@@ -142,28 +160,66 @@ def _clipped(beyond: Sequence[_Beyond]) -> str:
     )
 
 
-def _other_levels(
-    name: str, cells: Counter[str], levels: Sequence[str], said: Description
-) -> Iterator[str]:
+def _meanings(name: str, levels: Sequence[str], said: Description) -> Iterator[str]:
     if said.levels and not any(letter.isalpha() for level in levels for letter in level):
         called = ", ".join(f"{k} '{v}'" for k, v in said.levels.items() if k in levels)
         yield (
             f"column '{name}': the JSON beside the table calls {called}; look whether the study "
             "means its levels so."
         )
+
+
+class _Alike(NamedTuple):
+    """A value that is none of a column's levels and is like one."""
+
+    column: str
+    level: str
+    value: str
+    told: str
+
+
+def _like_levels(
+    name: str, cells: Counter[str], levels: Sequence[str], said: Description
+) -> Iterator[_Alike]:
     for value, many in cells.items():
         own = said.levels.get(value, "")
         like = meant(own, levels) or nearest(value, [*levels])
         if value not in levels and value not in said.missing and like is not None:
             called = f" ('{own}' in the JSON beside the table)" if own else ""
-            yield Misnamed(
-                f"column '{name}' has '{value}'{called} for {count(many, 'participant')}, which "
-                f"is none of the study's levels and looks like {like}: if it is, write 'aliases: "
-                f"{{{name}: {{levels: {{{like}: ['{value}']}}}}}}' into site.yaml."
-            )
+            told = f"'{value}'{called} for {count(many, 'participant')}, which looks like {like}"
+            yield _Alike(name, like, value, told)
 
 
-def few_lacking(source: Path, people: Sequence[str], fewest: int) -> Iterator[str]:
+def _misnamed(alike: Sequence[_Alike]) -> Misnamed:
+    """All of them in one sentence, as site.yaml has one field for all."""
+    told: dict[str, list[str]] = {}
+    levels: dict[str, dict[str, list[str]]] = {}
+    for each in alike:
+        told.setdefault(each.column, []).append(each.told)
+        levels.setdefault(each.column, {}).setdefault(each.level, []).append(each.value)
+    columns = "; ".join(f"column '{name}' has {', '.join(them)}" for name, them in told.items())
+    own = ", ".join(f"{name}: {{levels: {_flow(them)}}}" for name, them in levels.items())
+    return Misnamed(
+        f"{columns}, and none is a level of the study: if that is meant, "
+        f"write 'aliases: {{{own}}}' into site.yaml."
+    )
+
+
+def _flow(levels: Mapping[str, Sequence[str]]) -> str:
+    return "{" + ", ".join(f"{level}: {[*values]}" for level, values in levels.items()) + "}"
+
+
+def _lack(people: int, given: Mapping[str, str], said: Description) -> _Lack:
+    """How many of some persons have nothing in a column, or what can only mean nothing."""
+    codes = {*said.missing, *usual_codes(given.values())}
+    coded = [cell for cell in given.values() if cell in codes]
+    many = people - len(given) + len(coded)
+    return _Lack(many, f"{many}, with {', '.join(sorted({*coded}))}" if coded else f"{many}")
+
+
+def few_lacking(
+    source: Path, people: Sequence[str], fewest: int, is_told: bool = False
+) -> Iterator[str]:
     """Say which columns so few lack that a later study which needs them would be refused.
 
     Parameters
@@ -174,6 +230,8 @@ def few_lacking(source: Path, people: Sequence[str], fewest: int) -> Iterator[st
         Labels of who would be told of.
     fewest : int
         The policy's ``fewest_subjects_chosen``.
+    is_told : bool
+        Whether their number was released before, so that it must stay as it is.
 
     Raises
     ------
@@ -183,16 +241,20 @@ def few_lacking(source: Path, people: Sequence[str], fewest: int) -> Iterator[st
     table = source / PARTICIPANTS
     if not table.is_file() or not people:
         return
-    gaps = gaps_of(table, people)
-    few = [f"'{name}' ({many})" for name, many in gaps.items() if 0 < many < fewest]
+    said = read_descriptions(table)
+    few = [
+        f"'{name}' ({lack.told})"
+        for name, given in given_in(table, people).items()
+        if 0 < (lack := _lack(len(people), given, said.get(name, NOTHING_SAID))).many < fewest
+    ]
     if few:
         some = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if few[_NAMED:] else "")
+        number = "number was released before" if is_told else "number would be released"
         yield (
-            f"of the {len(people)} participants whose number would be released, a few lack {some} "
-            f"in {PARTICIPANTS}. A later study that needs such a column would leave them out, and "
-            f"be refused here for good, since two numbers that differ by fewer than {fewest} "
-            "participants tell of these: fill in what is missing, or name these participants in a "
-            "table that 'left_out' in site.yaml points at, before you say yes."
+            f"of the {len(people)} participants whose {number}, a few lack {some} in "
+            f"{PARTICIPANTS}. A later study that needs such a column would leave them out, and be "
+            f"refused here for good, since two numbers that differ by fewer than {fewest} participants "
+            f"tell of these: fill in what is missing{_TOLD if is_told else _UNTOLD}"
         )
 
 

@@ -177,28 +177,31 @@ def _is_torn(text: str) -> bool:
     return not text.isascii() and _TORN.search(text) is not None
 
 
-def gaps_of(table: Path, labels: Iterable[str]) -> dict[str, int]:
-    """How many of some persons have nothing in each column, by its name, whatever else it holds.
+def given_in(table: Path, labels: Iterable[str]) -> dict[str, dict[str, str]]:
+    """What some persons have in each column, by its name and their label, whatever else it holds.
+
+    Who has nothing in a column is not there.
 
     Raises
     ------
     DataError
         If the table is not there, can't be read, or names no persons.
     """
-    lacking = set(labels)
-    given: dict[str, set[str]] = {}
+    wanted = set(labels)
     with _opened(table, MOST_BYTES) as file:
         rows = _cells(file)
         header = next(rows, [])
         identifier = _check_header(table, header, {})
         own = [name for name in header if name != identifier and not _is_torn(name)]
+        given: dict[str, dict[str, str]] = {name: {} for name in own}
         for cells in rows:
             row = dict(zip_longest(header, cells[: len(header)]))
             label = _person(row[identifier])
             for name in own:
-                if label in lacking and is_given(row[name]):
-                    given.setdefault(name, set()).add(label)
-    return {name: len(lacking - given.get(name, set())) for name in own}
+                cell = row[name]
+                if label in wanted and cell is not None and is_given(cell):
+                    given[name][label] = cell.strip()
+    return given
 
 
 def _person(identifier: str | None) -> str:

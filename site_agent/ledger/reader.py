@@ -16,7 +16,14 @@ from site_agent.ledger.exact import exact_root, exact_square
 from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.limits import Sums, counted
 from site_agent.ledger.person_sums import PersonSums
-from site_agent.ledger.sizes import Sizes, check_apart, check_sizes, newcomers, recordings_differ
+from site_agent.ledger.sizes import (
+    Sizes,
+    check_apart,
+    check_sizes,
+    differ,
+    newcomers,
+    recordings_differ,
+)
 
 _SETTLE_EVERY = 1.0  # s between two times that the main file is brought up to date
 
@@ -171,6 +178,12 @@ class LedgerReader:
         """
         with self._writing() as file:
             check_told(file, sizes, least)
+
+    def has_told_of(self, labels: Sequence[str]) -> bool:
+        """Whether the number of just these persons was told before."""
+        with self._writing() as file:
+            rows = file.rows(labels)
+            return any(differ(rows, each.members) == 0 for each in file.told())
 
     def newcomers(self, labels: Sequence[str], least: int) -> list[str]:
         """Who is left out, so that the set of an earlier study is told again: `newcomers`."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from consortium import __version__
 from consortium.algorithms.base import Shape
+from consortium.base.formatting import count
 from consortium.engine.names import LOADING, MOST_NOTICE, PRESENT, START, run_secret
 from consortium.engine.queries import SiteNote, decode_note, encode_note
 from consortium.engine.run_context import RunContext, read_start
@@ -199,7 +200,7 @@ class Setup:
         self._keep_worth(plan)
         self._outbox.send(self._names.setup("share", self._site.name), "share", message)
         self._site.log.tell(
-            f"joined {self._context.run}: {plan.rounds} rounds, ε = {plan.epsilon:.3g}"
+            f"joined {self._context.run}: {count(plan.rounds, 'round')}, ε = {plan.epsilon:.3g}"
         )
         return True
 

@@ -11,6 +11,9 @@ import pytest
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.membership.keys import load_identity
 from site_agent.approval.approval import approvals
+from site_agent.ledger.entries import Charge
+from site_agent.ledger.ledger import Ledger, Limits
+from site_agent.ledger.sizes import Sizes
 from tests.support.command_line import Said, enter
 from tests.support.local_consortium import SITES
 from tests.support.membership_files import papers
@@ -89,7 +92,7 @@ def _levels_of_its_own() -> Rows:
 OFF = {
     "another number": (_other_groups, "this data set has 150 of 400"),
     "an empty group": (_nobody_in_a_group, "this data set has 0 of 400"),
-    "levels": (_levels_of_its_own, "aliases: {diagnosis: {levels: {patient: ['Patient']}}}"),
+    "levels": (_levels_of_its_own, "{levels: {patient: ['Patient'], control: ['Control']}}"),
 }
 
 
@@ -139,3 +142,29 @@ def test_a_few_who_lack_a_column_are_told_before_their_number_is(place: DemoFold
     for row in rows[:12]:  # so many that leaving them out tells of nobody
         row[4] = ""
     assert "a few lack" not in _say(place, rows, "check").out
+
+
+def test_codes_for_missing_values_are_lacking_before_a_number_is_told(place: DemoFolders) -> None:
+    rows = _rows()
+    rows[3][4] = rows[9][4] = "-9999"
+    rows[7][4] = "n/a"
+    assert "a few lack 'age' (3, with -9999) in" in _say(place, rows, "check").out
+    for row in rows[:12]:
+        row[4] = "-9999"
+    assert "a few lack" not in _say(place, rows, "check").out
+
+
+def test_once_a_number_was_told_nobody_is_advised_to_change_it(place: DemoFolders) -> None:
+    rows = _rows()
+    rows[3][4] = "-9999"
+    labels = tuple(row[0].removeprefix("sub-") for row in rows)
+    charge = Charge(
+        *(str(place.dataset("east").resolve()), "first", "first-0001", 0, "setup", "sizes"),
+        *("subject", 0.0, "5a" * 32, "ce" * 32, "", 0.0),
+    )
+    ledger = Ledger(place.site("east") / "ledger.sqlite")
+    assert ledger.tell(charge, Sizes(labels, labels), 10, Limits({}), "now")
+    said = _say(place, rows, "check").out
+    assert "of the 400 persons whose number was told before, a few lack 'age' (1, with" in said
+    assert "comes too late" in said
+    assert "before you say yes" not in said

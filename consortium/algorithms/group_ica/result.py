@@ -231,8 +231,9 @@ def _headline(found: int, seen: int, placed: bool = True) -> str:
     if not found:
         return "No network was found: nothing stands far enough out of the noise."
     return (
-        f"{count(found, 'network')} found; of {count(seen, 'component')} that were distinguished, "
-        "the others are too uncertain to be shown, or no more than smooth participants would have."
+        f"{count(found, 'network')} found; {seen - found} of {count(seen, 'component')} "
+        f"{'is' if seen - found == 1 else 'are'} too uncertain to be shown, or no more than smooth "
+        "participants would have."
         if found < seen
         else f"{count(found, 'network')} found."
     )

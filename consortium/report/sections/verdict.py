@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from consortium.base.formatting import count, number, power_of_ten
-from consortium.privacy.gdp import TWO_READERS
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.sections.base import Facts, Section
+from consortium.report.statement import readers_of
 
 UNITS = {"subject": "participant", "timepoint": "volume"}
 
@@ -40,7 +40,7 @@ def guarantee_text(report: PrivacyReport) -> str:
         f"One {unit}'s privacy loss is at most "
         f"ε = {number(guarantees.coalition.epsilon)} against the centre{helpers}, and "
         f"ε = {number(guarantees.outsider.epsilon)} against an outsider "
-        f"(δ = {power_of_ten(report.delta)}). {TWO_READERS}"
+        f"(δ = {power_of_ten(report.delta)}). {readers_of(report)}"
     )
 
 

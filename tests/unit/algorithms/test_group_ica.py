@@ -10,6 +10,7 @@ from rich.console import Console
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query, Release
 from consortium.algorithms.group_ica.at_home import results_at_home
+from consortium.algorithms.group_ica.result import _headline
 from consortium.algorithms.subspace import (
     basis_at,
     basis_size,
@@ -290,6 +291,18 @@ def test_a_plan_prints_the_forecast(brains):
     console = Console(record=True, width=200, file=io.StringIO())
     show_plan(plan, console)
     assert "directions are seen" in console.export_text()
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (5, "5 networks found."),
+        (6, "found; 1 of 6 components is too"),
+        (7, "2 of 7 components are"),
+    ],
+)
+def test_the_headline_counts_those_that_are_not_found(seen, words):
+    assert words in _headline(5, seen)
 
 
 def test_a_course_that_all_voxels_share_is_no_network():

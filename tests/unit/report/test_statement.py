@@ -13,6 +13,7 @@ from scipy.stats import norm
 from consortium.base.formatting import count, number, percent, power_of_ten
 from consortium.privacy.gdp import best_guess, detection_power, epsilon_of
 from consortium.report.sections.methods import analysis_methods
+from consortium.report.sections.verdict import guarantee_text
 from consortium.report.statement import statement
 from tests.support.report_samples import guarantee, sample_report, sample_study
 
@@ -123,3 +124,11 @@ def test_answers_that_stand_alone_are_told_as_such():
     assert "masks" not in analysis_methods(study, whole)
     assert "opens only with" in " ".join(statement(mixed))
     assert "opens only with" not in " ".join(statement(whole))
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.8, True), (1.0, False)])
+def test_why_a_ledger_holds_more_is_told_wherever_it_does(share: float, told: bool) -> None:
+    report = sample_report(STUDY, share=share)
+    sentence = f"may hold up to ε = {number(report.promised.epsilon)}, as promised"
+    for said in ("\n".join(statement(report)), guarantee_text(report)):
+        assert (sentence in said) == told

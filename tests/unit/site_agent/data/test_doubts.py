@@ -6,11 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from consortium.study.spec import Study
 from site_agent.config import Alias
 from site_agent.data.doubts import doubts_about
-from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers
+from site_agent.data.strange_numbers import (
+    months_fit,
+    part_beyond,
+    strange_numbers,
+    usual_codes,
+)
 from tests.support.cases import make_study
 
 COLUMNS: dict[str, object] = {
@@ -39,14 +45,23 @@ def described(folder: Path, **columns: object) -> None:
 
 def test_the_sites_people_are_told_of_levels_and_codes_before_they_say_yes(tmp_path: Path) -> None:
     site = write_site(tmp_path, "01 scz -9999", "02 SCZ 100", "03 HC 0", "04 Hc 0", "05 other 161")
-    level, other, code, zero = doubts_about(site, study_of(), {})
-    assert "'scz' for 1 participant" in level
-    assert "looks like SCZ" in level
-    assert "looks like HC" in other
+    level, code, zero = doubts_about(site, study_of(), {})
+    assert "'scz' for 1 participant, which looks like SCZ" in level
+    assert "'Hc' for 1 participant, which looks like HC" in level
+    assert "aliases: {diagnosis: {levels: {SCZ: ['scz'], HC: ['Hc']}}}" in level
     assert code.startswith("-9999 stands in 'iq'")
     assert zero.startswith("0 stands in 'iq'")
     aliases = {"diagnosis": Alias(levels={"SCZ": ("scz",), "HC": ("Hc",)})}
     assert list(doubts_about(site, study_of(missing=[-9999, 0]), aliases)) == []
+
+
+def test_levels_of_all_columns_are_one_field_to_paste(tmp_path: Path) -> None:
+    columns = {"diagnosis": {"levels": ["SCZ", "HC"]}, "sex": {"levels": ["F", "M"]}}
+    site = write_site(tmp_path, "01 scz f", "02 Scz F", "03 hc m", header="diagnosis sex")
+    (told,) = doubts_about(site, study_of(columns), {})
+    pasted = yaml.safe_load(told.split("write '")[1].split("' into site.yaml")[0])["aliases"]
+    aliases = {name: Alias.model_validate(each) for name, each in pasted.items()}
+    assert list(doubts_about(site, study_of(columns), aliases)) == []
 
 
 def test_nobody_is_bothered_about_values_that_are_meant(tmp_path: Path) -> None:
@@ -113,9 +128,9 @@ def test_levels_are_found_by_what_the_sites_own_json_calls_them(tmp_path: Path) 
     described(site, Dx={"Levels": levels})
     assert list(doubts_about(site, study_of(), {})) == []
     described(site, diagnosis={"Levels": levels})
-    one, two = doubts_about(site, study_of(), {})
-    assert "'1' ('Patient (SCZ)' in the JSON beside the table) for 1 participant" in one
-    assert "aliases: {diagnosis: {levels: {HC: ['2']}}}" in two
+    (told,) = doubts_about(site, study_of(), {})
+    assert "'1' ('Patient (SCZ)' in the JSON beside the table) for 1 participant" in told
+    assert "aliases: {diagnosis: {levels: {SCZ: ['1'], HC: ['2']}}}" in told
 
 
 def test_what_codes_of_a_study_mean_here_is_told(tmp_path: Path) -> None:
@@ -164,6 +179,23 @@ def test_persons_of_the_table_without_a_folder_are_told_where_images_are_taken(
 def test_codes_are_told_from_what_was_measured(cells: dict[str, int], codes: set[str]) -> None:
     assert {*strange_numbers(cells, 0.0, 100.0)} == codes
     assert {*strange_numbers(cells, 0.0, None)} == set()
+
+
+@pytest.mark.parametrize(
+    ("cells", "codes"),
+    [
+        (["-9999", "20", "64", "n/a"], {"-9999"}),
+        (["999", "-9", "20", "64"], {"999"}),  # -9 is nearer to them than they are to one another
+        (["-1", "0", "1"], set()),
+        (["-1", "1"], set()),
+        (["-7", "-1", "999"], set()),
+        (["control", "patient"], set()),
+    ],
+)
+def test_codes_are_told_without_limits_by_what_the_others_have(
+    cells: list[str], codes: set[str]
+) -> None:
+    assert {*usual_codes(cells)} == codes
 
 
 def test_what_part_lies_beyond_the_limits_counts_no_codes() -> None:

@@ -14,7 +14,7 @@ from consortium.errors import DataError
 from consortium.views.column import Column
 from consortium.views.table import TableView
 from site_agent.data.encoding import encode
-from site_agent.data.tsv import MOST_BYTES_OF_RUN, gaps_of, read_lines, read_rows, read_table
+from site_agent.data.tsv import MOST_BYTES_OF_RUN, given_in, read_lines, read_rows, read_table
 
 AGE = {"low": 20, "high": 80}
 SEX = {"levels": ["F", "M"]}
@@ -185,7 +185,7 @@ def test_what_a_study_does_not_use_may_hold_any_bytes(tmp_path: Path) -> None:
     table.write_bytes(b"participant_id\tage\tn\xe4me\n01\t80\tM\xfcller\n02\t20\t\xff\n\t\tx\n")
     vectors, _ = read_table(tmp_path, view())
     assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
-    assert gaps_of(table, ["01", "02", "03"]) == {"age": 1}
+    assert given_in(table, ["01", "02", "03"]) == {"age": {"01": "80", "02": "20"}}
     found = read_rows(table, ["age"], among={"02"})
     assert [label for label, _ in found] == ["02"]
 

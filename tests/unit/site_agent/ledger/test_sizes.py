@@ -126,6 +126,15 @@ def test_few_newcomers_wait_until_they_are_many(ledger: Ledger) -> None:
     assert ledger.newcomers(HUNDRED[:63], 1) == []
 
 
+def test_only_the_very_set_that_was_told_counts_as_told(ledger: Ledger) -> None:
+    assert not ledger.has_told_of(HUNDRED)
+    tell(ledger, HUNDRED)
+    assert ledger.has_told_of(HUNDRED)
+    assert not ledger.has_told_of(HUNDRED[1:])
+    assert not ledger.has_told_of((*HUNDRED, "new"))
+    assert not ledger.has_told_of(())
+
+
 def test_where_two_sets_lie_near_nobody_decides_between_them(ledger: Ledger) -> None:
     """One person could otherwise swap eighteen others under the same number."""
     tell(ledger, HUNDRED[:31])
