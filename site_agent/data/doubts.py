@@ -38,11 +38,12 @@ _CODED = (
     f"value or as the limit: if it is a code for a missing value, {_LEAVE}"
 )
 _UNTOLD = (
-    ", or name these persons in a table that 'left_out' in site.yaml points at, before you say yes."
+    ", or name these participants in a table that 'left_out' in site.yaml points at, before you "
+    "say yes."
 )
 _TOLD = (
-    ". Leaving such cells or persons out, or naming a code in data.missing, comes too late: each "
-    "makes it another number."
+    ". Leaving such cells or participants out, or naming a code in data.missing, comes too late: "
+    "each makes it another number."
 )
 Described = Mapping[str, Description]
 
@@ -253,8 +254,8 @@ def few_lacking(
         yield (
             f"of the {len(people)} participants whose {number}, a few lack {some} in "
             f"{PARTICIPANTS}. A later study that needs such a column would leave them out, and be "
-            f"refused here for good, since two numbers that differ by fewer than {fewest} participants "
-            f"tell of these: fill in what is missing{_TOLD if is_told else _UNTOLD}"
+            f"refused here for good, since two numbers that differ by fewer than {fewest} "
+            f"participants tell of these: fill in what is missing{_TOLD if is_told else _UNTOLD}"
         )
 
 

@@ -92,7 +92,8 @@ def said(file: Path) -> Iterator[str]:
 
 def files(room: Path) -> list[Path]:
     """Files of a room; of a whole package only those that lie in no room of it."""
-    return sorted(room.glob("*.*") if room in PACKAGES else room.rglob("*.*"))
+    files = room.glob("*.*") if room in PACKAGES else room.rglob("*.*")
+    return sorted(file for file in files if file.suffix != ".pyc")
 
 
 def wrong(file: Path, words: list[str]) -> list[tuple[str, str]]:
