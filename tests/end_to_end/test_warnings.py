@@ -134,7 +134,10 @@ def test_a_few_who_lack_a_column_are_told_before_their_number_is(place: DemoFold
     rows[7][4] = "n/a"
     said = _say(place, rows, "check")
     assert said.code == 0
-    assert "of the 400 persons whose number would be told, a few lack 'age' (1) in" in said.out
+    assert (
+        "of the 400 participants whose number would be released, a few lack 'age' (1) in"
+        in said.out
+    )
     assert "'left_out' in site.yaml" in said.out
     for row in rows[:12]:  # so many that leaving them out tells of nobody
         row[4] = ""
