@@ -107,7 +107,7 @@ def other_question_to_a_neighbour(stage: Stage) -> bool:
     "hub",
     guard="consortium.algorithms.admm.site:_refuse_beyond",
     without="one person moves a site's model further than its noise hides",
-    stops="let a person move the answer further than planned",
+    stops="let a participant move the answer further than planned",
     instead=nothing,
 )
 def flatter_cost_than_planned(stage: Stage) -> bool:

@@ -129,7 +129,7 @@ def hearer_left_out_of_the_round(stage: Stage) -> bool:
     "site",
     guard="consortium.verification.equivocation:has_signed",
     without="a site that spoke truly is named as one that spoke with two tongues",
-    stops="north lists in round 2 that it was told an answer of east to round 1, .* north lies",
+    stops="north lists in round 2 that it received an answer of east to round 1, .* north lies",
     instead=always(True),
 )
 def hearsay_of_its_own_making(stage: Stage) -> bool:

@@ -53,7 +53,7 @@ def test_a_yes_shows_the_study_and_is_asked_once(town: Town) -> None:
     place, _ = town
     said = _asked(place, answer="n\n", terminal=True)
     assert (said.code, said.err) == (1, "site-agent: Nothing was done; the answer was no.\n")
-    assert "3 persons qualify, with 72 volumes." in said.out
+    assert "3 participants qualify, with 72 volumes." in said.out
     assert said.out.count("Say yes to this study?") == 1
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
     said = _asked(place, answer="y\n", terminal=True)
@@ -68,7 +68,7 @@ def test_where_nobody_can_be_asked_a_yes_needs_its_option(town: Town) -> None:
     said = _asked(place, answer="y\n")
     assert (said.code, said.out) == (1, "")
     assert said.err == (
-        "site-agent: This is no terminal, and nobody can be asked; look at the study with "
+        "site-agent: This is no terminal, so that no question can be asked; look at the study with "
         "'site-agent check', and say yes with --yes.\n"
     )
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
@@ -82,7 +82,7 @@ def test_a_study_that_nobody_here_fits_is_not_approved(town: Town) -> None:
         nib.save(nib.Nifti1Image(scan.get_fdata()[..., :5], scan.affine), path)
     said = _asked(place, "--yes")
     assert said.code == 1
-    assert "REFUSED: Nobody in " in said.out
+    assert "REFUSED: No participant in " in said.out
     assert said.err.startswith("site-agent: small is not approved: ")
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
 
@@ -162,7 +162,7 @@ def test_without_exchange_a_yes_is_taken_back_and_that_is_told_later(town: Town)
     exchange.write_text("in the way")
     done = enter("site-agent", "withdraw", "small", "-f", place.site("east"))
     assert done.code == 0
-    assert "The coordinator is told when the agent starts (" in done.out
+    assert "The coordinator is informed when the agent starts (" in done.out
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
     exchange.unlink()
     away.rename(exchange)

@@ -56,7 +56,7 @@ def test_the_linked_network_and_potential_are_found_from_files(written):
     (path,) = written.glob("out/tpl-*/func/*_loadings.nii.gz")
     found = np.asarray(nib.load(path).dataobj)[grid.mask][:, 0]
     truth = network_maps(grid.affine, grid.shape, grid.mask, count=2)[1]
-    assert abs(np.corrcoef(found, truth[:, 0])[0, 1]) > 0.8  # of 18 persons
+    assert abs(np.corrcoef(found, truth[:, 0])[0, 1]) > 0.8  # of 18 participants
     (path,) = written.glob("out/eeg/*_loadings.tsv")
     with path.open(encoding="utf-8", newline="") as text:
         rows = list(csv.DictReader(text, delimiter="\t"))
@@ -70,7 +70,7 @@ def test_who_lacks_a_view_is_left_out_and_the_page_tells_the_rest(written):
     assert [site["units"] for site in report["sites"]] == [6, 6, 6]
     page = (written / "out" / "report.html").read_text(encoding="utf-8")
     assert 'id="pair-1"' in page
-    assert "18 persons" in page
+    assert "18 participants" in page
 
 
 def test_private_maps_and_courses_keep_their_promise_and_are_found(tmp_path):

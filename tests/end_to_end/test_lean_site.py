@@ -40,7 +40,7 @@ def test_a_site_looks_at_itself_its_ledger_and_a_study(place: DemoFolders) -> No
     for words, told in (
         (("doctor", *here), "ok    keys"),
         (("ledger", *here), "spent"),
-        (("check", *study, *here), "3 persons qualify, with 72 volumes."),
+        (("check", *study, *here), "3 participants qualify, with 72 volumes."),
         (("approve", *study, "--yes", *here), "Approved: small"),
     ):
         done = _type("site-agent", *words)

@@ -259,7 +259,7 @@ def test_stats_files_of_four_hospitals_become_a_page_and_their_groups_are_counte
     assert "outcomes differ by" in page
     assert "frontal (superiorfrontal_ThickAvg, caudalmiddlefrontal_ThickAvg" in page
     assert "Difference of &#39;patient&#39; from &#39;control&#39;" in page
-    assert "told with noise of about" in page
+    assert "released with noise of about" in page
 
 
 def test_contrast_images_of_four_hospitals_become_maps_by_the_names_that_nilearn_gives(tmp_path):

@@ -39,7 +39,7 @@ def test_tables_as_freesurfer_writes_them_become_a_result_and_who_is_left_out_is
     said = enter("consortium", "simulate", tmp_path / "study.yaml", *folders, "--out", out)
     assert said.code == 0
     told = " ".join(said.out.split())
-    assert "b: 2 persons left out, the first because:" in told
+    assert "b: 2 participants left out, the first because:" in told
     assert "column lh_cuneus_thickness has a value that the study calls missing" in told
     (table,) = out.glob("tables/*_loadings.tsv")
     rows = [line.split("\t") for line in table.read_text().splitlines()[1:]]

@@ -46,7 +46,7 @@ def test_every_person_has_maps_courses_and_connectivity(
     before = sorted(path.name for path in place.files.exchange.rglob("*"))
     said = enter("site-agent", *words(place, tmp_path / "own", "--templates", maps))
     assert (said.code, said.err) == (0, "")
-    assert "Networks of 3 persons" in said.out
+    assert "Networks of 3 participants" in said.out
     assert sorted(path.name for path in place.files.exchange.rglob("*")) == before
     assert (tmp_path / "own").stat().st_mode & 0o777 == 0o700
     people = sorted((tmp_path / "own").glob("sub-*"))

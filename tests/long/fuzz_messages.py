@@ -164,7 +164,7 @@ def _end_targets(keyring: Mapping[str, bytes]) -> list[Target]:
             assert doubt.sentence.isprintable()
 
     return [
-        Target("manifest and what was heard", 60_000, mutant([listed], MSGPACK), hear),
+        Target("manifest and what was received", 60_000, mutant([listed], MSGPACK), hear),
         Target("closing", 200_000, mutant([closed], MSGPACK), close),
         Target("attestation", 200_000, mutant([attested], MSGPACK), attest),
     ]

@@ -101,7 +101,7 @@ def test_the_sites_log_says_how_far_it_has_come(tmp_path: Path) -> None:
     local = SlowDisks(settle(tmp_path / "place"), seconds={"west": 4 * SLOW})
     conduct(local.centre())
     assert "small: loading 2 of 3" in local.said("west")
-    assert "small: ready for a run, with 3 persons" in local.said("west")
+    assert "small: ready for a run, with 3 participants" in local.said("west")
 
 
 def test_a_disk_slower_than_ready_costs_nothing_and_not_the_yes(tmp_path: Path) -> None:
