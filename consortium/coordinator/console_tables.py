@@ -109,7 +109,9 @@ def _verdict(forecast: Sequence[Expectation]) -> str:
     first = forecast[0]
     name = f"expected {first.name.removeprefix('expected ')}".capitalize()
     between = f" ({_range(first)})" if first.bounded else ""
-    return f"{name}: {number(first.value)}{between}."
+    # Fewer that are found may agree better: the one number misleads without the other.
+    found = [f"; {e.name}: {number(e.value)}" for e in forecast[1:2] if e.name.endswith(" found")]
+    return f"{name}: {number(first.value)}{between}{''.join(found)}."
 
 
 def _range(expected: Expectation) -> str:
