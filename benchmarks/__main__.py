@@ -3,8 +3,6 @@
 The whole table is written to docs/replication/performance.md, too.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 

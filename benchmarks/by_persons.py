@@ -1,7 +1,5 @@
 """What a round takes at a site of 10² to 10⁵ persons: processor time, memory, and their growth."""
 
-from __future__ import annotations
-
 import multiprocessing
 import tempfile
 import threading

@@ -6,8 +6,6 @@ loopback. The parties have the same keys each time, so the maps must be the same
 What the S3 server was asked is counted from its log, from the first query to the end.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

@@ -4,8 +4,6 @@ Persons are those of `benchmarks.honesty` without differences between their four
 an analysis is tried on others. They are made here, and not by the code that foretells.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ plan, and what studies of made-up persons then come to, by the code and with the
 run.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 from concurrent.futures import ProcessPoolExecutor

@@ -4,8 +4,6 @@
 `consortium simulate` does, and compares maps and courses to what the true profiles would give.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

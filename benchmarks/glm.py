@@ -7,8 +7,6 @@ Errors are in standard deviations within groups and sites. There is a process fo
 it may use: `taskset -c 0` leaves it one.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor

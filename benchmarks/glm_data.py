@@ -6,8 +6,6 @@ shared factor, covariates that depend on group and site and act on the outcomes,
 that are off.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,8 +6,6 @@ square of what rounding changes in an effect, over its standard error; *charged*
 that rounding and arithmetic add to a round's noise; *bits* are of the widest ring.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

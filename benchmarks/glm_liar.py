@@ -5,8 +5,6 @@ known, so that an effect is what least squares over all persons estimates withou
 the tails, the variances or the sites are like.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -8,8 +8,6 @@ p is below .05 where there is no effect, *FDP* the part of discoveries that are 
 of 95 % intervals where there is none and where there is one.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor

@@ -8,8 +8,6 @@ noise of the exact law. *Missed* is how often a 95 % interval lacks the effect a
 discoveries nothing is said.
 """
 
-from __future__ import annotations
-
 import sys
 from itertools import product
 

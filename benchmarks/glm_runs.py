@@ -1,7 +1,5 @@
 """`glm` with releases of the exact law of noise and no protocol, and what it is held against."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

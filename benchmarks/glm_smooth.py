@@ -8,8 +8,6 @@ site, δ = 1e-5); errors are in standard deviations within groups and sites. ``C
 smoothness; by default the plan chooses it. One process.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

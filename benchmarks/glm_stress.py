@@ -6,8 +6,6 @@ Covariates follow group and site in every row. Releases have noise of the exact 
 site, δ = 1e-5); one process. Errors are in public standard deviations.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

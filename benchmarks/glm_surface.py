@@ -5,8 +5,6 @@ participants, ε and model: how far off maps are and were foretold to be, and ho
 held the truth.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from functools import lru_cache

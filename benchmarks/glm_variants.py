@@ -6,8 +6,6 @@ unkind persons of `glm_data`, with releases of the exact law of noise (one collu
 knows of no drop-out.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

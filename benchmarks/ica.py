@@ -1,7 +1,5 @@
 """ICA on the dissertation's simulation: the cost of a round, the whole run, and accuracy."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 

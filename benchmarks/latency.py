@@ -4,8 +4,6 @@ A study of tiny data, so that the mathematics takes no time: what is left is the
 price of polling, signatures, masks, ledgers and Prefect.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """How long a ledger of many persons and studies takes: python benchmarks/ledger_persons.py."""
 
-from __future__ import annotations
-
 import random
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """A series from disk to masked float32, beside nilearn and beside unpacking alone."""
 
-from __future__ import annotations
-
 import gzip
 import tempfile
 import time

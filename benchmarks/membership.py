@@ -6,8 +6,6 @@ a scalar product. Of `glm` the attacker is the centre with one colluding site; o
 more, and once, as the promise has it, knowing every other person. Draws docs/images/membership.png.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -6,8 +6,6 @@ which does one round. Then the cost of a person, part by part. With ``scale``, s
 persons, and docs/images/scaling.png.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """The second moment and projectors beside the BLAS calls that they can't do without."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import eigh, qr
 from scipy.linalg.blas import dsyrk

@@ -7,8 +7,6 @@ numbers makes the bound too small; *at the least* takes the hardest one of the s
 FOLDER adds the real persons of `benchmarks.network_halves`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

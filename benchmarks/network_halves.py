@@ -8,8 +8,6 @@ networks are looked for among a quarter more directions, and which 20 come first
 there is no noise.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

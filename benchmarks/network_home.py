@@ -6,8 +6,6 @@ the truth. *Captured* is the part of the truth's 20 leading directions that lies
 ones of a matrix. The release is simulated, with the noise of a study of these sizes.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

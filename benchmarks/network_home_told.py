@@ -8,8 +8,6 @@ puts its own half beside the release. Of the maps that count as found expected c
 and how often the range holds it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path

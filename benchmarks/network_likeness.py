@@ -8,8 +8,6 @@ of the others, those that agree with a published map by `ALIKE` or more are left
 persons whose series vary less along the map than along the published one that it was made of.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The same hard persons' networks by group ICA, other noise, capeDJICA and nilearn's CanICA."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 

@@ -6,8 +6,6 @@ into, whose table nilearn carries (BSD licence): large systems are cut in parts.
 a shifted brain, own structure, a global signal, spikes; each hospital has its own noise and gain.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Means of made-up persons' projectors, and what group ICA makes of them under a study's noise."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache

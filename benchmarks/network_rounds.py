@@ -1,7 +1,5 @@
 """capeDJICA on made-up persons, plain and hard, beside group ICA: solvers, scores and shares."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Series are Gaussian. Of voxels they are white noise smoothed by a Gaussian kerne
 basis of `group_ica` sees ΦᵀCΦ; of regions they have a covariance of exp(-distance/25 mm).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -4,8 +4,6 @@ The release is simulated as in `benchmarks.networks`: noise is added to the mean
 maps, which is worked out once for each basis and set of templates, over a quarter of the persons.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

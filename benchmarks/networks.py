@@ -7,8 +7,6 @@ mechanism's noise is added to the mean of all persons' projectors, which is work
 basis; ``rounds`` plays whole runs.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 No analysis uses it; `benchmarks.network_bound` holds the mechanisms against it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What was measured, on its page, with the machine that it was measured on."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -1,7 +1,5 @@
 """Which peers are installed here, and in which version."""
 
-from __future__ import annotations
-
 from importlib.metadata import PackageNotFoundError, version
 
 PEERS = {

@@ -1,7 +1,5 @@
 """The aggregate's noise beside that of pooled data (dissertation Lemma 3.1)."""
 
-from __future__ import annotations
-
 import secrets
 
 import numpy as np

@@ -1,7 +1,5 @@
 """capePCA's power solver at the size of a whole brain: cost, memory, and energy against noise."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A few blocks are drawn; every person's file is one of them under another name. S
 is what it would read, and the disk holds no more than a few.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -9,8 +9,6 @@ its map; its strength is the course's standard deviation, and a connection is th
 courses. A region without signal is left out of its person's means.
 """
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any

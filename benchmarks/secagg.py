@@ -5,8 +5,6 @@ them. The peer is the masking of Flower's SecAgg+ by Flower's own functions, whe
 masks and sums only, without its keys, shares and messages.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from dataclasses import dataclass, field

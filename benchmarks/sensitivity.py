@@ -4,8 +4,6 @@ Two processes share the minutes. The exit code is 1 if a statistic moved further
 sensitivity, or a site's refusal to answer depended on one unit.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import warnings

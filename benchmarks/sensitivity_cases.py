@@ -5,8 +5,6 @@ Statistics, bounds and arguments come from the analysis itself, so that one that
 without a line here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast

@@ -5,8 +5,6 @@ random, by scales from 1e-300 to 1e300 entry by entry, row by row and column by 
 a statistic the furthest so far is changed further.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The dissertation's simulation (section 6.5) as a study."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

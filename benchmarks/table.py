@@ -3,8 +3,6 @@
 A row-maker is a function without arguments that returns rows; `ROWS` in ``__main__`` lists them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

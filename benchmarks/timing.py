@@ -1,7 +1,5 @@
 """Times of things side by side in one run, as ratios."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@
 `cca`: views whose variance lies in few directions, so that noise hides the others.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A run of 21 rounds over four sites in one process; its folder is then checked al
 exchange.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time

@@ -11,8 +11,6 @@ Examples
 8.0
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
 __version__ = "0.1.0"

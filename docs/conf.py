@@ -1,7 +1,5 @@
 """How `make docs` makes a site of these pages: no font, script or picture is of another server."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

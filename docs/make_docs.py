@@ -5,8 +5,6 @@ a page that stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``.
 ``tests/end_to_end/test_docs.py`` fails when a file differs from what this script would write.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -7,8 +7,6 @@ what is paused stays so. Parameters, entrypoints, commands and results that it n
 looked at.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass

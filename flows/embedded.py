@@ -4,8 +4,6 @@ One embedded server per study run, in the run's own folder. With a Prefect of
 one's own (``PREFECT_API_URL`` set) nothing of this is done.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

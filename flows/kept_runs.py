@@ -1,7 +1,5 @@
 """Which flow runs a study's run has on Prefect, kept on disk for a start after a kill."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from contextlib import suppress

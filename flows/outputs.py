@@ -1,7 +1,5 @@
 """What a finished study leaves behind, and what of it Prefect shows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

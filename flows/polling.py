@@ -1,7 +1,5 @@
 """The loop that asks Prefect for due runs of one deployment and carries them out, one at a time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """A new database of Prefect's own, kept: to make one takes longer than all else of its start."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -5,8 +5,6 @@ tasks take a number, give back nothing, and leave what they made in the site's c
 which answers a study, never runs in Prefect's hands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a Prefect server is told: public sentences and events, and no logs, which hold paths."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress

@@ -4,8 +4,6 @@ A run that somebody cancelled there is given up. Whatever else the server says o
 nothing here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context

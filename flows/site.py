@@ -7,8 +7,6 @@ point. So the run is shown as Prefect shows any, but the agent's work is not in 
 Who tells is a process of its own, which outlives an agent that is killed and says so.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -5,8 +5,6 @@ privacy report. The centre's objects belong to the flow's own object and are nev
 parameters, so no array, path or key is recorded.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator

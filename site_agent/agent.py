@@ -1,7 +1,5 @@
 """The site's service: watches the exchange and takes part in approved runs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

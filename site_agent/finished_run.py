@@ -1,7 +1,5 @@
 """The one release of a finished run, checked against what this hospital and the centre signed."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

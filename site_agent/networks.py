@@ -3,8 +3,6 @@
 Maps, courses and connectivity by dual regression on public templates, as BIDS derivatives.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable

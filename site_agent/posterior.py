@@ -3,8 +3,6 @@
 See `consortium.kernels.home_posterior` for what they are, and why they must not leave.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of a hospital's networks at home: its own, the release's and both together, in rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Preparing a study's scans ahead, person by person, wherever that is run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from consortium.space.study_space import image_space

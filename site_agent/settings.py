@@ -1,7 +1,5 @@
 """``site.yaml`` and ``policy.yaml`` as an agent goes by them, read again once either changed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

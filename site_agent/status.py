@@ -1,7 +1,5 @@
 """A site's state, for its people and for a script: who it is, what is approved, what is awaited."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from pathlib import Path
 

@@ -6,8 +6,6 @@ names where. The table is made from a traced run of the whole suite (`tests.trac
 `tests/contract/test_of_module.py` keeps it complete.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import cache

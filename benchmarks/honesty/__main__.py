@@ -1,7 +1,5 @@
 """``python -m benchmarks.honesty [ANALYSIS ...]``: one table; ``--help`` names what it takes."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

@@ -3,8 +3,6 @@
 Among "sites" the share of either label differs by site, as measures do.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome

@@ -4,8 +4,6 @@ The truth is the mean of clipped persons of the same sites. Levels of sites are 
 among "sites" a value is false only if its sign is.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome

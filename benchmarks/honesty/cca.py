@@ -1,7 +1,5 @@
 """`cca`: two views of eight and five entries, of which one direction each is linked."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome

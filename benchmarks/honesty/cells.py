@@ -1,7 +1,5 @@
 """The studies that every analysis is tried on, and what comes of one of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal

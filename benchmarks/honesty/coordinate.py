@@ -1,7 +1,5 @@
 """`coordinate`: means, and least squares in which one view tells less."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome

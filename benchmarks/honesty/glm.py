@@ -3,8 +3,6 @@
 Its made-up persons always have scanners that differ, heavy tails and covariates (`glm_data`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.glm_data import make_people

@@ -3,8 +3,6 @@
 Expected correlations are held against true ones by `python -m benchmarks.networks calibration`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome

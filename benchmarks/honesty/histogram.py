@@ -1,7 +1,5 @@
 """`histogram`: intervals of the counts of the study's own persons; nothing is announced."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome

@@ -1,7 +1,5 @@
 """`ica`: components where there are no networks; no accuracy is told."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome

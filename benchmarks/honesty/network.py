@@ -1,7 +1,5 @@
 """`network`: one hidden layer; the truth of its accuracy is that on many new persons."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome

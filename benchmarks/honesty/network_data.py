@@ -1,7 +1,5 @@
 """Made-up series of persons who share networks, or have nothing but noise of their own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 

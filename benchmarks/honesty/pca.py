@@ -4,8 +4,6 @@
 stay. A share's truth is what the study's persons, clipped, have along the released directions.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Made-up persons with and without differences between their sites."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

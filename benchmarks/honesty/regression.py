@@ -1,7 +1,5 @@
 """`regression`: linear and logistic, of eight entries of which two explain the target."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome

@@ -4,8 +4,6 @@ All is the code of a real run but for the protocol and the grid of integers, whi
 to be the same: the noise is drawn here with the deviation that the plan gives the aggregate.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

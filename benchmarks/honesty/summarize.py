@@ -3,8 +3,6 @@
 Among "sites" all differ from it, so that nothing can be false.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome

@@ -1,7 +1,5 @@
 """Shares over repetitions, and the one table."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import pkgutil

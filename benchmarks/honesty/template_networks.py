@@ -4,8 +4,6 @@ Templates agree with two thirds of each network. The truth of a map is the mean 
 persons' maps.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`tensor`: whether persons who are all of one kind are taken for several."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome

@@ -6,8 +6,6 @@ it is kept here); without one, data of the same size are made up. Every curve bu
 ε.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 import zipfile

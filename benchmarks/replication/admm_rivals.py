@@ -7,8 +7,6 @@ the sum of two normal numbers' sizes, of deviation s/2 each; by Cauchy and Schwa
 at most those of one of deviation s, s = 2/(n σ).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

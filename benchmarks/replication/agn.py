@@ -4,8 +4,6 @@ At a true ε of both releases, with the sensitivities that hold. The noise of κ
 the symmetric part; ``ratio`` is Δ/τ of a release, see `printed.published_ratio`.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Whether we are ever worse than the published method at the same true ε."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The releases carry the planned Gaussian noise of the aggregate, without the prot
 show that the protocol adds the same. So ten runs of hundreds of points take minutes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ docs/images/coordinate.png. Everybody keeps ε = 2 for a person and a Bayesian l
 first two of ten entries. The published mechanisms do so without δ, ours at δ = 1e-5.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The chapter's simulation without its zeros, for many runs of ICA."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ At a true ε: ``ratio`` is Δ/τ of each of the two releases of every round, see
 `printed.published_ratio`. Replacing a volume moves them by 2 B_G / N and 2 B_h / N.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Figures of many panels, in one style for all of the papers' experiments."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path

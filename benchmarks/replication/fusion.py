@@ -8,8 +8,6 @@ smaller arrays (144 pixels, 80 samples); the digits of scikit-learn. Views are t
 and once more in their leading principal directions, which the section finds without privacy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

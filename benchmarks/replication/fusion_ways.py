@@ -1,7 +1,5 @@
 """Ways to find correlations between two views: this project's under several schemes, and 7.1."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

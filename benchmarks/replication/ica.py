@@ -6,8 +6,6 @@ both. Unit timepoint, which is the chapter's without its saying so; one curve ha
 chapter's abscissa ε_i, of one release, is replaced by the true ε of all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 The paper gives ε per iteration; here ε is the whole training's, and the table tells both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

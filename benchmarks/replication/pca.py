@@ -7,8 +7,6 @@ and scikit-learn's digits instead of Covertype. As there, persons are centred an
 largest norm is 1, which no study could do; all methods have that for nothing.
 """
 
-from __future__ import annotations
-
 import gzip
 import math
 import sys

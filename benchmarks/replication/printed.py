@@ -1,7 +1,5 @@
 """CAPE as published, κ = 1 and the classical calibration: its noise, and what it costs in truth."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ docs/images/regression.png. Every curve is at its true ε against the coalition;
 perturbation, on pooled data, are ε-DP as their authors state.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.replication.audit import Point, verdict

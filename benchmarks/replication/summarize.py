@@ -6,8 +6,6 @@ of. Every private curve is at its true ε (δ = 0.01, as in the paper) for the c
 once more for the summary's.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks.replication.drawing import IMAGES

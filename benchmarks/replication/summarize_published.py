@@ -3,8 +3,6 @@
 Sarpatwar et al. (2019): Algorithm 2 (MWEM as a hash), Algorithm 3 (the protocol), the auction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

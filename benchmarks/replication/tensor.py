@@ -3,8 +3,6 @@
 ``python -m benchmarks.replication.tensor`` prints tables and writes docs/images/tensor.png.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

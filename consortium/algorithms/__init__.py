@@ -1,7 +1,5 @@
 """The registry: an algorithm is one file, or one folder of parts, and one line here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any

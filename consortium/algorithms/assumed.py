@@ -4,8 +4,6 @@ An analysis that has no formula for its error is done again by its own code, on 
 would have if they were as is assumed, with fresh noise of the planned size and fresh chance.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -6,8 +6,6 @@ largest of K normal numbers of which one is raised by d; the share that it tells
 ∫ φ(z - d) Φ(z)^(K-1) dz.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ told, for feature vectors, by the mean of every entry's square, which in the sam
 nothing (`_mean_squares`); for images it is bounded by what is public, the clipping bound.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial

@@ -45,8 +45,6 @@ The centre's half asks, is sent what was released, and returns:
 {'noise': 0.01}
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """How much less noise a study would need, in words for whoever plans it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

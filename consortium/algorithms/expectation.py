@@ -1,7 +1,5 @@
 """A number that a study is expected to reach, with how sure that is: for those who plan it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

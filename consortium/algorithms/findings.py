@@ -1,7 +1,5 @@
 """What an analysis found, with how sure it is: numbers that may stay untold, and sets of maps."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@ nothing; it takes a K-th of the noise away. Counts and quantiles are of the pers
 and their intervals hold for the noise, whose size is known.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property

@@ -3,8 +3,6 @@
 An analysis says what was asked in a `Question`; what it made of the release is a `Fit`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ persons are added up within chunks of `CHUNK`, in their order, and then the chun
 many there are is public, and nothing depends on how many work at them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable

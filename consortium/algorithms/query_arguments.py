@@ -1,7 +1,5 @@
 """What a site reads out of a query, which a hostile centre may have made."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

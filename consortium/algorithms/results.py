@@ -1,7 +1,5 @@
 """What an algorithm returns: arrays, numbers, tables, sets of maps, and what people call them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

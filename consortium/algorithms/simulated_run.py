@@ -4,8 +4,6 @@ The centre's half and the sites' halves are those of a real run, and the noise i
 planned; it is drawn in real numbers, without the protocol.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any

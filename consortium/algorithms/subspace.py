@@ -4,8 +4,6 @@ What `group_ica` takes apart, solver subspace of `pca` begins with; `template_ne
 basis alone.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How well the directions that persons share are expected to see, from public numbers alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

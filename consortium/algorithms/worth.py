@@ -1,7 +1,5 @@
 """What a release is worth, in words: the same in plan, design, report and at the hospital."""
 
-from __future__ import annotations
-
 import math
 
 from consortium.kernels.release_worth import RATIO, Worth

@@ -1,7 +1,5 @@
 """What stands in a party's way, found before a study does."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Numbers as people write them, the same on the page and on the command line."""
 
-from __future__ import annotations
-
 import math
 from datetime import datetime
 

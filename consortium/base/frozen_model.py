@@ -1,7 +1,5 @@
 """The base of every model that a person or a party writes: frozen, strict, and clear when wrong."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """One process for each folder."""
 
-from __future__ import annotations
-
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A model as a YAML file that explains itself: every field stands below its description."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ Every party may be killed at any moment and goes on where it stopped, so that no
 be done at the end. Libraries that turn a signal into an exception would print where it struck.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """YAML files that people write: plain ones only, without what a reader may overlook."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import deepcopy
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Tables of an output folder, which somebody else may have written."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

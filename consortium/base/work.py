@@ -1,7 +1,5 @@
 """Working files lie in one hidden folder, so that the folder around it holds results only."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 WORK = ".work"

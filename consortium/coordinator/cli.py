@@ -1,7 +1,5 @@
 """The command line of the coordinator: ``consortium``."""
 
-from __future__ import annotations
-
 from consortium.base.command_line import run_program
 
 # Each adds its commands; the headings of the help come in this order.

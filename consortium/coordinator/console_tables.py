@@ -1,7 +1,5 @@
 """Plans, audits and standings as tables in a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 

@@ -1,7 +1,5 @@
 """Contrasts of a finished `glm` that released all coefficients: arithmetic, at no further price."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

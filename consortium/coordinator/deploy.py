@@ -1,7 +1,5 @@
 """What the command ``deploy`` does: runs as they fall due, from this machine's own records."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime

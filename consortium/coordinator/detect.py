@@ -1,7 +1,5 @@
 """What a coordinator's own table of persons suggests for a study: names, and never a number."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

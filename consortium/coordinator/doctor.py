@@ -3,8 +3,6 @@
 Nothing here raises, and nothing is left on the exchange but what nobody may take away there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime

@@ -1,7 +1,5 @@
 """A data protection impact assessment, filled in from a study and its plan, as page and as text."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

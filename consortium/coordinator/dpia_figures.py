@@ -1,7 +1,5 @@
 """The numbers of a data protection impact assessment, each with where it comes from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

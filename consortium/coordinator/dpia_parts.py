@@ -3,8 +3,6 @@
 Only what follows from the study file and its plan is stated; what people decide is asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Nothing of it is private: the messages lie on the exchange for all who take part
 hold follows from what is published, or from keys and sizes that are public within the consortium.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator, Mapping

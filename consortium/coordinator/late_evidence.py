@@ -4,8 +4,6 @@ They stand under their sites' own signatures, so that the centre's list of files
 them, nobody's key is needed, and every holder of a copy can fetch them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

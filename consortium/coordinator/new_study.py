@@ -3,8 +3,6 @@
 The drafts lie in ``drafts``, one for each analysis that a first study may want.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

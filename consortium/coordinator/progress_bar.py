@@ -1,7 +1,5 @@
 """How far a run has come, and whom it waits for: live on a terminal, in plain lines elsewhere."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress

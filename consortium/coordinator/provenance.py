@@ -1,7 +1,5 @@
 """Who took part in a published run, and what they had signed before it: where a check begins."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

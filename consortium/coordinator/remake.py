@@ -4,8 +4,6 @@ What differs is judged by what rounding can make of it. What the centre alone te
 and versions, is taken from the folder.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """From files to a finished study: what the command ``run`` does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Where a run stands, read from the exchange and the output folder alone."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

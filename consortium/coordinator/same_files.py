@@ -1,7 +1,5 @@
 """How far two files of an output folder are apart, in whatever format they are."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

@@ -4,8 +4,6 @@ A deployment's files and folders are written down here, under the study's name. 
 name alone, so that it can neither show the paths to others nor set other ones.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A study with all its sites in one process, on data that one may see: the command ``simulate``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where a run stands, site by site: who is awaited, since when, and until when."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

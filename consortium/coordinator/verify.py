@@ -1,7 +1,5 @@
 """What the command ``verify`` does: an output folder against what sites and centre signed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

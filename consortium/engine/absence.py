@@ -1,7 +1,5 @@
 """Who is missing, in the one sentence with which a run ends for want of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from consortium.engine.mailbox import Mailbox

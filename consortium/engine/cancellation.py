@@ -1,7 +1,5 @@
 """An order from outside to give a run up, obeyed where the centre waits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from threading import Event
 

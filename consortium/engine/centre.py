@@ -5,8 +5,6 @@ new `Centre` with the same arguments repeats the same steps, finds its own
 messages already there, and goes on where it stopped.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from pathlib import Path

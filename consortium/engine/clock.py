@@ -1,7 +1,5 @@
 """Time as an argument, and waiting that is neither late nor busy."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

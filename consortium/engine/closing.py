@@ -3,8 +3,6 @@
 They hold digests and names only, and follow from messages that are on the exchange anyway.
 """
 
-from __future__ import annotations
-
 import hashlib
 import platform
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The end of a run: the centre's last word, made and read in one place."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

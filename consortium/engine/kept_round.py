@@ -1,7 +1,5 @@
 """A released round as it is kept for everybody: integers of the ring, and what they answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from consortium.algorithms.base import Array

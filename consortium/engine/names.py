@@ -1,7 +1,5 @@
 """Names, kinds and limits of the messages on the exchange, in one place for centre and sites."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.hashes import SHA256

@@ -7,8 +7,6 @@ alters or invents answers is not believed. Nothing is lost by the open copy: the
 each site's answer anyway, with noise enough to stand alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import msgspec

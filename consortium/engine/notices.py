@@ -1,7 +1,5 @@
 """What sites say beside their answers: that they take no further part, or load their data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from consortium.engine.names import LOADING, MOST_NOTICE, REFUSAL, Names

@@ -4,8 +4,6 @@ A large public array (a basis, say) is named by its SHA-256 in the query and
 stored beside it once, however many rounds use it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What the centre says of its releases, and how it holds its own disk against that."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

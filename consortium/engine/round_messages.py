@@ -1,7 +1,5 @@
 """The messages of one round: who answered in time, and the sum that their answers open."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from consortium.engine.absence import shortage

@@ -4,8 +4,6 @@ A session is a value of the plan and of the releases so far. Fed with the same
 releases it asks the same queries, so a study resumes by replaying its rounds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ not happen. The array holds what was released as integers of the ring, which is 
 for and what can be added again: as floating-point numbers it would lose bits beyond 2^53.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What the centre waits for, written down for people: from whom, since when, until when."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field

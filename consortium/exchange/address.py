@@ -1,7 +1,5 @@
 """Exchanges by the address that a user writes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit

@@ -19,8 +19,6 @@ Traceback (most recent call last):
 consortium.errors.TakenError: ...
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from typing import Protocol, runtime_checkable

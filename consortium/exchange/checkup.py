@@ -1,7 +1,5 @@
 """What a doctor finds out about an exchange: whether it serves, and what time it has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit

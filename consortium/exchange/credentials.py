@@ -3,8 +3,6 @@
 Nothing that a file like this holds is ever shown: not in an error, not in a ``repr``.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An exchange within one process, for tests and simulations."""
 
-from __future__ import annotations
-
 from consortium.exchange.base import check_name, oversized, taken
 
 

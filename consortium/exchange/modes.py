@@ -1,7 +1,5 @@
 """Modes and groups on a directory that several Unix users share as their exchange."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import stat

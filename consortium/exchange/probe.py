@@ -1,7 +1,5 @@
 """Whether a place can be what a consortium's messages lie in: tried with a few random letters."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from consortium.errors import ExchangeError

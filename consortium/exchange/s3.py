@@ -7,8 +7,6 @@ Of clients of such stores, obstore was tried: it has one deadline for a whole re
 server which freezes within a large one is noticed after all of it, and here after a second.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,7 +1,5 @@
 """A client of an S3-compatible store, and what its errors mean."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

@@ -4,8 +4,6 @@ A message is written as a hidden draft and put in place by SFTP's plain rename, 
 carries out as a hard link: it is atomic, and it fails where a file is already.
 """
 
-from __future__ import annotations
-
 import io
 import uuid
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A connection to an SFTP server that is who it says, and that ends when it hangs."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import threading

@@ -1,7 +1,5 @@
 """How long a server may be silent before it counts as gone."""
 
-from __future__ import annotations
-
 import socket
 
 _SLOWEST = 128 << 10  # bytes a second; a link slower than this counts as broken

@@ -5,8 +5,6 @@ outcome v, D what it is divided by, G, A and M the covariates' sums with the con
 other and by site, Q the sums of squared differences of pairs, σ_j the noise in an entry of each.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

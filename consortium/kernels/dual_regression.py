@@ -8,8 +8,6 @@ part alone, and how large it is beside the template. Normalizing a course scales
 are normalized in the end.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Second moments and the coordinates in which they are released."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -6,8 +6,6 @@ fresh noise as often as one likes, which costs no privacy and tells how far to t
 it. The grid of integers on which noise is drawn is far finer than the noise, and is left out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -6,8 +6,6 @@ the rest, where the noise has the same law. At the true residual r = y − wᵀx
 normal equations E[z r] = 0 are missed by noise and chance alone, whose covariance R(q) is known.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

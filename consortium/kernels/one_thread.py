@@ -1,7 +1,5 @@
 """Arithmetic that comes out the same: BLAS on one thread, and what its last bits depend on."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib.metadata import version
 from platform import python_version

@@ -4,8 +4,6 @@ No D x D array exists: a subject's part of X Xᵀ Q is taken as X (Xᵀ Q), in m
 its block. Method: subspace iteration (Halko, Martinsson and Tropp 2011, algorithm 4.4).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ persons' projectors share is told from θ = half of that on, and agrees with the
 cos² = 1 − edge²/(4θ²). A finer basis loses less of a network and has more noise.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ projector on them. Its norm is √K whatever the scale, gain and length of the s
 to be clipped. Two projectors are positive semidefinite, so that ‖P − P'‖² = 2K − 2 tr(P P') ≤ 2K.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

@@ -6,8 +6,6 @@ as unsure as the noise: to a hospital that puts its own data beside it, the rele
 the released error is c times the pooled one at n = (n₀ t₀)²/(v (c² − 1)), whatever n₀ was planned.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

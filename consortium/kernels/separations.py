@@ -1,7 +1,5 @@
 """Ways of taking directions apart into maps: weighted varimax, and spatial ICA."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol

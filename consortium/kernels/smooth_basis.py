@@ -10,8 +10,6 @@ The lattice is body-centred cubic: of all lattices it keeps the most waves longe
 per blob, in every direction (Petersen and Middleton 1962).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

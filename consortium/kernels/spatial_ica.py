@@ -4,8 +4,6 @@ FastICA with symmetric decorrelation (Hyvärinen 1999) over voxels instead of ti
 random starts. It sees released maps only, so that it costs no privacy.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

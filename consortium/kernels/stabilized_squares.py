@@ -6,8 +6,6 @@ with a prior w ~ N(0, τ² I) whose τ² the moment itself tells. What comes of 
 drawn to zero where noise is large, and is no finding: see `kernels.noisy_least_squares` for those.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -10,8 +10,6 @@ Source: linear finite elements on triangles, cotangent stiffness and lumped mass
 2006); for the number of modes below a wavelength, area π/wavelength² (Weyl 1911).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -6,8 +6,6 @@ eigenvalue, nothing is cut, and the rotation is the one whose loadings vary most
 (Kaiser 1958). It sees released numbers only, so that it costs no privacy.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ The request proves that the sender holds the key that it asks to be admitted
 with. A site that changes its key also signs with the one it had.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Long-term keys of a party: a signing key and the root of its other secrets, in one file."""
 
-from __future__ import annotations
-
 import os
 import stat
 from dataclasses import dataclass

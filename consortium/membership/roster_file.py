@@ -4,8 +4,6 @@ A roster has a serial number that grows with every change, so that nobody can be
 handed an older one. A new key of the consortium is vouched for by the one before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ The signature lies beside the study as ``<study file>.sig``. A change of one
 character, of the mask, or of the roster needs a new one.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path

@@ -12,8 +12,6 @@ deviations. C is not taken from the formula under test but estimated from the
 messages themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -16,8 +16,6 @@ joins the two, with δ = (1 - q) δ + q δ. For δ = 0 the published Proposition
 c + log(1 - q + q e^ε), and nothing for δ > 0.
 """
 
-from __future__ import annotations
-
 import math
 
 from consortium.errors import PrivacyError

@@ -5,8 +5,6 @@ each. Multiplied by √r_j/Δ_j they need the same noise, 1/μ, and as one vecto
 sensitivity √(Σ r_j) = 1: one message costs exactly what releases of their own would.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Clipping bounds: the only source of a sensitivity in this project."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

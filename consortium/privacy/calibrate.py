@@ -8,8 +8,6 @@ is exact for ``secure-sum`` and in the limit of a large κ; where κ is small th
 same noise at every site may be less in all, and is then taken.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -10,8 +10,6 @@ Norms are taken in float64: summed in float32 over many voxels they come out too
 what was clipped would be larger than its bound.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any

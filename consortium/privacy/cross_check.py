@@ -1,7 +1,5 @@
 """An independent second opinion on a composition of Gaussian releases."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ with μ = Δ/τ. Source: Dong, Roth and Su (2022), Corollary 1 and Corollary 2;
 Balle and Wang (2018), Theorem 8.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from functools import lru_cache

@@ -12,8 +12,6 @@ probability 2^-40; what cancels (masks and ê) may wrap, since it wraps back.
 Where there is no noise, for the scheme ``none``, 64 bits keep all that float64 holds.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -16,8 +16,6 @@ of the dissertation (eq. 3.3 and 3.4), which does not condition on the
 colluders' ê and states a smaller loss.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

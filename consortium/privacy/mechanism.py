@@ -4,8 +4,6 @@ One `Mechanism` describes a planned release fully and knows no data: the grid,
 every site's noise in whole grid steps, and through `losses` its exact price.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

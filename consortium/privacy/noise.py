@@ -9,8 +9,6 @@ further bits and are decided in decimal arithmetic of growing precision. So no
 probability is rounded. Method: Karney (2016), section 6, made vectorised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from functools import partial

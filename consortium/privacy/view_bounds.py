@@ -6,8 +6,6 @@ privacy (Aliakbarpour et al. 2024, Definition 3, for Gaussian noise). Clipping a
 would break it, since a change of one would then scale the others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

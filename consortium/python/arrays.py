@@ -1,7 +1,5 @@
 """Arrays and tables of persons, a line each, in the place of images."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

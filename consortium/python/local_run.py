@@ -4,8 +4,6 @@ There is nobody to hide from but those who see the result, so that nothing is ma
 what a site and a centre do with the scheme ``local``.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Old names of parameters and methods, which work for one release and say so: the one mechanism."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps

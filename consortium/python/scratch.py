@@ -4,8 +4,6 @@ The estimators read images with the very code that a site does. Files are linked
 only images in memory, and what was prepared, are written, readable by their owner only.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A study with all its sites in this process, on data that one may see."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """From a plan and the rounds that took place to the privacy report: exact, and nothing unsaid."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Sequence
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """The components that a run found, as the templates of a next study."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -5,8 +5,6 @@ result, what the study file says, and how to read the two.
 Source: BIDS 1.11, derivatives and template-based data (``tpl-``).
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 from collections.abc import Mapping

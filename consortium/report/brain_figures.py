@@ -4,8 +4,6 @@ Drawn by nilearn into figures of their own: matplotlib's global state (pyplot) i
 not touched, so that a flow or a notebook may draw at the same time.
 """
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Iterator

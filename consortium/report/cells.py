@@ -3,8 +3,6 @@
 What is not told is written as these words everywhere, and never as a number.
 """
 
-from __future__ import annotations
-
 from consortium.algorithms.base import Table
 from consortium.algorithms.findings import NOT_TOLD, Cell, Finding
 from consortium.base.formatting import number

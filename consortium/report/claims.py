@@ -5,8 +5,6 @@ be completed by people and sent there; it follows from `privacy_report.json` and
 The catalogue is an RO-Crate 1.1. Neither has anything of a person in it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where a map stands out: its clusters of voxels and their peaks, as nilearn tabulates them."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Two results side by side, from their output folders alone: nothing of it costs privacy."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

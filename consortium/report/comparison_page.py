@@ -1,7 +1,5 @@
 """The comparison of two runs as a page: what was planned, what it cost, and what was found."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

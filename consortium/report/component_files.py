@@ -1,7 +1,5 @@
 """The component maps of a study of images as files: maps, mask and noise, each with a sidecar."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ scale. Here the order is by explained variance, the sign turns the heavier tail
 up, and the scale is a robust z, so that maps of two runs can be laid side by side.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

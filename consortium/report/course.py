@@ -1,7 +1,5 @@
 """How a run went beside how it was planned, from what everybody may know of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

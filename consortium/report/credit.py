@@ -1,7 +1,5 @@
 """The methods as a text to be copied into a paper, with a bibliography beside it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

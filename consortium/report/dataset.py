@@ -4,8 +4,6 @@ Source: BIDS 1.11, agnostic files. The validator (`bids-validator-deno`) passes 
 ``.bidsignore`` has only what no standard names.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 from typing import Any

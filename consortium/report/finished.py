@@ -1,7 +1,5 @@
 """A finished study as its files and its page are made from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A result's named sets of maps as image files, each with a sidecar."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

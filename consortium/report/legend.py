@@ -4,8 +4,6 @@ Both are public files beside the study file. No site needs them, and nothing tha
 depends on them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

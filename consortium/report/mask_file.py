@@ -1,7 +1,5 @@
 """The voxels that a study's maps are of, as an image."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The output folder of a finished study: its files, and the page that shows them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page that people read: one HTML file with everything in it, no script and no link out."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

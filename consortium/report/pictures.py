@@ -1,7 +1,5 @@
 """A picture as a page holds it: WebP bytes in the page itself, with what they show in words."""
 
-from __future__ import annotations
-
 import base64
 import io
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Centres of regions in MNI space and the network of each: N. U. F. Dosenbach et a
 individual brain maturity using fMRI, Science 329 (2010), 1358-1361. nilearn carries them.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import NamedTuple
 

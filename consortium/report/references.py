@@ -1,7 +1,5 @@
 """Credit: what a study's methods rest on, for its text and as BibTeX."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

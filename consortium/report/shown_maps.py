@@ -3,8 +3,6 @@
 What noise alone could make is zero here, so that neither a picture nor the viewer can show it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ telling N(0, 1) from N(μ, 1) by one draw; the best test's power and the best
 guesser's success follow. Source: Dong, Roth and Su (2022), section 2.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from consortium.base.formatting import count, number, percent, power_of_ten

@@ -3,8 +3,6 @@
 Drawn by nilearn into figures of their own, as `brain_figures` are.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

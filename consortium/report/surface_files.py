@@ -3,8 +3,6 @@
 Source: GIFTI 1.0; CIFTI-2; entities hemi and den of BIDS 1.11. The same values give the same bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Source: BIDS 1.11, derivatives; the suffixes are not in the standard (see `dataset.NOT_IN_BIDS`).
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from csv import writer

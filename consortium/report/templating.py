@@ -1,7 +1,5 @@
 """Templates of pages: what a report's and a ledger's have in common."""
 
-from __future__ import annotations
-
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from consortium.base.formatting import count, number, percent, power_of_ten

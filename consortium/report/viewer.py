@@ -4,8 +4,6 @@ It is one file, which fetches nothing: NiiVue, as nilearn brings it, the templat
 maps lie in it. A policy of the page lets no other script run, and lets it ask no server.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

@@ -19,8 +19,6 @@ it lies. Where everybody may read the open vector, it lies readable behind the m
 authenticated with it, and nothing but the tag follows.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The cryptographic primitives of secure aggregation, each a thin call of pyca/cryptography."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 

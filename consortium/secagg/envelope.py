@@ -5,8 +5,6 @@ that no two headers have the same bytes. Signing the body's digest instead of th
 message of megabytes be hashed once, by the fastest hash there is.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The field is just wide enough for a 31-byte secret (2^248 < p), and a share is 3
 own integers take about 0.2 µs for a product here, so that thousands of shares need no library.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from math import prod

@@ -16,8 +16,6 @@ merely given its own seeds away, which a friend of the centre could do by word o
 take away an edge that an honest site drew.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

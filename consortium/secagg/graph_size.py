@@ -34,8 +34,6 @@ would do then that one colluding site more than supposed could open somebody's s
 complete graph loses little by it. k and t are therefore chosen as if a third of the sites colluded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import comb, exp, lgamma

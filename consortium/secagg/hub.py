@@ -1,7 +1,5 @@
 """The hub's side of secure aggregation: it learns the sum of each round, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

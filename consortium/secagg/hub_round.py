@@ -1,7 +1,5 @@
 """One round at the hub: its running sum, who contributed, and who answered."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field

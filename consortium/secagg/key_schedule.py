@@ -4,8 +4,6 @@ Labels differ for every purpose and the names, round and session are part of eac
 derivations of a run, or of two runs, give the same key.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey

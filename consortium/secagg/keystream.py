@@ -1,7 +1,5 @@
 """Key streams as masks: AES-128 in counter mode, read as little-endian integers modulo 2^bits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 

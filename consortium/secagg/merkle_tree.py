@@ -5,8 +5,6 @@ sibling moves up as it is. A proof is the siblings from leaf to root. The number
 to whoever checks, so that a place has one path.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

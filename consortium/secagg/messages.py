@@ -1,7 +1,5 @@
 """Bodies of the messages, their kinds and their largest sizes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 

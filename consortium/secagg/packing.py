@@ -4,8 +4,6 @@ Bit i of number j is bit (j·bits + i) of the whole, which is read little-endian
 implementation needs nothing but ``int.from_bytes``. The last byte's free bits are zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import cast
 

@@ -4,8 +4,6 @@ With the sites in roster order, site u adds PRG(s_uv) for every later neighbour 
 for every earlier one, so that the sum over both is free of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey

@@ -1,7 +1,5 @@
 """Who takes part in a run, under which keys, and how many must stay."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

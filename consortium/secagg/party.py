@@ -5,8 +5,6 @@ with the set-up messages of all rounds sent at once: every round has its own key
 self-mask seed, so that what is reconstructed in one round opens no other.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

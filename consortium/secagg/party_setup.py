@@ -1,7 +1,5 @@
 """A site's set-up: its keys for every round, everybody's keys, and shares of everybody's seeds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 

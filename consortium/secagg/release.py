@@ -11,8 +11,6 @@ keys, and the streams between two survivors cancel whatever they are, so that th
 value, too.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from typing import cast

@@ -4,8 +4,6 @@ What one site holds of another is one string of 64 bytes a round: its share of t
 its share of the self-mask seed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 A. Shamir, How to share a secret, Communications of the ACM 22 (1979).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice

@@ -4,8 +4,6 @@ An event is looked up before anything else is done, and the state is stored afte
 has succeeded, so that a refused message changes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 from typing import TypeVar

@@ -28,8 +28,6 @@ Drop-outs must not stop the protocol: t <= m. With the second condition this is 
 drop-out takes 3 honest sites, two take 7, three take 13.
 """
 
-from __future__ import annotations
-
 from math import isqrt
 
 from consortium.errors import StudyError

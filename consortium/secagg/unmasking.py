@@ -4,8 +4,6 @@ Also the hub's unmask request, and when a site may answer it. The same lines fin
 are left on a sum for the hub and for whoever checks its work later.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Callable, Collection, Mapping

@@ -1,7 +1,5 @@
 """Make up the scans of a consortium: ``python -m consortium.simulation FOLDER``."""
 
-from __future__ import annotations
-
 import sys
 from argparse import ArgumentParser
 from pathlib import Path

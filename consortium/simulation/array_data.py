@@ -1,7 +1,5 @@
 """Data in memory as an algorithm sees a site's data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """A made-up consortium on disk: one BIDS data set per site, the truth apart from them all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace

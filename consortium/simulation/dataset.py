@@ -1,7 +1,5 @@
 """Writing BIDS derivatives: preprocessed runs with their confounds, as fMRIPrep leaves them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

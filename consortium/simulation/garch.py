@@ -5,8 +5,6 @@ of mean zero, but their variance comes in bursts, so that they are super-Gaussia
 temporal ICA needs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -3,8 +3,6 @@
 Drawn by hand around coordinates in common use; they are a truth for simulations, not an atlas.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

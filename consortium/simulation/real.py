@@ -5,8 +5,6 @@ The packages carry a few short series of one or two people. Cut in time, they be
 guarantee for unit 'subject' is then one for a stretch of time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec

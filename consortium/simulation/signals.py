@@ -1,7 +1,5 @@
 """One made-up person's resting scan: networks, motion, drift and noise on a grey brain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

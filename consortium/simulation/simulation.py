@@ -5,8 +5,6 @@ benchmarks; a simulation protects nobody, and its seed must never be used for a
 real run.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

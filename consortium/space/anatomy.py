@@ -1,7 +1,5 @@
 """Names of places: an atlas of labels with a table of their names, as BIDS has it (``_dseg``)."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Regions of an atlas as a study's features: a public linear map from voxels to regions."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property

@@ -4,8 +4,6 @@ Centre and sites build it from the study file alone, so it is public. A vector o
 holds the voxels of the mask in C order, the order of ``image[mask]``.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

@@ -5,8 +5,6 @@ They are kept in ``cape-consortium`` of the user's folder for caches (``XDG_CACH
 worked out again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

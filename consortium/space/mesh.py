@@ -5,8 +5,6 @@ holds the vertices of the left hemisphere that are no medial wall, in their orde
 the right: the order of CIFTI.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Opening NIfTI files that others made: what a header claims is checked before it is used."""
 
-from __future__ import annotations
-
 import math
 import struct
 import zlib

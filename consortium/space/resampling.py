@@ -1,7 +1,5 @@
 """Smoothing an image and sampling it at a grid's voxels, as one linear operator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any

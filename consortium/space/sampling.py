@@ -1,7 +1,5 @@
 """An image's values at the study's voxels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Noise is independent from voxel to voxel and a network is not. Only voxels of th
 that the brain's edge is not dimmed, and the noise that is left is known exactly in every voxel.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

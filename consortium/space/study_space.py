@@ -1,7 +1,5 @@
 """The study's two spaces: the features that are analysed, and the voxels that maps are drawn on."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What a volume becomes: values of a grid's voxels, or of an atlas's regions over them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from consortium.space.atlas import Regions

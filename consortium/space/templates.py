@@ -1,7 +1,5 @@
 """Public maps beside a study file, that an analysis starts from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@ one processor to another; sizes, grids and noise, in whole steps of the grid, ma
 site's noise would be another than everybody believes.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ sites. Beyond that a graph is drawn (see `consortium.secagg.graph_size`), and th
 is planned for what a graph may hide and for the probability that it fails.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from consortium.secagg.graph_size import Neighbourhood, plan_neighbourhood

@@ -6,8 +6,6 @@ another. The budget, as μ², is split over the stages by their shares and evenl
 over a stage's rounds.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """From a study file to a study, and the schema that editors check it with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a run agreed on before its first round: study, sites, keys and plan."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

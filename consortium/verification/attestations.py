@@ -1,7 +1,5 @@
 """The end of a run: the centre's list of its releases, and what sites say of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from consortium.engine import closing as bodies

@@ -7,8 +7,6 @@ proven that itself, and who lists one that nobody signed has, too. What was rele
 signed either way: this leaves a result open, and contradicts nothing.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The messages of a run as they are kept beside its result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

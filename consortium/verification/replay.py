@@ -1,7 +1,5 @@
 """The analysis once more, from what was released: same questions, same result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

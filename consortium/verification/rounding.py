@@ -7,8 +7,6 @@ step in what was released: where it is well conditioned its result stays, where 
 on a decision, the result moves as far as another machine's may.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

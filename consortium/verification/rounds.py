@@ -1,7 +1,5 @@
 """One round of a published run: what was asked, what was signed for, what was released."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The sums once more, from the very messages on the exchange: exact, and trusting nobody."""
 
-from __future__ import annotations
-
 from consortium.engine.names import Names
 from consortium.errors import (
     AlteredError,

@@ -1,7 +1,5 @@
 """What a check of a published result comes to."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal

@@ -5,8 +5,6 @@ cortex or from EEG. A study of several views stacks them. Names and numbers of e
 the study file and the files beside it alone, so they are public.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 

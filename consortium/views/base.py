@@ -13,8 +13,6 @@ Examples
 (2, ('age', 'sex'), 'who (columns of participants.tsv)')
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Annotated

@@ -4,8 +4,6 @@ Source: the numbers of vertices are FreeSurfer's (Fischl et al. 1999) and those 
 (Van Essen et al. 2012); names of spaces and densities are BIDS's and TemplateFlow's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 

@@ -4,8 +4,6 @@ Source: the tables ``aparc.stats`` (Desikan et al. 2006, without the corpus call
 ``aparc.a2009s.stats`` (Destrieux et al. 2010) and ``aseg.stats`` of FreeSurfer 5 to 8.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 _DESIKAN = """

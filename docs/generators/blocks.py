@@ -1,7 +1,5 @@
 """The blocks of pages that are drawn from the code."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """The page of both programs' commands, from their command lines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import typer

@@ -1,7 +1,5 @@
 """The page of all errors, from their classes."""
 
-from __future__ import annotations
-
 from consortium import errors
 from generators.markdown import first_sentence, table
 

@@ -1,7 +1,5 @@
 """Markdown of tables, and of the fields of a JSON schema."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page of all messages of a run: names, kinds, bodies and limits."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page of `privacy_report.json`, from its model."""
 
-from __future__ import annotations
-
 from consortium.report.privacy_report import INFINITE, PrivacyReport
 from generators.markdown import Schema, fields
 

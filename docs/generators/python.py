@@ -1,7 +1,5 @@
 """The page of what Python offers, from signatures and docstrings."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from typing import Any

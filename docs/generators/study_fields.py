@@ -1,7 +1,5 @@
 """The page of the study file's fields, from its JSON schema."""
 
-from __future__ import annotations
-
 from generators.markdown import Schema, fields, resolved
 
 

@@ -1,7 +1,5 @@
 """A site's people say yes to one exact study file with one exact set of keys, or take it back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

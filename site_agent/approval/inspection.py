@@ -1,7 +1,5 @@
 """A study held against a site before its people say yes: what it would load, ask and cost."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

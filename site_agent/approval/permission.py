@@ -1,7 +1,5 @@
 """What a site's people allow of a study now: asked when a run begins and at every round."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from datetime import date

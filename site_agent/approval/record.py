@@ -4,8 +4,6 @@ There is one record a study, the newest. An older one, and one that was taken ba
 kept aside, where it counts for nothing but to tell the coordinator so.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The program that commands are added to, and what several of them take."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Finding a site's subjects: in a BIDS data set, or in an explicit list of files."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ The lock of earlier versions is one for all instances, so that a data set whose 
 slow disk holds up every other one. Two threads that ask at once both work the value out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 

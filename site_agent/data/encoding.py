@@ -1,7 +1,5 @@
 """What a person's value of a column becomes in a feature vector."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

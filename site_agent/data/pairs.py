@@ -4,8 +4,6 @@ As XCP-D, HALFpipe and 'site-agent networks' write them: tab-separated, with the
 the first line and perhaps in the first column, or numbers alone, whose regions are then 1, 2, 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """One person's values by parcel, from a CIFTI file of one map (``.pscalar.nii``)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Each person is judged by their own record alone; who is left out, and why, stays at the site.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial

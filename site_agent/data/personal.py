@@ -1,7 +1,5 @@
 """Tables with a file for each person, in that person's folder."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The last step to a feature vector; it knows one person's numbers only."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

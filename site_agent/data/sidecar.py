@@ -4,8 +4,6 @@ Source: BIDS 1.11, tabular files: ``Levels``, ``Units``; and what people write t
 missing value, which BIDS has no field for.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Source: the comment lines of ``aparc.stats`` and ``aseg.stats`` (FreeSurfer 5 to
 ``ColHeaders`` names the columns and ``Measure`` lines hold numbers of the whole brain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 _NAME = "StructName"

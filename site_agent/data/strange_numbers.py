@@ -1,7 +1,5 @@
 """Numbers of a column that can't be meant as they stand: codes for *missing*, and other units."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Tables of persons, one line each: those of BIDS, and of FreeSurfer and ENIGMA."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """What a site's tables call the columns, levels and gaps that a study names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches

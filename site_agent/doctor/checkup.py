@@ -4,8 +4,6 @@ Nothing here raises and nothing leaves the site, but for probes of a few random 
 exchange, which are taken away again.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The doctor's look at the exchange, and at what it tells of clock, ledger and versions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From a recording to its sound epochs, all on the study's channels, rate and reference."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Finding EEG recordings in a BIDS data set, and reading one of them."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Names in EEG recordings: systems write one channel, and one event, in several ways."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 

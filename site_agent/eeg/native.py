@@ -1,7 +1,5 @@
 """EEG in its native formats, read through MNE, which is imported when the first file is opened."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One EEG recording as numbers, whichever file it came from."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The two BIDS tables beside an EEG recording: its events and its channels."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Nothing goes into a person's vector but that person's recordings and the study file.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The one thing that a site asks of what it computes on: work on many items, in their order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 

@@ -1,7 +1,5 @@
 """A Dask cluster of the hospital: the agent is a client of its scheduler, and opens no port."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from typing import Any

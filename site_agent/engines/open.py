@@ -1,7 +1,5 @@
 """The engine that ``site.yaml`` names."""
 
-from __future__ import annotations
-
 from functools import partial
 from importlib.util import find_spec
 

@@ -4,8 +4,6 @@ Ray ends the process that uses it when its node dies. So the agent talks to it t
 its own: whatever becomes of that, the agent lives on and asks again.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import threading
 from collections import deque

@@ -4,8 +4,6 @@ What goes over and comes back are pickles between machines that the hospital tru
 anyway. Nothing else of the site leaves the agent: no key, no ledger, no noise, no message.
 """
 
-from __future__ import annotations
-
 import pickle
 import threading
 import time

@@ -6,8 +6,6 @@ it are remembered, since what they asked for was asked by the same consortium, a
 is everybody's key on the newest roster, since no other is trusted any more.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A site's request to be admitted, and the change of its key."""
 
-from __future__ import annotations
-
 import secrets
 from pathlib import Path
 

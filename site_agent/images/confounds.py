@@ -1,7 +1,5 @@
 """Reading the columns of a confounds table that a study regresses out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

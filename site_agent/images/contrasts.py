@@ -1,7 +1,5 @@
 """One 3-D image per person, such as a contrast of a first-level analysis, on the study's grid."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

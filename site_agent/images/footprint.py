@@ -4,8 +4,6 @@ Arrays are counted, with all copies that are there at one time; a test holds the
 is allocated. What a process takes by itself is not in them.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import tempfile

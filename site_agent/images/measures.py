@@ -3,8 +3,6 @@
 Nothing goes into a person's vector but that person's images and the study's public maps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

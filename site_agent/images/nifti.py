@@ -1,7 +1,5 @@
 """Opening a site's images, and saying in one sentence what is wrong with one."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

@@ -1,7 +1,5 @@
 """From a subject's files to a D x T block, as the study's data section says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nibabel as nib

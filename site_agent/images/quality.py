@@ -1,7 +1,5 @@
 """What looks odd about a person's images, although they can be used: for the site's own people."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from pathlib import Path

@@ -3,8 +3,6 @@
 For the site's own people: nothing that the site sends depends on it.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A site's subjects as the blocks that algorithms ask for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path

@@ -3,8 +3,6 @@
 Nothing goes into a person's vector but that person's own files and the study's public mesh.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

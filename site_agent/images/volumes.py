@@ -4,8 +4,6 @@ Gzip is unpacked by ISA-L where the package isal is installed, and by zlib other
 is not compressed is mapped into memory, so that only the pages that are used are read.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterator
 from pathlib import Path

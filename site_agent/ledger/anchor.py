@@ -12,8 +12,6 @@ bury them under others, and a ledger that several agents share is guarded by eac
 its own messages go; an agent that finds an older ledger closes it for all of them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

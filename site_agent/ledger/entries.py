@@ -1,7 +1,5 @@
 """The lines of a ledger: values, each bound to the one before it by a digest."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator

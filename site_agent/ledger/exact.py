@@ -1,7 +1,5 @@
 """Sums of squares of floats without any rounding, so that what is added can be taken away again."""
 
-from __future__ import annotations
-
 import math
 
 from consortium.errors import LedgerError

@@ -30,8 +30,6 @@ The chain shows an edit to whoever knows a later head. One that the site can't t
 the exchange, signed, as ``ledgers/<site>/<seq>``.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 

@@ -1,7 +1,5 @@
 """A ledger's file while it is open: its table, and how much of it was read and found sound."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence

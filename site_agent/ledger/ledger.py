@@ -10,8 +10,6 @@ One file may serve several agents of a hospital, in several processes: whoever
 writes holds SQLite's write lock from reading the sum to adding the line.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager

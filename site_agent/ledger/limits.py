@@ -5,8 +5,6 @@ of a person's scans hides each of them no better than that. The converse is not 
 but by group privacy, so a charge of unit ``timepoint`` counts in its own account only.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping

@@ -1,7 +1,5 @@
 """What every person was charged, and the most that anybody of a group was."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 

@@ -3,8 +3,6 @@
 The key stays at the site, beside the ledger, so that a copy of the ledger names nobody.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import secrets

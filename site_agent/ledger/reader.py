@@ -1,7 +1,5 @@
 """What a site's ledger holds: sums, lines and their order, read as one file that others share."""
 
-from __future__ import annotations
-
 import math
 import sqlite3
 import threading

@@ -6,8 +6,6 @@ budget that an earlier study used up, a patient who came or went. So the site ke
 every number that it told, and compares.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

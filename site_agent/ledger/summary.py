@@ -1,7 +1,5 @@
 """What studies have cost here, in the terminal, and what somebody's exported ledger shows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from rich.console import Console

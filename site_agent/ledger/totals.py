@@ -1,7 +1,5 @@
 """What a ledger's lines come to: for whoever was charged most, and per study."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Collection, Sequence

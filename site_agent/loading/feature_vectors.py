@@ -1,7 +1,5 @@
 """A site's persons as feature vectors: the views of a study, matched by person."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A site's data as a study asks for them: image series, or feature vectors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from consortium.space.study_space import Space

@@ -1,7 +1,5 @@
 """A study's data being loaded, checked and cached before anybody is asked anything."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The numbers that a site tells of a study's data, and who is behind them."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator, Sequence
 

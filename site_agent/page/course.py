@@ -4,8 +4,6 @@ Squares of μ add up. So a pace is a square of μ a day, and what is approved an
 its own squares, as if every run charged the same persons, which is the most it can come to.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

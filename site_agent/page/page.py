@@ -1,7 +1,5 @@
 """A site's page: one HTML file that nobody but the site's own account can read, no script."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path

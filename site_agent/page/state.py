@@ -1,7 +1,5 @@
 """What a site's page tells of the agent: what it does now, what is approved, who is left out."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Collection, Sequence

@@ -1,7 +1,5 @@
 """The page of a running agent: written anew when something on it changed, beside other work."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path

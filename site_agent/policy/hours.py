@@ -1,7 +1,5 @@
 """When an agent answers: windows of the week in the site's local time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Annotated, Any, Literal

@@ -4,8 +4,6 @@ The same rules are asked when a study is read, when it is approved and when a ru
 begins, before any data is read.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, Self

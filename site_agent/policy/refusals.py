@@ -1,7 +1,5 @@
 """A study held against a site's policy: every reason to refuse it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

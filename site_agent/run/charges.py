@@ -1,7 +1,5 @@
 """What a round's answer costs: written down, reserved and signed for before it is sent."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A checker adds a round again, from what lies on the exchange, and compares every
 when it has nothing else to do, and nobody waits for it within a round.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from consortium.engine.closing import (

@@ -1,7 +1,5 @@
 """A site's own numbers for one query, held against the plan before anything is done with them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from consortium.algorithms import REGISTRY

@@ -1,7 +1,5 @@
 """The last lines of the log that name no person, kept on disk for the site's own page."""
 
-from __future__ import annotations
-
 import json
 from collections import deque
 from collections.abc import Callable

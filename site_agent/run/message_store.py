@@ -5,8 +5,6 @@ and a crash never draws noise twice for one question. Only the site's one agent 
 what was missing is looked for on disk once: an agent that waits asks for it at every look.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence

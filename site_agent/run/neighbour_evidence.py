@@ -5,8 +5,6 @@ until such a manifest is released: a centre that leaves a site out of a round ta
 evidence away.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from consortium.errors import OversizedError, ProtocolError

@@ -1,7 +1,5 @@
 """What a site tells its neighbours in a run, and what it hears of them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A run's messages at a site: stored before they are sent, and read once."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

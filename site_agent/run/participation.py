@@ -5,8 +5,6 @@ messages signed with the approved roster's keys, on queries that its own plan
 foresees, and within its own ledger.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from consortium.engine.ending import Ended, read_end

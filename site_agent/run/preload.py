@@ -1,7 +1,5 @@
 """Approved studies' data loaded before any run is announced, and again when they changed."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """What a site says when it takes no further part in a run: a code, and nothing of its data."""
 
-from __future__ import annotations
-
 import json
 
 from consortium.engine.names import REFUSAL, Names

@@ -1,7 +1,5 @@
 """Whether an answer is still waited for, in the centre's own signed words."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from consortium.engine.ending import read_end

@@ -3,8 +3,6 @@
 The site answers only queries that its own plan foresees, once each, and within its own ledger.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 Every step is repeatable: what was received or sent before is taken from the site's own store.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a site brings to every run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What the site's people read of an agent: its log, and the lines of it for the site's page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

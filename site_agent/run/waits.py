@@ -1,7 +1,5 @@
 """What an agent waits for, shown to its people."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from consortium.engine.wait_file import WaitFile, Waiting

@@ -1,7 +1,5 @@
 """What an attack is: a hostile act on the real code, and the one guard that it must meet."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field

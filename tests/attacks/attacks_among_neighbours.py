@@ -1,7 +1,5 @@
 """Attacks on what sites say to each other, for analyses without a centre."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from collections.abc import Callable

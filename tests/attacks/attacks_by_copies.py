@@ -1,7 +1,5 @@
 """A second copy of a site's folder at work, or one put back from a backup."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from collections.abc import Callable, Iterator

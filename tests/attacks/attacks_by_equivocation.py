@@ -1,7 +1,5 @@
 """Sites that tell one neighbour this and another that, and who would hide or invent it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Messages with good signatures in places that they were not meant for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from consortium.engine.names import END, QUERY, START

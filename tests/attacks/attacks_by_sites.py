@@ -1,7 +1,5 @@
 """Hostile sites among honest ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

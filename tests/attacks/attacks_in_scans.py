@@ -1,7 +1,5 @@
 """Images that are not what their headers say, and masks that lie where they should not."""
 
-from __future__ import annotations
-
 import gzip
 import struct
 import tracemalloc

@@ -1,7 +1,5 @@
 """Text files and names that are made to exhaust, to mislead or to lead astray."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

@@ -1,7 +1,5 @@
 """A hostile centre, or site, against the agents and the centre of a whole run."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Attempts to have a study run that the hospital's people allowed once, or allowed otherwise."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Attempts to have more of a site's data than its people agreed to pay for."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

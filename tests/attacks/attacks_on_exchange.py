@@ -1,7 +1,5 @@
 """Whoever runs the exchange, or may write to it, against those who read there."""
 
-from __future__ import annotations
-
 import os
 import threading
 import tracemalloc

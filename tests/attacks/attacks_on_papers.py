@@ -1,7 +1,5 @@
 """Rosters, studies, requests and approvals as somebody on their way would have them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tracemalloc

@@ -1,7 +1,5 @@
 """A result that is not the sum of what sites signed: by the centre, and by who has its disk."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

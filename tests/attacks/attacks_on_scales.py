@@ -1,7 +1,5 @@
 """Queries and data of such scales that squares over- or underflow, to get past the clipping."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A server that is there and yet not there; needs paramiko."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

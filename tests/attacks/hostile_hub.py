@@ -1,7 +1,5 @@
 """A hub that follows the protocol only as far as it likes, over real parties."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 

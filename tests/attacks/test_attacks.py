@@ -1,7 +1,5 @@
 """Named attacks on the real code: each meets its guard, and would do harm without it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

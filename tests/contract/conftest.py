@@ -1,7 +1,5 @@
 """Every kind of exchange, with its server."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterator
 

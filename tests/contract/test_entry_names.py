@@ -1,7 +1,5 @@
 """Results name entries by their columns or pairs, in every analysis of feature vectors."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

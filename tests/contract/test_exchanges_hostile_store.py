@@ -1,7 +1,5 @@
 """An S3 server whose owner means harm: it is found out, or its users wait; they take no damage."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

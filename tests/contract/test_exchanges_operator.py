@@ -5,8 +5,6 @@ message and every act of the operator, who knows all the mail in advance, that o
 with the same sites included.
 """
 
-from __future__ import annotations
-
 import itertools
 import shutil
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Servers that freeze, die, come back, or let nobody in: one sentence, soon, and then as before."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Nearly sound inputs for every parser, as many as seconds allow; ``tests.long.fuzz`` has more."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from pathlib import Path

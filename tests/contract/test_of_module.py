@@ -1,7 +1,5 @@
 """Whoever changes a module finds its tests: `python -m tests.of_module FILE`."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The page of what was measured: who is missing is said, and a table replaces only its own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

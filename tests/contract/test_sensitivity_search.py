@@ -1,7 +1,5 @@
 """The search for broken sensitivities, for seconds; ``benchmarks.sensitivity`` takes minutes."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 

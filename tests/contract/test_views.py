@@ -1,7 +1,5 @@
 """What every kind of view must have, over the registries; nothing else asks which kind one is."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Documents and programs use the glossary's terms: no word that a concept is not called."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The commands with which a site's people take back a yes, and vouch for and check a ledger."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Every benchmark can at least be started: a module that moved away is found here."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The official BIDS validator passes on output folders, with nothing hidden that has a name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

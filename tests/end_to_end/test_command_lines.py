@@ -1,7 +1,5 @@
 """Wrong inputs to the two command lines: exit code 1 and one sentence; and their help."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The files in deploy/ name what is there: paths, commands and their options."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The documentation says what the code does: generated parts, links, commands and studies."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Words and code agree: a sentence that promises something names the test that shows it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Analyses of persons over a real exchange: agents read tables, ledgers pay, the centre solves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A whole study of persons in one process: tables, images and EEG in four formats."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

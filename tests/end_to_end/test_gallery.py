@@ -1,7 +1,5 @@
 """The gallery: every example runs, draws, and finds what it says that it finds."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A site without Prefect: its daily commands work, and what needs Prefect says so."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

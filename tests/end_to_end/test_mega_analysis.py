@@ -1,7 +1,5 @@
 """A mega-analysis as hospitals have it: their own files, their own agents, one page in the end."""
 
-from __future__ import annotations
-
 import csv
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A first study written by a command: complete, commented, and never over another."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the package declares: dependencies that are imported, and what a stranger looks for."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """The worked example of the guide for Python runs as it is printed, and prints what it says."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A study of hospitals' own tables from its file to its result, in one process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

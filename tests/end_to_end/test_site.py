@@ -1,7 +1,5 @@
 """The documentation as a site: it is built without a warning, and opens without a network."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each person's own networks, typed by a hospital's people, for this hospital alone."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A hospital's posterior, typed by its people: kept inside, and taken by no study."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM end either program at once, in one line and without a traceback."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Thickness maps of four hospitals, each with files of its own kind, become one map."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

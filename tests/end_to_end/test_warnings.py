@@ -1,7 +1,5 @@
 """What a hospital must be warned of before its yes, in spite of which it must say so expressly."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

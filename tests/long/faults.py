@@ -8,8 +8,6 @@ secret in a log, other bytes of what others check the result by. Of a scheme but
 steps that it has alone are played: closing and attestations.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 import tempfile

@@ -5,8 +5,6 @@ a second of a processor's time, or more memory than `MEMORY`; its input is kept 
 ``build/fuzz/``, and the exit code is then 1.
 """
 
-from __future__ import annotations
-
 import logging
 import random
 import resource

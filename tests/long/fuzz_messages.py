@@ -1,7 +1,5 @@
 """Everything that comes over the exchange: envelopes, and what is behind good signatures."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

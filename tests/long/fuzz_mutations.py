@@ -1,7 +1,5 @@
 """Inputs that nearly make sense: real ones with something wrong, as bytes and as trees."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Sequence

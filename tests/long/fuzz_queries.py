@@ -1,7 +1,5 @@
 """Whole questions to a site: from a hostile centre, and with answers of hostile neighbours."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Files that people write, and records that the software keeps on a disk which others may reach."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

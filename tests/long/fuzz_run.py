@@ -1,7 +1,5 @@
 """The messages of a real run in memory, from which false ones are made."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Files of a data set: names, tables and images that somebody gave to a site."""
 
-from __future__ import annotations
-
 import gzip
 import random
 from collections.abc import Callable

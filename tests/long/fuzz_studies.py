@@ -1,7 +1,5 @@
 """Study files of every algorithm, and what they would cost: read by sites before they say yes."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Any

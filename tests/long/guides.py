@@ -1,7 +1,5 @@
 """Commands as the documents have them, with this machine's values in the place of theirs."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping

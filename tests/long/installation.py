@@ -3,8 +3,6 @@
 ``python -m tests.long.installation FOLDER`` leaves it there.
 """
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess

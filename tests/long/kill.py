@@ -4,8 +4,6 @@ Prints for each kill whether the maps are those of the unbroken run, byte for
 byte, and whether every ledger has charged each round once. Exits with 1 if not.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -5,8 +5,6 @@ idle for a while, carry one study out, and idle again: what an agent costs in ea
 from the kernel's accounts.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import statistics

@@ -4,8 +4,6 @@ At most one site at a time is hindered so much that it may miss a round, since t
 soak runs allows for one; everything else may happen to anybody, and must make no difference.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """Parties that die and stay away, and are built again from their disks."""
 
-from __future__ import annotations
-
 import gc
 from dataclasses import dataclass, field
 

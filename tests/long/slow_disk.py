@@ -1,7 +1,5 @@
 """A disk that is read at a known pace: an image file behind a loop, throttled by the kernel."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from dataclasses import dataclass, field

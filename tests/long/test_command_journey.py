@@ -1,7 +1,5 @@
 """The whole way of a study, as a coordinator and three hospitals type it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

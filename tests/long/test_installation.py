@@ -1,7 +1,5 @@
 """The page for a hospital's IT, typed into an empty folder."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

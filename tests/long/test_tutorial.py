@@ -4,8 +4,6 @@ Each is given to its program in this process, which has imported all that they n
 tutorial starts beside the others, and the run itself, are processes of their own.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Four hospitals' first study on a slow disk, as the guides have it; see ``walk.py``."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path

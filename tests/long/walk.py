@@ -6,8 +6,6 @@ this machine's values put in; scans lie on a disk that gives each hospital 1 MB/
 disk and folder are taken away again. Needs root, and a kernel that can slow a disk.
 """
 
-from __future__ import annotations
-
 import grp
 import json
 import math

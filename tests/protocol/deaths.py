@@ -1,7 +1,5 @@
 """A party that dies at its writes, one after the other, and is built again from its disk."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The kinds of fault, and what a run under each of them must come to."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import re

@@ -1,7 +1,5 @@
 """A site that dies between charge and answer, and junk in the place of a site's message."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

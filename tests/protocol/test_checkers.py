@@ -1,7 +1,5 @@
 """Sites as checkers: what they blame, what they don't, and what is never shown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@ and just after it. The study must end with the same bytes as an unbroken run,
 and every ledger must have charged each round once.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

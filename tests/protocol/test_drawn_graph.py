@@ -1,7 +1,5 @@
 """Centre and agents within a drawn graph, all of them restarted after each round."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Sites that vanish: the run goes on where the study allows it, and the report's μ is exact."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Here a part of the matrix is played, spread over all steps and kinds;
 ``python -m tests.long.faults`` plays and prints all of it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

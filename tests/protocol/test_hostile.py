@@ -1,7 +1,5 @@
 """Hostile centre, site or exchange: no effect, or a clean stop that names the cause."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A site that missed a round is awaited less in the next ones, until it answers again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

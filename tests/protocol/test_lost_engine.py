@@ -1,7 +1,5 @@
 """A site whose cluster goes away in the middle of a run, and comes back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Agents that work from what their neighbours tell them, over a real exchange."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

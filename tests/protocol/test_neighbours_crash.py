@@ -1,7 +1,5 @@
 """A site that hears its neighbours dies at every write it makes, and nobody can tell."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

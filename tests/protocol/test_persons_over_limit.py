@@ -1,7 +1,5 @@
 """A study goes on without persons who have no budget left, and its plan is made without them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A run may start with a quorum: whoever is not there is left out, told so, and not charged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A hostile centre's word who takes part: a site starts once, as its study allows, or never."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

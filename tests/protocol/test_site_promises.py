@@ -1,7 +1,5 @@
 """What the site guide promises of a whole run: scans stay as they are and where they are."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Sites whose disks take longer than any deadline: nothing is asked, and nothing spent, before."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What the long run under random faults (`tests.long.soak`) would find, and what it forgives."""
 
-from __future__ import annotations
-
 from tests.long.soak import Sample, growth
 
 

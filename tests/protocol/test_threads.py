@@ -1,7 +1,5 @@
 """What agents do in threads: data and page in their own, persons two at a time."""
 
-from __future__ import annotations
-
 import ast
 import threading
 import time

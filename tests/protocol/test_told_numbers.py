@@ -1,7 +1,5 @@
 """Set-ups that a centre lets die once it has heard how many take part: what they tell, and cost."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A published result is checked by anybody: every change is found, and a good one is shown."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Threads, BLAS and processors make no honest centre a liar, and no changed map a good one."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Wrong files and settings, as users make them: one sentence, and nothing of the data told."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -5,8 +5,6 @@ A run is played in one process with a clock that passes when somebody waits (see
 from `Watcher` says what goes wrong.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

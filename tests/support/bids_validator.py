@@ -1,7 +1,5 @@
 """The official BIDS validator, run on a folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

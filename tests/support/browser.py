@@ -1,7 +1,5 @@
 """A real browser without a window and without a network, driven by its own protocol."""
 
-from __future__ import annotations
-
 import base64
 import json
 import shutil

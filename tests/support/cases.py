@@ -1,7 +1,5 @@
 """Studies and sites in memory, and every example of every analysis with its study and sites."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

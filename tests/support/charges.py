@@ -1,7 +1,5 @@
 """Limits for tests of the ledger that are about something else."""
 
-from __future__ import annotations
-
 from site_agent.ledger.ledger import Limits
 
 

@@ -1,7 +1,5 @@
 """Real clusters on this machine, as a hospital has them: a scheduler and two worker processes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

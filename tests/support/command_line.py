@@ -1,7 +1,5 @@
 """Typing the two programs' commands in the test's own process."""
 
-from __future__ import annotations
-
 import io
 import sys
 from contextlib import redirect_stderr, redirect_stdout

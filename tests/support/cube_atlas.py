@@ -1,7 +1,5 @@
 """An atlas that anybody can make: the brain cut into cubes."""
 
-from __future__ import annotations
-
 import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray

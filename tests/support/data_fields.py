@@ -1,7 +1,5 @@
 """For each field of ``data`` and of every view two studies that differ in it, and a site."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

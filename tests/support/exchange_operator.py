@@ -1,7 +1,5 @@
 """An exchange's operator for the tests: what there is to be seen, and what can be done to it."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import re

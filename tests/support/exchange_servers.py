@@ -3,8 +3,6 @@
 Both can be stopped, frozen and thawed like a server that fails in the middle of a study.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

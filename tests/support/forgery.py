@@ -1,7 +1,5 @@
 """What the tests of hostile parties share: copies of a place, forged messages, a record of mail."""
 
-from __future__ import annotations
-
 import functools
 import json
 import shutil

@@ -6,8 +6,6 @@ by source correlated across the modalities. Those correlations are the truth tha
 correlation analysis looks for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ contrast image, and EEG whose epochs hold the linked potentials. Sites hold thei
 formats.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One made-up person of a consortium with images and EEG, written as a hospital has them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How far an estimated unmixing is from the truth."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The worked examples of the gallery, run as they stand."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The smallest algorithm without a centre: sites on a ring average with their neighbours."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from functools import cached_property, partial

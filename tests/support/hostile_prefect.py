@@ -1,7 +1,5 @@
 """A Prefect API that lies: in front of a real server, it forwards requests and tampers answers."""
 
-from __future__ import annotations
-
 import base64
 import json
 import pickle

@@ -4,8 +4,6 @@ By statistic, and each as far from an honest question as its form allows. A stat
 none here is attacked by `benchmarks.sensitivity_search`, which knows nothing of the code.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from consortium.algorithms.base import Query

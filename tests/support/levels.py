@@ -1,7 +1,5 @@
 """Real tables whose persons have one of several levels, as sites that a study reads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

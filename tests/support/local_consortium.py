@@ -5,8 +5,6 @@ exchange once. So a whole study runs without threads, in a repeatable order, and
 any party can be thrown away and built again from its disk at any moment.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

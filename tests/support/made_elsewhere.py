@@ -4,8 +4,6 @@ So that BLAS can be given its threads and its kernel by the environment. To star
 the first page takes longer than all else: each serves several runs.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

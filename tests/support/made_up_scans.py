@@ -1,7 +1,5 @@
 """Series of made-up persons on a few voxels, in memory: half of the voxels go together."""
 
-from __future__ import annotations
-
 import nibabel as nib
 import numpy as np
 

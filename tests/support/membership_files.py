@@ -1,7 +1,5 @@
 """A consortium's papers without any scans: keys, rosters, signed studies, sites' folders."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -1,7 +1,5 @@
 """A consortium on disk, its coordinator's desk, and a Prefect server."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime

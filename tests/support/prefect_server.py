@@ -1,7 +1,5 @@
 """A real Prefect server in a process of its own, and a place that tampers with what it answers."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sqlite3

@@ -1,7 +1,5 @@
 """Sentences of the documents that promise something, and what each names as its proof."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Writing EEG recordings in the formats that sites hold, with their BIDS tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small study, its grid, its maps and a privacy report whose figures are computed."""
 
-from __future__ import annotations
-
 from datetime import date
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A site's folder with a past, whose studies chose their names to do harm."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Surfaces, walls and values on a mesh, written by nibabel."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Real NIfTI files, as small as they can be, for the tests of the loaders."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nibabel as nib

@@ -1,7 +1,5 @@
 """Real EEG files of a few channels, for the tests of their reader."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

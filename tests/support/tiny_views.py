@@ -1,7 +1,5 @@
 """Studies of feature vectors over the tiny images."""
 
-from __future__ import annotations
-
 import nibabel as nib
 import numpy as np
 import yaml

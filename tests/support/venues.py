@@ -1,7 +1,5 @@
 """Places where an exchange can be, each with what its operator can do behind the parties' backs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen

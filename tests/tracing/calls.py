@@ -4,8 +4,6 @@ Only calls are traced, no lines, which takes a suite about half as long again. A
 traced through `tests/tracing/children/sitecustomize.py` and counts for the test that started it.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

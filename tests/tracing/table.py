@@ -9,8 +9,6 @@ before has called, the one that runs least of the product besides, so that a fau
 shows there and nowhere else.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import defaultdict

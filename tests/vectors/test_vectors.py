@@ -1,7 +1,5 @@
 """Both verifiers, which share no code, say the same of every vector, and the right thing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ SHA-256, Ed25519, X25519, HKDF-SHA256, AES-128-CTR, MessagePack, and addition of
 ``python -m tests.vectors.verifier FILE.json ...`` prints what it finds of each vector.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -12,8 +12,6 @@ release, as one noisy mean over all, by how much the local costs could fall. Whe
 the models stay and the duals move on, as in Algorithm 2. Every such test is paid for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -5,8 +5,6 @@ does, are as large as each other and fill half of the bound's square; the best r
 rightly that the study assumes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """Who hears whom: connected graphs over a study's sites."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 from typing import Literal

@@ -1,7 +1,5 @@
 """Public numbers of ADMM, which follow from parameters and the sites' sizes, and its releases."""
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 

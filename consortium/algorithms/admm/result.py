@@ -1,7 +1,5 @@
 """What the sites agreed on: their models, their mean, and how far apart they are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -22,8 +22,6 @@ no more than what is maximized: 2 L r / n_i, and the solver's error adds at most
 Neither depends on the linear part of F_i, on what neighbours said, or on who chose the arguments.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ vector makes what is left of the mean part of the same release; what the noise d
 is taken out (`kernels.canonical`); and more than two views are allowed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from typing import ClassVar
 

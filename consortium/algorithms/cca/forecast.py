@@ -5,8 +5,6 @@ every view, whose correlation is what the study assumes (`detect`); a view's rad
 times what is usual.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from consortium.algorithms.assumed import drawn

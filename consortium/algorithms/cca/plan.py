@@ -5,8 +5,6 @@ a/√p with a part p of it. The sum of their squares, a₁²/p₁ + a₂²/p₂ 
 proportion to a. The mean has a fixed part: what is left of it is corrected later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """From the released moment of the stacked views to canonical pairs and how sure they are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

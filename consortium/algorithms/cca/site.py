@@ -5,8 +5,6 @@ clipped to and a factor that they are then multiplied by. A hostile centre may c
 whatever it chooses, a person's whole contribution is clipped to the planned bound once more.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -10,8 +10,6 @@ The weights are in the plan's bound, which every site works out for itself. The 
 arguments, so that nobody can ask for other levels than those that were approved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar

@@ -5,8 +5,6 @@ assumed that nothing explains the target, whose own deviation is 0.3, and that e
 with standard deviation 0.4 or with one over the root of their view's number, within its radius.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Levels of a study's views, and the weights and noise with which they are kept."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """From the release of `coordinate` to means or coefficients, and what every view's level means."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

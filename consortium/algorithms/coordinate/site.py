@@ -1,7 +1,5 @@
 """A site's half of `coordinate`: means and products of weighted entries, view by view clipped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -7,8 +7,6 @@ round before them counts. What each sum is, its sensitivity and its proof stand 
 docs/analyses/glm.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar

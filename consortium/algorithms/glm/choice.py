@@ -1,7 +1,5 @@
 """A clipping bound of `glm` with all that follows from it, and the numbers that it is made of."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

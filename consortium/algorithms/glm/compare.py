@@ -3,8 +3,6 @@
 Nothing of it leaves the site, and nothing that the site sends depends on it.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

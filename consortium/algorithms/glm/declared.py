@@ -4,8 +4,6 @@ A declared mean is a constant that everybody knows, as declared numbers of perso
 its own off before anything is clipped, and the promise holds with these numbers held constant.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from consortium.algorithms.base import Array, Serious, Shape, SiteData

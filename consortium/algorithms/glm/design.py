@@ -4,8 +4,6 @@ Where h, the bound over what outcomes usually are, is small, more is clipped and
 noise rules where persons are few, and chance where they are many.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -4,8 +4,6 @@ Each doubt is a bound on what released numbers leave possible, set against half 
 error. Where one is larger, the outcome is withheld from what is found.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where in a person's vector the formula's columns and the outcomes are, and in what unit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

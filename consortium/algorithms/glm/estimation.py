@@ -1,7 +1,5 @@
 """The last round's sums, and what is expected of them, for the kernels that divide them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

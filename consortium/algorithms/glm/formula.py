@@ -4,8 +4,6 @@ A square explains, and its own effect is not told: who has much of it is cut and
 effects of the column itself that this leaves over look like one of its square.
 """
 
-from __future__ import annotations
-
 import re
 
 _NAME = r"[A-Za-z0-9_.=-]{1,129}"

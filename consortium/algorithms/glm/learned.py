@@ -1,7 +1,5 @@
 """What the first round tells: where the outcomes lie, and how covariates go with the contrast."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

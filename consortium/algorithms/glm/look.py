@@ -4,8 +4,6 @@ The look takes outcomes as they are, in norms that may be far off, and clips per
 entries: who is far out shortens nobody else, and moves no block further than its bound.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData

@@ -1,7 +1,5 @@
 """What a finished regression did, in the words of a paper's methods section."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from consortium.algorithms.base import Array

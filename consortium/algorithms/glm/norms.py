@@ -1,7 +1,5 @@
 """What is publicly known of outcomes and covariates, as a study states it."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -4,8 +4,6 @@ A hostile centre may choose slopes and centres, of any size. What is read here i
 limits first, entry by entry, and who lacks a value adds nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -4,8 +4,6 @@ The persons of each group stand in the study, or, where they are to be counted, 
 persons is expected to be of which: the plan needs neither data nor the sites' own word.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

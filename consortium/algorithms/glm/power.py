@@ -1,7 +1,5 @@
 """What a study will see, foretold from public numbers, and whether it is worth its budget."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

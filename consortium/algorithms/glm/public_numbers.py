@@ -1,7 +1,5 @@
 """What everybody knows of a study of `glm` before it starts, and what follows from that alone."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """From the estimates to tables, numbers and the loadings that reports and maps are drawn from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ person's weights are at most ω, so that what is clipped by ω keeps the bound; 
 once more to the bound of the site's own plan, which comes from no query.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

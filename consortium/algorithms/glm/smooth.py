@@ -5,8 +5,6 @@ two lengths in mm and no basis. What they say changes no sensitivity: a person's
 clipped after all that is done to them.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Tables of what `glm` finds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -4,8 +4,6 @@ Each is a mean of projectors over so many persons with noise of a known law, so 
 become maps in the same way. The site alone calls this.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ independent components of these (Calhoun et al. 2001; Varoquaux et al. 2010), an
 be trusted, by doing it again with fresh noise of the same law.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Networks, their accuracy and their maps, out of the one release of group ICA."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

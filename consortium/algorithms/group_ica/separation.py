@@ -1,7 +1,5 @@
 """How the directions of a release become networks, and which of them count."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

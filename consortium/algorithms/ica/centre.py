@@ -13,8 +13,6 @@ with capePCA's released eigenpairs, which costs nothing more. Three optimizers:
     data and are applied after the release.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What an ICA will release: the PCA's, equal rounds, and maps if they are asked for."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What an ICA found: which components lie in directions that stand out of the noise."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from consortium.algorithms.base import Array, Result, Table

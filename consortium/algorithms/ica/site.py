@@ -8,8 +8,6 @@ regression of voxels on courses would, since the courses are white. Source: the 
 regression (Beckmann et al. 2009), as one sum over all subjects.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise

@@ -6,8 +6,6 @@ along the noisy mean with momentum. Replacing a person moves the mean by 2 B / n
 is the mean of the last rounds' parameters, in which their noise averages out at no cost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 

@@ -5,8 +5,6 @@ and with standard deviation 0.4, in a view of more than six entries with one ove
 number, as in views of norm 1; the best rule tells the share rightly that the study assumes.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

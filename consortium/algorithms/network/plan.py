@@ -1,7 +1,5 @@
 """What a network's training will release: rounds of gradients, and an accuracy."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a network is, and how well it tells persons who trained nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

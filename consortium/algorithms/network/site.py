@@ -7,8 +7,6 @@ is held out, h moves by one, and r by nothing or by one the same way. So (√.75
 by √(1 + 1), by √(.75 + 1/4 + 1) or by 1: by √2, whoever is replaced, and is no longer than √2 n.
 """
 
-from __future__ import annotations
-
 import math
 from hashlib import blake2b
 

@@ -9,8 +9,6 @@ free coordinates; replacing one unit moves it by √2·B/n, not B/n; volumes or
 subjects are clipped to a public bound, not scaled by the data's own maximum.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """How much of the leading directions a PCA is expected to show, from public numbers alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a study file may say of `pca`."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -5,8 +5,6 @@ share, and a small moment within them. Of most of the noise in a whole moment a 
 nothing: it lies in directions that are not smooth.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Eigenpairs of what a PCA released, and which of them stand out of bulk and noise."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

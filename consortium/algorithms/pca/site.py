@@ -7,8 +7,6 @@ two units' products may point anywhere, so that it is 2·B, not √2·B. Varianc
 directions are a moment again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 

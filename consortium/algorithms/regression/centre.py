@@ -8,8 +8,6 @@ vector would (for α² ≤ ‖x‖²), and E[y²] is in it. What noise and chanc
 `kernels.noisy_least_squares`, with chance as a second release measures it (`influence`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar

@@ -5,8 +5,6 @@ what fills half of the bound's square together, if that is less; nothing explain
 own deviation is 0.3, too, or one of labels -1 and 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -6,8 +6,6 @@ only if all residuals have one variance. a and q follow from the released moment
 mean over persons, of one number for each coefficient, measures the ratio of the two.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from consortium.algorithms.base import Argument, Array, Release, Shape

@@ -1,7 +1,5 @@
 """What a model makes of the coefficients of least squares."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from consortium.algorithms.linear import Model

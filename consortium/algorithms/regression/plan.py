@@ -1,7 +1,5 @@
 """What a regression will release: one moment with public weights, and then squared influences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """From the released moment of a regression to what least squares are asked."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A site's half of `regression`: the second moment of persons' vectors, and squared influences."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData

@@ -8,8 +8,6 @@ that summarize it are then worked out at no further cost. The points are made up
 persons, which the published auction hands over, have no price in a privacy budget.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar

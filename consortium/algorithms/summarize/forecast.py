@@ -4,8 +4,6 @@ Assumed: entries vary as a normal law does, with standard deviation 0.4, in a vi
 entries with one over the root of their number; the sites are alike.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a study file may say of `summarize`."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from consortium.algorithms.base import AnalysisParameters

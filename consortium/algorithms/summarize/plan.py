@@ -1,7 +1,5 @@
 """What a summary will release: each site's mean embedding at public frequencies."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -1,7 +1,5 @@
 """From the sites' noisy mean embeddings to distances, a mixture and a summary."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A site's half of `summarize`: the mean embedding of its persons."""
 
-from __future__ import annotations
-
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.query_arguments import feature_argument
 from consortium.algorithms.summarize.kernels.mean_embedding import fourier_features

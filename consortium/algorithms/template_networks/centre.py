@@ -7,8 +7,6 @@ was released by the noise that is known, so that it is never worse than the bett
 a map of which the release tells nothing beyond its template is said to be that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar

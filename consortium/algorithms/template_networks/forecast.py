@@ -1,7 +1,5 @@
 """What a study of networks by templates is expected to tell, from public numbers alone."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

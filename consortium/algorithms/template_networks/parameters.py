@@ -1,7 +1,5 @@
 """Parameters of networks by templates."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from consortium.algorithms.base import AnalysisParameters

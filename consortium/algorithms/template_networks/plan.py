@@ -1,7 +1,5 @@
 """What networks by templates release, at which resolution, and with which shares."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Maps between templates and release, and how networks go together, each with how sure it is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

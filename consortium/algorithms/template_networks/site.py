@@ -11,8 +11,6 @@ Templates are signed with the study, and a site takes them from its own copy. No
 rests on them, on the basis, or on how exactly a person's regression is solved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import cast

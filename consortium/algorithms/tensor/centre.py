@@ -9,8 +9,6 @@ mean only, which the first release holds, and costs nothing more. Weights come f
 is known far better than the third moment: for orthonormal u_k and whitened mean m, √w_k = u_kᵀ m.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Levels of sites, as a mixture's first release tells them, and the moment without them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a decomposition will release: a second moment, then a third, whitened or whole."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From the released moments of a mixture or of topics to centres and weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The sites' half of `tensor`: second moments, and third ones whitened or whole."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

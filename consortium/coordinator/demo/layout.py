@@ -1,7 +1,5 @@
 """The folders of a demo."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Demos of a single study: real series cut into pieces, and brains of 70,000 voxels."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from pathlib import Path

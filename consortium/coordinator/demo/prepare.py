@@ -4,8 +4,6 @@ The scans are made up from networks that are known, and the truth is kept apart 
 hospital, so that what the studies find can be judged.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import secrets

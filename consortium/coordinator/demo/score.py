@@ -1,7 +1,5 @@
 """How well what a demo's studies found agrees with what its scans were made of."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

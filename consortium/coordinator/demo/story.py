@@ -1,7 +1,5 @@
 """Three studies of one consortium over the same persons, and what they cost them in all."""
 
-from __future__ import annotations
-
 from csv import DictReader
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Simulated volunteers, once well and once ill: what illness does to outcomes in truth."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

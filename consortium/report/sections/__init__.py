@@ -1,7 +1,5 @@
 """The parts of the page. Each is a function of the finished study, and None where it has none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from consortium.report.finished import Finished

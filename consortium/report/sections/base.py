@@ -1,7 +1,5 @@
 """A part of the page, and what several parts hold: cards with facts and pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

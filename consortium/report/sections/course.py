@@ -1,7 +1,5 @@
 """What was planned, and what happened."""
 
-from __future__ import annotations
-
 from consortium.report.finished import Finished
 from consortium.report.sections.base import Section
 

@@ -1,7 +1,5 @@
 """Which files hold what the page shows."""
 
-from __future__ import annotations
-
 from consortium.report.finished import Finished
 from consortium.report.sections.base import Section
 

@@ -1,7 +1,5 @@
 """All maps in one list of bars, each a link to its card."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from consortium.algorithms.findings import NOT_TOLD, Finding

@@ -1,7 +1,5 @@
 """Named sets of maps: those that were found are drawn at their peaks, with how sure each is."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from consortium.algorithms.findings import ImageSet

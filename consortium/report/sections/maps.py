@@ -1,7 +1,5 @@
 """The component maps of a study of images: each with its share, its peak and its pictures."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from consortium.algorithms.findings import NOT_TOLD, NOT_TOLD_APART, Finding

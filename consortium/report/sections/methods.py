@@ -1,7 +1,5 @@
 """What was done, in the words of a methods section, with parameters, numbers and versions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from consortium.algorithms import REGISTRY

@@ -1,7 +1,5 @@
 """The privacy statement, the sites, and everything that was released."""
 
-from __future__ import annotations
-
 from consortium.report.finished import Finished
 from consortium.report.sections.base import Section
 from consortium.report.sections.verdict import UNITS

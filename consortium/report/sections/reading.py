@@ -1,7 +1,5 @@
 """How to read what the page shows."""
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 from consortium.report.bids import voxel_text

@@ -1,7 +1,5 @@
 """The result's tables, with their numbers written out; of voxels the peaks of their maps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from consortium.algorithms.base import Table

@@ -1,7 +1,5 @@
 """The whole report in a few sentences, and its figures at a glance."""
 
-from __future__ import annotations
-
 from consortium.base.formatting import count, number, power_of_ten
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport

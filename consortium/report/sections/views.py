@@ -1,7 +1,5 @@
 """What a study of persons found, column by column, in each of its views."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How each kind of view is drawn and written: a module a kind, of the name of its model's."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol

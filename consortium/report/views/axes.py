@@ -1,7 +1,5 @@
 """What pictures that are no brains have in common."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

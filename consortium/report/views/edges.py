@@ -1,7 +1,5 @@
 """Loadings on pairs of regions or networks: a square of colours, and a table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Loadings on EEG: courses, heads seen from above, and a table of channels and times or bands."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

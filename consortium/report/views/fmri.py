@@ -1,7 +1,5 @@
 """Loadings on images: brains, and an image file; on pairs a square, and a table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

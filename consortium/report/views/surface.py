@@ -1,7 +1,5 @@
 """Loadings on a mesh of the cortex: views of both hemispheres, and files of GIFTI and CIFTI."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Loadings on a table's columns: bars, and a table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

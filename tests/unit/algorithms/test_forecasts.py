@@ -1,7 +1,5 @@
 """What analyses foretell of a plan: the plan's own noise, and what studies then come to."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The words that a paper's methods section is given: each is there where it is true, only."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

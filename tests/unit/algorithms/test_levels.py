@@ -1,7 +1,5 @@
 """Columns of three and of five levels, in every analysis of persons' features."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """With scheme none networks and sources are what other libraries make of all persons."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """With scheme none a study is a plain computation: without rounding or a verdict of its own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

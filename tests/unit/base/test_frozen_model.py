@@ -1,7 +1,5 @@
 """What is wrong with a file that a person wrote, in words that are not a library's."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

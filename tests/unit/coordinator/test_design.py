@@ -1,7 +1,5 @@
 """The design of a study: its numbers are the plan's, and say what they would be nearby."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

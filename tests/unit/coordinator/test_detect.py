@@ -1,7 +1,5 @@
 """What a table of persons suggests: two levels, columns of numbers, and which are covariates."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

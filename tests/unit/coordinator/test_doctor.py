@@ -1,7 +1,5 @@
 """The coordinator's doctor: every fault is found and named, and the exchange is left as it was."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The assessment of data protection: each of its numbers is the plan's, and none stands alone."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Attestations that came after the end: fetched by anybody, counted by their own signatures."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Whom a centre waits for: live on a terminal, once and in one line elsewhere."""
 
-from __future__ import annotations
-
 import io
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the coordinator's machine knows of its schedules: written, read, and refused if wrong."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where a run stands, at every step of a consortium's study, as the coordinator reads it."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from itertools import cycle

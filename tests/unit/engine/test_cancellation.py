@@ -1,7 +1,5 @@
 """A run that is cancelled ends where its centre waits, and says so to the sites."""
 
-from __future__ import annotations
-
 import pytest
 
 from consortium.engine.cancellation import Cancellation

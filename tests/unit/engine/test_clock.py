@@ -1,7 +1,5 @@
 """Waiting that is neither late nor busy."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

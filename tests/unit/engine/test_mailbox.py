@@ -1,7 +1,5 @@
 """The centre's post: which places are read, whatever lists say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What sites tell their neighbours: read as it was said, or refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

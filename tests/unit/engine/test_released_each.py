@@ -1,7 +1,5 @@
 """Releases of each site's own answer: what they show, and what they cost."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
 

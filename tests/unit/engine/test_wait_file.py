@@ -1,7 +1,5 @@
 """The notice of who is awaited: written when it is worth telling, and gone when nobody is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a user may write for a place, and what a credentials file may hold."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

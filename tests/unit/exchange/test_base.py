@@ -1,7 +1,5 @@
 """The contract of an exchange: its example holds."""
 
-from __future__ import annotations
-
 import doctest
 
 from consortium.exchange import base

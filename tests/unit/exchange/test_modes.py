@@ -1,7 +1,5 @@
 """Modes on a shared directory: what shuts somebody out is named, with what to type."""
 
-from __future__ import annotations
-
 import grp
 import os
 import stat

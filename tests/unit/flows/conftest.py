@@ -1,7 +1,5 @@
 """One Prefect server for all tests of this folder that need one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

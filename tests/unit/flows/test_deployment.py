@@ -1,7 +1,5 @@
 """Scheduled studies on a real Prefect server; the sites' agents work while the service pauses."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

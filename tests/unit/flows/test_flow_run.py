@@ -4,8 +4,6 @@ The sites' agents run in this process. One run is left alone; another is killed
 in the middle and started again, and must end with the same releases.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """What the guides have people give to their own Prefect, as it is printed there."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

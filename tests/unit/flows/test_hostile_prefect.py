@@ -3,8 +3,6 @@
 Two of the tests show that the lies are good ones: Prefect's own runner and engine fall for them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

@@ -1,7 +1,5 @@
 """Prefect's makers hear nothing of its use here: fresh home, a terminal, and no way out."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

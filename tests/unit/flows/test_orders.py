@@ -1,7 +1,5 @@
 """Orders of a Prefect server to do less: a cancelled run is given up, and a pause stays."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Scans prepared ahead on a Prefect task runner, and runners that are not there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path

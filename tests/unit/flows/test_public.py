@@ -1,7 +1,5 @@
 """What one's own Prefect server keeps of a run that fails, at every level of logging."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Iterator

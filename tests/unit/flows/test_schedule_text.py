@@ -1,7 +1,5 @@
 """A schedule that can never be kept is refused before anything is made of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from consortium.errors import ConfigurationError

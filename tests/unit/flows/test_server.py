@@ -1,7 +1,5 @@
 """The pinned server answers what Prefect's own command line asks."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 

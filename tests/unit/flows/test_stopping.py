@@ -1,7 +1,5 @@
 """A centre inside a Prefect flow ends at once, too, in one line and without a traceback."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A hospital's posterior, against simulations in which the truth is known."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

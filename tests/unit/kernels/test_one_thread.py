@@ -1,7 +1,5 @@
 """BLAS on one thread, in every library that has one."""
 
-from __future__ import annotations
-
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from consortium.kernels.one_thread import one_thread

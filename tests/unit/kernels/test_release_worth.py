@@ -1,7 +1,5 @@
 """What a release is worth, against what comes out of drawing it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A request to join: whoever sends it holds the keys that it names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The roster: what was signed is read again, and nothing else is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

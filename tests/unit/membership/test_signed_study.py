@@ -1,7 +1,5 @@
 """A signed study: these bytes, this mask, these keys, and no others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

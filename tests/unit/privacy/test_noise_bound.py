@@ -1,7 +1,5 @@
 """The bound on a private mean's noise, against mechanisms whose every part can be integrated."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arrays and DataFrames of persons in the place of images."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Estimators of one data set: what they cost, keep, refuse and say."""
 
-from __future__ import annotations
-
 import gc
 import math
 import pickle

@@ -1,7 +1,5 @@
 """`import consortium as cc`: what there is, when it is imported, and that its examples are true."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import pkgutil

@@ -1,7 +1,5 @@
 """Old names work for one release and say so; new ones are what there is."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Opened and simulated results, and what several releases cost together."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import cast

@@ -1,7 +1,5 @@
 """scikit-learn's own checks of estimators, as far as the contract allows; the rest with reasons."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

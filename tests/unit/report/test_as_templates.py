@@ -1,7 +1,5 @@
 """What a run found, as the templates of a next study."""
 
-from __future__ import annotations
-
 import json
 
 import nibabel as nib

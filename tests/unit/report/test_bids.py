@@ -1,7 +1,5 @@
 """Names of a data set's files."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What machines read of a result."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from urllib.parse import unquote

@@ -1,7 +1,5 @@
 """Two results side by side."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Component maps on disk."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Order, sign and scale of components."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

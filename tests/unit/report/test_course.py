@@ -1,7 +1,5 @@
 """What happened, beside what was planned."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """What makes an output folder a BIDS data set."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Pages in a real browser without a network: by keyboard, for screen readers, and in time."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Names that a study gives to places and networks."""
 
-from __future__ import annotations
-
 import nibabel as nib
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The page: whole, safe and self-contained."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re

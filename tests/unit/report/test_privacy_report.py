@@ -1,7 +1,5 @@
 """`privacy_report.json`: its keys, its inverse and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Credit, and the methods as a text for a paper."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

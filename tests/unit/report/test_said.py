@@ -1,7 +1,5 @@
 """What a page says fits what was done: sums and masks, graphs, shares, units."""
 
-from __future__ import annotations
-
 import csv
 import re
 from html import unescape

@@ -1,7 +1,5 @@
 """The privacy statement says what the figures say."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Maps on a mesh become files that nibabel and nilearn open, and a picture."""
 
-from __future__ import annotations
-
 import json
 
 import nibabel as nib

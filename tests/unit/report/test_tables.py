@@ -1,7 +1,5 @@
 """Tables as TSV files: where a voxel is, and what columns hold."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The viewer: it holds what was drawn and nothing else, and lets nothing else run."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

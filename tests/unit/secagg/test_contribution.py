@@ -1,7 +1,5 @@
 """Vectors under way: whatever is changed, cut or put together anew is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

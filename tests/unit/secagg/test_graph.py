@@ -1,7 +1,5 @@
 """Sums within a drawn graph: who shares with whom, drop-outs, and lists that differ."""
 
-from __future__ import annotations
-
 import hashlib
 from itertools import combinations, product
 from typing import Any

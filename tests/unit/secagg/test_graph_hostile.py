@@ -1,7 +1,5 @@
 """Draws that a hub or a site tampers with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import msgspec

@@ -1,7 +1,5 @@
 """Planned graphs: bounds against another library, exact counts, and graphs really drawn."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

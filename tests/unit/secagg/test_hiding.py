@@ -1,7 +1,5 @@
 """What the hub and the exchange see of one site's vector: noise, as long as one mask is on it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

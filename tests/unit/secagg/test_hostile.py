@@ -1,7 +1,5 @@
 """A wire that replays, cuts, flips, mixes up and forges every message."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

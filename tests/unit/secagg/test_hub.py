@@ -1,7 +1,5 @@
 """What the hub refuses, what it makes of wrong shares, and rounds that fail alone."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Advertisements and bundles that a site or the hub must refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import msgspec

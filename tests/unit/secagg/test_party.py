@@ -1,7 +1,5 @@
 """What a site refuses, whoever asks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

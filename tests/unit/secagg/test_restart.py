@@ -1,7 +1,5 @@
 """Crashes: a machine built again from what was stored says the same."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whole runs: the sum is right with any loss at any step."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """An agent meets runs: of what was approved, as often as it was, and no other."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The site's configuration: what is wrong is named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

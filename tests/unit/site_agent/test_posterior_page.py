@@ -1,7 +1,5 @@
 """What a hospital reads of its networks at home."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from consortium.algorithms.base import Result

@@ -1,7 +1,5 @@
 """Scans that are prepared ahead, by a worker that stays: always those of the study as it is now."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from consortium.membership.keys import load_identity

@@ -1,7 +1,5 @@
 """Two files are read again once they changed and stand still; nothing else counts meanwhile."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Names of places."""
 
-from __future__ import annotations
-
 import nibabel as nib
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """A study's mesh is the files beside the study file, whatever these say of others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Files of a surface are refused by name wherever an image of voxels is read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rules for whom a study takes: what is in, what is out, and what is no rule."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import ValidationError
 

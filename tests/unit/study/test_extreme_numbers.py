@@ -1,7 +1,5 @@
 """Whatever number a study states, it is refused in a sentence or planned with."""
 
-from __future__ import annotations
-
 import math
 import typing
 from typing import Any

@@ -1,7 +1,5 @@
 """Linked images and EEG: the links are those asked for, and the files lead back to them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

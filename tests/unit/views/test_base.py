@@ -1,7 +1,5 @@
 """Views of a study: every refusal names its field, and names and sizes follow from the file."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from hypothesis import given

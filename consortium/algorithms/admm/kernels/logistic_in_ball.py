@@ -11,8 +11,6 @@ F is Λ-strongly convex: with u on the ball's border or inside, ν >= 0 (0 insid
 every z of the ball.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

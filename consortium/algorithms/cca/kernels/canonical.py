@@ -7,8 +7,6 @@ eigenvectors, by amounts that are known on average; what is left of the data's o
 an eigenvector weighs it, by √λ/(λ + e) with e = σ √(2D), the noise's spectral norm.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

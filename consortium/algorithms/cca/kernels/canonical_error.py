@@ -6,8 +6,6 @@ them says how large a correlation grows without any link, and with a link of any
 this is after the release.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist

@@ -4,8 +4,6 @@ Nothing here needs a release: every coefficient, each combination of coefficient
 outcomes is arithmetic on sums that have been paid for. Symbols are those of `contrast_regression`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

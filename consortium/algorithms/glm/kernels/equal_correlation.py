@@ -1,7 +1,5 @@
 """R of outcomes of which any two have the same correlation, ρ: its powers and what follows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How many of each site's persons are of a group, as far as noisy counts tell."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ pairs of a site. Each number is drawn to what is stated as far as it is noise, s
 lose next to nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -7,8 +7,6 @@ weights w. What is taken is taken to lie in the same direction everywhere and to
 how far persons vary; then the contrast of what was taken is θ times its sum.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

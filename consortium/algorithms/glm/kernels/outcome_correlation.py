@@ -5,8 +5,6 @@ noisy sum is what is told: of all ways to weigh outcomes this one leaves the lea
 wrong R costs precision only.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """How alike the vertices of smooth maps on the cortex are, as `outcome_correlation` of voxels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

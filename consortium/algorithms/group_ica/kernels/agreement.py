@@ -6,8 +6,6 @@ line between Fisher's z of the two, and how far maps lie from it, were measured 
 known (`python -m benchmarks.networks calibration`, `smooth` and `halves`).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

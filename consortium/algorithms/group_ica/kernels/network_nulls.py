@@ -4,8 +4,6 @@ White ones have nothing in common but the bulk; smooth ones share a smooth covar
 (see `smooth_null`), so that what is beyond these is beyond white ones, too.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ the stronger, is what it would be without networks; drawn again with the release
 other persons, it tells how much of a map chance and smoothness put beyond that part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

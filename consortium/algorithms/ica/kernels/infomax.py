@@ -8,8 +8,6 @@ nonstationarity of variance). The second mixes a subject's volumes and is
 therefore for unit ``subject`` only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 

@@ -5,8 +5,6 @@ what goes in, so that its norm is ‖δ‖ √(‖a‖² + 1) (Goodfellow 2015) 
 product of matrices: no person's gradient is formed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any

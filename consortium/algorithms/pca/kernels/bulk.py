@@ -6,8 +6,6 @@ middle, and chance from how far the lower half spreads, which structure, being a
 as it is. Replays of all three tell what the largest of the bulk reaches by chance.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -9,8 +9,6 @@ scans of another spectrum (`benchmarks/power.py`), which can be given in its pla
 foretold is off by 0.01 or less where it is above 0.7.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Intervals for what is told only because it came out large."""
 
-from __future__ import annotations
-
 import math
 
 from scipy.optimize import brentq

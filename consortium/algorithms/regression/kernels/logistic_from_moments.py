@@ -10,8 +10,6 @@ solution times a factor, which an equation in one number gives. The second-order
 of dissertation section 8.2.2 is its limit for small w: 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Source: Rahimi and Recht (2007) for the features; Gretton et al. (2012), Lemma 6
 distance; Sarpatwar et al. (2019), Algorithm 3, for the greedy choice of points.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

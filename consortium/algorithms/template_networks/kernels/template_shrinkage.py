@@ -8,8 +8,6 @@ is that of the better of the two, or less: about pλ/(p + λ)·τ² for λ = ‖
 template's is λτ² and the release's pτ².
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A whitening of noisy second moments: eigenvalues without what noise adds to them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 Source of the power method: Anandkumar, Ge, Hsu, Kakade and Telgarsky (2014), algorithm 1.
 """
 
-from __future__ import annotations
-
 from itertools import permutations
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a demo says of its maps: which true network each is, and how well it agrees."""
 
-from __future__ import annotations
-
 import json
 
 import nibabel as nib

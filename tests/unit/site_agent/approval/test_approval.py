@@ -1,7 +1,5 @@
 """Approvals: exactly this study, mask and keys, so often, so dearly and so long."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from datetime import date

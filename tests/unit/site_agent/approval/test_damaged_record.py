@@ -1,7 +1,5 @@
 """Records of what is approved: each counts for its own study alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

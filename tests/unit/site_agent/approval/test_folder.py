@@ -1,7 +1,5 @@
 """A site's folder as one value."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

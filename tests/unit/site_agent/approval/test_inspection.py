@@ -1,7 +1,5 @@
 """What a site is shown before it says yes: people, price and refusals; nothing is written."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from datetime import date

@@ -1,7 +1,5 @@
 """What a site's own people are told of odd cells in their tables, before they say yes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Matrices and courses of one person each, as other programs and our own write them."""
 
-from __future__ import annotations
-
 import tracemalloc
 from pathlib import Path
 

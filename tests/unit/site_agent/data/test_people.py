@@ -1,7 +1,5 @@
 """Whom a study takes: each person by their own line, and nobody whom the hospital leaves out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """One vector: centred and brought to norm 1 at any scale, or refused if nothing is left."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

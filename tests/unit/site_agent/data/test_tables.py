@@ -1,7 +1,5 @@
 """Tables as hospitals have them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables of persons: public limits only, and a sentence for every line that can't be used."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The doctor: every fault is found and named, and no fault stops it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A person's EEG vector: the same from every format, MNE's own, and of that person alone."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Engines in other processes: order, faults, and sums that are equal to the last bit."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -1,7 +1,5 @@
 """Which consortium a site follows: the one it joined, and never back to an older roster."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

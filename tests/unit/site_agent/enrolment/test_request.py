@@ -1,7 +1,5 @@
 """A site asks to be admitted, and changes its key; a crash in the middle loses neither key."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

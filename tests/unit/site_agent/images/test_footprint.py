@@ -1,7 +1,5 @@
 """What is counted as memory beside what is allocated, how much fits, and what lies on disk."""
 
-from __future__ import annotations
-
 import threading
 import tracemalloc
 from functools import partial

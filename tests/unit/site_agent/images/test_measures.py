@@ -1,7 +1,5 @@
 """What a person's images become: variances that add up, public maps undone, nobody else's data."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Recordings that differ from a site's others, for its own people."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from site_agent.data.survey import Run, Subject

@@ -1,7 +1,5 @@
 """Maps on a mesh as nibabel writes them are read as nibabel reads them; others are named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

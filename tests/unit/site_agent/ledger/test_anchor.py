@@ -1,7 +1,5 @@
 """Signed heads: an older ledger is found out, and nobody else's files stop a site."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Sums of squares without rounding."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

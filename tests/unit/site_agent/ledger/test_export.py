@@ -1,7 +1,5 @@
 """The exported ledger: somebody else can check it, and finds every change."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The ledger's file: an edit, a swap or a closed ledger shows, and a backup is whole."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import sqlite3

@@ -1,7 +1,5 @@
 """The ledger: check, reserve, spend; each round once, each consortium for itself."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

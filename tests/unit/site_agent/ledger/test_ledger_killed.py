@@ -1,7 +1,5 @@
 """A process that is killed at any moment leaves a sound ledger that holds all it answered for."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

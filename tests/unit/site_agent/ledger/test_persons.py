@@ -1,7 +1,5 @@
 """Losses are kept by person: whose data they are decides, not where they lie."""
 
-from __future__ import annotations
-
 import math
 import sqlite3
 from dataclasses import replace

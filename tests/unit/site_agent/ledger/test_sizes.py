@@ -1,7 +1,5 @@
 """Two numbers of persons that differ by few are never both told."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from pathlib import Path

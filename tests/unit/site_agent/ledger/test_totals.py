@@ -1,7 +1,5 @@
 """What a ledger's lines come to, by account, by study and over time."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

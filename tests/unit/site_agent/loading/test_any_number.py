@@ -1,7 +1,5 @@
 """Whatever number a study states of data and views, it is refused in a sentence or loaded with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

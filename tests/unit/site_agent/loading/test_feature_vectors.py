@@ -1,7 +1,5 @@
 """Views matched by person: who has all of them, in which order, and why the others are out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

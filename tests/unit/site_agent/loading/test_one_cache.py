@@ -1,7 +1,5 @@
 """Two studies that differ in one field, with one cache: each gets what a fresh cache gives."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

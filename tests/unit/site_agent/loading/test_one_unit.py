@@ -1,7 +1,5 @@
 """One raw unit is replaced on disk, under every field of a study: nothing else changes."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The numbers that a site tells of a study's data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """The site's page: what the agent does, what is approved and spent; nothing live, nobody named."""
 
-from __future__ import annotations
-
 import html
 import os
 import re

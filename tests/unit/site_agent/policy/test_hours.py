@@ -1,7 +1,5 @@
 """Hours in which an agent answers: around midnight, around the week, around summer time."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 

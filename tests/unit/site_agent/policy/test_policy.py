@@ -1,7 +1,5 @@
 """A site's policy: every refusal names its field, and a file says the same as the model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

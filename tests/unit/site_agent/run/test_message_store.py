@@ -1,7 +1,5 @@
 """The store: a name is written once."""
 
-from __future__ import annotations
-
 import sqlite3
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How often an agent looks at what is approved."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

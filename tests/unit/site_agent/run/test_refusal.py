@@ -1,7 +1,5 @@
 """What others hear of a site that takes no further part: a fault is a fault, a refusal is one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The site's log: what is kept for the page, and what strangers can't push off it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from site_agent.run.log_lines import _KEPT, read_log_lines

@@ -1,7 +1,5 @@
 """Intervals of what passed a threshold."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
