@@ -146,13 +146,8 @@ def serve(
     ----------
     name : str
         The study's, and the deployment's.
-    schedule : CronSchedule
-    run_due : callable
-    clock : Clock
-    console : Console
     since : datetime
         Dates of the schedule up to then are over.
-    about : About
     on_demand : bool
         Whether a run that the schedule has no date for may open a run of the study.
     resume : bool

@@ -18,7 +18,6 @@ def take_over(notes: Path, run: str, now: Sequence[UUID]) -> bool:
 
     Parameters
     ----------
-    notes : Path
     run : str
         Of the study.
     now : sequence of UUID

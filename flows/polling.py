@@ -36,8 +36,6 @@ class About:
 
     Parameters
     ----------
-    description : str
-    tags : tuple of str
     parameters : mapping of str to str
         Shown beside the study's name; no run reads them.
     """
@@ -57,10 +55,6 @@ class Service:
         Name of the deployment, and the flow's only parameter.
     make_flow : callable
         Makes the flow of one run, which may open a run of the study or only take one up.
-    about : About
-    schedule : CronSchedule
-    clock : Clock
-    console : Console
     since : datetime
         Dates of the schedule up to then are over.
     on_demand : bool

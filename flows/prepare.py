@@ -31,7 +31,6 @@ def prepare_all(
     ----------
     work : callable
         What a cluster's runner takes to its machines; it must be found there by its name.
-    count : int
     runner : str
         A key of `RUNNERS`, or module:Class.
     options : dict

@@ -36,7 +36,6 @@ def emit(event: str, study: str, payload: Mapping[str, Any]) -> None:
     ----------
     event : str
         As ``round.opened``.
-    study : str
     payload : mapping
         Public names, numbers and sentences.
     """
@@ -52,7 +51,6 @@ def join_runs(above: list[UUID], here: list[UUID], study: str, run: str) -> None
     ----------
     above, here : list of UUID
         The schedule's flow run, if there is one, and the study's.
-    study, run : str
     """
     with suppress(*UNHEARD), get_client(sync_client=True) as client:
         for each, page in zip(above, [url_for("flow-run", each) for each in here], strict=False):

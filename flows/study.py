@@ -56,8 +56,6 @@ class StudyFlow:
 
     Parameters
     ----------
-    centre : Centre
-    outputs : Outputs
     cancellation : Cancellation, optional
         Given when somebody cancels the run on Prefect; the centre's clock should obey it.
     notes : Path, optional

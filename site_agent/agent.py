@@ -55,7 +55,6 @@ class Agent:
     ----------
     folder : Path
         The site's own folder, with ``site.yaml`` and keys.
-    clock : Clock
     now : callable
         The time of day, with its time zone.
     log : callable

@@ -43,10 +43,8 @@ class FinishedRun:
 
     Parameters
     ----------
-    run : str
     plan : Plan
         Of the sites that it started with.
-    space : Space
     release : Release
         In the statistic's units.
     """

@@ -77,7 +77,6 @@ def write_posterior(
         The site's.
     output : Path
         Output folder of a finished run of ``group_ica`` in which the site took part.
-    roster : Path
     target : Path
         A folder that is empty, or not there yet.
     own_patients : bool

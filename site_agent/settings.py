@@ -25,11 +25,6 @@ class Settings:
 class SettingsFiles:
     """The two files of a site's folder, read when made.
 
-    Parameters
-    ----------
-    folder : Path
-    clock : Clock
-
     Raises
     ------
     ConfigurationError

@@ -43,12 +43,10 @@ class SiteStatus:
 
     Parameters
     ----------
-    config : SiteConfig
     key : bytes
         The site's public key.
     trust : PinnedConsortium or None
         The consortium that it has joined.
-    approved : tuple of Yes
     running : bool
         Whether the agent is at work.
     waiting : Waiting or None

@@ -41,7 +41,6 @@ class AssumedSite:
     Parameters
     ----------
     columns : array, D x M
-    extent : Extent
     """
 
     columns: Array
@@ -116,8 +115,6 @@ def class_means(
         Of the best rule.
     classes : int
         At most one more than entries.
-    entries : int
-    generator : numpy.random.Generator
     """
     corners = np.eye(classes) - 1.0 / classes
     turned = np.linalg.svd(corners)[0][:, : classes - 1].T @ corners  # (K - 1) x K
@@ -153,7 +150,6 @@ def sizes_drawn(shape: Shape, numbers: int, rounds: int) -> tuple[int, ...]:
 
     Parameters
     ----------
-    shape : Shape
     numbers, rounds : int
         Of the classifier: how many persons can be drawn follows from both.
     """

@@ -244,7 +244,6 @@ class AnalysisPlan(ABC, Generic[P]):
     ----------
     parameters : AnalysisParameters
         Of the analysis' own model.
-    shape : Shape
     """
 
     name: ClassVar[str]

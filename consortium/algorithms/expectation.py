@@ -12,7 +12,6 @@ class Expectation:
     ----------
     name : str
         What it is, as a noun: "expected correlation".
-    value : float
     low, high : float
         Where it is expected to lie; NaN where that can't be told.
     rises : bool

@@ -28,7 +28,6 @@ class Finding:
 
     Parameters
     ----------
-    value : float
     low, high : float
         Ends of its interval; NaN for both if it has none.
     state : {'found', 'not found', 'not told'}
@@ -89,7 +88,6 @@ class ImageSet:
         Empty: all do.
     accuracy : tuple of Finding
         Of each map, what `accuracy_caption` says, with its interval; may be empty.
-    accuracy_caption : str
     unfound : str
         What the page says of a map that is not found.
     word : str

@@ -29,7 +29,6 @@ class Model:
 
     Parameters
     ----------
-    factor, least, most : float
     shift : float
         What is added to the constants.
     least_squares : bool
@@ -86,7 +85,6 @@ class Told:
     coefficients : tuple of Finding, length P
     constants : tuple of Finding
         Of each site that answered, or of all together; none without a constant.
-    explained : Finding
     """
 
     coefficients: tuple[Finding, ...]

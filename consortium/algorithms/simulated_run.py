@@ -71,7 +71,6 @@ def trained(
 
     Parameters
     ----------
-    plan : AnalysisPlan
     sizes : sequence of int
         Persons of every site.
     law : callable

@@ -45,7 +45,6 @@ def write_bytes(path: Path, data: bytes, *, mode: int = 0o666) -> Path:
     ----------
     path : Path
         The file; its folders are made.
-    data : bytes
     mode : int
         Who may read it, before the umask; 0o600 for the owner alone.
 

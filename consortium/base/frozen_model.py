@@ -57,7 +57,6 @@ def first_problem(error: ValidationError, remedy: str = "") -> str:
 
     Parameters
     ----------
-    error : ValidationError
     remedy : str, optional
         What follows a problem that does not name its own.
     """

@@ -92,7 +92,6 @@ def contrast(released: Released, expression: str) -> Table:
 
     Parameters
     ----------
-    released : Released
     expression : str
         Names of columns or levels with + and - between them, as ``patients - controls`` or
         ``0.5 * ward=b + 0.5 * ward=c - ward=a``.
@@ -138,7 +137,6 @@ def joint(released: Released, expressions: Sequence[str]) -> Table:
 
     Parameters
     ----------
-    released : Released
     expressions : sequence of str
         As of `contrast`, or a column's name for all its levels against the first.
 

@@ -65,7 +65,6 @@ class DueRuns:
         Folder of the records, see `consortium.coordinator.schedule.home`.
     today : callable
         Day in UTC.
-    clock : Clock
     console : Console
         Gets what Prefect doesn't: paths, and errors in full.
     """
@@ -80,7 +79,6 @@ class DueRuns:
 
         Parameters
         ----------
-        study : str
         may_open : bool
             Whether a new one may be opened: a date of the schedule stands for it, or the service
             takes orders.
@@ -138,7 +136,6 @@ def deploy(
     ----------
     scheduled : ScheduledStudy
         Written to ``due.home`` first.
-    due : DueRuns
     stop : callable
         Asked between runs.
     on_demand : bool

@@ -31,8 +31,6 @@ class Assumed:
 
     Parameters
     ----------
-    study : Study
-    extent : Extent
     subjects : tuple of int
         Persons of each hospital.
     volumes : int
@@ -112,12 +110,8 @@ class Design:
 
     Parameters
     ----------
-    assumed : Assumed
-    plan : Plan
-    expected : tuple of Expectation
     curves : mapping of str to tuple of Point
         Over ``epsilon``, ``persons`` and ``hospitals``.
-    sentences : tuple of str
     withheld : str
         What is not foretold, and why; empty if nothing is left out.
     remarks : tuple of str
@@ -231,7 +225,6 @@ class Account:
 
     Parameters
     ----------
-    site : str
     epsilons : tuple of float
         ε spent after each year.
     full : int

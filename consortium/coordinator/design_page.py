@@ -40,12 +40,10 @@ class Ledger:
 
     Parameters
     ----------
-    accounts : tuple of Account
     runs : int
         Of each study a year.
     limit : float
         ε that a hospital allows in all.
-    delta : float
     """
 
     accounts: tuple[Account, ...]

@@ -21,8 +21,6 @@ def write_dpia(folder: Path, plan: Plan, volumes: int) -> tuple[Path, Path]:
 
     Parameters
     ----------
-    folder : Path
-    plan : Plan
     volumes : int
         T, volumes of one person.
 

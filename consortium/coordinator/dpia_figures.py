@@ -53,7 +53,6 @@ def figures(plan: Plan, volumes: int) -> tuple[Figure, ...]:
 
     Parameters
     ----------
-    plan : Plan
     volumes : int
         T, volumes of one person, which a loss for single volumes is multiplied by.
     """

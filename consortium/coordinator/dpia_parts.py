@@ -48,7 +48,6 @@ def parts(plan: Plan, found: Sequence[Figure]) -> tuple[Part, ...]:
 
     Parameters
     ----------
-    plan : Plan
     found : sequence of Figure
         Its numbers, of `figures`.
     """

@@ -43,7 +43,6 @@ def keep_evidence(
         Of the run.
     study_file : Path
         With its signature, mask and atlas beside it.
-    plan : Plan
     rounds : int
         Rounds that were released.
 

@@ -97,7 +97,6 @@ def new_study(
 
     Parameters
     ----------
-    path : Path
     algorithm : str
         One of `DRAFTS`. A glm with ``components``, the output folder of a run, compares how strong
         its networks are: their maps are written beside the file.

@@ -21,13 +21,7 @@ from consortium.study.spec import Study
 
 @dataclass(frozen=True)
 class Told:
-    """What a finished folder says of day and machine, which nothing else leads to.
-
-    Parameters
-    ----------
-    day : date
-    report : PrivacyReport
-    """
+    """What a finished folder says of day and machine, which nothing else leads to."""
 
     day: date
     report: PrivacyReport
@@ -46,9 +40,6 @@ class Publisher:
 
     Parameters
     ----------
-    folder : Path
-    study : Study
-    space : Space
     sampler : str, optional
         Told in the report instead of the exact sampler.
     legend : Legend, optional

@@ -21,7 +21,6 @@ class RoundsBar:
 
     Parameters
     ----------
-    console : Console
     folder : Path, optional
         The output folder, where the centre writes down whom it waits for.
     """
@@ -63,7 +62,6 @@ def waiting_lines(waiting: Waiting, now: float) -> list[str]:
 
     Parameters
     ----------
-    waiting : Waiting
     now : float
         Unix time.
     """

@@ -39,7 +39,6 @@ class Provenance:
         The run's messages, under the keys that the study's signature holds.
     context : RunContext
         As the signed study has it.
-    space : Space
     """
 
     record: Record

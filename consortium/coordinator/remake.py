@@ -43,13 +43,8 @@ class Remake:
 
     Parameters
     ----------
-    folder : Path
     study : Study
         As it was signed, with all its sites.
-    agreement : Agreement
-    space : Space
-    legend : Legend
-    rounds : sequence of Released
     again : Replayed
         The analysis, as it is here.
     elsewhere : str

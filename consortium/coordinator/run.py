@@ -39,7 +39,6 @@ class RunFiles:
 
     Parameters
     ----------
-    study, roster : Path
     exchange : Path or str
         A directory, or the URL of another kind of exchange.
     keys, out : Path

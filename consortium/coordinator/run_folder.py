@@ -23,7 +23,6 @@ class RunRecord:
 
     Parameters
     ----------
-    run : str
     study : str
         Digest of the study.
     """

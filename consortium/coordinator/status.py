@@ -23,7 +23,6 @@ class SiteStatus:
 
     Parameters
     ----------
-    name : str
     heard : str
         Its last message that lies on the exchange.
     state : str
@@ -46,11 +45,8 @@ class RunStatus:
 
     Parameters
     ----------
-    run, step : str
-    ended : bool
     running : bool
         Whether the centre is at work now.
-    sites : tuple of SiteStanding
     """
 
     run: str

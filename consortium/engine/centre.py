@@ -54,13 +54,10 @@ class Centre:
 
     Parameters
     ----------
-    context : RunContext
     identity : Ed25519PrivateKey
         The consortium's key.
-    exchange : Exchange
     folder : Path
         The output folder, where the transcript is kept.
-    clock : Clock
     log : callable
         Receives a line of progress now and then.
     """

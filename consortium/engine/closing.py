@@ -104,7 +104,6 @@ def attesting(sites: Sequence[str], colluding: int, answers: int) -> int:
 
     Parameters
     ----------
-    sites : sequence of str
     colluding : int
         S_C.
     answers : int

@@ -63,8 +63,6 @@ def read_end(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> Ended |
 
     Parameters
     ----------
-    exchange : Exchange
-    run : str
     keys : mapping of str to bytes
         Public keys, the centre's among them.
 

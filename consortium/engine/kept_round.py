@@ -13,7 +13,6 @@ class Kept:
     ----------
     number : int
         1, 2, ...
-    stage, statistic : str
     survivors : tuple of int
         Sites in the sum, as indices.
     ring : array of a type of `RINGS`

@@ -79,11 +79,6 @@ class Mailbox:
 
     Parameters
     ----------
-    context : RunContext
-    identity : Ed25519PrivateKey
-    exchange : Exchange
-    clock : Clock
-    wait_file : WaitFile
     log : callable
         Receives a line of progress now and then.
     """

@@ -14,12 +14,7 @@ MOST_NOTICE = 64 << 10
 
 @dataclass(frozen=True)
 class Names:
-    """Where a run's messages lie on the exchange.
-
-    Parameters
-    ----------
-    run : str
-    """
+    """Where a run's messages lie on the exchange."""
 
     run: str
 

@@ -81,7 +81,6 @@ def collect(
 
     Parameters
     ----------
-    plan : Plan
     stage : Stage
         One that hears.
     site : int

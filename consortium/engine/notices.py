@@ -18,8 +18,6 @@ class Notices:
 
     Parameters
     ----------
-    context : RunContext
-    exchange : Exchange
     now : callable
         The time in seconds.
     log_once : callable

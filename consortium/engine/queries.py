@@ -121,7 +121,6 @@ def decode_query(data: bytes, fetch: Callable[[str, int], bytes]) -> Query:
 
     Parameters
     ----------
-    data : bytes
     fetch : callable
         Returns the array of a digest, given the digest and the number of bytes.
 

@@ -26,15 +26,7 @@ from consortium.study.plan import Stage
 
 @dataclass(frozen=True)
 class Releases:
-    """The centre's releases in one run, as they lie on the exchange.
-
-    Parameters
-    ----------
-    context : RunContext
-    session : Session
-    mail : Mailbox
-    sizes : Limits
-    """
+    """The centre's releases in one run, as they lie on the exchange."""
 
     context: RunContext
     session: Session

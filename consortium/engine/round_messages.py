@@ -19,7 +19,6 @@ class RoundMessages:
     ----------
     context : RunContext
         Of the sites that the run started with.
-    mail : Mailbox
     hub : Hub
         Takes the answers.
     sizes : Limits

@@ -23,7 +23,6 @@ class RunContext:
     ----------
     run : str
         Name of the run on the exchange.
-    study : Study
     keys : mapping of str to bytes
         Ed25519 public keys of the centre and every site.
     grid : str

@@ -26,7 +26,6 @@ class Round:
     ----------
     number : int
         1, 2, ...
-    stage, statistic : str
     survivors : tuple of int
         Sites in the sum, as indices.
     values : array
@@ -42,10 +41,6 @@ class Round:
 
 class Session:
     """The centre's half of an algorithm, one round at a time.
-
-    Parameters
-    ----------
-    plan : Plan
 
     Raises
     ------
@@ -130,7 +125,6 @@ def released(mechanism: Mechanism, values: Array, present: tuple[int, ...]) -> R
 
     Parameters
     ----------
-    mechanism : Mechanism
     values : array
         As `Mechanism.release` returns it.
     present : tuple of int
@@ -155,7 +149,6 @@ def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
 
     Parameters
     ----------
-    plan : Plan
     query : Query
         Of its arrays only the shapes are looked at.
     before : sequence of str
@@ -197,7 +190,6 @@ def completed(stage: Stage, query: Query) -> Query:
 
     Parameters
     ----------
-    stage : Stage
     query : Query
         One that `check_planned` has found in form.
 

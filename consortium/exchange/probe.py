@@ -11,7 +11,6 @@ def fault_of(exchange: Exchange, party: str, token: str) -> str:
 
     Parameters
     ----------
-    exchange : Exchange
     party : str
         Whose probe it is.
     token : str

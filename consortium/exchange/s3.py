@@ -35,10 +35,8 @@ class S3Exchange:
 
     Parameters
     ----------
-    bucket : str
     prefix : str
         Without a slash at its ends; may be empty.
-    credentials : S3Credentials
     patience : float
         Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
 

@@ -37,7 +37,6 @@ class S3Client:
 
     Parameters
     ----------
-    credentials : S3Credentials
     patience : float
         Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
 

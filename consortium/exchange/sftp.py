@@ -23,10 +23,8 @@ class SftpExchange:
 
     Parameters
     ----------
-    address : Address
     root : str
         Absolute path of the directory; it is made if its parent exists.
-    credentials : SftpCredentials
     patience : float
         Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
 

@@ -36,13 +36,7 @@ class Address:
 
 
 class Connection:
-    """An open connection to a server whose key is in a file of known hosts.
-
-    Attributes
-    ----------
-    client : paramiko.SSHClient
-    ftp : paramiko.SFTPClient
-    """
+    """An open connection to a server whose key is in a file of known hosts."""
 
     def __init__(self, host: str, known_hosts: str, patience: float, **login: Any) -> None:
         self._patience = patience
@@ -150,8 +144,6 @@ class Reconnecting:
 
     Parameters
     ----------
-    address : Address
-    credentials : SftpCredentials
     patience : float
         Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
     """

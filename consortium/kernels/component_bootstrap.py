@@ -49,7 +49,6 @@ class Directions:
         persons' own structure looks like.
     limit : float
         An eigenvalue beyond it stands out.
-    law : SymmetricNoise
     """
 
     vectors: Array
@@ -92,7 +91,6 @@ def law_of_mean(matrix: Array, deviation: float, kept: int, persons: int) -> Sym
         Of the noise of privacy in a released number.
     kept : int
         K, directions of a person.
-    persons : int
     """
     entries = packed_size(len(matrix))
     square = float(np.sum(matrix**2)) - deviation**2 * entries
@@ -120,7 +118,6 @@ def find_directions(
     matrix : array, shape (d, d)
     law : SymmetricNoise
         Of privacy and of the choice of persons.
-    most : int
     skew : float
         γ, dimensions over all persons' directions, d/(nK): the bulk of so few reaches further up
         than down, to (1 + √γ)² of its mean (Marchenko and Pastur).
@@ -212,8 +209,6 @@ def find_networks(
     ----------
     directions : Directions
         One or more.
-    way : Way
-    replays : int
     generator : numpy.random.Generator
         Of starts and of noise.
     """

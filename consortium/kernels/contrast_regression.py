@@ -67,7 +67,6 @@ class Expected:
         N_u.
     clip : float
         c, part of a person that is left after clipping.
-    persons : float
     explained : float
         β².
     root : float or array, length V
@@ -133,7 +132,6 @@ class Effects:
 
     Parameters
     ----------
-    each : Estimates
     divisor, doubt : float
         D̂ and its variance.
     variances : array, length V

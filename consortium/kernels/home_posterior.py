@@ -111,8 +111,6 @@ class Posterior:
         and that participants differ in these entries more than in others.
     own_deviation : float
         The same of the own mean alone.
-    spreads : Spreads
-    taken : Taken
     """
 
     matrix: Array
@@ -149,7 +147,6 @@ def combine(
         Orthonormal, of two or more persons; fewer than K of a person who has no more.
     release : array, shape (d, d)
         R.
-    taken : Taken
     at_home : bool
         Whether the truth is the hospital's own patients, however many more there were of them, and
         not everybody's of all hospitals.

@@ -22,7 +22,6 @@ def add_second_moment(total: Array, block: Array, scale: float) -> Array:
     total : array, D x D, float64, Fortran order
         Only the upper triangle is kept up to date: half the work of a full product.
     block : array, D x T
-    scale : float
     """
     rows = np.asarray(block, dtype=np.float64, order="F")  # BLAS takes it without a copy
     added: Array = dsyrk(scale, rows, beta=1.0, c=total, overwrite_c=1)
@@ -81,7 +80,6 @@ def mean_packed_square(columns: Array, norm: float) -> Array:
     Parameters
     ----------
     columns : array, D x N
-    norm : float
 
     Returns
     -------

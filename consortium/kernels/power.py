@@ -61,7 +61,6 @@ def add_subject_maps(total: Array, block: Array, courses: Array, bound: float) -
         Y.
     courses : array, R x T
         Z, of the block's type.
-    bound : float
     """
     with np.errstate(over="ignore", invalid="ignore"):
         product = block @ courses.T

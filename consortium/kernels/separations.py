@@ -61,13 +61,7 @@ class Varimax:
 
 @dataclass(frozen=True)
 class FastIca:
-    """Independent components over the voxels, from several starts.
-
-    Parameters
-    ----------
-    paint : callable
-    starts : int
-    """
+    """Independent components over the voxels, from several starts."""
 
     paint: Paint
     starts: int

@@ -85,8 +85,6 @@ def fast_ica(
         White maps.
     start : array, shape (R, R)
         Any invertible matrix; its rows are the first axes.
-    iterations : int
-    tolerance : float
 
     Returns
     -------
@@ -118,12 +116,10 @@ def separate(
     ----------
     maps : array, shape (V, R)
         Maps that span the same space.
-    starts : int
     generator : numpy.random.Generator
         Of the starts.
     keep : int, optional
         Number of components, at most R; by default as `whiten`.
-    iterations : int
     """
     white, whitening = whiten(maps, keep)
     size = white.shape[1]

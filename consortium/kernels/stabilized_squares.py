@@ -21,10 +21,6 @@ _PASSES = 4  # R depends on w; it settles in two or three
 def stabilized_squares(moment: NoisyMoment) -> Array:
     """Posterior mean of w; least squares if there is no noise.
 
-    Parameters
-    ----------
-    moment : NoisyMoment
-
     Returns
     -------
     coefficients : array, length P'

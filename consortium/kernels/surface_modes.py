@@ -82,7 +82,6 @@ def surface_modes(
         In mm.
     triangles : array of int, shape (F, 3)
     cortex : array of bool, shape (N,)
-    most : int
     """
     inside = triangles[cortex[triangles].any(axis=1)]
     used = np.unique(inside)

@@ -24,8 +24,6 @@ def varimax(loadings: Array, iterations: int = ITERATIONS, tolerance: float = TO
     Parameters
     ----------
     loadings : array, shape (V, R)
-    iterations : int
-    tolerance : float
 
     Returns
     -------

@@ -34,7 +34,6 @@ class JoinRequest:
 
     Parameters
     ----------
-    site : str
     key : bytes
         Public key to be admitted with, 32 bytes.
     centre : bytes
@@ -117,8 +116,6 @@ def admit(members: Roster, request: JoinRequest, *, lost_key: bool = False) -> R
 
     Parameters
     ----------
-    members : Roster
-    request : JoinRequest
     lost_key : bool
         Whether a known site may change its key without its old key's signature; somebody must
         then have made sure by other means who asks.

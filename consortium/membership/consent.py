@@ -78,7 +78,6 @@ class Terms:
             Runs that would have cost something then, that one included.
         epsilon : float
             What they would have cost together.
-        today : date
         """
         if runs > self.runs:
             return "runs"
@@ -96,12 +95,10 @@ class Consent:
 
     Parameters
     ----------
-    site : str
     study_digest : str
         `Study.digest`: another study of the same name is not covered.
     runs : int
         As in `Terms`; 0 withdraws.
-    epsilon : float or None
     until : date or None
         In UTC.
 
@@ -136,11 +133,8 @@ def post_consent(
 
     Parameters
     ----------
-    exchange : Exchange
     identity_key : Ed25519PrivateKey
         The site's.
-    study_name : str
-    consent : Consent
 
     Returns
     -------
@@ -181,8 +175,6 @@ def read_consents(
 
     Parameters
     ----------
-    exchange : Exchange
-    study : Study
     keys : mapping of str to bytes
         Public keys of the sites.
 
@@ -217,7 +209,6 @@ def uncovered(
 
     Parameters
     ----------
-    study : Study
     consents : mapping of str to Consent or None
         As `read_consents` returns them.
     runs_so_far : mapping of str to int

@@ -31,7 +31,6 @@ def create_identity(folder: Path, entropy: bytes) -> Identity:
 
     Parameters
     ----------
-    folder : Path
     entropy : bytes
         64 fresh secret bytes.
 

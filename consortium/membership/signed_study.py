@@ -37,7 +37,6 @@ class SignedStudy:
 
     Parameters
     ----------
-    study : Study
     file : str
         SHA-256 of the study file's bytes, in hexadecimal.
     mask : str

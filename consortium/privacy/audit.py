@@ -62,7 +62,6 @@ def audit(mechanism: Mechanism, trials: int, keys: Keys) -> tuple[float, float]:
     ----------
     mechanism : Mechanism
         Its ``entries`` must be ``trials``; sensitivities are per entry here.
-    trials : int
     keys : callable
         Returns 32 fresh bytes for a sampler.
     """
@@ -90,11 +89,8 @@ def examine(
     Parameters
     ----------
     scheme : {'cape', 'secure-sum', 'local'}
-    sites, colluding : int
     boost : float
         κ.
-    trials : int
-    keys : callable
     """
     mechanism = symmetric(scheme, sites, colluding, boost, trials)
     empirical, error = audit(mechanism, trials, keys)

@@ -25,8 +25,6 @@ class Block:
 
     Parameters
     ----------
-    name : str
-    entries : int
     norm : float
         B, Euclidean norm that a unit's contribution to the block is clipped to.
     spread : float

@@ -136,7 +136,6 @@ def clip_products(products: Sequence[Factors], bound: float) -> list[Factors]:
     ----------
     products : sequence of tuples of float64 arrays, each any x N
         The factors of each product.
-    bound : float
 
     Returns
     -------
@@ -168,7 +167,6 @@ def sum_clipped_products(left: Array, right: Array, bound: float) -> Array:
     ----------
     left : array, A x N, float64
     right : array, B x N, float64
-    bound : float
 
     Returns
     -------
@@ -217,8 +215,6 @@ def add_clipped_mean(total: Array, product: Array, count: int, bound: float) -> 
     ----------
     total, product : array, D x K
         ``total`` is float64.
-    count : int
-    bound : float
     """
     parts = [slice(start, start + _ROWS) for start in range(0, len(product), _ROWS)]
     # Widened piece by piece: as a whole it would pass through memory four times more.

@@ -27,7 +27,6 @@ def cross_check(losses: Iterable[float], delta: float) -> CrossCheck:
     ----------
     losses : iterable of float
         μ of every release; equal ones are composed together.
-    delta : float
     """
     counts: dict[float, int] = {}
     for mu in losses:

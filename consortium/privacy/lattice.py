@@ -129,7 +129,6 @@ def plan_lattice(
         Smallest sensitivity of a site's contribution.
     aggregate, largest : float
         Standard deviations of the noise in the release, and of any one site's draw.
-    sites : int
     least : float
         Standard deviation of what hides every site's lower bits: of the least local noise and,
         where there is correlated noise, of what is left of the two once their sum is known.

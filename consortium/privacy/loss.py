@@ -65,7 +65,6 @@ def coalition_losses(
 
     Parameters
     ----------
-    noise : SiteNoise
     sensitivities : sequence of float
         Δ_s of the contribution a_s (weight times the statistic's own sensitivity).
     colluding : int

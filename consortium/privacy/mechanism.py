@@ -49,11 +49,8 @@ class Mechanism:
     Parameters
     ----------
     scheme : {'cape', 'secure-sum', 'local', 'none'}
-    entries : int
-    bound : Bound
     weights : tuple of float
         w_s, adding up to one.
-    lattice : Lattice
     sensitivities : tuple of float
         Δ_s of w_s·f_s as computed and rounded, in the aggregator's units.
     correlated, local : tuple of int

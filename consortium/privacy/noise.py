@@ -67,7 +67,6 @@ class GaussianSampler:
         ----------
         sigma : int
             σ in steps of the grid, 0 to `LARGEST_SIGMA`; 0 gives zeros.
-        size : int
 
         Raises
         ------

@@ -64,7 +64,6 @@ class PartsBound(Bound):
 
         Parameters
         ----------
-        index : int
         single : bool
             In one entry of the part alone. With ``cone`` for parts that nobody is clipped in.
 

@@ -39,8 +39,6 @@ def account(
 
     Parameters
     ----------
-    plan : Plan
-    rounds : sequence of finished rounds
     volumes : int
         T, most volumes of one person: what a timepoint's guarantee is multiplied by.
     sampler : str, optional

@@ -47,7 +47,6 @@ def draw_map(
 
     Parameters
     ----------
-    grid : Grid
     values : array, shape (D,)
     peak : array, shape (3,)
         Where the slices cut, in mm.

@@ -40,8 +40,6 @@ def write_claims(folder: Path, run: Finished, files: Sequence[Path]) -> None:
 
     Parameters
     ----------
-    folder : Path
-    run : Finished
     files : sequence of Path
         What else the catalogue names, relative to the folder.
 
@@ -147,7 +145,6 @@ def crate(run: Finished, files: Sequence[tuple[Path, int]]) -> dict[str, Any]:
 
     Parameters
     ----------
-    run : Finished
     files : sequence of (Path, int)
         Relative to the folder, with their sizes in bytes.
     """

@@ -32,7 +32,6 @@ class Outcome:
     ----------
     name : str
         Of the study.
-    report : PrivacyReport
     about : mapping
         What the maps' sidecar says; without maps, what another says of the analysis.
     maps : Path, optional
@@ -83,8 +82,6 @@ class Difference:
 
     Parameters
     ----------
-    contrast, view, entry : str
-    first, second : float
     value, error : float
         The difference, and its standard error if the runs had no person in common.
     """

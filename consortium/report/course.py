@@ -30,7 +30,6 @@ def course(
         As the study file has it, with all its sites.
     plan : Plan
         Of the sites that the run started with.
-    report : PrivacyReport
     seconds : float, optional
         From the run's opening to its last release, if known.
     """

@@ -27,7 +27,6 @@ class ComponentMaps:
     ----------
     grid : Grid
         Their V voxels.
-    components : Components
     noise : array, shape (V,), optional
         Standard deviation of the privacy noise in each voxel of the maps before they were scaled,
         if it can be told.
@@ -70,10 +69,6 @@ class Finished:
 
     Parameters
     ----------
-    study : Study
-    space : Space
-    result : Result
-    report : PrivacyReport
     day : date
         The day that the page carries.
     components : ComponentMaps, optional

@@ -33,7 +33,6 @@ class Networks:
     ----------
     path : Path
         A 4-D NIfTI, or a 3-D one of a single map.
-    names : sequence of str
     """
 
     path: Path

@@ -23,8 +23,6 @@ def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[P
 
     Parameters
     ----------
-    folder : Path
-    run : Finished
     pages : bool
         Whether the page with its pictures is written, too.
 

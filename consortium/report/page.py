@@ -24,7 +24,6 @@ def write_page(folder: Path, run: Finished) -> Path:
     ----------
     folder : Path
         Output folder; an earlier page is replaced.
-    run : Finished
 
     Raises
     ------

@@ -16,7 +16,6 @@ class Reference(NamedTuple):
         As BibTeX has them.
     title, where : str
         ``where`` is the journal or the proceedings.
-    year : int
     detail : str
         Volume and pages, as in 84(1):3–37.
     doi : str

@@ -29,7 +29,6 @@ class ShownMap:
     ----------
     ident : str
         Where links on the page point to.
-    name : str
     grid : Grid
         Its V voxels.
     values : array, shape (V,)

@@ -32,7 +32,6 @@ def draw_surface(mesh: Mesh, values: NDArray[np.floating], threshold: float, nam
 
     Parameters
     ----------
-    mesh : Mesh
     values : array, shape (D,)
     threshold : float
         Values whose size is below it are not drawn.

@@ -56,7 +56,6 @@ def write_surface(
         From `surface_name`.
     suffix : str
         End of the files' names.
-    mesh : Mesh
     values : array, shape (D, K)
         The medial wall is NaN in GIFTI, as 0 would be a small p, and has no place in CIFTI.
     labels : sequence of str

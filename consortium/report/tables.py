@@ -53,7 +53,6 @@ def with_places(table: Table, space: Space) -> Table:
     ----------
     table : Table
         With ``voxels_of``; their entries are numbers of voxels, or of a mesh's vertices, from 1.
-    space : Space
     """
     at, voxels = table.columns.index(_ENTRY) + 1, space.grid
     places = {view: (space.mesh_of(view) or voxels).coordinates for view in table.voxels_of}

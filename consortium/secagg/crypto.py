@@ -83,7 +83,6 @@ def encrypt(key: bytes, plaintext: bytes) -> bytes:
     ----------
     key : bytes
         32 bytes, bound by its derivation to run, round, sender, receiver and purpose.
-    plaintext : bytes
 
     Returns
     -------

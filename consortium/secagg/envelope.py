@@ -73,7 +73,6 @@ def seal(
         Name in the roster, and kind of message.
     round : int
         0 for messages that belong to no round.
-    body : bytes
 
     Returns
     -------
@@ -99,7 +98,6 @@ def unseal(
 
     Parameters
     ----------
-    data : bytes
     roster : mapping of str to bytes
         Everybody's Ed25519 public key, 32 bytes.
     run, kind : str

@@ -25,7 +25,6 @@ class Hub:
     ----------
     run : str
         Name of the run, unique for ever.
-    roster : Participants
     rounds : int
         J, rounds that the run may have; they are numbered 1 ... J.
     identity : Ed25519PrivateKey

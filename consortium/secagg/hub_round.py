@@ -21,7 +21,6 @@ class Tally:
 
     Parameters
     ----------
-    roster : Participants
     number : int
         Round.
     context : bytes
@@ -83,8 +82,6 @@ class Tally:
 
         Parameters
         ----------
-        sender : str
-        body : Vectors
         manifest : bytes
             What the sender signed of it.
 
@@ -159,8 +156,6 @@ class Tally:
 
         Parameters
         ----------
-        sender : str
-        body : messages.Unmasking
         owners : sequence of str, optional
             Sites whose shares the sender holds, in roster order; everybody's if left out.
 

@@ -29,12 +29,7 @@ T = TypeVar("T")
 
 
 class HubSetup:
-    """All that happens at the hub before round 1.
-
-    Attributes
-    ----------
-    state : HubState
-    """
+    """All that happens at the hub before round 1."""
 
     def __init__(self, member: Member) -> None:
         self.state = HubState.ADVERTISING
@@ -160,7 +155,6 @@ class HubKeys:
 
     Parameters
     ----------
-    session : Session
     directory : Directory
         Everybody's public keys.
     channels : mapping of str to bytes

@@ -26,10 +26,8 @@ class Member:
 
     Parameters
     ----------
-    name : str
     session : Session
         What all members have in common.
-    identity : Ed25519PrivateKey
     own : OwnKeys
         Keys of every round, from the member's secret.
     """
@@ -76,7 +74,6 @@ class Session:
     ----------
     run : str
         Name of the run, unique for ever.
-    roster : Participants
     rounds : int
         J >= 0, rounds that the run may have, numbered 1 ... J; round 0 is the set-up.
 

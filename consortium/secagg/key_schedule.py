@@ -25,7 +25,6 @@ class OwnKeys:
     ----------
     session : bytes
         `Participants.session`.
-    name : str
     secret : bytes
         32 uniform bytes, drawn for this run and kept until it ends.
     """

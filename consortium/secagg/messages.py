@@ -252,7 +252,6 @@ class Limits:
 
     Parameters
     ----------
-    sites, rounds : int
     holders : int
         Sites that hold a site's shares; 0 for all.
     """

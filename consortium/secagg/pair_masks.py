@@ -30,7 +30,6 @@ def pair_masks(
         The run's set-up.
     private : X25519PrivateKey
         The site's own for this round.
-    site : str
     peers : iterable of str
         Its neighbours that count.
     number : int

@@ -46,7 +46,6 @@ class Party:
         Name of the run, unique for ever.
     name : str
         The site's name on the roster.
-    roster : Participants
     rounds : int
         J, rounds that the run may have; they are numbered 1 ... J.
     identity : Ed25519PrivateKey

@@ -32,12 +32,7 @@ class PartyKeys:
 
 
 class PartySetup:
-    """All that happens at a site before round 1.
-
-    Attributes
-    ----------
-    state : PartyState
-    """
+    """All that happens at a site before round 1."""
 
     def __init__(self, member: Member) -> None:
         self.state = PartyState.NEW
@@ -79,7 +74,6 @@ class PartySetup:
 
         Parameters
         ----------
-        bundle : bytes
         common : callable
             Makes, of everybody's notes, a digest of what all must have in common, such as a plan;
             what it raises is raised here, and nothing was changed.

@@ -39,7 +39,6 @@ def release_of(
 
     Parameters
     ----------
-    total : RoundSum
     context : bytes
         Digest of the round's question.
     released : array of a type of `RINGS`
@@ -260,7 +259,6 @@ def add_again(
         One that `check_seeds` found sound.
     vectors : iterable of array of a type of `RINGS`, shape (entries,)
         What each survivor's contribution adds, from `added`; one is held at a time.
-    entries : int
     clear : bool
         Whether open vectors were taken off: the release is then the sum with its sign changed.
 

@@ -54,7 +54,6 @@ def seal_shares(
 
     Parameters
     ----------
-    directory : Directory
     name : str
         The owner of the seeds.
     channels : mapping of str to bytes
@@ -182,10 +181,8 @@ def open_share(
     ----------
     session, directory
         The run's set-up.
-    name, sender : str
     shared : bytes
         Their channels' agreement.
-    part : SharePart
     root : bytes
         What the sender has signed.
 

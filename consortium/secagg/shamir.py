@@ -80,7 +80,6 @@ def recover(
     ----------
     shares : mapping of int to bytes
         By point; put the least trusted last.
-    threshold : int
     genuine : callable
         Whether a secret is the one that its owner committed to.
     weights : callable

@@ -80,12 +80,10 @@ def read_request(session: Session, number: int, context: bytes, data: bytes) -> 
 
     Parameters
     ----------
-    session : Session
     number : int
         Round.
     context : bytes
         Digest of the round's question.
-    data : bytes
 
     Raises
     ------

@@ -151,7 +151,6 @@ def make_consortium(
     ----------
     folder : Path
         Gets ``<site>/bids`` per site and ``truth``.
-    recipe : Recipe
     workers : int
         Threads; compression and random numbers, which take the time, run in parallel.
     progress : callable

@@ -96,7 +96,6 @@ def write_run(
     ----------
     folder : Path
         The data set.
-    run : Run
     image : nibabel.Nifti1Image
         4-D, in the space of ``run``.
     confounds : mapping of str to array of shape (T,), optional

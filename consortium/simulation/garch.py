@@ -30,7 +30,6 @@ def garch_courses(
 
     Parameters
     ----------
-    generator : numpy.random.Generator
     sources : int
         R.
     samples : int

@@ -69,7 +69,6 @@ class Anatomy:
 
     Parameters
     ----------
-    grid : Grid
     baseline : array, shape (D,)
         Mean intensity, fainter towards the edge of the brain.
     maps : array, shape (D, R)
@@ -130,10 +129,8 @@ def scan(
     ----------
     generator : numpy.random.Generator
         The subject's own.
-    anatomy : Anatomy
     volumes : int
         T.
-    levels : Levels
     weights : array, shape (R,), optional
         What this person's network strengths are multiplied with.
     """

@@ -26,10 +26,8 @@ class Simulation:
 
     Parameters
     ----------
-    study : Study
     data : sequence of SiteData
         One per site, in the study's order.
-    seed : int
     """
 
     def __init__(self, study: Study, data: Sequence[SiteData], seed: int) -> None:

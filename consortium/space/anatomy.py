@@ -29,7 +29,6 @@ class Anatomy:
     labels : array of int, shape (I, J, K)
         0 outside.
     affine : array, shape (4, 4)
-    names : mapping of int to str
     """
 
     labels: NDArray[np.int64]

@@ -80,7 +80,6 @@ def read_regions(path: Path, grid: Grid) -> Regions:
 
     Parameters
     ----------
-    path : Path
     grid : Grid
         The study's voxels.
 
@@ -116,7 +115,6 @@ def read_image(
 
     Parameters
     ----------
-    path : Path
     what : str
         Its name in messages.
     at_home : bool

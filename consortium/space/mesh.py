@@ -75,7 +75,6 @@ class Mesh:
     ----------
     name : str
         As a study names it, such as ``fsaverage5``.
-    left, right : Hemisphere
     """
 
     name: str
@@ -123,7 +122,6 @@ def read_mesh(files: MeshFiles, folder: Path) -> Mesh:
 
     Parameters
     ----------
-    files : MeshFiles
     folder : Path
         Folder of the study file, which all files that it names lie beside.
 

@@ -34,7 +34,6 @@ def resampler(affine: Floats, shape: tuple[int, ...], grid: Grid, sigma: NDArray
         The image's, which can be inverted.
     shape : tuple of int
         (I, J, K) of the image.
-    grid : Grid
     sigma : array, shape (3,)
         Standard deviation of the Gaussian in the image's voxels; all zero for none.
     """

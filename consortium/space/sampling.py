@@ -19,7 +19,6 @@ def voxel_places(affine: NDArray[np.float64], grid: Grid) -> Places:
     ----------
     affine : array, shape (4, 4)
         The image's, which can be inverted.
-    grid : Grid
 
     Returns
     -------

@@ -12,7 +12,6 @@ class Target:
 
     Parameters
     ----------
-    grid : Grid
     regions : Regions, optional
         Of an atlas, over the voxels of the grid; without one, the voxels are kept.
     """

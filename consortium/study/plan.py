@@ -30,13 +30,7 @@ _LARGEST = 1e30
 
 @dataclass(frozen=True)
 class Stage:
-    """Equal rounds of one statistic.
-
-    Parameters
-    ----------
-    release : PlannedRelease
-    mechanism : Mechanism
-    """
+    """Equal rounds of one statistic."""
 
     release: PlannedRelease
     mechanism: Mechanism
@@ -64,14 +58,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that is fixed before the first round.
-
-    Parameters
-    ----------
-    study : Study
-    shape : Shape
-    stages : tuple of Stage
-    """
+    """Everything that is fixed before the first round."""
 
     study: Study
     shape: Shape
@@ -186,8 +173,6 @@ def make_plan(study: Study, shape: Shape, *, agreed: bool = False) -> Plan:
 
     Parameters
     ----------
-    study : Study
-    shape : Shape
     agreed : bool
         Whether everybody has agreed to it: then it is carried out, whatever it is expected to show.
 

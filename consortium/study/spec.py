@@ -129,7 +129,6 @@ def how_checked(scheme: str, *, public: bool, each: bool = False) -> str:
 
     Parameters
     ----------
-    scheme : str
     public : bool
         Whether open vectors are.
     each : bool

@@ -27,9 +27,6 @@ class Agreement:
     ----------
     context : RunContext
         With the sites that the run started with.
-    session : Session
-    directory : Directory
-    plan : Plan
     announced, keys : bytes
         SHA-256 of the announcement's body and of the bundle of keys.
     """
@@ -47,7 +44,6 @@ def read_agreement(record: Record, approved: RunContext) -> Agreement:
 
     Parameters
     ----------
-    record : Record
     approved : RunContext
         As the signed study has it.
 

@@ -27,10 +27,8 @@ class Doubt:
 
     Parameters
     ----------
-    round : int
     site : str
         Who spoke with two tongues, or listed what nobody signed.
-    sentence : str
     """
 
     round: int
@@ -53,7 +51,6 @@ def doubts(
 
     Parameters
     ----------
-    run : str
     keys : mapping of str to bytes
         Every site's Ed25519 public key.
     manifests : mapping of int to mapping of str to Manifest

@@ -22,7 +22,6 @@ class Record:
 
     Parameters
     ----------
-    run : str
     keys : mapping of str to bytes
         Ed25519 public keys of the centre and the study's sites.
     read : callable

@@ -25,7 +25,6 @@ class Replayed:
     ----------
     queries : tuple of Query
         What it asked.
-    rounds : tuple of Round
     result : Result or None
         None if the analysis asks for more rounds.
     """
@@ -40,8 +39,6 @@ def replay(agreement: Agreement, rounds: Sequence[Released], seed: int | None = 
 
     Parameters
     ----------
-    agreement : Agreement
-    rounds : sequence of Released
     seed : int, optional
         Of a step of the size of rounding in every release; without it there is none.
 
@@ -77,8 +74,6 @@ def other_queries(
 
     Parameters
     ----------
-    again : Replayed
-    rounds : sequence of Released
     fetch : callable
         Returns a public array, given its digest and size.
     verdict : Verdict

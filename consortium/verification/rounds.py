@@ -31,10 +31,8 @@ class Released:
     ----------
     kept : Kept
         The round of the transcript.
-    stage : Stage
     query : bytes
         What was asked.
-    release : Release
     manifests : mapping of str to Manifest
         What each survivor signed for.
     record : bytes

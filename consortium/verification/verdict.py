@@ -39,8 +39,6 @@ class Verdict:
 
     Parameters
     ----------
-    run : str
-    rounds : int
     shown : set of int
         Rounds whose released numbers are the sum of what the sites signed.
     """

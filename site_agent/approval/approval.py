@@ -34,7 +34,6 @@ class Papers:
 
     Parameters
     ----------
-    signed : SignedStudy
     members : Roster
         The consortium's, with the study's keys.
     """
@@ -83,10 +82,8 @@ def approve_papers(folder: Path, identity: Identity, papers: Papers, terms: Term
     ----------
     folder : Path
         The site's folder.
-    identity : Identity
     papers : Papers
         What the site's people were shown.
-    terms : Terms
 
     Raises
     ------

@@ -20,14 +20,7 @@ from site_agent.policy.policy import Policy
 
 @dataclass(frozen=True)
 class SiteFolder:
-    """What stands in a site's folder.
-
-    Parameters
-    ----------
-    path : Path
-    config : SiteConfig
-    identity : Identity
-    """
+    """What stands in a site's folder."""
 
     path: Path
     config: SiteConfig

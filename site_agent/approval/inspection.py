@@ -65,7 +65,6 @@ class Inspection:
         Who doesn't, and why.
     plan : Plan or None
         As if every site had as many persons and volumes as this one.
-    policy : Policy
     spent : Spent
         What the ledger holds, as μ.
     price : float

@@ -23,10 +23,8 @@ class Permission:
 
     Parameters
     ----------
-    approval : Approval
     centres : frozenset of str
         Public keys that its consortium has or had, in hexadecimal.
-    today : date
     """
 
     approval: Approval
@@ -38,7 +36,6 @@ class Permission:
 
         Parameters
         ----------
-        policy : Policy
         run : float
             μ of the whole run as planned.
         """
@@ -102,10 +99,8 @@ def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Pe
     ----------
     folder : Path
         The site's.
-    identity : Identity
     begun : Approval
         Which the run was set up with.
-    today : date
 
     Raises
     ------

@@ -28,13 +28,10 @@ class Approval:
 
     Parameters
     ----------
-    study : Study
     file, mask : str
         SHA-256 of the study file and of its mask, in hexadecimal.
-    keys : mapping of str to bytes
     folder : Path
         Where the study's mask is looked for.
-    terms : Terms
     """
 
     study: Study
@@ -59,7 +56,6 @@ def approvals(
     ----------
     folder : Path
         The site's.
-    identity : Identity
     tell : callable, optional
         Is told of a record that can't be used, whose study is then passed over.
 

@@ -34,7 +34,6 @@ def pair_cells(lines: Sequence[str], pairs: Iterable[str], *, courses: bool) -> 
         whose correlations are computed.
     pairs : iterable of str
         As ``a-b``, a's line and b's column.
-    courses : bool
     """
     found = _table(lines, courses=courses)
     at = {name: place for place, name in enumerate(found.names)}

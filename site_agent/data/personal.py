@@ -31,7 +31,6 @@ def personal_rows(
         The site's data set.
     view : TableView
         Its file has ``sub-*`` for a person's folder.
-    wording : Wording
 
     Raises
     ------

@@ -28,7 +28,6 @@ class Description(NamedTuple):
     ----------
     levels : mapping of str to str
         What each value means.
-    unit : str
     missing : tuple of str
         Values that stand for a missing one.
     """

@@ -47,7 +47,6 @@ def read_table(
     ----------
     folder : Path
         The site's data set.
-    view : TableView
     wording : Wording
         How cells are read.
 
@@ -225,7 +224,6 @@ def read_lines(path: Path, give: str = _ANY) -> list[list[str]]:
 
     Parameters
     ----------
-    path : Path
     give : str
         What is wanted, for people.
 

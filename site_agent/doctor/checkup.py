@@ -50,7 +50,6 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
     ----------
     folder : Path
         The site's folder.
-    around : Surroundings
     study : Study, optional
         Look also whether this study would find data and be allowed.
 

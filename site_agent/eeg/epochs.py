@@ -49,11 +49,6 @@ def cut_epochs(recording: Recording, view: EegView) -> Epochs:
     An epoch is unsound if it reaches over an end of the recording, touches a span that is marked
     as bad, goes beyond the view's peak to peak on a channel, or has a constant channel.
 
-    Parameters
-    ----------
-    recording : Recording
-    view : EegView
-
     Raises
     ------
     DataError

@@ -41,7 +41,6 @@ def find_recordings(
     ----------
     folder : Path
         A BIDS data set, raw or derivatives, with files ``sub-*/**/*_task-TASK_*eeg.*``.
-    task : str
     data : DataSection
         The study's; its session, run, acquisition, direction and runs choose files.
 
@@ -101,7 +100,6 @@ def read_recording(path: Path, channels: Sequence[str]) -> Recording:
     ----------
     path : Path
         BrainVision, EDF, BDF, EEGLAB or FIF file, or a NIfTI image of channels by time.
-    channels : sequence of str
 
     Returns
     -------

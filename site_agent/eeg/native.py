@@ -48,7 +48,6 @@ def read_native(path: Path, channels: Sequence[str]) -> Native:
     ----------
     path : Path
         With one of the endings of `READERS`.
-    channels : sequence of str
 
     Returns
     -------

@@ -48,7 +48,6 @@ class Recording:
         The study's channels that it has, by the study's names.
     signals : array, shape (C, N)
         In µV.
-    markers : tuple of Marker
     """
 
     path: Path

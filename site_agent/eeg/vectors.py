@@ -36,7 +36,6 @@ def read_recordings(
     ----------
     folder : Path
         The site's data set.
-    view : EegView
     data : DataSection
         The study's; it chooses among a person's recordings.
     cache : Path
@@ -84,7 +83,6 @@ def band_power(epochs: Signals, view: EegView) -> Vector:
     ----------
     epochs : array, shape (E, C, T)
         In µV, at the view's rate.
-    view : EegView
 
     Notes
     -----

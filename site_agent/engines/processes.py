@@ -14,12 +14,7 @@ _WHY = "a worker died, for want of memory perhaps"
 
 
 class Processes:
-    """Workers on this machine; fits `Workers`.
-
-    Parameters
-    ----------
-    count : int
-    """
+    """Workers on this machine; fits `Workers`."""
 
     def __init__(self, count: int) -> None:
         self.count = count

@@ -103,7 +103,6 @@ def change_key(
     ----------
     folder : Path
         The site's folder.
-    config : SiteConfig
     centre : str
         As in `rotate_key`.
 

@@ -50,7 +50,6 @@ def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
 
     Parameters
     ----------
-    path : Path
     grid : Grid
         The study's.
 

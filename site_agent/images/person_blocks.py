@@ -28,7 +28,6 @@ class PersonBlocks:
 
     Parameters
     ----------
-    subjects : sequence of Subject
     lengths : sequence of int
         Volumes of each.
     data : DataSection

@@ -43,8 +43,6 @@ def preprocess(
 
     Parameters
     ----------
-    subject : Subject
-    data : DataSection
     target : Target
         What a volume becomes: D voxels, or regions.
     unit : {'subject', 'timepoint'}
@@ -90,11 +88,9 @@ def read_series(path: Path, smoothing: float | None, grid: Grid, unit: Unit = "s
 
     Parameters
     ----------
-    path : Path
     smoothing : float or None
         FWHM in mm; done on the image's own grid, so that it comes before a coarser one. None for
         what turns the image's voxels into voxels of the grid's size.
-    grid : Grid
     unit : {'subject', 'timepoint'}
         Of privacy.
 

@@ -26,7 +26,6 @@ def quality_remarks(subjects: Sequence[Subject], data: DataSection) -> tuple[str
 
     Parameters
     ----------
-    subjects : sequence of Subject
     data : DataSection
         The study's: where it takes volumes before the steady state out, none is named for them.
 

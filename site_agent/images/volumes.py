@@ -35,7 +35,6 @@ def iterate_volumes(
 
     Parameters
     ----------
-    path : Path
     image : nibabel.Nifti1Image
         As `site_agent.images.nifti.open_series` returned it for this path.
     places : array of int, optional

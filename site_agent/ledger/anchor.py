@@ -56,10 +56,8 @@ class LedgerAnchor:
     ----------
     exchange : Exchange
         Not trusted: only what verifies under the site's own key counts.
-    identity : Identity
     name : str
         The site's.
-    ledger : Ledger
     earlier : bytes or None
         The site's public key before its last change, whose heads count, too.
     answers : Answers or None

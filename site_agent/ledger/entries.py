@@ -19,9 +19,6 @@ class Charge:
     ----------
     dataset : str
         Name of the data set in the ledger.
-    study, run : str
-    round : int
-    stage, statistic : str
     unit : {'subject', 'timepoint'}
     mu : float
         Loss against the worst coalition that the study allows for.

@@ -117,7 +117,6 @@ def export_json(ledger: Ledger, *, site: str, at: str, key: Ed25519PrivateKey) -
 
     Parameters
     ----------
-    ledger : Ledger
     site : str
         The site's name.
     at : str

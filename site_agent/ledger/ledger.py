@@ -60,8 +60,6 @@ class Ledger(LedgerReader):
 
         Parameters
         ----------
-        charge : Charge
-        limits : Limits
         at : str
             Time, for people.
 
@@ -98,10 +96,8 @@ class Ledger(LedgerReader):
         ----------
         charge : Charge
             Of round 0 and no price; the number of volumes and who takes part are filled in.
-        sizes : Sizes
         least : int
             The policy's ``fewest_subjects_chosen``.
-        limits : Limits
         at : str
             Time, for people.
 

@@ -70,7 +70,6 @@ class LedgerReader:
 
         Parameters
         ----------
-        dataset, unit : str
         labels : sequence of str, optional
             The persons; without them, whoever was ever charged.
         """
@@ -104,7 +103,6 @@ class LedgerReader:
 
         Parameters
         ----------
-        unit : str
         labels : sequence of str, optional
             The persons; without them, whoever was ever charged.
         """
@@ -129,7 +127,6 @@ class LedgerReader:
 
         Parameters
         ----------
-        labels : sequence of str
         totals : mapping of str to float
             μ by unit, as in `Limits`.
         unit : str
@@ -157,7 +154,6 @@ class LedgerReader:
 
         Parameters
         ----------
-        dataset, unit, study : str
         centres : collection of str
             Public keys that the consortium has or had, in hexadecimal.
         labels : sequence of str, optional

@@ -55,10 +55,8 @@ def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[Told], least: int) -> No
 
     Parameters
     ----------
-    sizes : Sizes
     rows : array of int
         Rows of ``sizes.persons`` in the ledger; 0 for who is in no set.
-    told : iterable of Told
     least : int
         The policy's ``fewest_subjects_chosen``.
 
@@ -86,8 +84,6 @@ def check_apart(apart: Sequence[tuple[int, str]], least: int, what: str) -> bool
     ----------
     apart : sequence of (int, str)
         By how many it differs from each, and whose study that was told for.
-    least : int
-    what : str
 
     Raises
     ------

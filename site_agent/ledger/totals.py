@@ -193,10 +193,8 @@ def spent_in(
 
     Parameters
     ----------
-    ledger : Ledger
     dataset : str
         Name of the data set in the ledger.
-    study : Study
     centres : collection of str
         Public keys that the study's consortium has or had, in hexadecimal.
     labels : sequence of str

@@ -130,7 +130,6 @@ class FeatureDataset:
     ----------
     source : Path
         A BIDS data set.
-    study : Study
     space : Space
         The study's.
     cache : Path

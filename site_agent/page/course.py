@@ -31,7 +31,6 @@ class Course:
 
     Parameters
     ----------
-    account : Account
     points : tuple of (datetime, float)
         When each run ended here, and μ then.
     ahead : float
@@ -40,7 +39,6 @@ class Course:
         How many of these there are.
     delta : float
         δ at which ε is told.
-    now : datetime
     """
 
     account: Account
@@ -130,13 +128,10 @@ def course(
 
     Parameters
     ----------
-    ledger : Ledger
-    account : Account
     rows : iterable of Row
         What is approved.
     delta : float
         The policy's.
-    now : datetime
     """
     told: list[tuple[datetime, float]] = []
     for at, mu in ledger.course(account.unit):

@@ -35,8 +35,6 @@ class Row:
 
     Parameters
     ----------
-    study, title, analysis : str
-    unit : str
     epsilon, delta : float
         Of one run, at the most.
     runs, left : int

@@ -19,7 +19,6 @@ class PageUpdater:
     ----------
     folder : Path
         The site's.
-    clock : Clock
     now : callable
         The time of day.
     log : callable

@@ -67,12 +67,9 @@ def refusals(
 
     Parameters
     ----------
-    policy : Policy
-    study : Study
     plan : Plan or None
         None while the other sites' sizes are not known; what depends on them is then left
         to the next time that the policy is asked.
-    request : Request
     """
     site = request.site
     yield from _promise(policy, study)

@@ -42,8 +42,6 @@ class Admission:
     ----------
     folder : Path
         The site's.
-    config : SiteConfig
-    site : Site
     engine : Engine
         Where data are prepared and sums over persons are computed.
     drive : Drive
@@ -76,7 +74,6 @@ class Admission:
 
         Parameters
         ----------
-        run : str
         message : bytes
             The announcement, from whomever.
 
@@ -133,7 +130,6 @@ class Admission:
 
         Parameters
         ----------
-        approval : Approval
         without : callable
             Says who is left out, beside those whom ``site.yaml`` names and newcomers that are too
             few to be told of.

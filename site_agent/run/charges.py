@@ -42,13 +42,10 @@ class Charges:
 
     Parameters
     ----------
-    site : Site
-    joined : Joined
     persons : str
         Digest of the group that is charged together, as the ledger names it.
     permission : callable
         Returns what the site's people allow of the study now, or raises why they don't.
-    outbox : Outbox
     log_trouble : callable
         Receives what went wrong and may pass.
     """

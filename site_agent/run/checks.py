@@ -53,14 +53,7 @@ class Question:
 
 @dataclass
 class Checks:
-    """A site as the checker of a run.
-
-    Parameters
-    ----------
-    site : Site
-    joined : Joined
-    outbox : Outbox
-    """
+    """A site as the checker of a run."""
 
     site: Site
     joined: Joined

@@ -15,9 +15,6 @@ def local_statistic(algorithm: str, data: Data, query: Query, mechanism: Mechani
 
     Parameters
     ----------
-    algorithm : str
-    data : SiteDataset or FeatureDataset
-    query : Query
     mechanism : Mechanism
         As planned, with the bound of what one person adds.
 

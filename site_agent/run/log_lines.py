@@ -45,7 +45,6 @@ class LogLines:
 
         Parameters
         ----------
-        text : str
         subject : str
             Whose earlier line goes, so that its lines push no others off the page; without one
             every line stays.

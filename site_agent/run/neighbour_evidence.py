@@ -23,8 +23,6 @@ class NeighbourEvidence:
     ----------
     name : str
         The site's.
-    joined : Joined
-    outbox : Outbox
     """
 
     def __init__(self, name: str, joined: Joined, outbox: Outbox) -> None:

@@ -44,11 +44,8 @@ class Neighbours:
 
     Parameters
     ----------
-    plan : Plan
     site : int
         Index of this site.
-    identity : Ed25519PrivateKey
-    outbox : Outbox
     log : callable
         Receives a sentence for this site's people.
     """

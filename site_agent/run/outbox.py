@@ -22,14 +22,7 @@ class Outgoing:
 
 
 class Outbox:
-    """What a site has received and has to send in one run.
-
-    Parameters
-    ----------
-    context : RunContext
-    store : MessageStore
-    exchange : Exchange
-    """
+    """What a site has received and has to send in one run."""
 
     def __init__(self, context: RunContext, store: MessageStore, exchange: Exchange) -> None:
         self.names = Names(context.run)

@@ -31,7 +31,6 @@ class Participation:
 
     Parameters
     ----------
-    site : Site
     context : RunContext
         As the site's approval has it.
     loading : Loading

@@ -26,8 +26,6 @@ class Preload:
         The site's data set.
     open_data : callable
         Makes the data set of an approved study, unread.
-    drive : Drive
-    clock : Clock
     log : callable
         Receives a line for the site's own log.
     """

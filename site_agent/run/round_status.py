@@ -14,14 +14,7 @@ from site_agent.run.site import Site
 
 
 class RoundStatus:
-    """The ends of one run's rounds, as one site hears of them.
-
-    Parameters
-    ----------
-    site : Site
-    joined : Joined
-    outbox : Outbox
-    """
+    """The ends of one run's rounds, as one site hears of them."""
 
     def __init__(self, site: Site, joined: Joined, outbox: Outbox) -> None:
         self._exchange, self._outbox = site.exchange, outbox

@@ -52,12 +52,8 @@ class Rounds:
 
     Parameters
     ----------
-    site : Site
-    joined : Joined
-    data : SiteDataset or FeatureDataset
     permission : callable
         Returns what the site's people allow of the study now, or raises why they don't.
-    outbox : Outbox
     log_trouble : callable
         Receives what went wrong and may pass.
     """

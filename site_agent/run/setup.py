@@ -44,7 +44,6 @@ class Joined:
     ----------
     context : RunContext
         With the sites that the run started with.
-    plan : Plan
     party : Party
         Which holds its shares of everybody's secrets.
     sizes : Limits
@@ -72,14 +71,12 @@ class Setup:
 
     Parameters
     ----------
-    site : Site
     context : RunContext
         As the site's approval has it.
     loading : Loading
         The study's data on their way.
     permission : callable
         Returns what the site's people allow of the study now, or raises why they don't.
-    outbox : Outbox
     """
 
     def __init__(

@@ -18,21 +18,14 @@ class Site:
 
     Parameters
     ----------
-    name : str
-    identity : Identity
     dataset : str
         Name of the data set in the ledger.
-    policy : Policy
-    ledger : Ledger
     anchor : LedgerAnchor
         Of the ledger, on the exchange.
-    store : MessageStore
-    exchange : Exchange
     now : callable
         The time, for the ledger's readers.
     passed : callable
         Seconds on a clock that never goes back.
-    log : SiteLog
     """
 
     name: str

@@ -59,7 +59,6 @@ class SiteLog:
 
         Parameters
         ----------
-        text : str
         subject : str
             Of its lines only the newest is kept; without one every line.
         """

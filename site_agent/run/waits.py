@@ -9,13 +9,7 @@ from site_agent.run.site_log import SiteLog
 
 
 class Waits:
-    """Writes down what each run waits for, and says so once the centre is overdue.
-
-    Parameters
-    ----------
-    file : WaitFile
-    log : SiteLog
-    """
+    """Writes down what each run waits for, and says so once the centre is overdue."""
 
     def __init__(self, file: WaitFile, log: SiteLog) -> None:
         self._file, self._log = file, log

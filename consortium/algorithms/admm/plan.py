@@ -20,11 +20,6 @@ _STIFFEST = 1e3
 class AdmmPlan(AnalysisPlan[AdmmParameters]):
     """What every site and the centre know before the first round.
 
-    Parameters
-    ----------
-    parameters : AdmmParameters
-    shape : Shape
-
     Attributes
     ----------
     target : int

@@ -20,7 +20,6 @@ def admm_result(
 
     Parameters
     ----------
-    plan : AdmmPlan
     history : sequence of array, S x D
         All sites' models after each iteration.
     gains : sequence of float

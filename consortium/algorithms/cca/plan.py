@@ -34,11 +34,6 @@ T = TypeVar("T")
 class CcaPlan(AnalysisPlan[CcaParameters]):
     """A study's stages.
 
-    Parameters
-    ----------
-    parameters : CcaParameters
-    shape : Shape
-
     Raises
     ------
     StudyError

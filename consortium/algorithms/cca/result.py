@@ -30,7 +30,6 @@ class Scaled:
 
     Parameters
     ----------
-    name : str
     factor : float
         What they were multiplied by.
     size : int
@@ -71,7 +70,6 @@ class _Centred:
         Of the sites that answered, or of all together; none without a constant.
     parts : array, length S
         Of the persons.
-    persons : int
     """
 
     covariance: Array

@@ -26,7 +26,6 @@ class Centring:
 
     Parameters
     ----------
-    groups : Groups
     weights : array, length S
         a_s.
     doubts : array, length S

@@ -123,7 +123,6 @@ class Choice:
         B_u, of R^-¼ u.
     weights : array, length S
         a_s.
-    shares : mapping of T, G, A, M and C to float
     error : float
         Forecast standard error.
     parts : tuple of float

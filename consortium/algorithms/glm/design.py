@@ -94,7 +94,6 @@ class Design(PublicNumbers):
 
         Parameters
         ----------
-        height : float
         slope_reach : float, optional
             W of a slope, by default the smallest.
         """

@@ -34,8 +34,6 @@ class Entry:
     ----------
     row : int
         Its place in the vector.
-    label : str
-    middle, half : float
     level, levels : int
         Which of how many levels it stands for; 0 of 0 for a column with limits.
     compared : tuple of (str, str)
@@ -111,14 +109,12 @@ class Columns:
         Of the contrast.
     labels : tuple of (str, str)
         View and entry of every outcome.
-    covariates_of : tuple of Entry
     group_norm : tuple of (float, float)
         Mean and standard deviation of the contrast's column, for a slope.
     averages : array, G x V
         Weights of the outcomes in the groups of `averages`.
     limited : array of bool, length V
         Which outcomes have limits.
-    products : Products
     """
 
     outcomes: Array

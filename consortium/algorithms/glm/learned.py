@@ -29,10 +29,8 @@ class Learned:
 
     Parameters
     ----------
-    norms : LearnedNorms
     location, scales : array, length V
         Norms for the last round, in the vector's unit.
-    adjustment : Adjustment
     noise : mapping of contrast and moment to float
         In sums over persons; 0 without covariates.
     spread : float

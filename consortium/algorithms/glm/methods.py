@@ -20,8 +20,6 @@ def methods_text(plan: GlmPlan, learned: Learned, persons: Array) -> str:
 
     Parameters
     ----------
-    plan : GlmPlan
-    learned : Learned
     persons : array, length S
         Of the sites that answered the last round, 0 for the others.
     """

@@ -64,8 +64,6 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     Parameters
     ----------
-    parameters : GlmParameters
-    shape : Shape
     outcomes : int, optional
         Plan for so many outcomes instead of those there are.
 

@@ -22,7 +22,6 @@ class PublicNumbers:
         V.
     covariates : int
         p.
-    groups : Groups
     noise : float
         Standard deviation over sensitivity of a release with the whole budget.
     likeness : OutcomeCorrelation

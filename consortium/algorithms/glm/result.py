@@ -62,12 +62,8 @@ def effects_result(
 
     Parameters
     ----------
-    plan : GlmPlan
-    found : Effects
-    learned : Learned
     there : Centring
         Of the sites that answered the last round.
-    more : More
     """
     parameters, each = plan.parameters, found.each
     doubts = doubts_of(plan, found, learned, there)

@@ -111,11 +111,6 @@ class _Columns:
 def formula_of(model: StatsModel, levels: Levels) -> tuple[str, dict[str, str] | Literal["all"]]:
     """Formula and contrasts that say the same as a model.
 
-    Parameters
-    ----------
-    model : StatsModel
-    levels : mapping of str to tuple of str
-
     Raises
     ------
     ValueError

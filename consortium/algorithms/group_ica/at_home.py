@@ -23,10 +23,8 @@ def results_at_home(
 
     Parameters
     ----------
-    posterior : Posterior
     release : Release
         Of the study.
-    parameters : GroupIcaParameters
     shape : Shape
         Of the study's sites that answered.
     """

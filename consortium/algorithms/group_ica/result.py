@@ -32,9 +32,6 @@ def make_result(
 
     Parameters
     ----------
-    release : Release
-    parameters : GroupIcaParameters
-    shape : Shape
     reach : float
         Half the range of an expected correlation, of Fisher's z.
 

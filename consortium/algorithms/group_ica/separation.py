@@ -36,8 +36,6 @@ class Released:
     matrix : array, shape (d, d)
     deviation : float
         Of the noise of privacy in a released number.
-    parameters : GroupIcaParameters
-    shape : Shape
     paint : callable
         To the analysed voxels.
     """
@@ -79,7 +77,6 @@ class Separated:
 
     Parameters
     ----------
-    directions : Directions
     networks : Networks, optional
         None if nothing stands out of the noise.
     significant : array of bool, shape (R,)

@@ -31,11 +31,6 @@ At a third the networks were as good with them as without, at 1.1 worse by four 
 class NetworkPlan(AnalysisPlan[NetworkParameters]):
     """What follows from parameters and public sizes.
 
-    Parameters
-    ----------
-    parameters : NetworkParameters
-    shape : Shape
-
     Raises
     ------
     StudyError

@@ -71,8 +71,6 @@ def choose_iterations(shape: Shape, components: int, bound: float) -> int:
 
     Parameters
     ----------
-    shape : Shape
-    components : int
     bound : float
         Of a product's norm.
     """

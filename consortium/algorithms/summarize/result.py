@@ -26,7 +26,6 @@ class Embeddings:
 
     Parameters
     ----------
-    names : tuple of str
     rows : array, S x E
         Noisy mean embeddings.
     deviations : array, length S

@@ -36,10 +36,8 @@ def read_levels(release: Release, constant: float, shape: Shape, places: int) ->
 
     Parameters
     ----------
-    release : Release
     constant : float
         c.
-    shape : Shape
     places : int
         Entries of e.
     """

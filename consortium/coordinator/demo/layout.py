@@ -10,12 +10,7 @@ EXCHANGE = "exchange"
 
 @dataclass(frozen=True)
 class DemoFolders:
-    """The demo's folders.
-
-    Parameters
-    ----------
-    root : Path
-    """
+    """The demo's folders."""
 
     root: Path
 

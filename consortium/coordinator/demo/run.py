@@ -31,7 +31,6 @@ def run_demo(
         Of the made-up scans; noise and keys are never seeded.
     real : sequence of Path
         4-D NIfTI files to deal out instead of making scans up.
-    console : Console
     full_brain : bool
         One study of scans of 70,000 voxels.
 

@@ -66,7 +66,6 @@ def tell_story(root: Path, *, subjects: int, seed: int, console: Console) -> Non
         Persons of a hospital, in the mean over the four.
     seed : int
         Of the made-up scans; noise and keys are never seeded.
-    console : Console
 
     Raises
     ------

@@ -46,7 +46,6 @@ def measure_volunteers(
     ----------
     folder : Path
         Gets their scans.
-    study_file : Path
     recipe : Recipe
         Of the study's persons; volunteers have a seed of their own, and one scanner.
     patients : Patients

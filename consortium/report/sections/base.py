@@ -39,7 +39,6 @@ class Card:
     ----------
     ident : str
         Where links on the page point to.
-    name : str
     facts : tuple of (str, str)
         Terms and what they are.
     drawings : tuple of Drawing
@@ -68,8 +67,6 @@ def map_card(run: Finished, shown: ShownMap, first: Facts, last: Facts, note: st
 
     Parameters
     ----------
-    run : Finished
-    shown : ShownMap
     first, last : tuple of (str, str)
         Facts before and after those of its place.
     note : str

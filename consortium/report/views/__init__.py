@@ -24,8 +24,6 @@ class ViewReport(Protocol):
 
         Parameters
         ----------
-        space : Space
-        view : ViewSpace
         values : array, shape (D_v,)
         name : str
             What to call the column in words.
@@ -58,7 +56,6 @@ def split_views(space: Space, values: Array) -> list[tuple[AnyViewSpace, Array]]
 
     Parameters
     ----------
-    space : Space
     values : array, shape (D, K)
     """
     stops = np.cumsum([view.size for view in space.views])[:-1]

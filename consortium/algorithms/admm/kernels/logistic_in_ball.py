@@ -93,7 +93,6 @@ def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision:
 
     Parameters
     ----------
-    cost : LogisticCost
     radius : float
         R.
     start : array, D

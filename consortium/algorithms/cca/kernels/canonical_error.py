@@ -35,7 +35,6 @@ class CrossNoise:
 
     Parameters
     ----------
-    spectra : sequence of Spectrum
     means : sequence of array, each k_v x S
         Means of each site that were taken off, along the spectrum's directions.
     parts : array, length S
@@ -163,7 +162,6 @@ def correlation_interval(
         correlation, that the noise in the variates' own variances gives to it.
     number : int
         Counted from 0; earlier pairs are taken as strong as they look.
-    generator : numpy.random.Generator
     level : float
         Between 0 and 1.
 

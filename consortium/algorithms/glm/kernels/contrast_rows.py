@@ -71,7 +71,6 @@ def solve_coefficients(
     ----------
     rows : array, K x V
         T of every coefficient, the contrast's first.
-    adjustment : Adjustment
     found : Effects
         Of the contrast.
     weights : tuple of float
@@ -155,10 +154,8 @@ def mean_effects(
     means : MeanSums
         Of the G groups.
     averages : array, G x V
-    expected : Expected
     found : Effects
         Of the single outcomes.
-    adjustment : Adjustment
     correlation : float
         ρ.
     """

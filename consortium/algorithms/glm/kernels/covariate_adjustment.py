@@ -95,7 +95,6 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
 
     Parameters
     ----------
-    sums : CovariateSums
     persons : array, length S
         n_s, 0 for sites that are missing.
     weights : array, length S

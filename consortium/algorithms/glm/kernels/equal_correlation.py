@@ -16,7 +16,6 @@ def correlation_power(columns: Array, correlation: float, power: float) -> Array
     columns : array, V x N, or a vector of V
     correlation : float
         ρ, from 0 to below 1.
-    power : float
     """
     mean = columns.mean(axis=0)
     own, shared = (1 - correlation) ** power, (1 + (len(columns) - 1) * correlation) ** power

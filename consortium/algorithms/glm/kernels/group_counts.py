@@ -39,7 +39,6 @@ def estimate_proportions(
         Of the sites that counted, 0 for the others.
     expected : array, length S
         Parts that are expected.
-    noise : float
 
     Returns
     -------

@@ -108,10 +108,8 @@ def learn_norms(
 
     Parameters
     ----------
-    sums : LookSums
     likeness : OutcomeCorrelation
         R.
-    persons, pairs : float
     width : float
         π, how far ln s² may be from 0.
     most : float

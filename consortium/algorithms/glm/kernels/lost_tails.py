@@ -134,7 +134,6 @@ def lean_of_slope(persons: float, left: float, most: float) -> Lean:
 
     Parameters
     ----------
-    persons : float
     left : float
         Of Σ w², where one factor is cut.
     most : float
@@ -151,7 +150,6 @@ def lean_of_others(persons: float, squares: Array) -> list[Lean]:
 
     Parameters
     ----------
-    persons : float
     squares : array, length K - 1
         Σ w² of each.
     """
@@ -171,7 +169,6 @@ def lost_tails(
 
     Parameters
     ----------
-    sums : TailSums
     likeness : OutcomeCorrelation
         R.
     persons : float

@@ -61,12 +61,9 @@ def beyond_null(
     Parameters
     ----------
     matrix : array, shape (d, d)
-    null : SmoothNull
     weights : array, shape (d, R)
     way : Way
         How maps are made, of ``count`` directions.
-    count : int
-    generator : numpy.random.Generator
     """
     size, most = weights.shape[1], 0.0
     for _ in range(_NULL_DRAWS):

@@ -109,12 +109,10 @@ def fit_smooth(
     Parameters
     ----------
     matrix : array, shape (d, d)
-    places : SmoothPlaces
     deviation : float
         Of the noise of privacy in a released number.
     kept : int
         K, directions of a person.
-    persons : int
     """
     fits = []
     for waves in places.waves:

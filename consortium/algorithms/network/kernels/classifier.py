@@ -84,7 +84,6 @@ def sum_clipped_gradients(
     inputs : array, D_0 x N, float64
     labels : array, D_L x N
         From 0 to 1.
-    bound : float
     counted : array of bool, shape (N,), optional
         Whose gradients are added; by default everybody's.
 

@@ -48,7 +48,6 @@ def find_bulk(
         Of the noise in a packed entry.
     samples : int
         Of which the moment is the mean; fewer count if their scales differ or they are alike.
-    generator : numpy.random.Generator
     """
     middle = float(np.median(values))
     level = _white_part(values)

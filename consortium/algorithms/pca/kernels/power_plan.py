@@ -52,7 +52,6 @@ def expected_energies(
     deviation : float
         Noise in an entry of the mean product if it were the only one, for data of mean squared
         norm 1 (trace of the second moment); j products have each √j times as much.
-    most : int
     spectrum : callable
         A module's function.
 

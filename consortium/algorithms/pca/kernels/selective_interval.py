@@ -19,8 +19,6 @@ def selective_interval(value: float, deviation: float, threshold: float) -> tupl
     ----------
     value : float
         Beyond the threshold.
-    deviation : float
-    threshold : float
 
     Returns
     -------

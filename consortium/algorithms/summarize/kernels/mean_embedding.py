@@ -111,7 +111,6 @@ def null_floors(
         E.
     risk : float
         Share of studies in which any estimate is above.
-    generator : numpy.random.Generator
 
     Returns
     -------
@@ -173,7 +172,6 @@ def mixture_weights(rows: Array, target: int) -> Array:
     ----------
     rows : array, S x E
         As `gram` has them.
-    target : int
 
     Returns
     -------

@@ -53,7 +53,6 @@ def mean_cube(columns: Array, norm: float) -> Array:
     Parameters
     ----------
     columns : array, K x N
-    norm : float
     """
     clipped = clip_columns(columns, float(np.cbrt(norm)))
     mean: Array = pack_cubic(_sum_products(clipped, clipped, clipped)) / columns.shape[1]
@@ -68,7 +67,6 @@ def mean_mixed_cube(first: Array, second: Array, third: Array, norm: float) -> A
     Parameters
     ----------
     first, second, third : array, K x N
-    norm : float
     """
     u, v, w = (np.asarray(part, dtype=np.float64) for part in (first, second, third))
     ((u, v, w),) = clip_products([(u, v, w)], norm)
@@ -116,7 +114,6 @@ def orthogonal_components(
     tensor : array, K x K x K, symmetric
     restarts, iterations : int
         Random starts for each component, and power iterations from each.
-    generator : numpy.random.Generator
     """
     rest, found = tensor.copy(), []
     for _ in range(len(tensor)):
