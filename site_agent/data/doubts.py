@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from consortium.views.table import TableView
 
 _NAMED = 5
-_LEAVE = "leave such cells empty, or ask the coordinator to name it in data.missing."
+_LEAVE = (
+    "before this site's first yes leave such cells empty, or ask the coordinator to name it in "
+    "data.missing."
+)
 _CALLED = (
     "{} stands in {}, and the JSON beside the table calls it missing; the study reads it as a "
     f"value: {_LEAVE}"
