@@ -133,7 +133,7 @@ class PrivateGroupICA(_Components):
     >>> model.forecast(20)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    consortium.errors.StudyError: ...the noise over 20 persons hides all networks that are usual...
+    consortium.errors.StudyError: ...the noise over 20 participants hides all networks that are usual...
     """
 
     _algorithm: ClassVar[str] = "group_ica"
@@ -239,7 +239,7 @@ class PrivatePCA(_Components):
     >>> model.components_img_.shape, model.n_persons_
     ((3, 3, 3, 2), 20)
     >>> print(model.privacy_)
-    ε = 2 at δ = 1e-05 (μ = 0.502) for one person with all their data
+    ε = 2 at δ = 1e-05 (μ = 0.502) for one participant with all their data
 
     Numbers, a person in each line:
 

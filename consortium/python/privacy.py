@@ -41,9 +41,9 @@ class Privacy:
     --------
     >>> one = Privacy(epsilon=1.0, delta=1e-5, mu=0.2654, unit="subject")
     >>> print(one)
-    ε = 1 at δ = 1e-05 (μ = 0.265) for one person with all their data
+    ε = 1 at δ = 1e-05 (μ = 0.265) for one participant with all their data
     >>> print(one.plus(one))
-    ε = 1.45 at δ = 1e-05 (μ = 0.375) for one person with all their data
+    ε = 1.45 at δ = 1e-05 (μ = 0.375) for one participant with all their data
     """
 
     epsilon: float

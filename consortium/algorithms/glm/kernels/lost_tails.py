@@ -208,8 +208,9 @@ def _drawn(
     variance = sums.noise["lost"] ** 2
     own = variance * max(float(np.mean(likeness.roots)) - likeness.common, 0.0)
     shared, around = sums.noise["tail"] ** 2, sums.lost - sums.lost.mean()
-    all_kept = _kept(float(np.square(sums.tail)), shared, usual)
-    each_kept = _kept(float(np.mean(np.square(around))), own, usual)
+    with np.errstate(over="ignore"):  # what is infinite is kept
+        all_kept = _kept(float(np.square(sums.tail)), shared, usual)
+        each_kept = _kept(float(np.mean(np.square(around))), own, usual)
     unsure = min(1 / math.sqrt(len(around) + 2), usual**2 / (usual**2 + own))
     found = all_kept * sums.tail + each_kept * around
     return found, all_kept * shared, max(each_kept, unsure) * own
