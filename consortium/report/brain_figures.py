@@ -205,7 +205,7 @@ def _tick_evenly(bar: Axes, top: float, units: str) -> None:
     bar.set_yticks([tick for tick in ticks if abs(tick) <= top])
     left, low, width, height = bar.get_position().bounds
     bar.set_position((left, low, width, 0.9 * height))
-    bar.set_title(units, fontsize=8, pad=3)
+    bar.set_title(units, fontsize=8, pad=3, loc="right")
 
 
 @lru_cache(maxsize=1)  # a public constant that takes a tenth of a second

@@ -4,7 +4,6 @@ from consortium.base.formatting import count, number, power_of_ten
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.sections.base import Facts, Section
-from consortium.report.statement import readers_of
 
 UNITS = {"subject": "participant", "timepoint": "volume"}
 
@@ -38,7 +37,7 @@ def guarantee_text(report: PrivacyReport) -> str:
         f"One {unit}'s privacy loss is at most "
         f"ε = {number(guarantees.coalition.epsilon)} against the centre{helpers}, and "
         f"ε = {number(guarantees.outsider.epsilon)} against an outsider "
-        f"(δ = {power_of_ten(report.delta)}). {readers_of(report)}"
+        f"(δ = {power_of_ten(report.delta)})."
     )
 
 
