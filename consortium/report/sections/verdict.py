@@ -33,11 +33,14 @@ def guarantee_text(report: PrivacyReport) -> str:
     guarantees = report.guarantees
     many = report.colluding_sites
     helpers = f" with {count(many, 'colluding site')}" if many else ""
+    promised = number(report.promised.epsilon)
+    more = f" A ledger may hold up to ε = {promised}, as promised."
     return (
         f"One {unit}'s privacy loss is at most "
         f"ε = {number(guarantees.coalition.epsilon)} against the centre{helpers}, and "
         f"ε = {number(guarantees.outsider.epsilon)} against an outsider "
         f"(δ = {power_of_ten(report.delta)})."
+        f"{more if promised != number(guarantees.coalition.epsilon) else ''}"
     )
 
 
