@@ -57,7 +57,21 @@ def paragraphs(run: Finished) -> list[str]:
         *([single_image_methods(run.study.data, grid)] if _has_single_images(run) else []),
         *([run.result.captions.methods] if run.result.captions.methods else []),
         analysis_methods(run.study, run.report),
+        f"{takers(run.report)} {software(run.report)}",
     ]
+
+
+def takers(report: PrivacyReport) -> str:
+    """Say how many took part, by site."""
+    what, total = UNITS[report.unit], sum(site.units for site in report.sites)
+    by_site = ", ".join(f"{site.name} {site.units:,}" for site in report.sites)
+    return f"{count(total, what)} at {count(len(report.sites), 'site')} took part ({by_site})."
+
+
+def software(report: PrivacyReport) -> str:
+    """Name the software with its versions."""
+    named = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    return f"Software: {named}."
 
 
 def _has_series(run: Finished) -> bool:
@@ -129,7 +143,8 @@ def single_image_methods(data: DataSection, grid: Grid) -> str:
 
 def _within(data: DataSection, grid: Grid) -> str:
     place = "the MNI152 template's brain" if data.mask == "template" else "the study's mask"
-    return f"and restricted to the {grid.features:,} voxels of {place}."
+    edge = grid.edge
+    return f"and restricted to the {grid.features:,} voxels of {edge:g} mm in {place}."
 
 
 def analysis_methods(study: Study, report: PrivacyReport) -> str:
