@@ -164,6 +164,23 @@ def basis_size(parameters: Wanted, shape: Shape) -> int:
     return smooth_basis(shape.places, cutoff).size
 
 
+def finest_cutoff(places: Places, stated: float | None) -> float:
+    """Shortest wavelength in mm that voxels can hold.
+
+    Raises
+    ------
+    StudyError
+        If the stated one is shorter.
+    """
+    finest = float(_FINEST * places.volume ** (1.0 / 3.0))
+    if stated is not None and stated < finest:
+        raise StudyError(
+            f"field 'analysis.cutoff': {stated:g} mm is too short for voxels of this size; take "
+            f"{finest:.3g} mm or more, or a finer data.resolution."
+        )
+    return finest
+
+
 def cutoff_planned(parameters: Wanted, shape: Shape) -> float:
     """Shortest wavelength in mm, on a step of half a millimetre; 0 for regions and voxels.
 
@@ -174,13 +191,8 @@ def cutoff_planned(parameters: Wanted, shape: Shape) -> float:
     """
     if basis_of(parameters, shape) != "smooth" or shape.places is None:
         return 0.0
-    finest = _FINEST * shape.places.volume ** (1.0 / 3.0)
+    finest = finest_cutoff(shape.places, parameters.cutoff)
     if parameters.cutoff is not None:
-        if parameters.cutoff < finest:
-            raise StudyError(
-                f"field 'analysis.cutoff': {parameters.cutoff:g} mm is too short for voxels of "
-                f"this size; take {finest:.3g} mm or more, or a finer data.resolution."
-            )
         return parameters.cutoff
     volume = shape.places.volume * shape.features
     finest = max(finest, cutoff_of(0.85 * _MOST_ROWS, volume))

@@ -76,17 +76,12 @@ class Products:
 
     def take(self, table: Array, rows: Array) -> Array:
         """Rows of the persons' vectors, D x n, below which the products are: len(rows) x n."""
-        taken, product = (
-            table[np.minimum(rows, len(table) - 1)].astype(np.float64),
-            rows - len(table),
-        )
-        for place in np.flatnonzero(product >= 0):
-            own = product[place]
-            found = table[self.rows[own]] - self.means[own][:, None]
-            found = np.clip(
-                found / self.deviations[own][:, None], -COVARIATE_LIMIT, COVARIATE_LIMIT
-            )
-            taken[place] = found.prod(axis=0)
+        taken = table[np.minimum(rows, len(table) - 1)].astype(np.float64)
+        for place in np.flatnonzero(rows >= len(table)):
+            own = rows[place] - len(table)
+            values = table[self.rows[own]] - self.means[own][:, None]
+            values = values / self.deviations[own][:, None]
+            taken[place] = np.clip(values, -COVARIATE_LIMIT, COVARIATE_LIMIT).prod(axis=0)
         return taken
 
 

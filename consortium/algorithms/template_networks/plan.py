@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from consortium.algorithms.base import Argument, Array, PlannedRelease, Shape, Templates
-from consortium.algorithms.subspace import smooth_basis
+from consortium.algorithms.subspace import finest_cutoff, smooth_basis
 from consortium.algorithms.template_networks.kernels.template_shrinkage import Agreement
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.site import in_basis
@@ -20,7 +20,6 @@ AGREEMENT = 0.7
 """Assumed correlation of a template with the group's map."""
 _MOST_DIMENSIONS = 3000
 _ROOM = 3  # dimensions beside the templates, without which nothing can be shrunk
-_FINEST = 2.5  # voxel edges: with a shorter cut-off the blobs are as many as the voxels
 _COARSEST = 120.0  # mm
 _STEP = 0.5  # mm, so that no rounding makes two parties plan differently
 _LEAST_SINGULAR = 0.05  # of templates of norm one: with less, one is nearly made of the others
@@ -148,13 +147,8 @@ def cutoff_planned(parameters: TemplateNetworksParameters, shape: Shape) -> floa
     """
     if shape.places is None:
         return 0.0
-    finest = _FINEST * shape.places.volume ** (1.0 / 3.0)
+    finest = finest_cutoff(shape.places, parameters.cutoff)
     if parameters.cutoff is not None:
-        if parameters.cutoff < finest:
-            raise StudyError(
-                f"field 'analysis.cutoff': {parameters.cutoff:g} mm is too short for voxels of "
-                f"this size; take {finest:.3g} mm or more, or a finer data.resolution."
-            )
         return parameters.cutoff
     count, volume = templates_of(shape).count, shape.places.volume * shape.features
     finest = max(finest, cutoff_of(0.85 * _MOST_DIMENSIONS, volume))
