@@ -65,12 +65,12 @@ class Meeting:
     def set_up(self) -> None:
         """Keys and shares."""
         for party in self.parties:
-            self.hub.receive_advertisement(party.advertise(b""))
-        bundle = self.hub.keys()
+            self.hub.setup.receive_advertisement(party.setup.advertise(b""))
+        bundle = self.hub.setup.keys()
         for party in self.parties:
-            self.hub.receive_share(party.receive_keys(bundle))
+            self.hub.setup.receive_share(party.setup.receive_keys(bundle))
         for party in self.parties:
-            party.receive_shares(self.hub.shares(party.name))
+            party.setup.receive_shares(self.hub.setup.shares(party.name))
 
     def round(self, number: int, vector: np.ndarray) -> np.ndarray:
         """Sum one vector over all sites, secretly."""

@@ -114,13 +114,13 @@ class Centre:
         self.releases = Releases(self.context, self._hub.session, self._mail, self._sizes)
         sizes = self._sizes
         self._messages = RoundMessages(self.context, self._mail, self._hub, sizes)
-        self._gather("advertise", sizes.advertisement, self._hub.receive_advertisement)
+        self._gather("advertise", sizes.advertisement, self._hub.setup.receive_advertisement)
         plan = make_plan(self.context.study, self._shape(), agreed=True)
-        self._mail.put(self._names.setup("keys"), self._hub.keys())
-        self._gather("share", sizes.share, self._hub.receive_share)
-        self._hub.check_common(plan_digest(plan))
+        self._mail.put(self._names.setup("keys"), self._hub.setup.keys())
+        self._gather("share", sizes.share, self._hub.setup.receive_share)
+        self._hub.setup.check_common(plan_digest(plan))
         for site in self.context.study.sites:
-            self._mail.put(self._names.setup("shares", site), self._hub.shares(site))
+            self._mail.put(self._names.setup("shares", site), self._hub.setup.shares(site))
         self.session = Session(plan)
         for done in self._transcript.rounds():
             self._same(done)
@@ -173,7 +173,7 @@ class Centre:
     def _shape(self) -> Shape:
         notes: dict[str, SiteNote] = {}
         for site in self.context.study.sites:
-            notes[site] = decode_note(self._hub.notes[site], site)
+            notes[site] = decode_note(self._hub.setup.notes[site], site)
             if notes[site].grid != self.context.grid:
                 raise StudyError(
                     f"{site} has another mask or space than the centre; give every site the same "
@@ -290,7 +290,7 @@ class Centre:
         """
         closing = Closing(
             hashlib.sha256(self._announced).digest(),
-            hashlib.sha256(self._hub.keys()).digest(),
+            hashlib.sha256(self._hub.setup.keys()).digest(),
             plan_digest(self._open_session.plan),
             tuple(self._records),
             dict(own_platform()),

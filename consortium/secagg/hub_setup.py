@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class HubSetup:
-    """All that happens at the hub before round 1."""
+    """All that happens at the hub before round 1; the rounds find it as `Hub.setup`."""
 
     def __init__(self, member: Member) -> None:
         self.state = HubState.ADVERTISING
@@ -54,6 +54,11 @@ class HubSetup:
                 "start the sites that are missing."
             )
         return self._keys
+
+    @property
+    def notes(self) -> Mapping[str, bytes]:
+        """Every site's note, signed by the site itself; raises as `known`."""
+        return self.known.directory.notes
 
     @property
     def missing(self) -> tuple[str, ...]:

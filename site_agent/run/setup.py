@@ -180,7 +180,7 @@ class Setup:
         trouble = site.anchor.post()
         if trouble is not None:
             site.log.line_once(str(trouble))
-        message = self._party.advertise(encode_note(self._note))
+        message = self._party.setup.advertise(encode_note(self._note))
         self._outbox.send(self._names.setup("advertise", self._site.name), "advertise", message)
         return True
 
@@ -188,7 +188,7 @@ class Setup:
         bundle = self._outbox.receive(self._names.setup("keys"), "keys", self._sizes.keys)
         if bundle is None:
             return False
-        message = self._party.receive_keys(bundle, self._agree)
+        message = self._party.setup.receive_keys(bundle, self._agree)
         plan = self._plan
         self._check_counted(plan)
         self._outbox.keep("keys", bundle)
@@ -263,7 +263,7 @@ class Setup:
         bundle = self._outbox.receive(place, "shares", self._sizes.shares)
         if bundle is None:
             return False
-        self._party.receive_shares(bundle)
+        self._party.setup.receive_shares(bundle)
         self._outbox.keep("shares", bundle)
         self.outcome = Joined(self._context, self._plan, self._party, self._sizes, self._announced)
         return True

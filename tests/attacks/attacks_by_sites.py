@@ -32,7 +32,7 @@ def _believing(real: Callable[..., bytes]) -> Callable[..., bytes]:
 def wrong_share(stage: Stage) -> bool:
     """Answers the unmask request with a false share of another site's seed."""
     game = played()
-    held = game.wire.parties["s1"]._setup.keys.held
+    held = game.wire.parties["s1"].setup.keys.held
     held["s0"] = _one_more(held["s0"])  # shifts the seed by little, so that it stays in its range
     total = game.sum_without()
     stage.said.append(str(total.wrong))  # who is named, and left out
@@ -56,7 +56,7 @@ def _one_more(held: bytes) -> bytes:
 def copied_key(stage: Stage) -> bool:
     """Advertises another site's keys as its own."""
     wire = Wire()
-    sent = {site: party.advertise(b"") for site, party in wire.parties.items()}
+    sent = {site: party.setup.advertise(b"") for site, party in wire.parties.items()}
     bodies = {
         site: messages.decode(messages.Advertisement, msgspec.msgpack.decode(data)[5], site)
         for site, data in sent.items()
@@ -64,7 +64,7 @@ def copied_key(stage: Stage) -> bool:
     copy = msgspec.structs.replace(bodies["s3"], masks=bodies["s0"].masks)
     run = wire.consortium.run
     sent["s3"] = seal(identity("s3"), run, "s3", "advertise", 0, messages.encode(copy))
-    return bool(wire.parties["s1"].receive_keys(bundle_of(wire.hub, sent)))
+    return bool(wire.parties["s1"].setup.receive_keys(bundle_of(wire.hub, sent)))
 
 
 def _unmeasured(_real: object) -> Callable[..., Any]:

@@ -48,16 +48,16 @@ class Run:
             for n, name in enumerate(SITES)
         }
         note = encode_note(SiteNote(3, 72, "0" * 64, "1"))
-        self.advertisements = [party.advertise(note) for party in self.parties.values()]
+        self.advertisements = [party.setup.advertise(note) for party in self.parties.values()]
         for message in self.advertisements:
-            self.hub.receive_advertisement(message)
-        self.keys = self.hub.keys()
-        self.shares = [party.receive_keys(self.keys) for party in self.parties.values()]
+            self.hub.setup.receive_advertisement(message)
+        self.keys = self.hub.setup.keys()
+        self.shares = [party.setup.receive_keys(self.keys) for party in self.parties.values()]
         for message in self.shares:
-            self.hub.receive_share(message)
-        self.bundles = {name: self.hub.shares(name) for name in self.parties}
+            self.hub.setup.receive_share(message)
+        self.bundles = {name: self.hub.setup.shares(name) for name in self.parties}
         for name, party in self.parties.items():
-            party.receive_shares(self.bundles[name])
+            party.setup.receive_shares(self.bundles[name])
         self.bundle = self.bundles[SITES[1]]
         self._round()
 
@@ -104,5 +104,5 @@ class Run:
 
     def channel(self, site: str, kind: str) -> bytes:
         """Key of a site's message to the hub in round 1."""
-        shared = self.hub._setup.known.channels[site]
+        shared = self.hub.setup.known.channels[site]
         return self.directory.keys.channel(shared, site, CENTRE, kind, 1)
