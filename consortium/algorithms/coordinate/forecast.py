@@ -15,10 +15,8 @@ from consortium.algorithms.base import Array, Expectation, Shape
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.coordinate.plan import plan_bound, plan_release
 from consortium.algorithms.coordinate.result import (
-    Pooled,
     entry_weights,
     question_of,
-    squares_moment,
     widest_variance,
 )
 from consortium.algorithms.linear import ASSUMED_DEVIATION, tell
@@ -51,15 +49,13 @@ def _means(parameters: CoordinateParameters, shape: Shape) -> tuple[Expectation,
 def _coefficients(parameters: CoordinateParameters, shape: Shape) -> tuple[Expectation, ...]:
     """By draws of noise and chance through the analysis's own code."""
     bound, level = plan_bound(parameters, shape), _pooled_level(parameters, shape)
-    units, sites = sum(shape.units), tuple(range(len(shape.units)))
+    sites = range(len(shape.units))
     asked, errors, open_ends = question_of(parameters, shape, bound), [], 0
     for seed in range(_DRAWS):
         generator = np.random.default_rng(seed)
         values = pack_symmetric(_moment(parameters, shape, bound, generator))
         values = values + level * generator.standard_normal(len(values))
-        fit = least_squares(
-            squares_moment(parameters, shape, bound, Pooled(values, level, units, sites))
-        )
+        fit = least_squares(asked.moment(values, level, sites))
         errors.append(fit.coefficients[: shape.features - 1])
         open_ends += not tell(asked, fit).coefficients[0].told
     told, first, drawn = [], 0, np.stack(errors)

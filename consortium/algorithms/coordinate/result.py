@@ -11,9 +11,7 @@ from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.linear import Question, linear_result
 from consortium.base.formatting import number
-from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_least_squares import least_squares
-from consortium.kernels.noisy_moment import NoisyMoment, noisy_moment
 from consortium.privacy.bayesian import bayesian_level
 from consortium.privacy.view_bounds import Part, PartsBound
 
@@ -124,37 +122,21 @@ def squares_result(
     parameters: CoordinateParameters, shape: Shape, bound: PartsBound, found: Pooled
 ) -> Result:
     """Coefficients of least squares with intervals, as `regression` has them."""
-    fit = least_squares(squares_moment(parameters, shape, bound, found))
-    result = linear_result(question_of(parameters, shape, bound), shape, fit)
+    asked = question_of(parameters, shape, bound)
+    fit = least_squares(asked.moment(found.values, found.deviation, found.sites))
+    result = linear_result(asked, fit)
     levels = level_table(parameters, shape, bound, found.deviation)
     return replace(result, tables={**result.tables, "levels": levels})
 
 
-def squares_moment(
-    parameters: CoordinateParameters, shape: Shape, bound: PartsBound, found: Pooled
-) -> NoisyMoment:
-    """Put entries that explain first, constants of sites that answered next, the target last."""
-    target = shape.view_slice(str(parameters.target), "analysis.target").start
-    parts = np.ones(1)
-    if bound.places > 1:
-        sizes = np.zeros(bound.places)
-        sizes[list(found.sites)] = [shape.units[site] for site in found.sites]
-        parts = sizes / sizes.sum()
-    first = shape.features
-    weights = np.append(entry_weights(bound), np.full(bound.places, bound.constant))
-    constants = first + np.flatnonzero(parts)
-    order = np.concatenate([np.delete(np.arange(first), target), constants, [target]])
-    matrix = unpack_symmetric(found.values)[np.ix_(order, order)]
-    still = shape.still_directions(target, constant=True)
-    own = weights[order]
-    return noisy_moment(matrix, own, parts[parts > 0], found.deviation, found.units, still)
-
-
 def question_of(parameters: CoordinateParameters, shape: Shape, bound: PartsBound) -> Question:
-    """What the study asks of least squares."""
-    target = str(parameters.target)
-    place = shape.view_slice(target, "analysis.target").start
-    return Question(target, place, parameters.confidence, by_site=bound.places > 1)
+    """What the study asks of least squares: entries first, constants next."""
+    view, first = str(parameters.target), shape.features
+    target = shape.view_slice(view, "analysis.target").start
+    weights = np.append(entry_weights(bound), np.full(bound.places, bound.constant))
+    constants = first + np.arange(bound.places)
+    order = np.concatenate([np.delete(np.arange(first), target), constants, [target]])
+    return Question(shape, view, target, bound.places, weights, order, parameters.confidence)
 
 
 def level_table(

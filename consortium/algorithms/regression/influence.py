@@ -8,9 +8,8 @@ mean over persons, of one number for each coefficient, measures the ratio of the
 
 import numpy as np
 
-from consortium.algorithms.base import Argument, Array, Release, Shape
-from consortium.algorithms.regression.parameters import RegressionParameters
-from consortium.algorithms.regression.plan import kept_places, release_weights
+from consortium.algorithms.base import Argument, Array, Release
+from consortium.algorithms.regression.plan import RegressionPlan
 from consortium.kernels.noisy_least_squares import Fit
 from consortium.kernels.noisy_moment import NoisyMoment, is_positive
 
@@ -27,32 +26,26 @@ def worth_asking(fit: Fit, confidence: float) -> bool:
 
 
 def influence_arguments(
-    parameters: RegressionParameters, shape: Shape, fit: Fit, sites: tuple[int, ...]
+    plan: RegressionPlan, fit: Fit, sites: tuple[int, ...]
 ) -> dict[str, Argument]:
     """What persons' z and residual are multiplied by, so that a ratio of 1 is a mean of 1.
 
     A site's own constant is of its persons alone: its ratio counts by their part.
     """
-    moment, kept = fit.moment, kept_places(parameters, shape, sites)
-    lift = moment.coefficients / release_weights(parameters, shape)[kept[:-1], None]
+    moment, kept = fit.moment, plan.asked.kept(sites)
+    lift = moment.coefficients / plan.asked.weights[kept[:-1], None]
     scale = np.sqrt(_parts(moment) / fit.chance())
-    size = len(release_weights(parameters, shape))
+    size = len(plan.asked.weights)
     influence, residual = np.zeros((size - 1, size - 1)), np.zeros(size)
     influence[np.ix_(kept[:-1], kept[:-1])] = scale[:, None] * (fit.directions @ lift.T)
     residual[kept] = np.append(lift @ fit.solution[:-1], fit.solution[-1])
     return {"influence": influence, "residual": residual}
 
 
-def measured(
-    parameters: RegressionParameters,
-    shape: Shape,
-    fit: Fit,
-    sites: tuple[int, ...],
-    release: Release,
-) -> Fit:
+def measured(plan: RegressionPlan, fit: Fit, sites: tuple[int, ...], release: Release) -> Fit:
     """The fit with chance as was measured, drawn to that of one variance as far as it is noise."""
     parts = _parts(fit.moment)
-    found = release.values[kept_places(parameters, shape, sites)[:-1]] / parts
+    found = release.values[plan.asked.kept(sites)[:-1]] / parts
     trust = 1.0 / (1.0 + np.square(release.deviation / parts / _USUAL))
     return fit.widened(np.maximum(1.0 + trust * (found - 1.0), _LEAST))
 
