@@ -5,7 +5,7 @@ y of degree two; all its coefficient arrays are entries of the second moment of 
 a one in the place of the person's site, released once in coordinates that keep its norm. Replacing
 a person moves it by √2 (‖x‖² + c² + α²) / n at the most: no more than Λ_1 and Λ_2 alone as one
 vector would (for α² ≤ ‖x‖²), and E[y²] is in it. What noise and chance leave open is told by
-`kernels.noisy_least_squares`, with chance as a second release measures it (`influence`).
+`kernels.noisy_least_squares`, with chance as a second release measures it (`result`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,9 @@ from consortium.algorithms.base import Case, Expectation, Local, Query, Run
 from consortium.algorithms.linear import linear_result
 from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.regression.forecast import expect, hopeless
-from consortium.algorithms.regression.influence import influence_arguments, measured, worth_asking
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import RegressionPlan
+from consortium.algorithms.regression.result import influence_arguments, measured, worth_asking
 from consortium.algorithms.regression.site import regression_influence, regression_moment
 from consortium.kernels.noisy_least_squares import least_squares
 
