@@ -61,7 +61,7 @@ PARTS = (
         "power",
         "methods",
     ),
-    *("levels", "separation", "tables", "result", "forecast", "centre"),
+    *("separation", "tables", "result", "forecast", "centre"),
     "at_home",
 )
 """Of an analysis that is a folder: each imports only from those before it. `parameters`, `site`,
