@@ -38,6 +38,7 @@ from consortium.algorithms.base import (
 from consortium.algorithms.query_arguments import index_argument
 from consortium.base.formatting import number
 from consortium.errors import ProtocolError, StudyError
+from consortium.kernels.simplex import project_to_simplex
 from consortium.privacy.bounds import Bound
 from consortium.views.base import ViewName
 
@@ -223,7 +224,7 @@ def read_quantiles(shares: Array, quantiles: Array, edges: Array, width: float) 
     below = np.concatenate([[0.0], np.cumsum(shares)[:-1], [1.0]])
     ends = np.arange(bins + 1)
     half = width * np.sqrt(ends * (1.0 - ends / bins))
-    steps = np.cumsum(np.concatenate([[0.0], _onto_simplex(shares)]))
+    steps = np.cumsum(np.concatenate([[0.0], project_to_simplex(shares)]))
     found = np.empty((len(quantiles), 3))
     for row, quantile in enumerate(quantiles):
         value = float(np.interp(quantile, steps, edges))
@@ -233,14 +234,6 @@ def read_quantiles(shares: Array, quantiles: Array, edges: Array, width: float) 
         bins_left = np.flatnonzero(possible)
         found[row] = value, edges[bins_left[0]], edges[bins_left[-1] + 1]
     return found
-
-
-def _onto_simplex(shares: Array) -> Array:
-    """The nearest shares without negative ones that add up to one."""
-    ordered = np.sort(shares)[::-1]
-    excess = (np.cumsum(ordered) - 1.0) / np.arange(1, len(shares) + 1)
-    nearest: Array = np.maximum(shares - excess[np.flatnonzero(ordered > excess)[-1]], 0.0)
-    return nearest
 
 
 def _arguments(parameters: HistogramParameters, shape: Shape) -> dict[str, Argument]:
