@@ -29,7 +29,6 @@ from consortium.algorithms.base import (
     Release,
     Result,
     Run,
-    Shape,
     SiteData,
     Table,
 )
@@ -146,8 +145,7 @@ class Average(AnalysisPlan[AverageParameters]):
 
     def run(self) -> Run:
         """Ask once and return the answer as a map (D x 1)."""
-        release = yield Query("average", "mean_squares" if self.shape.views else "mean_volume")
-        return _result(release, self.parameters, self.shape)
+        return _result(self, (yield Query("average", self.releases[0].statistic)))
 
 
 def _evenly(mean: Array, level: float, bound: float) -> Array:
@@ -186,17 +184,15 @@ def positive_mean(values: Array, spread: Array) -> Array:
     return np.where(spread > 0, values + spread * density, np.maximum(values, 0.0))
 
 
-def _result(release: Release, parameters: AverageParameters, shape: Shape) -> Result:
+def _result(plan: Average, release: Release) -> Result:
     """The mean, its error, and which of its values stand out of noise and chance together."""
-    mean, bound, level = release.values[: shape.features], parameters.bound, release.deviation
-    size = len(mean)
-    if shape.views:
-        squares = math.sqrt(2.0) * bound * release.values[size:]
-        variances = _variances(mean, squares, level, bound)
-    else:
-        variances = _evenly(mean, level, bound)
-    errors = np.sqrt(level**2 + variances / sum(shape.units))
-    floors = float(-ndtri((1 - parameters.confidence) / (2 * size))) * errors
+    bound, level, size = plan.parameters.bound, release.deviation, plan.shape.features
+    mean, squares = release.values[:size], math.sqrt(2.0) * bound * release.values[size:]
+    variances = (
+        _variances(mean, squares, level, bound) if len(squares) else _evenly(mean, level, bound)
+    )
+    errors = np.sqrt(level**2 + variances / sum(plan.shape.units))
+    floors = float(-ndtri((1 - plan.parameters.confidence) / (2 * size))) * errors
     found, floor = np.abs(mean) > floors, float(np.median(floors))
     numbers = {
         "noise_deviation": level,
@@ -204,18 +200,13 @@ def _result(release: Release, parameters: AverageParameters, shape: Shape) -> Re
         "floor": floor,
         "found": int(found.sum()),
     }
-    words = Captions(
-        "mean",
-        _headline(found, floor),
-        "Mean over the participants of these sites.",
-        found=any(found),
-    )
+    meaning = "Mean over the participants of these sites."
+    words = Captions("mean", _headline(found, floor), meaning, found=any(found))
     arrays = {"mean": mean[:, None], "found": found[:, None]}
-    if shape.views:
-        half = float(ndtri((1 + parameters.confidence) / 2)) * errors
-        tables = {"means": _table(mean, half, found, parameters, shape)}
-        return Result(arrays, numbers, loadings="mean", told="found", tables=tables, captions=words)
-    return Result(arrays, numbers, images=_images(mean, errors, found, floor), captions=words)
+    if not plan.shape.views:
+        return Result(arrays, numbers, images=_images(mean, errors, found, floor), captions=words)
+    tables = {"means": _table(plan, mean, errors, found)}
+    return Result(arrays, numbers, loadings="mean", told="found", tables=tables, captions=words)
 
 
 def _headline(found: Array, floor: float) -> str:
@@ -245,14 +236,13 @@ def _images(mean: Array, errors: Array, found: Array, floor: float) -> dict[str,
     }
 
 
-def _table(
-    mean: Array, half: Array, found: Array, parameters: AverageParameters, shape: Shape
-) -> Table:
+def _table(plan: Average, mean: Array, errors: Array, found: Array) -> Table:
+    half = float(ndtri((1 + plan.parameters.confidence) / 2)) * errors
     rows = tuple(
         (*name, Finding(float(m), float(m - h), float(m + h), "found" if f else "not found"))
-        for name, m, h, f in zip(shape.entry_names, mean, half, found, strict=True)
+        for name, m, h, f in zip(plan.shape.entry_names, mean, half, found, strict=True)
     )
-    percent = f"{100 * parameters.confidence:g}"
+    percent = f"{100 * plan.parameters.confidence:g}"
     return Table(
         f"Means over the participants of these sites, clipped, with {percent} % intervals for "
         f"noise and chance; found are those that differ from zero, all together at {percent} %.",

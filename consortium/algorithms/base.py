@@ -273,6 +273,10 @@ class AnalysisPlan(ABC, Generic[P]):
     def run(self) -> Run:
         """Centre's half."""
 
+    def present(self, release: Release) -> tuple[int, ...]:
+        """Indices of the sites whose answers are in a release."""
+        return release.sites or tuple(range(len(self.shape.units)))
+
     def complete(self, query: Query) -> Query:
         """A query of `run` as a site answers it, with what study and sizes decide of it."""
         (stage,) = (each for each in self.releases if each.stage == query.stage)

@@ -20,7 +20,6 @@ from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.base import (
     AnalysisParameters,
     AnalysisPlan,
-    Argument,
     Array,
     Captions,
     Case,
@@ -31,13 +30,13 @@ from consortium.algorithms.base import (
     Release,
     Result,
     Run,
-    Shape,
     SiteData,
     Table,
 )
 from consortium.algorithms.query_arguments import index_argument
 from consortium.base.formatting import number
 from consortium.errors import ProtocolError, StudyError
+from consortium.kernels.simplex import project_to_simplex
 from consortium.privacy.bounds import Bound
 from consortium.views.base import ViewName
 
@@ -99,26 +98,58 @@ class Histogram(AnalysisPlan[HistogramParameters]):
     )
 
     @cached_property
+    def entry(self) -> int:
+        """Place of the counted entry within a person's vector.
+
+        Raises
+        ------
+        StudyError
+            If the view has no such entry, or it is one level of a column.
+        """
+        view, number = self.parameters.view, self.parameters.entry
+        place = self.shape.view_slice(view, "analysis.view")
+        if number > place.stop - place.start:
+            raise StudyError(
+                f"field 'analysis.entry': view '{view}' has {place.stop - place.start} entries, "
+                f"and {number} is asked for; name one of them."
+            )
+        found = int(place.start) + number - 1
+        if any(found in levels and value for levels, value in self.shape.known_sums):
+            raise StudyError(
+                f"field 'analysis.entry': entry {number} of view '{view}' is one level of a "
+                "column, 1 for who has it and 0 for the others; ask 'average' for the share of "
+                "each level."
+            )
+        return found
+
+    @property
+    def column(self) -> str:
+        """What the counted entry is called: its column, or else its number in the view."""
+        view, label = self.shape.entry_names[self.entry]
+        return label if isinstance(label, str) else f"entry {label} of {view}"
+
+    @cached_property
     def releases(self) -> tuple[PlannedRelease]:
         """One release with the whole budget."""
-        fixed, bound = _arguments(self.parameters, self.shape), Bound(1.0, cone=True)
-        return (
-            PlannedRelease(
-                *("histogram", "bin_shares", self.parameters.bins, bound, 1, 1.0),
-                fixed=fixed,
-            ),
-        )
+        bins, fixed = self.parameters.bins, {"entry": self.entry, "bins": self.parameters.bins}
+        what = ("histogram", "bin_shares", bins, Bound(1.0, cone=True))
+        return (PlannedRelease(*what, 1, 1.0, fixed=fixed),)
+
+    def half_width(self, deviation: float) -> float:
+        """Of a share's interval, from the noise in a released one.
+
+        That all shares add up to one takes a K-th of the variance away.
+        """
+        return _width(self, deviation) * math.sqrt(1.0 - 1.0 / self.parameters.bins)
 
     def expect(self) -> tuple[Expectation, ...]:
         """Half the width of a count's interval: the noise's, whoever the persons are."""
-        persons, (planned,) = sum(self.shape.units), self.releases
-        half = _half_width(self.parameters, deviation_of(planned, self.shape))
-        usual = half * self.parameters.bins
+        half = self.half_width(deviation_of(self.releases[0], self.shape))
+        name = "a count's interval to either side, in participants"
+        usual = "the same over a bin's mean share of the participants"
         return (
-            Expectation(
-                "a count's interval to either side, in participants", persons * half, rises=False
-            ),
-            Expectation("the same over a bin's mean share of the participants", usual, rises=False),
+            Expectation(name, sum(self.shape.units) * half, rises=False),
+            Expectation(usual, half * self.parameters.bins, rises=False),
         )
 
     def withheld(self) -> str:
@@ -132,26 +163,20 @@ class Histogram(AnalysisPlan[HistogramParameters]):
 
     def run(self) -> Run:
         """Ask once, and read counts and quantiles."""
-        release = yield Query("histogram", "bin_shares")
-        persons = sum(
-            self.shape.units[site] for site in release.sites or range(len(self.shape.units))
-        )
-        return _result(self.parameters, release, persons, _name(self.parameters, self.shape))
+        return _result(self, (yield Query("histogram", "bin_shares")))
 
 
-def _name(parameters: HistogramParameters, shape: Shape) -> str:
-    """What the counted entry is called: its column, or else its number in the view."""
-    start = shape.view_slice(parameters.view, "analysis.view").start
-    view, label = shape.entry_names[start + parameters.entry - 1]
-    return label if isinstance(label, str) else f"entry {label} of {view}"
+def _width(plan: Histogram, deviation: float) -> float:
+    return float(ndtri((1.0 + plan.parameters.confidence) / 2.0)) * deviation
 
 
-def _result(parameters: HistogramParameters, release: Release, persons: int, name: str) -> Result:
+def _result(plan: Histogram, release: Release) -> Result:
+    parameters, name, half = plan.parameters, plan.column, plan.half_width(release.deviation)
+    persons = sum(plan.shape.units[site] for site in plan.present(release))
     edges = np.linspace(*parameters.limits, parameters.bins + 1)
     shares = release.values + (1.0 - release.values.sum()) / parameters.bins
-    width = _width(parameters, release.deviation)
-    half = _half_width(parameters, release.deviation)
     found, low, high = (np.clip(s, 0.0, 1.0) for s in (shares, shares - half, shares + half))
+    width = _width(plan, release.deviation)
     marks = read_quantiles(shares, np.array(parameters.quantiles), edges, width)
     counts = persons * np.stack([found, low, high])
     arrays = {"edges": edges, "shares": found, "low": low, "high": high, "quantiles": marks}
@@ -172,15 +197,6 @@ def _result(parameters: HistogramParameters, release: Release, persons: int, nam
     headline = _headline(parameters.bins, name, half, float(found.max()), persons)
     words = Captions("bin", headline, "")
     return Result(arrays, numbers, tables=tables, captions=words)
-
-
-def _width(parameters: HistogramParameters, deviation: float) -> float:
-    return float(ndtri((1.0 + parameters.confidence) / 2.0)) * deviation
-
-
-def _half_width(parameters: HistogramParameters, deviation: float) -> float:
-    """Of a share's interval: that all shares add up to one takes a K-th of the variance away."""
-    return _width(parameters, deviation) * math.sqrt(1.0 - 1.0 / parameters.bins)
 
 
 def _headline(bins: int, name: str, half: float, largest: float, persons: int) -> str:
@@ -223,7 +239,7 @@ def read_quantiles(shares: Array, quantiles: Array, edges: Array, width: float) 
     below = np.concatenate([[0.0], np.cumsum(shares)[:-1], [1.0]])
     ends = np.arange(bins + 1)
     half = width * np.sqrt(ends * (1.0 - ends / bins))
-    steps = np.cumsum(np.concatenate([[0.0], _onto_simplex(shares)]))
+    steps = np.cumsum(np.concatenate([[0.0], project_to_simplex(shares)]))
     found = np.empty((len(quantiles), 3))
     for row, quantile in enumerate(quantiles):
         value = float(np.interp(quantile, steps, edges))
@@ -233,29 +249,3 @@ def read_quantiles(shares: Array, quantiles: Array, edges: Array, width: float) 
         bins_left = np.flatnonzero(possible)
         found[row] = value, edges[bins_left[0]], edges[bins_left[-1] + 1]
     return found
-
-
-def _onto_simplex(shares: Array) -> Array:
-    """The nearest shares without negative ones that add up to one."""
-    ordered = np.sort(shares)[::-1]
-    excess = (np.cumsum(ordered) - 1.0) / np.arange(1, len(shares) + 1)
-    nearest: Array = np.maximum(shares - excess[np.flatnonzero(ordered > excess)[-1]], 0.0)
-    return nearest
-
-
-def _arguments(parameters: HistogramParameters, shape: Shape) -> dict[str, Argument]:
-    """What is the same in all queries: all of it."""
-    view = shape.view_slice(parameters.view, "analysis.view")
-    if parameters.entry > view.stop - view.start:
-        raise StudyError(
-            f"field 'analysis.entry': view '{parameters.view}' has {view.stop - view.start} "
-            f"entries, and {parameters.entry} is asked for; name one of them."
-        )
-    entry = view.start + parameters.entry - 1
-    if any(entry in levels and value for levels, value in shape.known_sums):
-        raise StudyError(
-            f"field 'analysis.entry': entry {parameters.entry} of view '{parameters.view}' is one "
-            "level of a column, 1 for who has it and 0 for the others; ask 'average' for the share "
-            "of each level."
-        )
-    return {"entry": entry, "bins": parameters.bins}

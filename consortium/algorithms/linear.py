@@ -3,16 +3,19 @@
 An analysis says what was asked in a `Question`; what it made of the release is a `Fit`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from consortium.algorithms.base import MOST_ROWS, Captions, Result, Shape, Table
+from consortium.algorithms.base import MOST_ROWS, Array, Captions, Result, Shape, Table
 from consortium.algorithms.findings import Finding
 from consortium.base.formatting import number
 from consortium.errors import StudyError
+from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_least_squares import Fit, Share
+from consortium.kernels.noisy_moment import NoisyMoment, noisy_moment
 from consortium.kernels.stabilized_squares import stabilized_squares
 
 ASSUMED_DEVIATION = 0.3
@@ -47,9 +50,9 @@ class Model:
         return Finding(self.factor * value, min(ends), max(ends), "found" if found else "not found")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
-    """What least squares were asked.
+    """What least squares are asked of a released moment.
 
     Parameters
     ----------
@@ -57,23 +60,56 @@ class Question:
         View of one entry that is explained by all other entries.
     place : int
         Of the target among all views' entries.
+    constants : int
+        S: one for each site, one for all, or none.
+    weights : array, length P + S + 1
+        Of all entries and constants in the release, in its order.
+    order : array, length P + S + 1
+        Places in the release of explaining entries, constants and target.
     confidence : float
         Level of the intervals.
-    intercept, by_site : bool
-        Whether there is a constant, and one for each site.
     model : callable
         What it makes of a fit and of the share that is explained.
     remark : str
         What the caption of the coefficients says besides.
     """
 
+    shape: Shape
     target: str
     place: int
+    constants: int
+    weights: Array
+    order: Array
     confidence: float
-    intercept: bool = True
-    by_site: bool = False
     model: Callable[[Fit, Share | None], Model] = lambda _fit, _share: Model()
     remark: str = ""
+
+    @cached_property
+    def still(self) -> Array:
+        """Directions along which everybody is at one place, (D - 1) x R."""
+        return self.shape.still_directions(self.place, self.constants > 0)
+
+    def parts(self, sites: Sequence[int]) -> Array:
+        """Parts of the persons that each constant is one for; of a site that is missing, none."""
+        if self.constants < 2:
+            return np.ones(self.constants)
+        sizes = np.zeros(self.constants)
+        sizes[list(sites)] = [self.shape.units[site] for site in sites]
+        return np.asarray(sizes / sizes.sum())
+
+    def kept(self, sites: Sequence[int]) -> Array:
+        """Places in the release, without constants of sites that did not answer."""
+        answered = np.ones(len(self.order), dtype=bool)
+        answered[self.shape.features - 1 : -1] = self.parts(sites) > 0
+        return np.asarray(self.order[answered])
+
+    def moment(self, values: Array, deviation: float, sites: Sequence[int]) -> NoisyMoment:
+        """Undo the packing, and leave out constants of sites that did not answer."""
+        parts, kept = self.parts(sites), self.kept(sites)
+        matrix = unpack_symmetric(values)[np.ix_(kept, kept)]
+        units = sum(self.shape.units[site] for site in sites)
+        own = self.weights[kept]
+        return noisy_moment(matrix, own, parts[parts > 0], deviation, units, self.still)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +145,7 @@ def check_identified(shape: Shape, target: int, constant: bool) -> None:
         )
 
 
-def linear_result(question: Question, shape: Shape, fit: Fit) -> Result:
+def linear_result(question: Question, fit: Fit) -> Result:
     """Coefficients over all views' entries, 0 for the target, with tables of intervals.
 
     ``predictor`` is for prediction alone: stabilized coefficients, drawn to zero by noise, of which
@@ -136,7 +172,7 @@ def linear_result(question: Question, shape: Shape, fit: Fit) -> Result:
         {"persons": fit.moment.units, "noise_deviation": fit.moment.deviation},
         loadings="coefficients",
         told="found",
-        tables=_tables(question, shape, told),
+        tables=_tables(question, told),
         captions=Captions(
             "coefficient",
             headline(question.target, told, fit, question.confidence),
@@ -206,16 +242,16 @@ def headline(target: str, told: Told, fit: Fit, confidence: float) -> str:
     )
 
 
-def _tables(question: Question, shape: Shape, told: Told) -> dict[str, Table]:
+def _tables(question: Question, told: Told) -> dict[str, Table]:
     percent = f"{100 * question.confidence:g}"
     error = f"{100 * (1 - question.confidence):.3g}"
     alike = (
         " Coefficients of entries that add up to the same for everybody, as those of a column's "
         "levels do, are reported against their own mean: they add up to 0."
-        if shape.still_directions(question.place, question.intercept).size
+        if question.still.size
         else ""
     )
-    entries = (pair for pair in shape.entry_names if pair[0] != question.target)
+    entries = (pair for pair in question.shape.entry_names if pair[0] != question.target)
     rows = [(*pair, each) for pair, each in zip(entries, told.coefficients, strict=True)]
     tables = {
         "coefficients": Table(
@@ -227,14 +263,14 @@ def _tables(question: Question, shape: Shape, told: Told) -> dict[str, Table]:
         ),
         "fit": Table(
             f"Share of the variance of {question.target}"
-            f"{' within sites' if question.by_site else ''} that a linear model of "
+            f"{' within sites' if question.constants > 1 else ''} that a linear model of "
             f"all entries explains, with a {percent} % interval.",
             ("of", "share"),
             ((question.target, told.explained),),
         ),
     }
     if told.constants:
-        names = _constant_names(shape, len(told.constants))
+        names = _constant_names(question.shape, len(told.constants))
         tables["constants"] = Table(
             f"Constants of the model, with {percent} % intervals, each of which is by itself apart "
             "from 0, or not.",

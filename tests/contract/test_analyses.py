@@ -52,6 +52,7 @@ PARTS = (
         "look",
         "site",
         "compare",
+        "models",
         "plan",
         "centring",
         "learned",
@@ -60,7 +61,7 @@ PARTS = (
         "power",
         "methods",
     ),
-    *("levels", "models", "influence", "separation", "tables", "result", "forecast", "centre"),
+    *("separation", "tables", "result", "forecast", "centre"),
     "at_home",
 )
 """Of an analysis that is a folder: each imports only from those before it. `parameters`, `site`,

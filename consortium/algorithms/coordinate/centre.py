@@ -11,21 +11,12 @@ arguments, so that nobody can ask for other levels than those that were approved
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import ClassVar
 
-from consortium.algorithms.base import (
-    AnalysisPlan,
-    Case,
-    Expectation,
-    Local,
-    PlannedRelease,
-    Query,
-    Run,
-)
+from consortium.algorithms.base import Case, Expectation, Local, Query, Run
 from consortium.algorithms.coordinate.forecast import expect
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
-from consortium.algorithms.coordinate.plan import plan_bound, plan_release
+from consortium.algorithms.coordinate.plan import CoordinatePlan
 from consortium.algorithms.coordinate.result import mean_result, pooled, squares_result
 from consortium.algorithms.coordinate.site import coordinate_mean, coordinate_moment
 from consortium.algorithms.query_arguments import SITE_MEANS
@@ -33,7 +24,7 @@ from consortium.algorithms.query_arguments import SITE_MEANS
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
 
 
-class Coordinate(AnalysisPlan[CoordinateParameters]):
+class Coordinate(CoordinatePlan):
     """One release: of D numbers, or of (D + S)(D + S + 1)/2 for least squares."""
 
     name = "coordinate"
@@ -52,24 +43,15 @@ class Coordinate(AnalysisPlan[CoordinateParameters]):
         Case({"levels": {"y": 2.0}, "randomize": "record"}, views=_VIEWS),
     )
 
-    @cached_property
-    def releases(self) -> tuple[PlannedRelease]:
-        """One release with the budget that the levels leave room for."""
-        return (plan_release(self.parameters, self.shape),)
-
     def remarks(self) -> tuple[str, ...]:
         """Tell that sites' means become public."""
-        return (SITE_MEANS,) if plan_bound(self.parameters, self.shape).places > 1 else ()
+        return (SITE_MEANS,) if self.bound.places > 1 else ()
 
     def expect(self) -> tuple[Expectation, ...]:
         """How sure means or coefficients of each view are expected to be."""
-        return expect(self.parameters, self.shape)
+        return expect(self)
 
     def run(self) -> Run:
         """Ask once, and take the weights off again."""
-        bound = plan_bound(self.parameters, self.shape)
-        statistic = "coordinate_mean" if self.parameters.target is None else "coordinate_moment"
-        release = yield Query("coordinate", statistic)
-        found = pooled(release, self.shape)
-        solve = mean_result if self.parameters.target is None else squares_result
-        return solve(self.parameters, self.shape, bound, found)
+        release = yield Query("coordinate", self.releases[0].statistic)
+        return (squares_result if self.squares else mean_result)(self, pooled(self, release))

@@ -11,36 +11,26 @@ import numpy as np
 
 from consortium.algorithms.assumed import deviation_of, robust_deviation
 from consortium.algorithms.assumed_persons import usual_spread
-from consortium.algorithms.base import Array, Expectation, Shape
-from consortium.algorithms.coordinate.parameters import CoordinateParameters
-from consortium.algorithms.coordinate.plan import plan_bound, plan_release
-from consortium.algorithms.coordinate.result import (
-    Pooled,
-    entry_weights,
-    question_of,
-    squares_moment,
-    widest_variance,
-)
+from consortium.algorithms.base import Array, Expectation
+from consortium.algorithms.coordinate.plan import CoordinatePlan
+from consortium.algorithms.coordinate.result import widest_variance
 from consortium.algorithms.linear import ASSUMED_DEVIATION, tell
 from consortium.kernels.moments import pack_symmetric
 from consortium.kernels.noisy_least_squares import least_squares
-from consortium.privacy.view_bounds import PartsBound
 
 _DRAWS = 48
 
 
-def expect(parameters: CoordinateParameters, shape: Shape) -> tuple[Expectation, ...]:
+def expect(plan: CoordinatePlan) -> tuple[Expectation, ...]:
     """Standard error of a mean of each view, or error of a coefficient of each."""
-    if parameters.target is None:
-        return _means(parameters, shape)
-    return _coefficients(parameters, shape)
+    return _coefficients(plan) if plan.squares else _means(plan)
 
 
-def _means(parameters: CoordinateParameters, shape: Shape) -> tuple[Expectation, ...]:
-    bound, level, told = plan_bound(parameters, shape), _pooled_level(parameters, shape), []
-    for (view, _), part in zip(shape.views, bound.parts, strict=True):
+def _means(plan: CoordinatePlan) -> tuple[Expectation, ...]:
+    level, persons, told = _pooled_level(plan), sum(plan.shape.units), []
+    for (view, _), part in zip(plan.shape.views, plan.bound.parts, strict=True):
         noise = level / part.weight
-        error = math.hypot(noise, math.sqrt(widest_variance(part) / sum(shape.units)))
+        error = math.hypot(noise, math.sqrt(widest_variance(part) / persons))
         name = f"standard error of a mean of '{view}'"
         told.append(
             Expectation(name, error, noise, error, False, "from noise alone to what is reported")
@@ -48,23 +38,20 @@ def _means(parameters: CoordinateParameters, shape: Shape) -> tuple[Expectation,
     return tuple(told)
 
 
-def _coefficients(parameters: CoordinateParameters, shape: Shape) -> tuple[Expectation, ...]:
+def _coefficients(plan: CoordinatePlan) -> tuple[Expectation, ...]:
     """By draws of noise and chance through the analysis's own code."""
-    bound, level = plan_bound(parameters, shape), _pooled_level(parameters, shape)
-    units, sites = sum(shape.units), tuple(range(len(shape.units)))
-    asked, errors, open_ends = question_of(parameters, shape, bound), [], 0
+    shape, asked, level = plan.shape, plan.asked, _pooled_level(plan)
+    errors, open_ends = [], 0
     for seed in range(_DRAWS):
         generator = np.random.default_rng(seed)
-        values = pack_symmetric(_moment(parameters, shape, bound, generator))
+        values = pack_symmetric(_moment(plan, generator))
         values = values + level * generator.standard_normal(len(values))
-        fit = least_squares(
-            squares_moment(parameters, shape, bound, Pooled(values, level, units, sites))
-        )
+        fit = least_squares(asked.moment(values, level, range(len(shape.units))))
         errors.append(fit.coefficients[: shape.features - 1])
         open_ends += not tell(asked, fit).coefficients[0].told
     told, first, drawn = [], 0, np.stack(errors)
     for view, size in shape.views:
-        if view == parameters.target:
+        if view == asked.target:
             continue
         own, first = drawn[:, first : first + size], first + size
         name = f"error of a coefficient of '{view}'"
@@ -73,33 +60,28 @@ def _coefficients(parameters: CoordinateParameters, shape: Shape) -> tuple[Expec
     return *told, Expectation("chance that coefficients have intervals", share)
 
 
-def _moment(
-    parameters: CoordinateParameters,
-    shape: Shape,
-    bound: PartsBound,
-    generator: np.random.Generator,
-) -> Array:
+def _moment(plan: CoordinatePlan, generator: np.random.Generator) -> Array:
     """Assumed E[z zᵀ] with what chance among persons leaves of the products with the target."""
-    spread, units = np.empty(shape.features), np.array(shape.units, dtype=np.float64)
-    for (view, size), part in zip(shape.views, bound.parts, strict=True):
-        place = shape.view_slice(view, "analysis.radii")
-        spread[place] = min(usual_spread(size), part.radius / math.sqrt(size))
-    target = shape.view_slice(str(parameters.target), "analysis.target").start
+    sizes, units, target = [size for _, size in plan.shape.views], plan.shape.units, plan.target
+    own = [
+        min(usual_spread(size), radius / math.sqrt(size))
+        for size, radius in zip(sizes, plan.radii, strict=True)
+    ]
+    spread = np.repeat(own, sizes)
     spread[target] = min(ASSUMED_DEVIATION, spread[target])
-    places = units / units.sum() if bound.places > 1 else np.ones(1)
-    weights = np.append(entry_weights(bound), np.full(bound.places, bound.constant))
-    scale = weights * np.sqrt(np.append(np.square(spread), places))
+    squares = np.append(np.square(spread), plan.asked.parts(range(len(units))))
+    scale = plan.asked.weights * np.sqrt(squares)
     moment = np.diag(np.square(scale))
-    chance = scale * scale[target] / math.sqrt(units.sum()) * generator.standard_normal(len(scale))
+    chance = scale * scale[target] / math.sqrt(sum(units)) * generator.standard_normal(len(scale))
     chance[target] = scale[target] ** 2
     moment[target] = moment[:, target] = chance
     return moment
 
 
-def _pooled_level(parameters: CoordinateParameters, shape: Shape) -> float:
+def _pooled_level(plan: CoordinatePlan) -> float:
     """Noise of an entry, where sites' answers are put together as `pooled` does."""
-    planned, sizes = plan_release(parameters, shape), np.array(shape.units, dtype=np.float64)
-    level = deviation_of(planned, shape)
+    (planned,), sizes = plan.releases, np.array(plan.shape.units, dtype=np.float64)
+    level = deviation_of(planned, plan.shape)
     if planned.released == "sum":
         return level
     return level * float(sizes.min() / sizes.sum()) * math.sqrt(len(sizes))

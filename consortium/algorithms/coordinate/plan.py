@@ -2,12 +2,20 @@
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
-from consortium.algorithms.base import MOST_SOLVED_FEATURES, PlannedRelease, Released, Shape
+from consortium.algorithms.base import (
+    MOST_SOLVED_FEATURES,
+    AnalysisPlan,
+    Array,
+    PlannedRelease,
+    Released,
+    Shape,
+)
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
-from consortium.algorithms.linear import check_identified
+from consortium.algorithms.linear import Question, check_identified
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound
@@ -22,109 +30,169 @@ MOST_OF_DELTA = 1e-3
 """What a graph of masks may take of the study's δ, and of a level's."""
 
 
-def part_of_loss(parameters: CoordinateParameters, view: str) -> float:
-    """Largest part of the person's μ that a view may cost, in the real numbers of the plan.
+class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
+    """What every site and the centre know before the only round.
 
-    What rounding to the grid and a graph of masks add at the most is taken off.
+    Attributes
+    ----------
+    squares : bool
+        Whether products are released, for least squares.
+    radii : list of float
+        R, what each view is clipped to.
 
     Raises
     ------
     StudyError
-        If the level is too small for that.
+        If the study has no such views, or nothing can explain the target.
     """
-    epsilon, delta = parameters.promise()
-    if view not in parameters.levels:
-        return 1.0
-    part = mu_of(parameters.level(view), (1 - MOST_OF_DELTA) * delta) / mu_of(epsilon, delta)
-    part = min(part, 1.0) * (1 + MOST_ROUNDING) - MOST_ROUNDING
-    if part <= 0:
-        raise StudyError(
-            f"field 'analysis.levels': {parameters.levels[view]:g} for '{view}' is too small "
-            f"beside the participant's {epsilon:g}; raise it, or leave the view out of the study."
+
+    def __init__(self, parameters: CoordinateParameters, shape: Shape) -> None:
+        super().__init__(parameters, shape)
+        for field in ("levels", "radii"):
+            for view in getattr(parameters, field):
+                shape.view_slice(view, f"analysis.{field}")
+        self.squares = parameters.target is not None
+        self.radii = [parameters.radii.get(view, math.sqrt(size)) for view, size in shape.views]
+        if self.squares:
+            self._check_squares()
+
+    def _check_squares(self) -> None:
+        target = self.target
+        if not 2 <= self.shape.features <= MOST_SOLVED_FEATURES:
+            raise StudyError(
+                f"field 'features': least squares needs 1 to {MOST_SOLVED_FEATURES - 1} entries "
+                "beside the target; add a view, or use fewer or coarser ones."
+            )
+        check_identified(self.shape, target, constant=True)
+
+    @cached_property
+    def target(self) -> int:
+        """Place within a person's vector of what least squares explain."""
+        name = str(self.parameters.target)
+        return self.shape.single_entry(name, "analysis.target", "name a view of one number")
+
+    @cached_property
+    def losses(self) -> list[float]:
+        """Largest part of the person's μ that each view may cost, in the real numbers of the plan.
+
+        What rounding to the grid and a graph of masks add at the most is taken off.
+
+        Raises
+        ------
+        StudyError
+            If a level is too small for that.
+        """
+        return [self._loss(view) for view, _ in self.shape.views]
+
+    def _loss(self, view: str) -> float:
+        epsilon, delta = self.parameters.promise()
+        level = self.parameters.levels.get(view)
+        if level is None:
+            return 1.0
+        part = mu_of(level, (1 - MOST_OF_DELTA) * delta) / mu_of(epsilon, delta)
+        part = min(part, 1.0) * (1 + MOST_ROUNDING) - MOST_ROUNDING
+        if part <= 0:
+            raise StudyError(
+                f"field 'analysis.levels': {level:g} for '{view}' is too small beside the "
+                f"participant's {epsilon:g}; raise it, or leave the view out of the study."
+            )
+        return part
+
+    @cached_property
+    def budget_share(self) -> float:
+        """Part of the person's budget (of μ²) with which least squares are told best.
+
+        A view with a level has the less weight the larger the part is, and an entry's product with
+        another of its own view has the noise over that weight squared: with the whole budget it may
+        hide the view, and with it the coefficients of all others. Least is taken the sum of noise
+        variances over the products that explain; no data decide.
+        """
+        if not self.squares or not self.parameters.levels:
+            return 1.0
+        scores = [self._products_noise(self._weights(share)) / share for share in _SHARES]
+        return _SHARES[int(np.argmin(np.round(np.array(scores) / min(scores), 9)))]
+
+    def _products_noise(self, weights: Sequence[float]) -> float:
+        """Variance of the noise over all products of two entries, but for the target's square."""
+        views, target = self.shape.views, str(self.parameters.target)
+        own = math.fsum(
+            size / weight**2
+            for (view, size), weight in zip(views, weights, strict=False)
+            if view != target
         )
-    return part
+        at = [view for view, _ in views].index(target)
+        return own * (own / 2.0 + 1.0 / weights[at] ** 2 + 1.0 / weights[-1] ** 2)
 
+    def _weights(self, share: float) -> Sequence[float]:
+        """Weight of every view, and with a target that of the constant, which is nobody's.
 
-def plan_bound(parameters: CoordinateParameters, shape: Shape) -> PartsBound:
-    """Weights of all views, with the least noise that their levels allow.
-
-    Raises
-    ------
-    StudyError
-        If the study has no such views, or a level can't be kept.
-    """
-    _check(parameters, shape)
-    squares = parameters.target is not None
-    radii = [parameters.radii.get(view, math.sqrt(size)) for view, size in shape.views]
-    weights = _weights(parameters, shape, radii, budget_share(parameters, shape, radii))
-    parts = tuple(
-        Part(size, weight, radius)
-        for (_, size), weight, radius in zip(shape.views, weights, radii, strict=False)
-    )
-    constant = weights[-1] if squares else 0.0
-    square = math.fsum(part.norm**2 for part in parts) + constant**2
-    norm = square if squares else math.sqrt(square)
-    influence = None
-    if parameters.randomize == "record":  # a mean of n noisy vectors has 1/n of their variance
-        influence = Bound(norm, squares).spread * math.sqrt(max(shape.units))
-    return PartsBound(norm, squares, influence, parts, constant, _places(parameters, shape))
-
-
-def _places(parameters: CoordinateParameters, shape: Shape) -> int:
-    """Constants of least squares: one for each site, or one for all."""
-    separate = parameters.target is not None and parameters.site_constants
-    return len(shape.units) if separate else 1
-
-
-def budget_share(parameters: CoordinateParameters, shape: Shape, radii: Sequence[float]) -> float:
-    """Part of the person's budget (of μ²) with which least squares are told best.
-
-    A view with a level has the less weight the larger the part is, and an entry's product with
-    another of its own view has the noise over that weight squared: with the whole budget it may
-    hide the view, and with it the coefficients of all others. Least is taken the sum of noise
-    variances over the products that explain; no data decide.
-    """
-    if parameters.target is None or not parameters.levels:
-        return 1.0
-    scores = [
-        _products_noise(shape, _weights(parameters, shape, radii, share), parameters) / share
-        for share in _SHARES
-    ]
-    return _SHARES[int(np.argmin(np.round(np.array(scores) / min(scores), 9)))]
-
-
-def _products_noise(
-    shape: Shape, weights: Sequence[float], parameters: CoordinateParameters
-) -> float:
-    """Variance of the noise over all products of two entries, but for the target's own square."""
-    own = math.fsum(
-        size / weight**2
-        for (view, size), weight in zip(shape.views, weights, strict=False)
-        if view != parameters.target
-    )
-    target = [view for view, _ in shape.views].index(str(parameters.target))
-    return own * (own / 2.0 + 1.0 / weights[target] ** 2 + 1.0 / weights[-1] ** 2)
-
-
-def _weights(
-    parameters: CoordinateParameters, shape: Shape, radii: Sequence[float], share: float
-) -> Sequence[float]:
-    """Weight of every view, and with a target that of the constant, which is nobody's.
-
-    With a part of the budget a level is a larger part of what is left.
-    """
-    squares, explaining = parameters.target is not None, shape.features - 1
-    costs: list[float] = []
-    limits: list[float] = []
-    for (view, size), radius in zip(shape.views, radii, strict=True):
+        With a part of the budget a level is a larger part of what is left.
+        """
+        parameters, explaining = self.parameters, self.shape.features - 1
         # Target and constant are in a product with each of the entries that explain.
-        costs.append(explaining if view == parameters.target else size)
-        reach = radius if parameters.protects == "view" else min(1.0, radius)
-        part = part_of_loss(parameters, view) / math.sqrt(share)
-        limits.append(_largest_norm(part, squares) / reach)
-    if not squares:
-        return choose_weights(costs, radii, limits)
-    return choose_weights([*costs, explaining], [*radii, 1.0], [*limits, math.inf])
+        costs: list[float] = [
+            explaining if view == parameters.target else size for view, size in self.shape.views
+        ]
+        limits: list[float] = []
+        for loss, radius in zip(self.losses, self.radii, strict=True):
+            reach = radius if parameters.protects == "view" else min(1.0, radius)
+            limits.append(_largest_norm(loss / math.sqrt(share), self.squares) / reach)
+        if not self.squares:
+            return choose_weights(costs, self.radii, limits)
+        return choose_weights([*costs, explaining], [*self.radii, 1.0], [*limits, math.inf])
+
+    @cached_property
+    def bound(self) -> PartsBound:
+        """Weights of all views, with the least noise that their levels allow.
+
+        Raises
+        ------
+        StudyError
+            If a level can't be kept.
+        """
+        parameters, squares = self.parameters, self.squares
+        weights = self._weights(self.budget_share)
+        sizes = [size for _, size in self.shape.views]
+        parts = tuple(map(Part, sizes, weights, self.radii))  # without the constant's weight
+        constant = weights[-1] if squares else 0.0
+        square = math.fsum(part.norm**2 for part in parts) + constant**2
+        norm = square if squares else math.sqrt(square)
+        influence = None
+        if parameters.randomize == "record":  # a mean of n noisy vectors has 1/n of their variance
+            influence = Bound(norm, squares).spread * math.sqrt(max(self.shape.units))
+        places = len(self.shape.units) if squares and parameters.site_constants else 1
+        return PartsBound(norm, squares, influence, parts, constant, places)
+
+    @cached_property
+    def weights(self) -> Array:
+        """Weight of every entry of a person's vector, length D."""
+        parts = self.bound.parts
+        return np.repeat([part.weight for part in parts], [part.entries for part in parts])
+
+    @cached_property
+    def asked(self) -> Question:
+        """What least squares are asked: of entries first, constants next."""
+        places, entries = self.bound.places, np.arange(self.shape.features)
+        weights = np.append(self.weights, np.full(places, self.bound.constant))
+        order = [*np.delete(entries, self.target), *(len(entries) + np.arange(places)), self.target]
+        return Question(
+            *(self.shape, str(self.parameters.target), self.target, places),
+            *(weights, np.array(order), self.parameters.confidence),
+        )
+
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease]:
+        """The only release, with the part of the budget that the levels leave room for."""
+        entries, bound = self.shape.features, self.bound
+        released: Released = "sum" if self.parameters.randomize == "mean" else "each"
+        statistic, share = "coordinate_moment", self.budget_share
+        if self.squares:
+            entries = packed_size(entries + bound.places)
+        else:  # noise of a vector of norm 1 for one that may be shorter
+            statistic, share = "coordinate_mean", min(1.0, bound.norm**2)
+        return (
+            PlannedRelease("coordinate", statistic, entries, bound, 1, share, released=released),
+        )
 
 
 def _largest_norm(part: float, squares: bool) -> float:
@@ -137,43 +205,3 @@ def _largest_norm(part: float, squares: bool) -> float:
     if not squares:
         return part
     return part / math.sqrt(2 * (1 + math.sqrt(1 - part**2)))  # no difference of near numbers
-
-
-def plan_release(parameters: CoordinateParameters, shape: Shape) -> PlannedRelease:
-    """The only release, with the part of the budget that the levels leave room for.
-
-    Raises
-    ------
-    StudyError
-        As `plan_bound`.
-    """
-    bound = plan_bound(parameters, shape)
-    radii = [part.radius for part in bound.parts]
-    released: Released = "sum" if parameters.randomize == "mean" else "each"
-    if parameters.target is not None:
-        entries = packed_size(shape.features + bound.places)
-        return PlannedRelease(
-            *("coordinate", "coordinate_moment", entries, bound, 1),
-            budget_share(parameters, shape, radii),
-            released=released,
-        )
-    share = min(1.0, bound.norm**2)  # noise of a vector of norm 1 for one that may be shorter
-    return PlannedRelease(
-        "coordinate", "coordinate_mean", shape.features, bound, 1, share, released=released
-    )
-
-
-def _check(parameters: CoordinateParameters, shape: Shape) -> None:
-    for field in ("levels", "radii"):
-        for view in getattr(parameters, field):
-            shape.view_slice(view, f"analysis.{field}")
-    if parameters.target is None:
-        return
-    shape.single_entry(parameters.target, "analysis.target", "name a view of one number")
-    if not 2 <= shape.features <= MOST_SOLVED_FEATURES:
-        raise StudyError(
-            f"field 'features': least squares needs 1 to {MOST_SOLVED_FEATURES - 1} entries "
-            "beside the target; add a view, or use fewer or coarser ones."
-        )
-    target = shape.view_slice(parameters.target, "analysis.target").start
-    check_identified(shape, target, constant=True)

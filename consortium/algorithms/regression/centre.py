@@ -5,36 +5,19 @@ y of degree two; all its coefficient arrays are entries of the second moment of 
 a one in the place of the person's site, released once in coordinates that keep its norm. Replacing
 a person moves it by √2 (‖x‖² + c² + α²) / n at the most: no more than Λ_1 and Λ_2 alone as one
 vector would (for α² ≤ ‖x‖²), and E[y²] is in it. What noise and chance leave open is told by
-`kernels.noisy_least_squares`, with chance as a second release measures it (`influence`).
+`kernels.noisy_least_squares`, with chance as a second release measures it (`result`).
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import ClassVar
 
-from consortium.algorithms.base import (
-    AnalysisPlan,
-    Case,
-    Expectation,
-    Local,
-    PlannedRelease,
-    Query,
-    Run,
-)
+from consortium.algorithms.base import Case, Expectation, Local, Query, Run
 from consortium.algorithms.linear import linear_result
 from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.regression.forecast import expect, hopeless
-from consortium.algorithms.regression.influence import (
-    influence_arguments,
-    measured,
-    worth_asking,
-)
 from consortium.algorithms.regression.parameters import RegressionParameters
-from consortium.algorithms.regression.plan import (
-    constants,
-    plan_releases,
-)
-from consortium.algorithms.regression.result import present_sites, question_of, read_moment
+from consortium.algorithms.regression.plan import RegressionPlan
+from consortium.algorithms.regression.result import influence_arguments, measured, worth_asking
 from consortium.algorithms.regression.site import regression_influence, regression_moment
 from consortium.kernels.noisy_least_squares import least_squares
 
@@ -42,7 +25,7 @@ _VIEWS = (("x", 4), ("y", 1))  # of the examples
 _COST = [[0, 0, 1], [0, -2], [1]]
 
 
-class Regression(AnalysisPlan[RegressionParameters]):
+class Regression(RegressionPlan):
     """Two releases, of (P + S + 1)(P + S + 2)/2 and of P + S numbers."""
 
     name = "regression"
@@ -70,29 +53,21 @@ class Regression(AnalysisPlan[RegressionParameters]):
         ),
     )
 
-    @cached_property
-    def releases(self) -> tuple[PlannedRelease, PlannedRelease]:
-        """The moment, and squared influences with a small part of the budget."""
-        return plan_releases(self.parameters, self.shape)
-
     def remarks(self) -> tuple[str, ...]:
         """Tell that sites' means become public, and if nothing can be expected."""
-        means = (SITE_MEANS,) if constants(self.parameters, self.shape) > 1 else ()
-        return means + hopeless(self.parameters, self.shape)
+        return ((SITE_MEANS,) if self.constants > 1 else ()) + hopeless(self)
 
     def expect(self) -> tuple[Expectation, ...]:
         """Expected error, if persons are as `forecast` assumes."""
-        return expect(self.parameters, self.shape)
+        return expect(self)
 
     def run(self) -> Run:
         """Ask for the moment, solve, and ask what chance there is in what can be told."""
         release = yield Query("regression", "regression_moment")
-        fit, sites = (
-            least_squares(read_moment(release, self.parameters, self.shape)),
-            present_sites(release, self.shape),
-        )
+        sites = self.present(release)
+        fit = least_squares(self.asked.moment(release.values, release.deviation, sites))
         if worth_asking(fit, self.parameters.confidence):
-            asked = influence_arguments(self.parameters, self.shape, fit, sites)
+            asked = influence_arguments(self, fit, sites)
             release = yield Query("influence", "regression_influence", asked)
-            fit = measured(self.parameters, self.shape, fit, sites, release)
-        return linear_result(question_of(self.parameters, self.shape), self.shape, fit)
+            fit = measured(self, fit, sites, release)
+        return linear_result(self.asked, fit)

@@ -1,56 +1,55 @@
-"""From the released moment of a regression to what least squares are asked."""
+"""How much more, or less, chance there is in a coefficient than of one residual variance.
 
-from functools import partial
+The error of a coefficient by chance is the mean over persons of aᵀz r, r = qᵀz the residual. Its
+variance is E[(aᵀz)² r²]/n whatever persons' residuals are like (White 1980), and E[(aᵀz)²] E[r²]/n
+only if all residuals have one variance. a and q follow from the released moment, so that one more
+mean over persons, of one number for each coefficient, measures the ratio of the two.
+"""
 
 import numpy as np
 
-from consortium.algorithms.base import (
-    Release,
-    Shape,
-)
-from consortium.algorithms.linear import Question
-from consortium.algorithms.regression.models import model_of
-from consortium.algorithms.regression.parameters import RegressionParameters
-from consortium.algorithms.regression.plan import (
-    constants,
-    kept_places,
-    parts_of,
-    release_weights,
-    target_entry,
-)
-from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.noisy_moment import NoisyMoment, noisy_moment
+from consortium.algorithms.base import Argument, Array, Release
+from consortium.algorithms.regression.plan import RegressionPlan
+from consortium.kernels.noisy_least_squares import Fit
+from consortium.kernels.noisy_moment import NoisyMoment, is_positive
 
-_SMALLER = (
-    " They are those of the published polynomial, which are smaller than the logistic model's."
-)
+_USUAL = 2.0
+"""How far from 1 a ratio usually is: what is noisier than that is drawn towards 1."""
+_LEAST = 0.1
 
 
-def present_sites(release: Release, shape: Shape) -> tuple[int, ...]:
-    """Sites that a release is of."""
-    return release.sites or tuple(range(len(shape.units)))
+def worth_asking(fit: Fit, confidence: float) -> bool:
+    """Whether there are intervals at all, and chance in every one of them."""
+    if fit.intervals(confidence) is None or not is_positive(fit.moment.matrix[:-1, :-1]):
+        return False
+    return bool((fit.chance() > 0).all())
 
 
-def read_moment(release: Release, parameters: RegressionParameters, shape: Shape) -> NoisyMoment:
-    """Undo the packing, and leave out constants of sites that did not answer."""
-    present = present_sites(release, shape)
-    parts, kept = parts_of(parameters, shape, present), kept_places(parameters, shape, present)
-    matrix = unpack_symmetric(release.values)[np.ix_(kept, kept)]
-    weights = release_weights(parameters, shape)[kept]
-    units = sum(shape.units[site] for site in present)
-    still = shape.still_directions(target_entry(parameters, shape), parameters.intercept)
-    return noisy_moment(matrix, weights, parts[parts > 0], release.deviation, units, still)
+def influence_arguments(
+    plan: RegressionPlan, fit: Fit, sites: tuple[int, ...]
+) -> dict[str, Argument]:
+    """What persons' z and residual are multiplied by, so that a ratio of 1 is a mean of 1.
+
+    A site's own constant is of its persons alone: its ratio counts by their part.
+    """
+    moment, kept = fit.moment, plan.asked.kept(sites)
+    lift = moment.coefficients / plan.asked.weights[kept[:-1], None]
+    scale = np.sqrt(_parts(moment) / fit.chance())
+    size = len(plan.asked.weights)
+    influence, residual = np.zeros((size - 1, size - 1)), np.zeros(size)
+    influence[np.ix_(kept[:-1], kept[:-1])] = scale[:, None] * (fit.directions @ lift.T)
+    residual[kept] = np.append(lift @ fit.solution[:-1], fit.solution[-1])
+    return {"influence": influence, "residual": residual}
 
 
-def question_of(parameters: RegressionParameters, shape: Shape) -> Question:
-    """What the study asks of least squares."""
-    published = parameters.model == "logistic" and parameters.approximation == "taylor"
-    return Question(
-        parameters.target,
-        target_entry(parameters, shape),
-        parameters.confidence,
-        parameters.intercept,
-        constants(parameters, shape) > 1,
-        partial(model_of, parameters),
-        _SMALLER if published else "",
-    )
+def measured(plan: RegressionPlan, fit: Fit, sites: tuple[int, ...], release: Release) -> Fit:
+    """The fit with chance as was measured, drawn to that of one variance as far as it is noise."""
+    parts = _parts(fit.moment)
+    found = release.values[plan.asked.kept(sites)[:-1]] / parts
+    trust = 1.0 / (1.0 + np.square(release.deviation / parts / _USUAL))
+    return fit.widened(np.maximum(1.0 + trust * (found - 1.0), _LEAST))
+
+
+def _parts(moment: NoisyMoment) -> Array:
+    """1 for every entry, and each constant's part of the persons."""
+    return np.append(np.ones(moment.entries), moment.parts)

@@ -9,30 +9,19 @@ persons, which the published auction hands over, have no price in a privacy budg
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
-
-from consortium.algorithms.base import (
-    AnalysisPlan,
-    Case,
-    Expectation,
-    Local,
-    PlannedRelease,
-    Query,
-    Run,
-)
+from consortium.algorithms.base import Case, Expectation, Local, Query, Run
 from consortium.algorithms.summarize.forecast import WITHHELD, expect
 from consortium.algorithms.summarize.parameters import SummarizeParameters
-from consortium.algorithms.summarize.plan import draw_public, plan_releases
+from consortium.algorithms.summarize.plan import SummarizePlan
 from consortium.algorithms.summarize.result import read_embeddings, summarize_result
 from consortium.algorithms.summarize.site import mean_embedding
 
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
 
 
-class Summarize(AnalysisPlan[SummarizeParameters]):
+class Summarize(SummarizePlan):
     """One release of 2 F numbers of each site."""
 
     name = "summarize"
@@ -46,14 +35,9 @@ class Summarize(AnalysisPlan[SummarizeParameters]):
         Case({"frequencies": 5, "points": 1, "target": "north", "width": 0.7}, views=_VIEWS),
     )
 
-    @cached_property
-    def releases(self) -> tuple[PlannedRelease]:
-        """One release with the whole budget."""
-        return plan_releases(self.parameters, self.shape)
-
     def expect(self) -> tuple[Expectation, ...]:
         """How far apart sites must be to be seen to differ."""
-        return expect(self.parameters, self.shape)
+        return expect(self)
 
     def withheld(self) -> str:
         """Why nothing is foretold of the mixture."""
@@ -61,8 +45,5 @@ class Summarize(AnalysisPlan[SummarizeParameters]):
 
     def run(self) -> Run:
         """Ask once, and compare."""
-        generator = np.random.default_rng(self.parameters.seed)
-        frequencies = draw_public(self.parameters, self.shape, generator)
         release = yield Query("summarize", "mean_embedding")
-        found = read_embeddings(release, self.shape)
-        return summarize_result(self.parameters, found, frequencies, generator)
+        return summarize_result(self, read_embeddings(self, release))

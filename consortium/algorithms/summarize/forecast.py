@@ -10,11 +10,9 @@ import numpy as np
 
 from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.assumed_persons import usual_spread
-from consortium.algorithms.base import Array, Expectation, Shape
-from consortium.algorithms.summarize.kernels.mean_embedding import null_floors
-from consortium.algorithms.summarize.parameters import SummarizeParameters
-from consortium.algorithms.summarize.plan import kernel_width, plan_releases
-from consortium.algorithms.summarize.result import compared
+from consortium.algorithms.base import Array, Expectation
+from consortium.algorithms.summarize.plan import SummarizePlan
+from consortium.algorithms.summarize.result import compared, noise_floors
 
 WITHHELD = (
     "The mixture and the simulated participants are not forecast, since they depend on how the "
@@ -22,37 +20,25 @@ WITHHELD = (
 )
 
 
-def expect(parameters: SummarizeParameters, shape: Shape) -> tuple[Expectation, ...]:
+def expect(plan: SummarizePlan) -> tuple[Expectation, ...]:
     """Noise floor of a distance, from noise alone to all that chance can add."""
-    low, usual, high = (
-        float(_floors(parameters, shape, part).max())
-        for part in (0.0, own_variance(parameters, shape), 1.0)
-    )
+    low, usual, high = (float(_floors(plan, part).max()) for part in (0.0, own_variance(plan), 1.0))
     ranged = "from noise alone to all that chance can add"
     low, high = min(low, usual), max(high, usual)
     return (Expectation("least squared distance that is seen", usual, low, high, False, ranged),)
 
 
-def own_variance(parameters: SummarizeParameters, shape: Shape) -> float:
+def own_variance(plan: SummarizePlan) -> float:
     """1 - ‖m‖², m persons' mean embedding; ‖m‖² = Π (1 + 2 s²/w²)^-½ over normal entries."""
-    sizes = np.array([size for _, size in shape.views])
+    sizes = np.array([size for _, size in plan.shape.views])
     square = np.square([usual_spread(int(size)) for size in sizes])
-    ratio = 2.0 * square / kernel_width(parameters, shape) ** 2
-    return 1.0 - math.exp(-0.5 * float(sizes @ np.log1p(ratio)))
+    return 1.0 - math.exp(-0.5 * float(sizes @ np.log1p(2.0 * square / plan.width**2)))
 
 
-def _floors(parameters: SummarizeParameters, shape: Shape, variance: float) -> Array:
+def _floors(plan: SummarizePlan, variance: float) -> Array:
     """As a result has them, for persons of so much variance."""
-    (planned,), sizes = plan_releases(parameters, shape), np.array(shape.units, dtype=np.float64)
-    named = parameters.target is not None and parameters.target in shape.sites
-    _, contrasts = compared(sizes, shape.sites.index(str(parameters.target)) if named else None)
-    deviations = deviation_of(planned, shape) * sizes.min() / sizes
-    return null_floors(
-        contrasts,
-        deviations,
-        variance / sizes,
-        sizes,
-        planned.entries,
-        1.0 - parameters.confidence,
-        np.random.default_rng(parameters.seed),
-    )
+    (planned,), names, target = plan.releases, plan.shape.sites, plan.parameters.target
+    sizes = np.array(plan.shape.units, dtype=np.float64)
+    _, contrasts = compared(sizes, names.index(target) if target in names else None)
+    deviations = deviation_of(planned, plan.shape) * sizes.min() / sizes
+    return noise_floors(plan, contrasts, deviations, variance / sizes, sizes)

@@ -1,11 +1,12 @@
 """From the sites' noisy mean embeddings to distances, a mixture and a summary."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
 
-from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
+from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.findings import NOT_TOLD, Finding
 from consortium.algorithms.summarize.kernels.mean_embedding import (
     choose_points,
@@ -15,7 +16,7 @@ from consortium.algorithms.summarize.kernels.mean_embedding import (
     mixture_weights,
     null_floors,
 )
-from consortium.algorithms.summarize.parameters import SummarizeParameters
+from consortium.algorithms.summarize.plan import SummarizePlan
 from consortium.base.formatting import count
 from consortium.errors import SiteError
 
@@ -32,17 +33,24 @@ class Embeddings:
         Of the noise of a row's entries.
     sizes : array, length S
         Persons.
+    target : int, optional
+        Which of them the others are compared with, if it answered.
     """
 
     names: tuple[str, ...]
     rows: Array
     deviations: Array
     sizes: Array
+    target: int | None
 
-    @property
+    @cached_property
     def products(self) -> Array:
         """G, unbiased inner products of the true mean embeddings."""
         return gram(self.rows, self.deviations, self.sizes)
+
+    def distance(self, contrast: Array) -> float:
+        """Squared distance of two mixtures of sites."""
+        return float(contrast @ self.products @ contrast)
 
 
 def compared(sizes: Array, target: int | None) -> tuple[list[int], Array]:
@@ -57,7 +65,7 @@ def compared(sizes: Array, target: int | None) -> tuple[list[int], Array]:
     return asked, single[asked] - (against[asked] if target is None else against)
 
 
-def read_embeddings(release: Release, shape: Shape) -> Embeddings:
+def read_embeddings(plan: SummarizePlan, release: Release) -> Embeddings:
     """Put sites' names and sizes beside their answers.
 
     Noise in a site's answer is in proportion to one over its size, and `Release.deviation` is that
@@ -68,70 +76,68 @@ def read_embeddings(release: Release, shape: Shape) -> Embeddings:
     SiteError
         If fewer than two answered.
     """
-    sites = release.sites or tuple(range(len(shape.units)))
+    sites, shape = plan.present(release), plan.shape
     if len(sites) < 2:
         raise SiteError("One site alone answered, which leaves nothing to compare; run again.")
     sizes = np.array([shape.units[site] for site in sites], dtype=np.float64)
     names = tuple(shape.sites[s] if shape.sites else f"site {s + 1}" for s in sites)
-    return Embeddings(names, release.values, release.deviation * sizes.min() / sizes, sizes)
+    target = names.index(plan.parameters.target) if plan.parameters.target in names else None
+    return Embeddings(names, release.values, release.deviation * sizes.min() / sizes, sizes, target)
 
 
-def summarize_result(
-    parameters: SummarizeParameters,
-    found: Embeddings,
-    frequencies: Array,
-    generator: np.random.Generator,
-) -> Result:
+def summarize_result(plan: SummarizePlan, found: Embeddings) -> Result:
     """Distances of the sites, the mixture that makes up the target, and the made-up persons."""
-    many = len(found.names)
-    target = found.names.index(parameters.target) if parameters.target in found.names else None
+    many, target = len(found.names), found.target
     single = np.eye(many)
     goal = found.sizes / found.sizes.sum() if target is None else single[target]
     weights = goal if target is None else mixture_weights(found.rows, target)
-    arrays = {
-        "points": choose_points(goal @ found.rows, frequencies, parameters.points, generator),
-        "weights": weights,
-        "distances": np.array(
-            [_distance(found, one - other) for one in single for other in single]
-        ),
-    }
-    arrays["distances"] = arrays["distances"].reshape(many, many)
-    rows, floors = _rows(parameters, found, target)
-    away = _summary_distance(found, goal, arrays["points"], frequencies)
-    numbers: dict[str, float | int | str] = {"summary_distance": _told(away, floors)}
+    frequencies, generator = plan.drawn()
+    points = choose_points(goal @ found.rows, frequencies, plan.parameters.points, generator)
+    distances = [[found.distance(one - other) for other in single] for one in single]
+    rows = _rows(plan, found)
+    floor, seen = max(row.floor for row in rows), sum(row.seen for row in rows)
+    away = _summary_distance(found, goal, fourier_features(points, frequencies))
+    numbers: dict[str, float | int | str] = {"summary_distance": _told(away, floor)}
     if target is not None:
-        numbers["mixture_distance"] = _told(_distance(found, weights - goal), floors)
-    seen = sum(bool(row.distance > floor) for row, floor in zip(rows, floors, strict=True))
+        numbers["mixture_distance"] = _told(found.distance(weights - goal), floor)
+    numbers["found"] = seen
     shown = weights if seen or target is None else np.full(many, np.nan)
-    tables = {"sites": _table(parameters, found, target, shown, rows, floors)}
-    numbers |= {"found": seen}
-    headline = _headline(seen, len(rows), float(floors.max()))
-    words = Captions("point", headline, "A simulated participant of the summary.", persons=True)
-    return Result(arrays, numbers, loadings="points", tables=tables, captions=words)
+    headline = _headline(seen, len(rows), floor)
+    return Result(
+        {"points": points, "weights": weights, "distances": np.array(distances)},
+        numbers,
+        loadings="points",
+        tables={"sites": _table(plan, found, shown, rows)},
+        captions=Captions(
+            "point", headline, "A simulated participant of the summary.", persons=True
+        ),
+    )
 
 
-def _distance(found: Embeddings, contrast: Array) -> float:
-    return float(contrast @ found.products @ contrast)
-
-
-def _summary_distance(found: Embeddings, goal: Array, points: Array, frequencies: Array) -> float:
+def _summary_distance(found: Embeddings, goal: Array, features: Array) -> float:
     """MMD² of the summary and what it stands for, without noise."""
-    mean = fourier_features(points, frequencies).mean(axis=1)
-    return _distance(found, goal) - 2.0 * float(mean @ (goal @ found.rows)) + float(mean @ mean)
+    mean = features.mean(axis=1)
+    return found.distance(goal) - 2.0 * float(mean @ (goal @ found.rows)) + float(mean @ mean)
 
 
-def _told(distance: float, floors: Array) -> float | str:
+def _told(distance: float, floor: float) -> float | str:
     """A distance, or that it is below what noise could make."""
-    return distance if distance > float(floors.max()) else NOT_TOLD
+    return distance if distance > floor else NOT_TOLD
 
 
 @dataclass(frozen=True)
 class _Row:
-    """One comparison: a contrast of sites, its distance, its error, and what it is at most."""
+    """A site's distance, half its interval, and what all rows' stay below where sites are alike."""
 
     site: int
     distance: float
     spread: float
+    floor: float
+
+    @property
+    def seen(self) -> bool:
+        """Whether there is more than noise and chance make."""
+        return self.distance > self.floor
 
     @property
     def most(self) -> float:
@@ -139,57 +145,49 @@ class _Row:
         return max(self.distance, 0.0) + self.spread
 
 
-def _rows(
-    parameters: SummarizeParameters, found: Embeddings, target: int | None
-) -> tuple[list[_Row], Array]:
-    """Every comparison, and what each stays below, all together, where sites are alike."""
-    quantile = float(ndtri((1 + parameters.confidence) / 2))
-    products, entries = found.products, found.rows.shape[1]
-    asked, contrasts = compared(found.sizes, target)
-    rows = []
-    for site, contrast in zip(asked, contrasts, strict=True):
-        distance = _distance(found, contrast)
+def _rows(plan: SummarizePlan, found: Embeddings) -> list[_Row]:
+    """Every comparison."""
+    quantile = float(ndtri((1 + plan.parameters.confidence) / 2))
+    products, entries, rows = found.products, found.rows.shape[1], []
+    asked, contrasts = compared(found.sizes, found.target)
+    chance = np.clip(1.0 - np.diag(products), 0.0, 1.0) / found.sizes
+    floors = noise_floors(plan, contrasts, found.deviations, chance, found.sizes)
+    for site, contrast, floor in zip(asked, contrasts, floors.tolist(), strict=True):
+        distance = found.distance(contrast)
         spread = quantile * contrast_deviation(
             contrast, max(distance, 0.0), products, found.deviations, found.sizes, entries
         )
-        rows.append(_Row(site, distance, spread))
-    chance = np.clip(1.0 - np.diag(products), 0.0, 1.0) / found.sizes
-    floors = null_floors(
-        contrasts,
-        found.deviations,
-        chance,
-        found.sizes,
-        entries,
-        1.0 - parameters.confidence,
-        np.random.default_rng(parameters.seed),
-    )
-    return rows, floors
+        rows.append(_Row(site, distance, spread, floor))
+    return rows
 
 
-def _table(
-    parameters: SummarizeParameters,
-    found: Embeddings,
-    target: int | None,
-    weights: Array,
-    rows: list[_Row],
-    floors: Array,
-) -> Table:
+def noise_floors(
+    plan: SummarizePlan, contrasts: Array, deviations: Array, chance: Array, sizes: Array
+) -> Array:
+    """What each of the contrasts stays below, all together, where sites are alike."""
+    entries, risk = 2 * plan.parameters.frequencies, 1.0 - plan.parameters.confidence
+    generator = np.random.default_rng(plan.parameters.seed)
+    return null_floors(contrasts, deviations, chance, sizes, entries, risk, generator)
+
+
+def _table(plan: SummarizePlan, found: Embeddings, weights: Array, rows: list[_Row]) -> Table:
     """A row for each site but the target: how far it is, and at most."""
+    shown = [each if found.target is None else Finding(each) for each in weights.tolist()]
     return Table(
-        _caption(parameters, found, target),
-        _COLUMNS,
+        _caption(plan, found),
+        ("site", "persons", "MMD²", "at most", "noise floor", "weight"),
         tuple(
             (
                 found.names[row.site],
                 int(found.sizes[row.site]),
                 Finding(row.distance, max(row.distance - row.spread, 0.0), row.most)
-                if row.distance > floor
+                if row.seen
                 else Finding(),
                 row.most,
-                float(floor),
-                float(weights[row.site]) if target is None else Finding(float(weights[row.site])),
+                row.floor,
+                shown[row.site],
             )
-            for row, floor in zip(rows, floors, strict=True)
+            for row in rows
         ),
     )
 
@@ -203,10 +201,8 @@ def _headline(found: int, rows: int, floor: float) -> str:
     return f"{found} of {count(rows, 'site')} differ from what they are compared with."
 
 
-_COLUMNS = ("site", "persons", "MMD²", "at most", "noise floor", "weight")
-
-
-def _caption(parameters: SummarizeParameters, found: Embeddings, target: int | None) -> str:
+def _caption(plan: SummarizePlan, found: Embeddings) -> str:
+    parameters, target = plan.parameters, found.target
     percent = f"{100 * parameters.confidence:g} %"
     shown = (
         "Squared distance (MMD²) of each site's participants from those of "

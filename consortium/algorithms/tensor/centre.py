@@ -10,29 +10,13 @@ is known far better than the third moment: for orthonormal u_k and whitened mean
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import ClassVar
 
-from consortium.algorithms.base import (
-    AnalysisPlan,
-    Argument,
-    Case,
-    Local,
-    PlannedRelease,
-    Query,
-    Run,
-)
+from consortium.algorithms.base import Argument, Case, Local, Query, Run
 from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.tensor.kernels.tensor import transformed, unpack_cubic
 from consortium.algorithms.tensor.parameters import TensorParameters
-from consortium.algorithms.tensor.plan import (
-    MOST_NOISE,
-    constants,
-    means_noise,
-    plan_releases,
-    released_whole,
-    vocabulary,
-)
+from consortium.algorithms.tensor.plan import MOST_NOISE, TensorPlan
 from consortium.algorithms.tensor.result import (
     corrected,
     mixture_moments,
@@ -55,7 +39,7 @@ _VIEWS = (("x", 4), ("y", 1))  # of the examples
 _WORDS = ("one", "two", "three")
 
 
-class Tensor(AnalysisPlan[TensorParameters]):
+class Tensor(TensorPlan):
     """A second moment of D x D, then a third of K x K x K, or of D x D x D where D is small."""
 
     name = "tensor"
@@ -78,19 +62,13 @@ class Tensor(AnalysisPlan[TensorParameters]):
         ),
     )
 
-    @cached_property
-    def releases(self) -> tuple[PlannedRelease, PlannedRelease]:
-        """One release each, sharing the budget."""
-        return plan_releases(self.parameters, self.shape)
-
     def remarks(self) -> tuple[str, ...]:
         """Tell which constants there are, what that means, and whether it costs power."""
-        if constants(self.parameters, self.shape) > 1:
-            costly = means_noise(self.parameters, self.shape) > MOST_NOISE
-            return (SITE_MEANS, COSTLY) if costly else (SITE_MEANS,)
+        if self.constants > 1:
+            return (SITE_MEANS, COSTLY) if self.means_noise > MOST_NOISE else (SITE_MEANS,)
         if len(self.shape.units) < 2:
             return ()
-        return (ONE_CONSTANT if self.parameters.words is None else TOPICS,)
+        return (TOPICS if self.words else ONE_CONSTANT,)
 
     def withheld(self) -> str:
         """Why there is no forecast."""
@@ -101,17 +79,15 @@ class Tensor(AnalysisPlan[TensorParameters]):
 
     def run(self) -> Run:
         """Whiten by the second moment, decompose the third."""
-        starts, size = vocabulary(self.parameters, self.shape)
-        topics = len(starts) > 0
-        kind = "topic" if topics else "mixture"
-        second = yield Query("second", f"{kind}_second")
-        model = (topic_moments if topics else mixture_moments)(second, self.parameters, self.shape)
-        if released_whole(self.parameters, size):
-            third = yield Query("third", "topic_cube")
-            tensor = transformed(unpack_cubic(third.values, size), model.whitening.forward)
-            return tensor_result(self.parameters, self.shape, model, tensor)
+        first, last = self.releases
+        second = yield Query("second", first.statistic)
+        model = (topic_moments if self.words else mixture_moments)(self, second)
+        if self.whole:
+            third = yield Query("third", last.statistic)
+            tensor = transformed(unpack_cubic(third.values, self.size), model.whitening.forward)
+            return tensor_result(self, model, tensor)
         forward = model.scale * model.whitening.forward
         asked: dict[str, Argument] = {**model.taken, "whitening": forward}
-        third = yield Query("third", f"{kind}_third", asked)
+        third = yield Query("third", last.statistic, asked)
         tensor = unpack_cubic(third.values, self.parameters.components) / model.scale**3
-        return tensor_result(self.parameters, self.shape, model, corrected(tensor, model))
+        return tensor_result(self, model, corrected(tensor, model))

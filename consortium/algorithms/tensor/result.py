@@ -5,13 +5,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
+from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.tensor.kernels.spiked_covariance import Whitening, flat_variance, whiten
 from consortium.algorithms.tensor.kernels.tensor import contract, orthogonal_components
-from consortium.algorithms.tensor.levels import read_levels
-from consortium.algorithms.tensor.parameters import TensorParameters
-from consortium.algorithms.tensor.plan import CONSTANT, constants
+from consortium.algorithms.tensor.plan import CONSTANT, TensorPlan
 from consortium.base.formatting import count
 from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.clipping import clip_columns
@@ -41,42 +39,71 @@ class Moments:
     error: float = 0.0
 
 
-def mixture_moments(release: Release, parameters: TensorParameters, shape: Shape) -> Moments:
+def without_levels(plan: TensorPlan, release: Release) -> tuple[Array, Array, Array, float]:
+    """Read the second moment of (x, c e), e being one for the person's site, or for all.
+
+    Returns
+    -------
+    square : array, D x D
+        E[(x - o)(x - o)ᵀ], too small by ``error`` on its diagonal.
+    mean : array, length D
+        Of all persons; taking the offsets away leaves it.
+    offsets : array, S x D
+        o: each site's mean less the mean of all; zero for a site that did not answer, and where
+        all sites have one constant.
+    error : float
+        Noise variance of sites' means in an entry, each as often as the site has persons.
+    """
+    matrix, size = unpack_symmetric(release.values), plan.size
+    square, products = matrix[:size, :size], matrix[:size, size:] / plan.constant
+    if plan.constants == 1:
+        return square, products[:, 0], np.zeros((1, size)), 0.0
+    present = list(plan.present(release))
+    parts = np.array([plan.shape.units[site] for site in present], dtype=np.float64)
+    parts /= parts.sum()
+    kept = products[:, present]
+    mean, levels = kept.sum(axis=1), kept / parts
+    offsets = np.zeros((plan.constants, size))
+    offsets[present] = (levels - mean[:, None]).T
+    between = (levels * parts) @ levels.T - np.outer(mean, mean)
+    noise = release.deviation**2 / (2.0 * plan.constant**2)
+    return square - between, mean, offsets, float(noise * (1.0 / parts - 1.0).sum())
+
+
+def mixture_moments(plan: TensorPlan, release: Release) -> Moments:
     """Read the second moment of (x, c e), without what sites' levels add to it."""
-    constant, size = CONSTANT * float(parameters.bound or 0.0), shape.features
-    levels = read_levels(release, constant, shape, constants(parameters, shape))
-    square, mean, error = levels.square, levels.mean, levels.error
-    flat = flat_variance(square, mean, parameters.components)
-    edge = release.deviation * float(np.sqrt(2.0 * size))
-    deviation = release.deviation / (constant**2 * (1 + CONSTANT**-2))
-    whitening = whiten(square - flat * np.eye(size), parameters.components, edge)
+    components = plan.parameters.components
+    square, mean, offsets, error = without_levels(plan, release)
+    flat = flat_variance(square, mean, components)
+    edge = release.deviation * float(np.sqrt(2.0 * plan.size))
+    deviation = release.deviation / (plan.constant**2 * (1 + CONSTANT**-2))
+    whitening = whiten(square - flat * np.eye(plan.size), components, edge)
     variance = flat + error
-    spread = parameters.components + (variance + error) * float(np.sum(1 / whitening.values))
-    scale = _scale(parameters, spread, deviation)
-    taken = {"offsets": levels.offsets} if len(levels.offsets) > 1 else {}
+    spread = components + (variance + error) * float(np.sum(1 / whitening.values))
+    scale = _scale(plan, spread, deviation)
+    taken = {"offsets": offsets} if plan.constants > 1 else {}
     return Moments(whitening, mean, variance, scale, edge, taken, error)
 
 
-def topic_moments(release: Release, parameters: TensorParameters, shape: Shape) -> Moments:
+def topic_moments(plan: TensorPlan, release: Release) -> Moments:
     """Read the mean product of two words."""
-    del shape
     matrix = unpack_symmetric(release.values)
-    edge = release.deviation * float(np.sqrt(2.0 * len(matrix)))
-    deviation = release.deviation
-    whitening = whiten(matrix, parameters.components, edge)
+    edge = release.deviation * float(np.sqrt(2.0 * plan.size))
+    whitening = whiten(matrix, plan.parameters.components, edge)
     # A word's entries add up to 1, so that the rows' sums are the frequencies of the words.
     mean = _frequencies(matrix.sum(axis=1))
     spread = float(mean @ np.square(whitening.forward).sum(axis=1))
-    return Moments(whitening, mean, 0.0, _scale(parameters, spread, deviation), edge)
+    return Moments(whitening, mean, 0.0, _scale(plan, spread, release.deviation), edge)
 
 
-def _scale(parameters: TensorParameters, spread: float, deviation: float) -> float:
+def _scale(plan: TensorPlan, spread: float, deviation: float) -> float:
     """Factor for whitened persons whose mean square is ``spread``: 1 / (margin √spread).
 
     ``deviation`` is the first release's noise over its bound. The third moment's follows from it
     and the shares; where it allows, the margin is as wide as keeps the noise of the decomposed
     tensor, whose strengths are 1 or more, below `_ALLOWED`.
     """
+    parameters = plan.parameters
     ratio = parameters.share / (1 - parameters.share)
     noise = deviation * np.sqrt(2.0 * ratio) * np.sqrt(parameters.components) * spread**1.5
     widest = np.cbrt(_ALLOWED / noise) if noise > 0 else _MARGINS[1]
@@ -101,16 +128,13 @@ def corrected(tensor: Array, model: Moments) -> Array:
     return corrected
 
 
-def tensor_result(
-    parameters: TensorParameters, shape: Shape, model: Moments, tensor: Array
-) -> Result:
+def tensor_result(plan: TensorPlan, model: Moments, tensor: Array) -> Result:
     """Decompose the corrected third moment into centres and weights."""
-    generator = np.random.default_rng(parameters.seed)
     directions = orthogonal_components(
         tensor,
-        restarts=parameters.restarts,
-        iterations=parameters.iterations,
-        generator=generator,
+        restarts=plan.parameters.restarts,
+        iterations=plan.parameters.iterations,
+        generator=np.random.default_rng(plan.parameters.seed),
     )
     projected = directions.T @ (model.whitening.forward.T @ model.mean)
     roots = np.maximum(projected, _LEAST_ROOT)
@@ -119,15 +143,12 @@ def tensor_result(
     directions, roots = directions[:, order], roots[order]
     centres = model.whitening.backward @ directions / roots
     # What every mean of persons is, a centre is too; noise alone would leave these bounds.
-    if parameters.bound is None:
-        centres = _frequencies(centres)
-    else:
-        centres = clip_columns(centres, parameters.bound)
+    centres = _frequencies(centres) if plan.words else clip_columns(centres, plan.reach)
     strengths = np.einsum("il,il->l", contract(tensor, directions), directions)
     agreements = roots * strengths
     found = bool(np.all((agreements >= AGREES[0]) & (agreements <= AGREES[1])))
     return Result(
-        {"centres": _placed(centres, parameters, shape), "weights": roots**2},
+        {"centres": _placed(plan, centres), "weights": roots**2},
         {"variance": model.variance, "noise_edge": model.edge, "found": len(roots) if found else 0},
         loadings="centres",
         tables={"components": _table(roots**2, agreements, found=found)},
@@ -158,11 +179,11 @@ def _headline(many: int, *, found: bool) -> str:
     )
 
 
-def _placed(centres: Array, parameters: TensorParameters, shape: Shape) -> Array:
+def _placed(plan: TensorPlan, centres: Array) -> Array:
     """Centres over all views' entries: a topic's frequencies once for each of the three words."""
-    if parameters.words is None:
+    if not plan.words:
         return centres
-    placed = np.zeros((shape.features, centres.shape[1]))
-    for name in parameters.words:
-        placed[shape.view_slice(name, "analysis.words")] = centres
+    placed = np.zeros((plan.shape.features, centres.shape[1]))
+    for word in plan.words:
+        placed[word] = centres
     return placed

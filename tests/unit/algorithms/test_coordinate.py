@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
 from consortium.algorithms.coordinate import plan as plan_module
-from consortium.algorithms.coordinate.plan import plan_bound
 from consortium.errors import PrivacyError, StudyError
 from consortium.privacy import lattice
 from consortium.privacy.bayesian import bayesian_level
@@ -289,20 +288,20 @@ def test_a_plain_bound_is_refused():
 def test_views_that_don_t_fit_are_refused(analysis, message):
     shape = shape_of(make_feature_sites(VIEWS))
     with pytest.raises(StudyError, match=message):
-        plan_bound(COORDINATE.Parameters(**PROMISE, **analysis), shape)
+        COORDINATE(COORDINATE.Parameters(**PROMISE, **analysis), shape).planned()
 
 
 def test_least_squares_needs_something_that_explains():
     views = (("y", 1),)
     with pytest.raises(StudyError, match="beside the target"):
-        plan_bound(
+        COORDINATE(
             COORDINATE.Parameters(**PROMISE, target="y"), shape_of(make_feature_sites(views))
-        )
+        ).planned()
 
 
 def test_a_plan_without_the_studys_promise_is_refused():
     with pytest.raises(StudyError, match="epsilon and delta are unknown"):
-        plan_bound(COORDINATE.Parameters(), shape_of(make_feature_sites(VIEWS)))
+        COORDINATE(COORDINATE.Parameters(), shape_of(make_feature_sites(VIEWS))).planned()
 
 
 @pytest.mark.parametrize(

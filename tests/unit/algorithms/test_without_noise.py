@@ -9,7 +9,6 @@ from scipy import stats
 from benchmarks.glm_runs import least_squares
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.summarize.kernels.mean_embedding import fourier_features
-from consortium.algorithms.summarize.plan import draw_public
 from consortium.simulation.simulation import Simulation
 from consortium.study.spec import Study
 from tests.support.cases import CASES, every_case, make_study, sites_for, sites_of, study_of
@@ -243,7 +242,7 @@ def test_distances_of_sites_are_unbiased_and_told_only_where_a_permutation_tells
     result = run("summarize", table, views, {"target": "north"})
     study = make_study("summarize", {"target": "north"}, views=views, scheme="none")
     shape = Simulation(study, sites_of(table, views, COUNTS), 0).plan.shape
-    frequencies = draw_public(study.analysis, shape, np.random.default_rng(study.analysis.seed))
+    frequencies = REGISTRY["summarize"](study.analysis, shape).frequencies()
     features = fourier_features(table, frequencies)
     kernel = features.T @ features
 

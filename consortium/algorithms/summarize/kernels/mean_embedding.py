@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from consortium.kernels.simplex import project_to_simplex
+
 Array = NDArray[Any]
 
 _POOL = 200  # starting points a step
@@ -189,15 +191,6 @@ def mixture_weights(rows: Array, target: int) -> Array:
         momentum, last = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0, momentum
         ahead = weights + (last - 1.0) / momentum * (weights - before)
     return np.insert(weights, target, 0.0)
-
-
-def project_to_simplex(vector: Array) -> Array:
-    """Nearest vector whose entries are not negative and add up to one."""
-    falling = np.sort(vector)[::-1]
-    excess = (np.cumsum(falling) - 1.0) / np.arange(1, len(vector) + 1)
-    last = int(np.flatnonzero(falling > excess)[-1])
-    nearest: Array = np.maximum(vector - excess[last], 0.0)
-    return nearest
 
 
 def choose_points(

@@ -14,7 +14,6 @@ from consortium.algorithms.summarize.kernels.mean_embedding import (
     gram,
     mixture_weights,
     null_floors,
-    project_to_simplex,
 )
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -96,17 +95,6 @@ def test_the_plain_distance_would_be_biased():
     generator = np.random.default_rng(3)
     rows = 0.03 * generator.standard_normal((2, 50))
     assert np.sum((rows[0] - rows[1]) ** 2) > 0.04
-
-
-@given(SEEDS, st.integers(1, 8))
-def test_the_projection_is_the_nearest_point(seed, size):
-    generator = np.random.default_rng(seed)
-    vector = 3 * generator.standard_normal(size)
-    nearest = project_to_simplex(vector)
-    assert nearest.min() >= 0
-    assert nearest.sum() == pytest.approx(1)
-    for other in generator.dirichlet(np.ones(size), 20):
-        assert (vector - nearest) @ (other - nearest) <= 1e-9  # the obtuse angle
 
 
 def test_the_mixture_is_found_and_agrees_with_a_general_optimizer():

@@ -1,0 +1,17 @@
+"""Shares: numbers that are not negative and add up to one."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def project_to_simplex(vector: Array) -> Array:
+    """Nearest vector whose entries are not negative and add up to one."""
+    falling = np.sort(vector)[::-1]
+    excess = (np.cumsum(falling) - 1.0) / np.arange(1, len(vector) + 1)
+    last = int(np.flatnonzero(falling > excess)[-1])
+    nearest: Array = np.maximum(vector - excess[last], 0.0)
+    return nearest
