@@ -22,7 +22,8 @@ from benchmarks.honesty.running import Blocks, answer
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.assumed import robust_deviation
 from consortium.algorithms.base import AnalysisPlan, Array
-from consortium.coordinator.design import Assumed, expect
+from consortium.coordinator.design import Assumed
+from consortium.study.outlook import Outlook
 from consortium.study.spec import Study
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
@@ -60,7 +61,7 @@ def row(name: str, epsilon: float, persons: int, repetitions: int, first_seed: i
         rng = np.random.default_rng([persons, int(100 * epsilon), seed])
         sites = trial.people(cell, rng)
         if first is None:
-            first = expect(_assumed(trial, cell, sites).plan)[0]
+            first = Outlook(_assumed(trial, cell, sites).plan).expected[0]
         told.append(trial.told(answer(trial.algorithm, trial.analysis, sites, epsilon, rng)))
     assert first is not None
     all_told = np.concatenate(told)

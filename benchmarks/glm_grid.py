@@ -16,7 +16,7 @@ from benchmarks.glm_runs import make_trial, noise_of, run_trial
 from consortium.algorithms.base import Shape
 from consortium.algorithms.glm.centre import Glm
 from consortium.privacy.gdp import mu_of
-from consortium.privacy.mechanism import Mechanism, plan_mechanism
+from consortium.privacy.mechanism import Mechanism, Sharing, plan_mechanism
 
 CELLS = ((1000, 20, 8), (1000, 68, 8), (1000, 400, 33), (4000, 400, 8))
 EPSILONS = (1.0, 8.0)
@@ -26,12 +26,11 @@ def mechanisms(plan: Glm, shape: Shape, epsilon: float) -> dict[str, Mechanism]:
     """Every round of a plan, as a private study would do it."""
     return {
         release.stage: plan_mechanism(
-            "cape",
+            Sharing("cape", colluding=1),
             entries=release.entries,
             bound=release.bound,
             units=shape.units,
             target=mu_of(epsilon, 1e-5) * float(np.sqrt(release.share)),
-            colluding=1,
         )
         for release in plan.releases
     }

@@ -14,7 +14,7 @@ from consortium.algorithms.pca.site import power_product
 from consortium.kernels.power import ITERATIONS, eigenpairs, orthonormal, start_basis
 from consortium.privacy.bounds import Bound
 from consortium.privacy.gdp import mu_of
-from consortium.privacy.mechanism import plan_mechanism
+from consortium.privacy.mechanism import Sharing, plan_mechanism
 from consortium.simulation.array_data import ArrayData
 
 FEATURES, SITES, SUBJECTS, VOLUMES, SIZE = 70_000, 4, 20, 200, 20
@@ -100,12 +100,11 @@ def energy(sites: list[ArrayData]) -> None:
 def noise(epsilon: float, persons: int, iterations: int) -> float:
     """Standard deviation of the noise in an entry of the mean, four equal sites, one colluding."""
     mechanism = plan_mechanism(
-        "cape",
+        Sharing("cape", colluding=1),
         entries=FEATURES * SIZE,
         bound=BOUND,
         units=(persons // SITES,) * SITES,
         target=mu_of(epsilon, DELTA) / iterations**0.5,
-        colluding=1,
     )
     return mechanism.noise.aggregate(range(SITES))
 

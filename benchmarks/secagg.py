@@ -17,7 +17,7 @@ from benchmarks.peers import installed
 from benchmarks.table import Row, alternate
 from consortium.privacy.bounds import Bound
 from consortium.privacy.loss import Scheme
-from consortium.privacy.mechanism import plan_mechanism
+from consortium.privacy.mechanism import Sharing, plan_mechanism
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import CENTRE, Hub, Participants, Party, threshold
 from consortium.secagg.graph_size import plan_neighbourhood
@@ -170,7 +170,11 @@ def sent_bytes() -> list[Row]:
     schemes: tuple[Scheme, ...] = ("secure-sum", "cape")
     for number, scheme in enumerate(schemes, start=1):
         mechanism = plan_mechanism(
-            scheme, entries=entries, bound=Bound(1.0), units=(256,) * 4, target=1.0, colluding=1
+            Sharing(scheme, colluding=1),
+            entries=entries,
+            bound=Bound(1.0),
+            units=(256,) * 4,
+            target=1.0,
         )
         share = mechanism.protect(0, np.zeros(entries), GaussianSampler(_secret("noise")))
         opened = share.opened if mechanism.opened_entries else None

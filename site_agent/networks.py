@@ -25,6 +25,7 @@ from consortium.space.templates import read_templates
 from consortium.study.spec import Study
 from site_agent.approval.folder import SiteFolder
 from site_agent.config import SiteConfig
+from site_agent.images.series import SiteDataset
 
 _NOT_IN_BIDS = ("components", "relmat", "timeseries")  # proposals, no standard yet
 _README = """\
@@ -76,19 +77,30 @@ def write_networks(
     if asked.features:
         raise StudyError(f"{study} is about feature vectors; networks need series of images.")
     space = study_space(asked, signed.folder)
-    known = (
-        read_templates(templates, space.grid, space.regions, at_home=True)
-        if templates
-        else space.templates
-    )
-    if known is None:
+    values = _independent(_templates(space, study, templates), templates or study)
+    dataset = site.series(asked.data, space, asked.privacy.unit)
+    names = _names(dataset, values.shape[1])
+    _start(target, asked)
+    for number, (name, block) in enumerate(zip(names, dataset.blocks(), strict=True), start=1):
+        _write_person(target, name, asked, space, block, values)
+        tell(f"{number} of {len(names)}")
+    return len(names)
+
+
+def _templates(space: Space, study: Path, own: Path | None) -> Templates:
+    """The site's own templates if it gives any, or else the study's."""
+    if own is not None:
+        return read_templates(own, space.grid, space.regions, at_home=True)
+    if space.templates is None:
         raise StudyError(
             f"{study} names no templates; give --templates FILE, a 4-D NIfTI with a map for each "
             "network."
         )
-    values = _independent(known, templates or study)
-    dataset = site.series(asked.data, space, asked.privacy.unit)
-    many = values.shape[1]
+    return space.templates
+
+
+def _names(dataset: SiteDataset, many: int) -> list[str]:
+    """BIDS names of all persons, each of whom has more volumes than there are templates."""
     short = [p for p, n in zip(dataset.people, dataset.lengths, strict=True) if n <= many]
     if short:
         raise DataError(
@@ -100,11 +112,7 @@ def write_networks(
         raise DataError(
             "Two labels of participants differ in signs alone that BIDS has no place for."
         )
-    _start(target, asked)
-    for number, (name, block) in enumerate(zip(names, dataset.blocks(), strict=True), start=1):
-        _write_person(target, name, asked, space, block, values)
-        tell(f"{number} of {len(names)}")
-    return len(names)
+    return names
 
 
 def check_target(target: Path, config: SiteConfig) -> None:

@@ -11,7 +11,7 @@ from consortium.algorithms.base import Array, PlannedRelease, Release, Result
 from consortium.algorithms.cca.centre import Cca
 from consortium.algorithms.cca.parameters import CcaParameters
 from consortium.privacy.gdp import mu_of
-from consortium.privacy.mechanism import plan_mechanism
+from consortium.privacy.mechanism import Sharing, plan_mechanism
 from consortium.simulation.array_data import ArrayData
 
 CCA = Cca
@@ -92,12 +92,11 @@ def aggregate(release: PlannedRelease, way: Way, counts: list[int], epsilon: flo
     if way.scheme == "none":
         return 0.0
     mechanism = plan_mechanism(
-        way.scheme,
+        Sharing(way.scheme, colluding=way.colluding),
         entries=release.entries,
         bound=release.bound,
         units=counts,
         target=mu_of(epsilon, DELTA) * float(np.sqrt(release.share / release.rounds)),
-        colluding=way.colluding,
     )
     return mechanism.noise.aggregate()
 

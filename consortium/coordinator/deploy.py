@@ -49,7 +49,7 @@ def about(scheduled: ScheduledStudy) -> About:
         "scheme": privacy.scheme,
     }
     lines = [
-        study.title or study.study,
+        study.heading,
         *(f"- {name}: {value}" for name, value in parameters.items()),
     ]
     return About("\n".join([lines[0], "", *lines[1:]]), ("consortium", study.algorithm), parameters)

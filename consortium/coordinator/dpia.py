@@ -49,7 +49,7 @@ def write_dpia(folder: Path, plan: Plan, volumes: int) -> tuple[Path, Path]:
 def _markdown(plan: Plan, made: tuple[Part, ...]) -> str:
     study = plan.study
     lines = [
-        f"# Data protection impact assessment: {_plain(study.title or study.study)}\n",
+        f"# Data protection impact assessment: {_plain(study.heading)}\n",
         f"Study {study.study}, digest {study.digest}; cape-consortium {__version__}.\n",
     ]
     for part in made:

@@ -115,7 +115,9 @@ class ReportSection(Section):
 
 
 def open_vectors(study: Study) -> str:
-    """What people are told before they agree to a study with ``verification.open``."""
+    """What people are told before they agree to ``verification.open``; empty without it."""
+    if not study.verification.open:
+        return ""
     return (
         "Everybody who reads the exchange sees this site's vectors one by one, and not the centre "
         "alone: what hides a participant in them is noise that cancels in the sum, of "
@@ -328,6 +330,11 @@ class Study(Section):
         names = [view.name for view in self.features]
         if len(set(names)) < len(names):
             raise ValueError("features: two views have one name; name each differently")
+
+    @property
+    def heading(self) -> str:
+        """What people call it: its title, or else its name."""
+        return self.title or self.study
 
     @property
     def templates(self) -> str | None:

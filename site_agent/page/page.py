@@ -12,6 +12,7 @@ from consortium.base.formatting import count
 from consortium.privacy.gdp import ADDS_UP, FALSE_ALARMS, TWO_READERS, best_guess, detection_power
 from consortium.report.statement import meaning, protected
 from consortium.report.templating import plain_environment
+from consortium.study.spec import open_vectors
 from site_agent.layout import PAGE, STORE
 from site_agent.ledger.entries import EMPTY, Entry, standing
 from site_agent.ledger.ledger import Ledger
@@ -105,9 +106,9 @@ def _answered(entries: Sequence[Entry]) -> int:
 
 def _story(row: StudyRow, rows: Sequence[Row], worth: str) -> tuple[str, ...]:
     """What a study released of this site, in plain words, a paragraph each."""
-    known = next((each for each in rows if each.study == row.study), None)
+    known = next((each for each in rows if each.study.study == row.study), None)
     asked = ", ".join(name.replace("_", " ") for name in row.statistics)
-    what = f"{known.title or known.study}: {known.analysis}. " if known else ""
+    what = f"{known.study.heading}: {known.analysis}. " if known else ""
     sums = (
         f"{what}In {count(row.runs, 'run')}, this site answered {row.answered} of "
         f"{count(row.reserved, 'question')} ({asked}). Each answer is one vector of numbers over "
@@ -115,7 +116,7 @@ def _story(row: StudyRow, rows: Sequence[Row], worth: str) -> tuple[str, ...]:
         "left it."
     )
     told = meaning(row.unit, row.cost.mu, row.outsider.mu)
-    public = known.public if known else ""
+    public = open_vectors(known.study) if known else ""
     return tuple(filter(None, (sums, worth, protected(row.unit), told, public)))
 
 

@@ -13,8 +13,8 @@ from consortium.errors import ConsortiumError
 from consortium.privacy.gdp import mu_of
 from consortium.secagg import CENTRE
 from consortium.study.plan import promised_mu
-from consortium.study.spec import open_vectors
-from site_agent.approval.approval import Approval
+from consortium.study.spec import Study
+from site_agent.approval.approval import Approval, Terms
 from site_agent.config import SiteConfig
 from site_agent.data.people import read_left_out
 from site_agent.layout import ENDED, LEFT_OUT, REFUSED, WORTH
@@ -35,32 +35,24 @@ class Row:
 
     Parameters
     ----------
-    epsilon, delta : float
-        Of one run, at the most.
-    runs, left : int
-        Runs that were approved in all, and those that may still take place.
-    until : str
-        Last day; empty without one.
+    left : int
+        Runs that may still take place.
     state : str
         Why it does not count any more, or what becomes of it; a sentence.
     price : float
         μ of all runs that are left, at the most.
-    public : str
-        What is told of a study whose vectors everybody may read; else empty.
     """
 
-    study: str
-    title: str
-    analysis: str
-    unit: str
-    epsilon: float
-    delta: float
-    runs: int
+    study: Study
+    terms: Terms
     left: int
-    until: str
     state: str
     price: float
-    public: str
+
+    @property
+    def analysis(self) -> str:
+        """Name of its analysis for people."""
+        return REGISTRY[self.study.algorithm].title
 
 
 def approved(status: SiteStatus, ledger: Ledger, today: date) -> tuple[Row, ...]:
@@ -88,20 +80,7 @@ def _row(yes: Yes, centres: Collection[str], ledger: Ledger, today: date) -> Row
     price = math.sqrt(left) * promised_mu(study) if left else 0.0
     if terms.epsilon is not None:
         price = min(price, mu_of(terms.epsilon, study.privacy.delta))
-    return Row(
-        study.study,
-        study.title,
-        REGISTRY[study.algorithm].title,
-        study.privacy.unit,
-        study.privacy.epsilon,
-        study.privacy.delta,
-        terms.runs,
-        left,
-        terms.until.isoformat() if terms.until else "",
-        state,
-        price,
-        open_vectors(study) if study.verification.open else "",
-    )
+    return Row(study, terms, left, state, price)
 
 
 def doing(status: SiteStatus, entries: Sequence[Entry], store: MessageStore) -> tuple[str, ...]:

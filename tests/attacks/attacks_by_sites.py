@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from consortium.privacy.bounds import Bound
-from consortium.privacy.mechanism import plan_mechanism
+from consortium.privacy.mechanism import Sharing, plan_mechanism
 from consortium.secagg import messages, seal
 from consortium.secagg.shamir import SHARE_BYTES
 from tests.attacks.attack_kinds import Stage, attack, nothing
@@ -103,6 +103,10 @@ def _for_hardly_any(real: Callable[..., Any]) -> Callable[..., Any]:
 def thousand_million_subjects(stage: Stage) -> bool:
     """Says that it has 10⁹ subjects, so that the others seem to need hardly any noise."""
     mechanism = plan_mechanism(
-        "cape", entries=50, bound=Bound(1.0), units=(3, 3, 3, 10**9), target=1.5, colluding=1
+        Sharing("cape", colluding=1),
+        entries=50,
+        bound=Bound(1.0),
+        units=(3, 3, 3, 10**9),
+        target=1.5,
     )
     return bool(max(mechanism.coalition()) > 1.5 * (1 + 1e-9))

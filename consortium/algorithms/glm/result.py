@@ -1,11 +1,12 @@
 """From the estimates to tables, numbers and the loadings that reports and maps are drawn from."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from consortium.algorithms.base import Array, Captions, Result
+from consortium.algorithms.base import Array, Captions, Result, Table
 from consortium.algorithms.findings import ImageSet
 from consortium.algorithms.glm.centring import (
     Centring,
@@ -87,38 +88,34 @@ def effects_result(
         **_learned(learned),
         "advice": _advice(plan),
     }
+    error, counted = float(numbers["mean_error"]), told_of_counted(plan, there)
+    headline = *told_of_doubts(doubts, plan.outcomes), _headline(plan, significant, error, counted)
+    captions = Captions(
+        "contrast",
+        " ".join(headline),
+        " ".join([meaning(plan), *remarks_of(plan)]),
+        found=bool(significant.any()),
+        methods=methods_text(plan, learned, there.groups.persons),
+    )
     tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays)}
+    tables |= _more(plan, found, learned, more, arrays)
+    images = _images(plan, arrays, significant)
+    drawn = partial(Result, loadings="loadings", told="found")
+    return drawn(arrays, numbers, tables=tables, captions=captions, images=images)
+
+
+def _more(
+    plan: GlmPlan, found: Effects, learned: Learned, more: More, arrays: dict[str, Array]
+) -> dict[str, Table]:
+    """Tables of means and coefficients, where the study asks for them; means join the arrays."""
+    tables = dict[str, Table]()
     if more.means is not None:
-        means = _arrays(more.means, parameters.confidence, learned.unit)
+        means = _arrays(more.means, plan.parameters.confidence, learned.unit)
         arrays |= {f"average_{name}": values for name, values in means.items()}
-        tables[f"averages-{parameters.contrast}"] = averages_table(plan, means)
+        tables[f"averages-{plan.parameters.contrast}"] = averages_table(plan, means)
     if more.coefficients is not None:
         tables |= coefficient_tables(plan, found, more.coefficients, learned.unit)
-    return Result(
-        arrays,
-        numbers,
-        loadings="loadings",
-        told="found",
-        tables=tables,
-        captions=Captions(
-            "contrast",
-            " ".join(
-                (
-                    *told_of_doubts(doubts, plan.outcomes),
-                    _headline(
-                        plan,
-                        significant,
-                        float(numbers["mean_error"]),
-                        told_of_counted(plan, there),
-                    ),
-                )
-            ),
-            " ".join([meaning(plan), *remarks_of(plan)]),
-            found=bool(significant.any()),
-            methods=methods_text(plan, learned, there.groups.persons),
-        ),
-        images=_images(plan, arrays, significant),
-    )
+    return tables
 
 
 def _errors(

@@ -1,6 +1,7 @@
 """Maps between templates and release, and how networks go together, each with how sure it is."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtri
@@ -179,44 +180,33 @@ def _findings(found: Shrunk, least: float) -> tuple[Finding, ...]:
 def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[str, ImageSet]:
     labels = tuple(f"map {number}" for number in range(1, len(told) + 1))
     sure = tuple(each.state == "found" for each in told)
+    image = partial(ImageSet, labels=labels, fine=fine, found=sure)
+    estimated = partial(
+        image, accuracy=_estimates(told), accuracy_caption=_AGREEMENT, unfound=_UNFOUND
+    )
     return {
-        "networks": ImageSet(
+        "networks": estimated(
             painted.maps,
             "Map between a template and the release, in standard deviations over the brain; "
             f"coloured from {DRAWN:g} on where it is also {SURE:g} standard errors from "
             "zero.",
-            labels,
             suffix="components",
-            fine=fine,
-            found=sure,
-            accuracy=_estimates(told),
-            accuracy_caption=_AGREEMENT,
-            unfound=_UNFOUND,
             word=_WORD,
             threshold=np.maximum(DRAWN, SURE * painted.errors),
         ),
-        "z": ImageSet(
+        "z": estimated(
             painted.scores,
             "What was released of a map beside its template, over its standard error.",
-            labels,
             entities={"stat": "z"},
             units="z",
-            fine=fine,
-            found=sure,
-            accuracy=_estimates(told),
-            accuracy_caption=_AGREEMENT,
-            unfound=_UNFOUND,
             drawn=False,
             threshold=SURE,
         ),
-        "errors": ImageSet(
+        "errors": image(
             painted.errors,
             "Standard error of each voxel of the maps; where a map is its template, how "
             "far the group's may be from it.",
-            labels,
             entities={"stat": "stderr"},
-            fine=fine,
-            found=sure,
             drawn=False,
         ),
     }

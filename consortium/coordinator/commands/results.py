@@ -73,14 +73,14 @@ def contrast(
     """Compare levels or columns of a finished glm that has contrasts: all; it costs no privacy."""
     from dataclasses import asdict
 
-    from consortium.coordinator.console_tables import show_contrast
+    from consortium.coordinator.console_tables import show_table
     from consortium.coordinator.contrast import read_released, worked_out
 
     found = worked_out(read_released(folder), expression)
     if as_json:
         out.print_json(asdict(found))
     else:
-        show_contrast(found, out.console)
+        show_table(found, out.console)
 
 
 @app.command(name="compare", rich_help_panel=RESULTS)

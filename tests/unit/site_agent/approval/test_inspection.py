@@ -25,7 +25,7 @@ from consortium.privacy.gdp import TWO_READERS, compose, epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import promised_mu
 from consortium.study.reader import load_study
-from site_agent.approval.approval import approvals, read_papers
+from site_agent.approval.approval import Terms, approvals, read_papers
 from site_agent.approval.inspection import (
     Inspection,
     _scanned,
@@ -347,10 +347,7 @@ def agree(
 ):
     folder, files = place.site("east"), place.files
     papers = read_papers(folder, "east", load_identity(folder).public, files.study, files.roster)
-    return say_yes(
-        *(folder, papers),
-        **{"runs": runs, "until": until, "epsilon": epsilon, "today": date(2026, 11, 21)},
-    )
+    return say_yes(folder, papers, Terms(runs, epsilon, until), date(2026, 11, 21))
 
 
 def test_a_yes_until_a_day_that_has_passed_is_no_yes(tmp_path: Path) -> None:
