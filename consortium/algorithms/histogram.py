@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, field_validator
 from scipy.special import ndtri
 
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.base import (
     AnalysisParameters,
     AnalysisPlan,
@@ -112,7 +112,7 @@ class Histogram(AnalysisPlan[HistogramParameters]):
     def expect(self) -> tuple[Expectation, ...]:
         """Half the width of a count's interval: the noise's, whoever the persons are."""
         persons, (planned,) = sum(self.shape.units), self.releases
-        half = _half_width(self.parameters, deviation_of(planned, self.shape))
+        half = _half_width(self.parameters, round_deviation(planned, self.shape))
         usual = half * self.parameters.bins
         return (
             Expectation(

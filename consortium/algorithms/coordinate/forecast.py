@@ -9,15 +9,15 @@ import math
 
 import numpy as np
 
-from consortium.algorithms.assumed import deviation_of, robust_deviation
+from consortium.algorithms.assumed import robust_deviation, round_deviation
 from consortium.algorithms.assumed_persons import usual_spread
 from consortium.algorithms.base import Array, Expectation, Shape
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.coordinate.plan import plan_bound, plan_release
 from consortium.algorithms.coordinate.result import (
     Pooled,
+    coordinate_question,
     entry_weights,
-    question_of,
     squares_moment,
     widest_variance,
 )
@@ -52,7 +52,7 @@ def _coefficients(parameters: CoordinateParameters, shape: Shape) -> tuple[Expec
     """By draws of noise and chance through the analysis's own code."""
     bound, level = plan_bound(parameters, shape), _pooled_level(parameters, shape)
     units, sites = sum(shape.units), tuple(range(len(shape.units)))
-    asked, errors, open_ends = question_of(parameters, shape, bound), [], 0
+    asked, errors, open_ends = coordinate_question(parameters, shape, bound), [], 0
     for seed in range(_DRAWS):
         generator = np.random.default_rng(seed)
         values = pack_symmetric(_moment(parameters, shape, bound, generator))
@@ -99,7 +99,7 @@ def _moment(
 def _pooled_level(parameters: CoordinateParameters, shape: Shape) -> float:
     """Noise of an entry, where sites' answers are put together as `pooled` does."""
     planned, sizes = plan_release(parameters, shape), np.array(shape.units, dtype=np.float64)
-    level = deviation_of(planned, shape)
+    level = round_deviation(planned, shape)
     if planned.released == "sum":
         return level
     return level * float(sizes.min() / sizes.sum()) * math.sqrt(len(sizes))

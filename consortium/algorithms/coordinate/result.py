@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from consortium.algorithms.base import MOST_ROWS, Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.findings import Finding
-from consortium.algorithms.linear import Question, linear_result
+from consortium.algorithms.linear import LeastSquaresQuestion, linear_result
 from consortium.base.formatting import number
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_least_squares import least_squares
@@ -125,7 +125,7 @@ def squares_result(
 ) -> Result:
     """Coefficients of least squares with intervals, as `regression` has them."""
     fit = least_squares(squares_moment(parameters, shape, bound, found))
-    result = linear_result(question_of(parameters, shape, bound), shape, fit)
+    result = linear_result(coordinate_question(parameters, shape, bound), shape, fit)
     levels = level_table(parameters, shape, bound, found.deviation)
     return replace(result, tables={**result.tables, "levels": levels})
 
@@ -150,11 +150,13 @@ def squares_moment(
     return noisy_moment(matrix, own, parts[parts > 0], found.deviation, found.units, still)
 
 
-def question_of(parameters: CoordinateParameters, shape: Shape, bound: PartsBound) -> Question:
+def coordinate_question(
+    parameters: CoordinateParameters, shape: Shape, bound: PartsBound
+) -> LeastSquaresQuestion:
     """What the study asks of least squares."""
     target = str(parameters.target)
     place = shape.view_slice(target, "analysis.target").start
-    return Question(target, place, parameters.confidence, by_site=bound.places > 1)
+    return LeastSquaresQuestion(target, place, parameters.confidence, by_site=bound.places > 1)
 
 
 def level_table(

@@ -23,7 +23,7 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.linear import linear_result
 from consortium.algorithms.query_arguments import SITE_MEANS
-from consortium.algorithms.regression.forecast import expect, hopeless
+from consortium.algorithms.regression.forecast import expect, left_open
 from consortium.algorithms.regression.influence import (
     influence_arguments,
     measured,
@@ -34,7 +34,7 @@ from consortium.algorithms.regression.plan import (
     constants,
     plan_releases,
 )
-from consortium.algorithms.regression.result import present_sites, question_of, read_moment
+from consortium.algorithms.regression.result import present_sites, read_moment, regression_question
 from consortium.algorithms.regression.site import regression_influence, regression_moment
 from consortium.kernels.noisy_least_squares import least_squares
 
@@ -78,7 +78,7 @@ class Regression(AnalysisPlan[RegressionParameters]):
     def remarks(self) -> tuple[str, ...]:
         """Tell that sites' means become public, and if nothing can be expected."""
         means = (SITE_MEANS,) if constants(self.parameters, self.shape) > 1 else ()
-        return means + hopeless(self.parameters, self.shape)
+        return means + left_open(self.parameters, self.shape)
 
     def expect(self) -> tuple[Expectation, ...]:
         """Expected error, if persons are as `forecast` assumes."""
@@ -95,4 +95,4 @@ class Regression(AnalysisPlan[RegressionParameters]):
             asked = influence_arguments(self.parameters, self.shape, fit, sites)
             release = yield Query("influence", "regression_influence", asked)
             fit = measured(self.parameters, self.shape, fit, sites, release)
-        return linear_result(question_of(self.parameters, self.shape), self.shape, fit)
+        return linear_result(regression_question(self.parameters, self.shape), self.shape, fit)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from consortium.algorithms.assumed import deviation_of, drawn, robust_deviation
+from consortium.algorithms.assumed import drawn, robust_deviation, round_deviation
 from consortium.algorithms.base import Array, Expectation, Shape
 from consortium.algorithms.linear import ASSUMED_DEVIATION, tell
 from consortium.algorithms.regression.parameters import RegressionParameters
@@ -19,7 +19,7 @@ from consortium.algorithms.regression.plan import (
     plan_releases,
     release_weights,
 )
-from consortium.algorithms.regression.result import question_of, read_moment
+from consortium.algorithms.regression.result import read_moment, regression_question
 from consortium.kernels.moments import pack_symmetric
 from consortium.kernels.noisy_least_squares import Fit, least_squares
 
@@ -45,7 +45,7 @@ def expect(parameters: RegressionParameters, shape: Shape) -> tuple[Expectation,
     The range is that of half of the draws.
     """
     planned, errors, open_ends = plan_releases(parameters, shape)[0], [], 0
-    asked = question_of(parameters, shape)
+    asked = regression_question(parameters, shape)
     for fit in _fits(parameters, shape, _DRAWS):
         factor = asked.model(fit, fit.explained(asked.confidence)).factor
         errors.append(factor * fit.coefficients[: shape.features - 1])
@@ -57,11 +57,13 @@ def expect(parameters: RegressionParameters, shape: Shape) -> tuple[Expectation,
     return (
         Expectation("error of a coefficient", value, low, high, rises=False, ranged=ranged),
         Expectation("chance that coefficients have intervals", 1.0 - open_ends / _DRAWS),
-        Expectation("noise in an entry of the moment", deviation_of(planned, shape), rises=False),
+        Expectation(
+            "noise in an entry of the moment", round_deviation(planned, shape), rises=False
+        ),
     )
 
 
-def hopeless(parameters: RegressionParameters, shape: Shape) -> tuple[str, ...]:
+def left_open(parameters: RegressionParameters, shape: Shape) -> tuple[str, ...]:
     """Say if coefficients will mostly be left open, and whether one constant for all would help."""
     if not shape.noise or _told(parameters, shape):
         return ()

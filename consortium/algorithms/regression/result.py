@@ -8,7 +8,7 @@ from consortium.algorithms.base import (
     Release,
     Shape,
 )
-from consortium.algorithms.linear import Question
+from consortium.algorithms.linear import LeastSquaresQuestion
 from consortium.algorithms.regression.models import model_of
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import (
@@ -42,10 +42,10 @@ def read_moment(release: Release, parameters: RegressionParameters, shape: Shape
     return noisy_moment(matrix, weights, parts[parts > 0], release.deviation, units, still)
 
 
-def question_of(parameters: RegressionParameters, shape: Shape) -> Question:
+def regression_question(parameters: RegressionParameters, shape: Shape) -> LeastSquaresQuestion:
     """What the study asks of least squares."""
     published = parameters.model == "logistic" and parameters.approximation == "taylor"
-    return Question(
+    return LeastSquaresQuestion(
         parameters.target,
         target_entry(parameters, shape),
         parameters.confidence,

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import usual_spread
 from consortium.algorithms.base import Array, Expectation, Shape
 from consortium.algorithms.summarize.kernels.mean_embedding import null_floors
@@ -46,7 +46,7 @@ def _floors(parameters: SummarizeParameters, shape: Shape, variance: float) -> A
     (planned,), sizes = plan_releases(parameters, shape), np.array(shape.units, dtype=np.float64)
     named = parameters.target is not None and parameters.target in shape.sites
     _, contrasts = compared(sizes, shape.sites.index(str(parameters.target)) if named else None)
-    deviations = deviation_of(planned, shape) * sizes.min() / sizes
+    deviations = round_deviation(planned, shape) * sizes.min() / sizes
     return null_floors(
         contrasts,
         deviations,

@@ -27,8 +27,8 @@ from consortium.algorithms.tensor.kernels.tensor import transformed, unpack_cubi
 from consortium.algorithms.tensor.parameters import TensorParameters
 from consortium.algorithms.tensor.plan import (
     MOST_NOISE,
-    constants,
     means_noise,
+    moment_constants,
     plan_releases,
     released_whole,
     vocabulary,
@@ -85,7 +85,7 @@ class Tensor(AnalysisPlan[TensorParameters]):
 
     def remarks(self) -> tuple[str, ...]:
         """Tell which constants there are, what that means, and whether it costs power."""
-        if constants(self.parameters, self.shape) > 1:
+        if moment_constants(self.parameters, self.shape) > 1:
             costly = means_noise(self.parameters, self.shape) > MOST_NOISE
             return (SITE_MEANS, COSTLY) if costly else (SITE_MEANS,)
         if len(self.shape.units) < 2:

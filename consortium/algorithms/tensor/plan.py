@@ -41,7 +41,7 @@ def plan_releases(
     forms: dict[str, Form] = {"whitening": (size, parameters.components)}
     bound, entries, kind = Bound(1.0, cone=True), packed_size(size), "topic"
     if not len(starts):
-        count = constants(parameters, shape)
+        count = moment_constants(parameters, shape)
         bound, entries, kind = _mixture_bound(parameters), packed_size(size + count), "mixture"
         if count > 1:
             forms["offsets"] = (count, size)
@@ -73,11 +73,11 @@ def fixed_arguments(
     if len(starts):
         return {"starts": starts}, {"size": size}
     constant = CONSTANT * _bound(parameters)
-    count = constants(parameters, shape)
+    count = moment_constants(parameters, shape)
     return {"reach": _bound(parameters)}, {"constant": constant, "constants": count}
 
 
-def constants(parameters: TensorParameters, shape: Shape) -> int:
+def moment_constants(parameters: TensorParameters, shape: Shape) -> int:
     """S, constants of a mixture's first release: one for each site, or one for all."""
     separate = parameters.words is None and parameters.site_constants
     return len(shape.units) if separate else 1
@@ -88,7 +88,7 @@ def means_noise(parameters: TensorParameters, shape: Shape) -> float:
 
     The mean of a site with a part π of the persons has the noise τ/(√2 c π) in each entry.
     """
-    if constants(parameters, shape) < 2:
+    if moment_constants(parameters, shape) < 2:
         return 0.0
     sizes = np.array(shape.units, dtype=np.float64)
     sensitivity = _mixture_bound(parameters).sensitivity(int(sizes.sum()))

@@ -7,11 +7,15 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import Finding
-from consortium.algorithms.tensor.kernels.spiked_covariance import Whitening, flat_variance, whiten
+from consortium.algorithms.tensor.kernels.spiked_covariance import (
+    Whitening,
+    flat_variance,
+    moment_whitening,
+)
 from consortium.algorithms.tensor.kernels.tensor import contract, orthogonal_components
 from consortium.algorithms.tensor.levels import read_levels
 from consortium.algorithms.tensor.parameters import TensorParameters
-from consortium.algorithms.tensor.plan import CONSTANT, constants
+from consortium.algorithms.tensor.plan import CONSTANT, moment_constants
 from consortium.base.formatting import count
 from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.clipping import clip_columns
@@ -44,12 +48,12 @@ class Moments:
 def mixture_moments(release: Release, parameters: TensorParameters, shape: Shape) -> Moments:
     """Read the second moment of (x, c e), without what sites' levels add to it."""
     constant, size = CONSTANT * float(parameters.bound or 0.0), shape.features
-    levels = read_levels(release, constant, shape, constants(parameters, shape))
+    levels = read_levels(release, constant, shape, moment_constants(parameters, shape))
     square, mean, error = levels.square, levels.mean, levels.error
     flat = flat_variance(square, mean, parameters.components)
     edge = release.deviation * float(np.sqrt(2.0 * size))
     deviation = release.deviation / (constant**2 * (1 + CONSTANT**-2))
-    whitening = whiten(square - flat * np.eye(size), parameters.components, edge)
+    whitening = moment_whitening(square - flat * np.eye(size), parameters.components, edge)
     variance = flat + error
     spread = parameters.components + (variance + error) * float(np.sum(1 / whitening.values))
     scale = _scale(parameters, spread, deviation)
@@ -63,7 +67,7 @@ def topic_moments(release: Release, parameters: TensorParameters, shape: Shape) 
     matrix = unpack_symmetric(release.values)
     edge = release.deviation * float(np.sqrt(2.0 * len(matrix)))
     deviation = release.deviation
-    whitening = whiten(matrix, parameters.components, edge)
+    whitening = moment_whitening(matrix, parameters.components, edge)
     # A word's entries add up to 1, so that the rows' sums are the frequencies of the words.
     mean = _frequencies(matrix.sum(axis=1))
     spread = float(mean @ np.square(whitening.forward).sum(axis=1))
