@@ -16,7 +16,7 @@ from benchmarks.timing import show
 from consortium.coordinator.simulate import simulate_study
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import study_space
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from site_agent.loading.open import open_dataset
 from tests.support.fusion_bids import FusionMade, make_fusion_consortium
 from tests.support.fusion_person import FusionRecipe
@@ -39,7 +39,7 @@ def fusion_study(folder: Path) -> None:
     made = make_fusion_consortium(folder / "hospitals", RECIPE)
     out = folder / "output"
     report = simulate_study(STUDY, made.sites, out, 0, Console())
-    study = load_study(STUDY)
+    study = read_study(STUDY)
     space = study_space(study, STUDY.parent)
     data = [
         open_dataset(made.sites[s], study, space, out / ".cache" / s)  # as simulate left it

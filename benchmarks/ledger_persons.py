@@ -9,10 +9,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from site_agent.ledger.ledger import Charge, Ledger, Limits
+from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
 
 PERSONS, STUDIES = 50_000, 200
-LIMITS = Limits({"subject": 1e9})
+LIMITS = LedgerLimits({"subject": 1e9})
 QUERY, SITE, CENTRE = "9e" * 32, "5a" * 32, "ce" * 32
 
 

@@ -18,7 +18,7 @@ from consortium.space.grid import Grid
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
 from site_agent.data.cache import BlockCache, block_key
-from site_agent.data.survey import Run, Subject, Survey
+from site_agent.data.survey import RecordingRun, Subject, Survey
 from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
 from site_agent.images.series import SiteDataset
@@ -44,7 +44,8 @@ def dataset(folder: Path, size: Size, persons: int, engine: Engine) -> SiteDatas
     grid = Grid(np.ones((size.features, 1, 1), dtype=np.bool_), np.eye(4))
     data = SiteDataset(folder, DataSection(), Space(grid), "subject", folder / "cache", engine)
     subjects = tuple(
-        Subject(f"{number:06}", (Run(folder / f"{number:06}"),)) for number in range(persons)
+        Subject(f"{number:06}", (RecordingRun(folder / f"{number:06}"),))
+        for number in range(persons)
     )
     data.__dict__["survey"] = Survey(subjects, (size.volumes,) * persons, ())
     return data

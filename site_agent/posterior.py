@@ -31,7 +31,7 @@ from site_agent.approval.folder import SiteFolder
 from site_agent.finished_run import FinishedRun, read_finished, study_file
 from site_agent.images.series import SiteDataset
 from site_agent.networks import check_target
-from site_agent.posterior_page import NAMES, page, summary
+from site_agent.posterior_page import NAMES, page, posterior_summary
 
 _LEAST = 2
 _README = """\
@@ -161,7 +161,7 @@ def _write(
     own_patients: bool,
 ) -> tuple[str, ...]:
     study, space = finished.plan.study, finished.space
-    told = summary(posterior, results, study.privacy.colluding_sites, own_patients)
+    told = posterior_summary(posterior, results, study.privacy.colluding_sites, own_patients)
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.chmod(0o700)  # of one that was there, too
     images = {name: _write_maps(target, finished, name, each) for name, each in results.items()}

@@ -47,7 +47,7 @@ class Cell:
     told: str
 
 
-def summary(
+def posterior_summary(
     posterior: Posterior, results: Mapping[str, Result], colluding: int, own_patients: bool
 ) -> tuple[str, ...]:
     """What came out, in sentences."""

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, field_validator
 from scipy.special import ndtri
 
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.base import (
     AnalysisParameters,
     AnalysisPlan,

@@ -1,6 +1,6 @@
 """From least squares to coefficients with intervals, headline and tables, for every analysis.
 
-An analysis says what was asked in a `Question`; what it made of the release is a `Fit`.
+An analysis says what was asked in a `LeastSquaresQuestion`; what it made of the release is a `Fit`.
 """
 
 from collections.abc import Callable, Sequence
@@ -113,7 +113,7 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class LinearTables:
     """What is said of every coefficient and constant.
 
     Parameters
@@ -175,20 +175,20 @@ def linear_result(question: Question, fit: Fit) -> Result:
         tables=_tables(question, told),
         captions=Captions(
             "coefficient",
-            headline(question.target, told, fit, question.confidence),
+            linear_headline(question.target, told, fit, question.confidence),
             _MEANING,
             found=bool(found.any()),
         ),
     )
 
 
-def tell(question: Question, fit: Fit) -> Told:
+def tell(question: LeastSquaresQuestion, fit: Fit) -> LinearTables:
     """Say of every number how sure it is; where an end of an interval is open, nothing."""
     many, confidence = fit.moment.entries, question.confidence
     ends = fit.intervals(confidence)
     if ends is None:
         nothing = Finding(state="not told")
-        return Told((nothing,) * many, (nothing,) * len(fit.moment.parts), nothing)
+        return LinearTables((nothing,) * many, (nothing,) * len(fit.moment.parts), nothing)
     share = fit.explained(confidence)
     model = question.model(fit, share)
     apart = fit.apart(1.0 - (1.0 - confidence) / many)
@@ -205,9 +205,9 @@ def tell(question: Question, fit: Fit) -> Told:
     )
     anything = any(each.state == "found" for each in found)
     if share is None or not model.least_squares:
-        return Told(found, levels, Finding(state="not told"))
+        return LinearTables(found, levels, Finding(state="not told"))
     explained = Finding(share.value, share.low, share.high, "found" if anything else "not found")
-    return Told(found, levels, explained)
+    return LinearTables(found, levels, explained)
 
 
 def _constant(model: Model, value: float, low: float, high: float) -> Finding:
@@ -220,7 +220,7 @@ def _constant(model: Model, value: float, low: float, high: float) -> Finding:
     )
 
 
-def headline(target: str, told: Told, fit: Fit, confidence: float) -> str:
+def linear_headline(target: str, told: LinearTables, fit: Fit, confidence: float) -> str:
     """Say how many coefficients were found, or what would have been seen."""
     many = len(told.coefficients)
     if not any(each.told for each in told.coefficients):

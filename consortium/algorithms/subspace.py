@@ -106,7 +106,7 @@ def basis_of(parameters: Wanted, shape: Shape) -> BasisKind:
     return parameters.basis or ("smooth" if shape.places is not None else "atlas")
 
 
-def plan_release(parameters: Wanted, shape: Shape) -> PlannedRelease:
+def plan_projectors(parameters: Wanted, shape: Shape) -> PlannedRelease:
     """The one release, with the whole budget.
 
     Raises

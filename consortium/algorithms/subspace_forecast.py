@@ -19,7 +19,7 @@ _RANGED = "from the weakest to the strongest direction that is seen"
 
 
 @dataclass(frozen=True)
-class Forecast:
+class SubspaceForecast:
     """What a study is expected to see.
 
     Parameters
@@ -62,12 +62,12 @@ class Forecast:
 USUAL = "strengths that networks usually have, which the report replaces by those it found"
 
 
-def foretell(parameters: Wanted, shape: Shape) -> Forecast:
+def foretell(parameters: Wanted, shape: Shape) -> SubspaceForecast:
     """Forecast for the usual strengths of networks."""
     many, size = parameters.kept, basis_size(parameters, shape)
     deviation, cutoff = deviation_of(parameters, shape), cutoff_planned(parameters, shape)
     cosines = expected_cosines(many, size, deviation)
-    return Forecast(
+    return SubspaceForecast(
         size, cutoff, SymmetricNoise(size, deviation).edge, many / size, resolved(cutoff), cosines
     )
 
@@ -153,6 +153,6 @@ def _too_little(parameters: Wanted, shape: Shape) -> str:
     )
 
 
-def _mean(found: Forecast) -> float:
+def _mean(found: SubspaceForecast) -> float:
     seen = found.cosines[found.cosines > 0]
     return float(np.sqrt(np.mean(np.square(seen))))

@@ -9,7 +9,7 @@ from consortium.algorithms.base import Expectation
 from consortium.algorithms.base import Table as ResultTable
 from consortium.base.formatting import count, moment, number
 from consortium.coordinator.status import RunStatus
-from consortium.privacy.audit import Finding
+from consortium.privacy.audit import AuditRow
 from consortium.privacy.loss import printed_loss
 from consortium.report.cells import cell_text
 from consortium.study.outlook import HEADS, Outlook
@@ -76,7 +76,7 @@ def show_table(found: ResultTable, out: Console) -> None:
     out.print(table)
 
 
-def show_audit(found: list[Finding], out: Console) -> None:
+def show_audit(found: list[AuditRow], out: Console) -> None:
     """Print an audit: what was promised and what was found."""
     table = Table(
         "scheme", "S", "S_C", "κ", "promised μ", "empirical μ", "±", "verdict", "printed μ"

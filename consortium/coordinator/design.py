@@ -105,7 +105,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Design:
+class StudyDesign:
     """A study's outlook, and what studies near it reach.
 
     Parameters
@@ -122,7 +122,7 @@ class Design:
     sentences: tuple[str, ...]
 
 
-def design(assumed: Assumed) -> Design:
+def design(assumed: Assumed) -> StudyDesign:
     """Foretell a study and those near it.
 
     Raises
@@ -141,7 +141,7 @@ def design(assumed: Assumed) -> Design:
         ),
         "hospitals": _points((len(near.study.sites), near) for _, near in more if near is not None),
     }
-    return Design(assumed, outlook, curves, _sentences(assumed, outlook.expected, curves))
+    return StudyDesign(assumed, outlook, curves, _sentences(assumed, outlook.expected, curves))
 
 
 def _points(near: Any) -> tuple[Point, ...]:
@@ -183,7 +183,7 @@ def _compared(what: str, first: Expectation, point: Point) -> str:
 
 
 @dataclass(frozen=True)
-class Account:
+class ProjectedAccount:
     """A hospital's ledger in the years to come.
 
     Parameters
@@ -199,9 +199,9 @@ class Account:
     full: int
 
 
-def accounts(
+def project_accounts(
     plans: Sequence[Plan], runs: int, years: int, limit: float, delta: float
-) -> tuple[Account, ...]:
+) -> tuple[ProjectedAccount, ...]:
     """Add up what studies do to every hospital's ledger, each run so often a year.
 
     Parameters
@@ -222,5 +222,5 @@ def accounts(
         losses = [math.sqrt(year) * yearly for year in range(1, years + 1)]
         over = [year for year, mu in enumerate(losses, start=1) if mu > most]
         epsilons = tuple(epsilon_of(mu, delta) for mu in losses)
-        found.append(Account(site, epsilons, over[0] if over else 0))
+        found.append(ProjectedAccount(site, epsilons, over[0] if over else 0))
     return tuple(found)

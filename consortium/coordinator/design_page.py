@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from consortium.base.atomic import write_json, write_text
 from consortium.base.formatting import number
 from consortium.coordinator.design import (
-    Account,
     Assumed,
-    Design,
     Point,
-    accounts,
+    ProjectedAccount,
+    StudyDesign,
     design,
+    project_accounts,
 )
 from consortium.errors import StudyError
 from consortium.report.cells import cell_text
@@ -33,7 +33,7 @@ _AXES = {
 
 
 @dataclass(frozen=True)
-class Ledger:
+class ProjectedLedgers:
     """What studies do to every hospital's ledger.
 
     Parameters
@@ -44,7 +44,7 @@ class Ledger:
         ε that a hospital allows in all.
     """
 
-    accounts: tuple[Account, ...]
+    accounts: tuple[ProjectedAccount, ...]
     runs: int
     limit: float
     delta: float
@@ -52,7 +52,7 @@ class Ledger:
 
 def design_studies(
     folder: Path, assumed: Sequence[Assumed], runs: int, years: int
-) -> tuple[Path, tuple[Design, ...]]:
+) -> tuple[Path, tuple[StudyDesign, ...]]:
     """Foretell studies, and write page and JSON; a hospital's limit is the usual policy's.
 
     Raises
@@ -70,12 +70,14 @@ def design_studies(
         )
     designs, policy = tuple(design(each) for each in assumed), Policy()
     limit, plans = policy.allowance(units.pop()).total, [each.outlook.plan for each in designs]
-    found = accounts(plans, runs, years, limit, policy.delta)
-    page, _ = write_design(folder, designs, Ledger(found, runs, limit, policy.delta))
+    found = project_accounts(plans, runs, years, limit, policy.delta)
+    page, _ = write_design(folder, designs, ProjectedLedgers(found, runs, limit, policy.delta))
     return page, designs
 
 
-def write_design(folder: Path, designs: Sequence[Design], ledger: Ledger) -> tuple[Path, Path]:
+def write_design(
+    folder: Path, designs: Sequence[StudyDesign], ledger: ProjectedLedgers
+) -> tuple[Path, Path]:
     """Write ``design.html`` and ``design.json``, from public numbers alone.
 
     Raises
@@ -98,7 +100,7 @@ def write_design(folder: Path, designs: Sequence[Design], ledger: Ledger) -> tup
     )
 
 
-def draw_curves(found: Design) -> Picture:
+def draw_curves(found: StudyDesign) -> Picture:
     """Draw the first expectation over ε, persons and hospitals, with its range."""
     reached = found.outlook.expected[0].name
     figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")
@@ -125,7 +127,7 @@ def draw_curves(found: Design) -> Picture:
     return to_picture(figure, f"{reached}: {said}")
 
 
-def _now(found: Design, curve: str) -> float:
+def _now(found: StudyDesign, curve: str) -> float:
     study = found.assumed.study
     whole = {
         "epsilon": study.privacy.epsilon,
@@ -155,7 +157,7 @@ def _planned(points: Sequence[Point]) -> list[Point]:
     return [point for point in points if point.expected]
 
 
-def _study(found: Design) -> dict[str, Any]:
+def _study(found: StudyDesign) -> dict[str, Any]:
     study, outlook = found.assumed.study, found.outlook
     return {
         "study": study.study,
@@ -178,7 +180,7 @@ def _study(found: Design) -> dict[str, Any]:
     }
 
 
-def _ledger(ledger: Ledger) -> dict[str, Any]:
+def _ledger(ledger: ProjectedLedgers) -> dict[str, Any]:
     return {
         "runs_a_year": ledger.runs,
         "limit": ledger.limit,

@@ -6,7 +6,7 @@ from pathlib import Path
 from consortium import __version__
 from consortium.base.atomic import write_text
 from consortium.coordinator.dpia_figures import figures
-from consortium.coordinator.dpia_parts import Part, Rows, parts
+from consortium.coordinator.dpia_parts import AssessmentPart, Rows, parts
 from consortium.errors import StudyError
 from consortium.report.templating import plain_environment
 from consortium.study.plan import Plan
@@ -46,7 +46,7 @@ def write_dpia(folder: Path, plan: Plan, volumes: int) -> tuple[Path, Path]:
     )
 
 
-def _markdown(plan: Plan, made: tuple[Part, ...]) -> str:
+def _markdown(plan: Plan, made: tuple[AssessmentPart, ...]) -> str:
     study = plan.study
     lines = [
         f"# Data protection impact assessment: {_plain(study.heading)}\n",

@@ -12,7 +12,7 @@ from consortium.base.formatting import count, number, power_of_ten
 from consortium.base.strict_yaml import parse_yaml
 from consortium.coordinator.dpia_figures import Figure, stage_texts
 from consortium.privacy.gdp import ADDS_UP
-from consortium.report.statement import meaning, protected
+from consortium.report.statement import odds_sentence, protected
 from consortium.study.outlook import Outlook
 from consortium.study.plan import Plan
 from consortium.study.spec import open_vectors
@@ -41,7 +41,7 @@ class Rows(NamedTuple):
     lines: tuple[tuple[str, ...], ...]
 
 
-class Part(NamedTuple):
+class AssessmentPart(NamedTuple):
     """A heading, what follows from the plan, and what people have to decide."""
 
     heading: str
@@ -50,7 +50,7 @@ class Part(NamedTuple):
     asked: tuple[str, ...] = ()
 
 
-def parts(plan: Plan, found: Sequence[Figure]) -> tuple[Part, ...]:
+def parts(plan: Plan, found: Sequence[Figure]) -> tuple[AssessmentPart, ...]:
     """Every part of an assessment, in order.
 
     Parameters
@@ -66,10 +66,12 @@ def parts(plan: Plan, found: Sequence[Figure]) -> tuple[Part, ...]:
     return tuple(_part(each, facts, lines.get(each["heading"], ())) for each in parse_yaml(written))
 
 
-def _part(written: Mapping[str, Any], facts: Facts, first: Iterable[tuple[str, ...]]) -> Part:
+def _part(
+    written: Mapping[str, Any], facts: Facts, first: Iterable[tuple[str, ...]]
+) -> AssessmentPart:
     """Fill a part of the file, with lines that the plan gives before its own."""
     lines = *first, *(tuple(_filled(line, facts)) for line in written.get("lines", ()))
-    return Part(
+    return AssessmentPart(
         written["heading"],
         tuple(_filled(written.get("said", ()), facts)),
         Rows(tuple(written["heads"]), lines) if lines else None,
@@ -138,7 +140,7 @@ def _risks(plan: Plan, texts: Mapping[str, str]) -> Iterator[str]:
         f"outsiders, at δ = {power_of_ten(privacy.delta)}; the study allows "
         f"ε = {number(privacy.epsilon)}."
     )
-    yield meaning(privacy.unit, plan.mu, plan.outsider_mu)
+    yield odds_sentence(privacy.unit, plan.mu, plan.outsider_mu)
     if privacy.unit == "timepoint":
         yield (
             f"For a participant with {texts['volumes of a participant']} volumes this is ε = "

@@ -17,7 +17,7 @@ from consortium.engine.clock import Clock
 from consortium.engine.closing import Closing, most_closing, own_platform
 from consortium.engine.ending import end_notice
 from consortium.engine.kept_round import Kept
-from consortium.engine.mailbox import Mailbox, Wanted
+from consortium.engine.mailbox import AwaitedMessages, Mailbox
 from consortium.engine.names import (
     ANNOUNCEMENT,
     END,
@@ -138,7 +138,7 @@ class Centre:
         study = self.context.study
         places = {site: self._names.present(site) for site in study.sites}
         timing = study.timing
-        present = Wanted.within(
+        present = AwaitedMessages.within(
             timing.join, "present", places, MOST_NOTICE, self._accept, loading=timing.ready
         )
         missing = self._mail.collect(present)
@@ -165,7 +165,7 @@ class Centre:
     def _gather(self, kind: str, limit: int, receive: Callable[[bytes], str]) -> None:
         seconds = self.context.study.timing.join
         places = {site: self._names.setup(kind, site) for site in self.context.study.sites}
-        wanted = Wanted.within(seconds, f"set-up ({kind})", places, limit, receive)
+        wanted = AwaitedMessages.within(seconds, f"set-up ({kind})", places, limit, receive)
         missing = self._mail.collect(wanted)
         if missing:
             raise shortage(self._mail, missing, f"no sound '{kind}' message", seconds)
@@ -300,7 +300,7 @@ class Centre:
         if not study.checkers:
             return
         late = min(study.timing.answer, study.timing.late)
-        wanted = Wanted.within(
+        wanted = AwaitedMessages.within(
             study.timing.answer,
             "attestations",
             {site: self._names.attestation(site) for site in study.sites},

@@ -27,7 +27,7 @@ _ODDS = 8.0  # λ: 2e-14
 
 
 @dataclass(frozen=True)
-class Share:
+class ProtectedStatistic:
     """A site's protected contribution, in the ring.
 
     Parameters
@@ -196,7 +196,7 @@ class Mechanism:
         """Of one number's rounding to the coarse grid."""
         return self.lattice.grid / math.sqrt(12.0) if self.lattice.dropped else 0.0
 
-    def protect(self, site: int, statistic: Array, sampler: GaussianSampler) -> Share:
+    def protect(self, site: int, statistic: Array, sampler: GaussianSampler) -> ProtectedStatistic:
         """Weight, round and hide one site's statistic.
 
         Parameters
@@ -225,11 +225,13 @@ class Mechanism:
         whole = self.lattice.coarse(whole)
         nothing = np.zeros(0, dtype=self.lattice.dtype)
         if self.scheme in ("local", "none"):
-            return Share(nothing, self.lattice.wrap(whole))
+            return ProtectedStatistic(nothing, self.lattice.wrap(whole))
         if self.scheme == "secure-sum":
-            return Share(self.lattice.wrap(whole), nothing)
+            return ProtectedStatistic(self.lattice.wrap(whole), nothing)
         correlated = self.lattice.coarse(sampler.draw(self.correlated[site], self.entries))
-        return Share(self.lattice.wrap(correlated), self.lattice.wrap(whole + correlated))
+        return ProtectedStatistic(
+            self.lattice.wrap(correlated), self.lattice.wrap(whole + correlated)
+        )
 
     def combine(self, hidden: Array, opened: Sequence[Array]) -> Array:
         """What becomes public, in the ring: from the opened secure sum and the open contributions.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from consortium.errors import StudyError
 from consortium.python.scratch import as_text
-from consortium.simulation.dataset import start_dataset
+from consortium.simulation.dataset import start_derivatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,5 +93,5 @@ def write_persons(folder: Path, columns: Mapping[str, Sequence[Any]], persons: i
         As `as_text`.
     """
     labels = [f"{number:05d}" for number in range(1, persons + 1)]
-    start_dataset(folder, "Participants of one data set", labels, as_text(columns, persons))
+    start_derivatives(folder, "Participants of one data set", labels, as_text(columns, persons))
     return folder

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import nibabel as nib
 
 from consortium.errors import DataError
-from consortium.simulation.dataset import start_dataset
+from consortium.simulation.dataset import start_derivatives
 from consortium.study.data_section import DataSection
 
 Img: TypeAlias = "str | Path | nib.Nifti1Image"
@@ -70,7 +70,7 @@ def lay_out(
     people = [_runs(person) for person in imgs]
     _check_once([run for runs in people for run in runs])
     labels = [f"{number:05d}" for number in range(1, len(people) + 1)]
-    start_dataset(folder, "Images of one data set", labels, as_text(columns or {}, len(people)))
+    start_derivatives(folder, "Images of one data set", labels, as_text(columns or {}, len(people)))
     for label, runs in zip(labels, people, strict=True):
         if not series and len(runs) > 1:
             raise DataError(f"Participant {int(label)} has {len(runs)} images; give one for each.")

@@ -46,7 +46,7 @@ def load_study(path: str | Path) -> Study:
         ...
     consortium.errors.StudyError: nowhere.yaml can't be read as a study file; check the path.
     """
-    return reader.load_study(Path(path))
+    return reader.read_study(Path(path))
 
 
 def simulate(

@@ -65,7 +65,7 @@ class ComponentMaps:
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """All that is told of a study that has ended; `finish` makes one.
+    """All that is told of a study that has ended; `finish_result` makes one.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Finished:
         return not self.space.views or any(view.view.is_image for view in self.space.views)
 
 
-def finish(
+def finish_result(
     study: Study,
     space: Space,
     result: Result,

@@ -10,7 +10,7 @@ from consortium.secagg.key_directory import Member
 from consortium.secagg.packing import MOST_BITS
 from consortium.secagg.participants import CENTRE, Participants
 from consortium.secagg.states import HUB, HUB_ROUND, HubRound, advance
-from consortium.secagg.unmasking import Opener, RoundSum, opened_vectors, read_request
+from consortium.secagg.unmasking import Opener, RoundSum, opened_vectors, read_unmask_request
 
 
 class Hub:
@@ -120,7 +120,7 @@ class Hub:
         """
         tally = self._tally(number)
         after = tally.after("restore")
-        body = read_request(self.session, number, tally.context, request)
+        body = read_unmask_request(self.session, number, tally.context, request)
         if tally.contributed:
             raise ProtocolError(
                 f"Round {number} has contributions already; restore its request before them."

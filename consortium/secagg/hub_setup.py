@@ -14,8 +14,8 @@ from consortium.secagg import contribution, crypto, messages
 from consortium.secagg.envelope import Opened
 from consortium.secagg.key_directory import (
     Directory,
+    KeySession,
     Member,
-    Session,
     read_advertisement,
     read_keys,
 )
@@ -82,7 +82,7 @@ class HubSetup:
             after = advance(HUB, self.state, "last advertisement", "The centre")
             directory = read_keys(self._member.session, self._bundle(gathered))
             channels = {
-                site: crypto.agree(self._channel, body.channel)
+                site: crypto.shared_secret(self._channel, body.channel)
                 for site, body in directory.sites.items()
             }
             self._keys, self.state = HubKeys(self._member.session, directory, channels), after
@@ -166,7 +166,7 @@ class HubKeys:
         What the hub shares with each site.
     """
 
-    session: Session
+    session: KeySession
     directory: Directory
     channels: Mapping[str, bytes]
 

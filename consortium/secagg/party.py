@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.errors import ProtocolError
 from consortium.secagg import contribution, crypto, keystream, messages, seed_shares
-from consortium.secagg.key_directory import Directory, Member, Session
+from consortium.secagg.key_directory import Directory, KeySession, Member
 from consortium.secagg.key_schedule import mask_private
 from consortium.secagg.keystream import Ring
 from consortium.secagg.pair_masks import pair_masks
@@ -79,7 +79,7 @@ class Party:
         return self._member.name
 
     @property
-    def session(self) -> Session:
+    def session(self) -> KeySession:
         """What hub and sites have in common."""
         return self._member.session
 

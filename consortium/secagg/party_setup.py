@@ -100,7 +100,7 @@ class PartySetup:
         publics = {peer: directory.sites[peer].channel for peer in near}
         publics |= {CENTRE: directory.channel}
         own = self._member.own.channel()
-        channels = {peer: crypto.agree(own, key) for peer, key in publics.items()}
+        channels = {peer: crypto.shared_secret(own, key) for peer, key in publics.items()}
         holders = directory.graph.holders(self._member.name)
         held = seed_shares.split_seeds(self._member.session, self._member.own, holders)
         agreed = common(directory.notes)

@@ -40,7 +40,7 @@ from site_agent.ledger.totals import over_limit
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.sizes import sizes_of
 from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import Request, Spent, check, refusals
+from site_agent.policy.refusals import Spent, StudyRequest, check, refusals
 
 _NAMED = 5
 """Persons whose labels a line names."""
@@ -233,7 +233,7 @@ def _refused(
             "take part; see above why each is left out."
         )
     yield from _sizes_refused(site, study, case.data)
-    request = Request(site.config.name, spent, persons=len(people) or None)
+    request = StudyRequest(site.config.name, spent, persons=len(people) or None)
     yield from map(str, refusals(site.policy, study, plan, request))
     over = over_limit(site.ledger, site.policy, study, people)
     if over:
@@ -375,7 +375,7 @@ def say_yes(
     out = case.left_out(people)
     spent = case.spent([label for label in people if label not in out])
     runs = terms.runs if terms.epsilon is None else 1  # its own bound may end it before its last
-    check(site.policy, case.study, None, Request(name, spent, runs))
+    check(site.policy, case.study, None, StudyRequest(name, spent, runs))
     ask()
     had = site.ledger.used(case.study.study, case.centres, told=True)
     terms = replace(terms, runs=terms.runs + had)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
-from site_agent.data.survey import Run, Skipped, Subject
+from site_agent.data.survey import RecordingRun, Skipped, Subject
 
 Entities = dict[str, str]
 
@@ -191,7 +191,7 @@ def _grouped(paths: Iterable[Path]) -> Iterator[Subject]:
 
 
 def _subject(label: str, paths: Iterable[Path]) -> Subject:
-    return Subject(label, tuple(Run(path, _confounds(path)) for path in sorted(paths)))
+    return Subject(label, tuple(RecordingRun(path, _confounds(path)) for path in sorted(paths)))
 
 
 def _confounds(bold: Path) -> Path | None:

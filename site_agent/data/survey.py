@@ -30,7 +30,7 @@ def sidecar_of(image: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordingRun:
     """One recording: the image, and the confounds table if there is one."""
 
     bold: Path
@@ -52,7 +52,7 @@ class Subject:
     """
 
     label: str
-    runs: tuple[Run, ...]
+    runs: tuple[RecordingRun, ...]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from consortium.base.atomic import beside
 from consortium.errors import DataError
 from consortium.views.table import TableView
-from site_agent.data.encoding import encode, lack_of, vector_of
+from site_agent.data.encoding import encode_cell, lack_of, vector_of
 from site_agent.data.personal import personal_rows
 from site_agent.data.survey import Reason, Skipped
 from site_agent.data.wording import AS_WRITTEN, CODED, Wording, is_given, nearest
@@ -81,7 +81,7 @@ def rows_of(folder: Path, view: TableView, wording: Wording) -> Iterator[tuple[s
         yield from personal_rows(folder, view, wording)
         return
     path = _path(folder, view.file)
-    for label, row in read_rows(path, [name for name, _ in view.single_columns], wording):
+    for label, row in person_rows(path, [name for name, _ in view.single_columns], wording):
         yield label, row, path
 
 
@@ -89,7 +89,9 @@ def _lack(label: str, row: Row, view: TableView, path: Path) -> Skipped:
     """Why a person has no vector: for want of values, or else by the study's levels and codes."""
     columns = view.single_columns
     missed = [
-        (row[name], name, column) for name, column in columns if encode(row[name], column) is None
+        (row[name], name, column)
+        for name, column in columns
+        if encode_cell(row[name], column) is None
     ]
     absent = [
         each for each in missed if each[0] != CODED and not (each[2].levels and is_given(each[0]))
@@ -99,7 +101,7 @@ def _lack(label: str, row: Row, view: TableView, path: Path) -> Skipped:
     return Skipped(label, reason, f"{path}: {lack_of(*(absent or missed)[0])}.")
 
 
-def read_rows(
+def person_rows(
     table: Path,
     columns: Iterable[str],
     wording: Wording = AS_WRITTEN,

@@ -17,7 +17,7 @@ from consortium.privacy.clipping import column_norms
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
 from consortium.views.fmri import FmriView
-from site_agent.data.scaling import Vector, finish
+from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Skipped, Subject
 from site_agent.data.wording import NO_ALIASES, Aliases
 from site_agent.engines.base import Engine
@@ -203,7 +203,7 @@ def _finished(
     for label, vector in vectors.items():
         try:
             where = source / f"sub-{label}"
-            done[label] = finish(vector, 1.0, view.center, view.normalize, where)
+            done[label] = scale_vector(vector, 1.0, view.center, view.normalize, where)
         except DataError as error:
             skipped.append(Skipped(label, "unusable", str(error)))
     return done, skipped

@@ -15,7 +15,7 @@ from consortium.space.sampling import lies_in
 from consortium.space.smoothing import FWHM_PER_SIGMA
 from consortium.space.target import Target
 from consortium.study.data_section import DataSection
-from site_agent.data.survey import Run, Subject
+from site_agent.data.survey import RecordingRun, Subject
 from site_agent.images.confounds import read_confounds
 from site_agent.images.nifti import open_series, repetition_time, same_grid
 from site_agent.images.volumes import iterate_volumes, stored_places
@@ -69,12 +69,12 @@ def preprocess(
     return series.T
 
 
-def preprocess_run(run: Run, data: DataSection, grid: Grid) -> Block:
+def preprocess_run(run: RecordingRun, data: DataSection, grid: Grid) -> Block:
     """Load one run: all steps but standardization; shape (T, D)."""
     series = read_series(run.bold, data.smoothing, grid)
     peaks = _peaks(series)
     regressors = np.hstack([_confounds(run, data, len(series)), _band(run, data, len(series))])
-    project_out(series, design(len(series), DEGREES[data.detrend], regressors), run.bold)
+    project_out(series, confound_design(len(series), DEGREES[data.detrend], regressors), run.bold)
     # A course that was nothing but trend must not be blown up to unit variance later.
     series[:, _peaks(series) <= CONSTANT * peaks] = 0.0
     if not series.any():
@@ -144,7 +144,7 @@ def _check_finite(path: Path, number: int, row: NDArray[np.float32], unit: Unit)
         raise DataError(msg + "repair it, or write 0 outside the brain.")
 
 
-def design(
+def confound_design(
     volumes: int, degree: int, confounds: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Build an orthonormal basis of all that is to be taken out at once.
@@ -260,14 +260,14 @@ def frequencies_outside(
     return np.asarray(np.cos(np.pi * np.outer(times, order[outside])))
 
 
-def _band(run: Run, data: DataSection, volumes: int) -> NDArray[np.float64]:
+def _band(run: RecordingRun, data: DataSection, volumes: int) -> NDArray[np.float64]:
     if data.high_pass is None and data.low_pass is None:
         return np.zeros((volumes, 0))
     step = repetition_time(run.bold)
     return frequencies_outside(volumes, step, data.high_pass, data.low_pass)
 
 
-def _confounds(run: Run, data: DataSection, volumes: int) -> NDArray[np.float64]:
+def _confounds(run: RecordingRun, data: DataSection, volumes: int) -> NDArray[np.float64]:
     if not data.confounds:
         return np.zeros((volumes, 0))
     if run.confounds is None:

@@ -20,7 +20,7 @@ from consortium.study.data_section import DataSection
 from consortium.views.meshes import MeshKind
 from consortium.views.surface import SurfaceView
 from site_agent.data.bids import entities, has_entities, misplaced
-from site_agent.data.scaling import Vector, finish
+from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Reason, Skipped
 
 _STRUCTURES = {"L": "CIFTI_STRUCTURE_CORTEX_LEFT", "R": "CIFTI_STRUCTURE_CORTEX_RIGHT"}
@@ -83,7 +83,7 @@ def _of_person(home: Path, data: DataSection, view: ViewSpace[SurfaceView]) -> V
         return Skipped(label, reason, f"{home} holds no {_wanted(settings)}.")
     try:
         values = _read(_one_map(home, chosen, settings.values), view.mesh)
-        return finish(values, 1.0, settings.center, settings.normalize, home)
+        return scale_vector(values, 1.0, settings.center, settings.normalize, home)
     except DataError as error:
         return Skipped(label, "unusable", str(error))
 

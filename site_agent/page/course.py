@@ -121,7 +121,7 @@ class Course:
         return f"{text} {self._approved()}" if self.runs else text
 
 
-def course(
+def ledger_course(
     ledger: Ledger, account: Account, rows: Iterable[Row], delta: float, now: datetime
 ) -> Course:
     """Follow an account from its first run to what is approved.

@@ -18,7 +18,7 @@ from site_agent.approval.approval import Approval, Terms
 from site_agent.config import SiteConfig
 from site_agent.data.people import read_left_out
 from site_agent.layout import ENDED, LEFT_OUT, REFUSED, WORTH
-from site_agent.ledger.entries import Entry, standing
+from site_agent.ledger.entries import LedgerEntry, standing
 from site_agent.ledger.ledger import Ledger
 from site_agent.run.message_store import MessageStore
 from site_agent.status import SiteStatus, Yes
@@ -83,7 +83,9 @@ def _row(yes: Yes, centres: Collection[str], ledger: Ledger, today: date) -> Row
     return Row(study, terms, left, state, price)
 
 
-def doing(status: SiteStatus, entries: Sequence[Entry], store: MessageStore) -> tuple[str, ...]:
+def doing(
+    status: SiteStatus, entries: Sequence[LedgerEntry], store: MessageStore
+) -> tuple[str, ...]:
     """What the agent does now, a sentence each."""
     if store.halted is not None:
         return (_HALTED,)
@@ -109,7 +111,7 @@ def _waiting(waiting: Waiting) -> str:
     return f"{waiting.step}: it waits for {who}, since {moment(waiting.since)}."
 
 
-def _open_round(entries: Sequence[Entry], store: MessageStore) -> str:
+def _open_round(entries: Sequence[LedgerEntry], store: MessageStore) -> str:
     """The last round that was paid for, of a run that has not ended here."""
     paid = standing(entries)
     if not paid:
@@ -122,7 +124,9 @@ def _open_round(entries: Sequence[Entry], store: MessageStore) -> str:
     return f"It takes part in {run} of {study}, where round {number} was the last paid for."
 
 
-def absent(config: SiteConfig, entries: Sequence[Entry], store: MessageStore) -> tuple[str, ...]:
+def absent(
+    config: SiteConfig, entries: Sequence[LedgerEntry], store: MessageStore
+) -> tuple[str, ...]:
     """How many persons take no part, and by whose rule; never who."""
     found = []
     if config.left_out is not None:
@@ -141,7 +145,7 @@ def absent(config: SiteConfig, entries: Sequence[Entry], store: MessageStore) ->
     return tuple(found)
 
 
-def worths(entries: Sequence[Entry], store: MessageStore) -> dict[tuple[str, str], str]:
+def worths(entries: Sequence[LedgerEntry], store: MessageStore) -> dict[tuple[str, str], str]:
     """What the last run of each study and centre is worth to the site, where that is known."""
     charges = (entry.charge for entry in entries)
     found = {}

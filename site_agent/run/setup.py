@@ -31,7 +31,7 @@ from site_agent.ledger.ledger import Charge
 from site_agent.ledger.totals import spent_in
 from site_agent.loading.progress import Loading
 from site_agent.loading.sizes import samples_of, sizes_of
-from site_agent.policy.refusals import Request, check
+from site_agent.policy.refusals import StudyRequest, check
 from site_agent.run.outbox import Outbox
 from site_agent.run.site import Site
 
@@ -229,7 +229,7 @@ class Setup:
             people = data.people
             spent = spent_in(site.ledger, site.dataset, study, centres, people)
             runs = 0 if self._started else 1
-            check(site.policy, study, plan, Request(site.name, spent, runs, len(people)))
+            check(site.policy, study, plan, StudyRequest(site.name, spent, runs, len(people)))
         except (BudgetError, DataError, PrivacyError) as error:
             raise self._declined(error) from error
 

@@ -16,7 +16,7 @@ from consortium.secagg.key_directory import read_keys
 from consortium.secagg.keystream import Ring
 from consortium.secagg.seed_shares import open_share, read_shared, read_shares
 from consortium.secagg.states import HubRound, PartyRound
-from consortium.secagg.unmasking import read_request
+from consortium.secagg.unmasking import read_unmask_request
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.attacks.hostile_hub import (
     BITS,
@@ -145,7 +145,7 @@ def list_below_the_minimum(stage: Stage) -> bool:
 
 
 def _anybody(_real: object) -> Callable[..., messages.Request]:
-    return lambda session, number, asked, _name, data, _near: read_request(
+    return lambda session, number, asked, _name, data, _near: read_unmask_request(
         session, number, asked, data
     )
 
@@ -208,7 +208,7 @@ def key_substituted_in_the_bundle(stage: Stage) -> bool:
     share = wire.parties["s1"].setup.receive_keys(bundle)
     session = wire.hub.session
     directory = read_keys(session, bundle)
-    shared = crypto.agree(evil, directory.sites["s1"].channel)
+    shared = crypto.shared_secret(evil, directory.sites["s1"].channel)
     told = handed(directory, dict.fromkeys(directory.sites, share), "s0", session.run)
     part = read_shares(session, "s0", told)["s1"]
     root = read_shared(session, directory, "s1", part.signed).root

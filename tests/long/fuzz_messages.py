@@ -142,15 +142,15 @@ def _application_targets(run: Run) -> list[Target]:
 def _end_targets(keyring: Mapping[str, bytes]) -> list[Target]:
     """What is checked of a run once it is over."""
     agreed = (CONTEXT, CONTEXT, CONTEXT, (CONTEXT, CONTEXT))
-    closed = closing.encode(closing.Closing(*agreed, {"numpy": "2"}))
+    closed = closing.encode_closing(closing.Closing(*agreed, {"numpy": "2"}))
     said = closing.Attestation(*agreed, (1,), ((2, "sum-differs"),), (2,), ("small-0001",))
-    attested = closing.encode(said)
+    attested = closing.encode_closing(said)
 
     def close(data: bytes) -> None:
-        closing.decode(closing.Closing, data, "it")
+        closing.decode_closing(closing.Closing, data, "it")
 
     def attest(data: bytes) -> None:
-        closing.decode(closing.Attestation, data, "it")
+        closing.decode_closing(closing.Attestation, data, "it")
 
     heard = messages.Heard(SITES[1], 1, CONTEXT, bytes(64))
     told = messages.Manifest(CONTEXT, 32, 0, 9, (CONTEXT,), CONTEXT, (heard, heard))

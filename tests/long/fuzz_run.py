@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from consortium.engine.queries import SiteNote, encode_note
 from consortium.engine.run_context import RunContext
 from consortium.secagg import CENTRE, Hub, Party
-from consortium.secagg.key_directory import Directory, Session, read_keys
+from consortium.secagg.key_directory import Directory, KeySession, read_keys
 from consortium.secagg.release import release_of
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
@@ -93,9 +93,9 @@ class Run:
         return RunContext(RUN, self.study, self.keyring, "0" * 64, 10, "1" * 64)
 
     @cached_property
-    def session(self) -> Session:
+    def session(self) -> KeySession:
         """What all its parties have in common."""
-        return Session(RUN, self.context.roster, ROUNDS)
+        return KeySession(RUN, self.context.roster, ROUNDS)
 
     @cached_property
     def directory(self) -> Directory:

@@ -13,7 +13,7 @@ import numpy as np
 
 from consortium.algorithms.admm.plan import AdmmPlan
 from consortium.algorithms.admm.result import gathered_floor
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import (
     Classes,
     class_means,
@@ -33,13 +33,13 @@ def expect(plan: AdmmPlan) -> tuple[Expectation, ...]:
     The range is that of half of the draws. Where persons are too many to be drawn, fewer stand for
     them, and chance is counted larger than it is.
     """
-    noise = deviation_of(plan.releases[0], plan.shape)
+    noise = round_deviation(plan.releases[0], plan.shape)
     floor = gathered_floor(plan, plan.broadcasts, noise)
     told = () if plan.parameters.detect is None else (_accuracy(plan),)
     return *told, Expectation("least coefficient that is found", floor, rises=False)
 
 
-def assumed_classes(plan: AdmmPlan, generator: np.random.Generator) -> Classes:
+def assumed_labels(plan: AdmmPlan, generator: np.random.Generator) -> Classes:
     """Persons as the study assumes them."""
     entries = plan.shape.features - 1
     means = class_means(float(plan.parameters.detect or 0.5), 2, entries, generator)
@@ -47,14 +47,14 @@ def assumed_classes(plan: AdmmPlan, generator: np.random.Generator) -> Classes:
     return Classes(means, np.full(entries, spread))
 
 
-def stacked(plan: AdmmPlan, entries: Array, kinds: Array) -> Array:
+def with_label(plan: AdmmPlan, entries: Array, kinds: Array) -> Array:
     """A site's table, with the label in its place."""
     return np.insert(entries, plan.target, np.where(kinds > 0, 1.0, -1.0), axis=0)
 
 
 def _accuracy(plan: AdmmPlan) -> Expectation:
     sizes = sizes_drawn(plan.shape, plan.entries, plan.broadcasts)
-    law, table = partial(assumed_classes, plan), partial(stacked, plan)
+    law, table = partial(assumed_labels, plan), partial(with_label, plan)
     return expected_accuracy(
         [
             told_rightly(result.arrays, plan.target, entries, kinds)

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from consortium.algorithms.assumed import deviation_of, robust_deviation
+from consortium.algorithms.assumed import robust_deviation, round_deviation
 from consortium.algorithms.assumed_persons import usual_spread
 from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.coordinate.plan import CoordinatePlan

@@ -31,7 +31,7 @@ from consortium.algorithms.glm.choice import (
 )
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT, ROOMY_LIMIT
 from consortium.algorithms.glm.kernels.covariate_adjustment import LEAST_KEPT, left_of_noise
-from consortium.algorithms.glm.kernels.group_counts import doubts_of
+from consortium.algorithms.glm.kernels.group_counts import count_variances
 from consortium.algorithms.glm.public_numbers import PublicNumbers
 from consortium.kernels.contrast_regression import SITE_VARIANCE
 
@@ -164,7 +164,7 @@ class Design(PublicNumbers):
         leak *= self.noise**2
         if not self.counted:
             return leak
-        doubts = doubts_of(self.groups.persons, self.noise / math.sqrt(shares["counts"]))
+        doubts = count_variances(self.groups.persons, self.noise / math.sqrt(shares["counts"]))
         return leak + SITE_VARIANCE * float(weights**2 @ doubts)
 
     def _shares(self, costs: dict[str, float]) -> dict[str, float]:

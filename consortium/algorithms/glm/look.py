@@ -14,9 +14,9 @@ from consortium.algorithms.glm.persons import (
     outcomes_of,
     pairs_of,
     persons_of,
-    places_of,
     released_columns,
     sides_of,
+    site_columns,
     sloped_persons_of,
 )
 from consortium.algorithms.glm.smooth import likeness_of
@@ -111,7 +111,7 @@ def _covariates(
     planned, count = {block.name: block for block in blocks.blocks}, len(people.contrast)
     x, found = people.covariates, dict[str, Array]()
     if "means" in planned:
-        places, released = places_of(query), columns[released_columns(query, len(columns))]
+        places, released = site_columns(query), columns[released_columns(query, len(columns))]
         means = np.zeros((places, len(released)))
         means[query.site] = clip_columns(released, planned["means"].norm).sum(axis=1) / count
         found["means"] = means

@@ -102,7 +102,7 @@ def sides_of(data: SiteData, query: Query) -> Array:
     return np.where(np.isfinite(group), sides, 0.0)
 
 
-def places_of(query: Query) -> int:
+def site_columns(query: Query) -> int:
     """S, sites that the query has places for."""
     name = "weights" if "weights" in query.arguments else "proportions"
     return len(array_argument(query, name, 1))
@@ -173,7 +173,7 @@ def slopes_and_centres(query: Query, covariates: int, columns: int) -> tuple[Arr
     """γ, and the centres of a site's columns, of a later query."""
     slopes = array_argument(query, "slopes", 1) if covariates else np.zeros(0)
     centres = array_argument(query, "centres", 2)
-    sites = places_of(query)
+    sites = site_columns(query)
     if len(slopes) != covariates or centres.shape != (sites, columns):
         raise ProtocolError("The query's 'slopes' or 'centres' are misshapen; discard it.")
     return slopes, np.asarray(centres[query.site])
@@ -205,7 +205,7 @@ def _products(query: Query, features: int) -> Products:
 def _declared(query: Query, columns: int) -> Array:
     """Declared means of a site's columns, in public deviations; 0 for those that are released."""
     declared = array_argument(query, "declared", 2)
-    if declared.shape != (places_of(query), columns) or query.site >= len(declared):
+    if declared.shape != (site_columns(query), columns) or query.site >= len(declared):
         raise ProtocolError("The query's 'declared' doesn't fit its sites; discard it.")
     return np.asarray(declared[query.site])
 

@@ -40,7 +40,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
     OutcomeCorrelation,
 )
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.smooth import AnyPlaces, cutoffs_of, places_of, smoothly_alike
+from consortium.algorithms.glm.smooth import AnyPlaces, cutoffs_of, smooth_places, smoothly_alike
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
@@ -91,7 +91,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
                 "can't be distinguished from site; add a site that has."
             )
         if parameters.smooth:
-            places = places_of(parameters, shape)
+            places = smooth_places(parameters, shape)
             self.cutoff, self.design = self._smooth_design(places, cutoffs_of(parameters, places))
         else:
             correlation = parameters.norms.correlation

@@ -30,10 +30,10 @@ from consortium.algorithms.glm.smooth import told_of_basis
 from consortium.algorithms.glm.tables import (
     averages_table,
     coefficient_tables,
+    effect_units,
     effects_table,
     image_views,
     meaning,
-    units_of,
 )
 from consortium.kernels.contrast_regression import Effects, Estimates
 
@@ -263,7 +263,7 @@ def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[st
     off = surplus(plan) > MANY_OFF * plan.groups.persons.sum()
     told = (
         f"{count} of {what} {verb} '{name}' at a false discovery rate of {rate:g} %; "
-        f"{smoothed}effects are known to {error:.2f} {units_of(plan)} (standard error, noise "
+        f"{smoothed}effects are known to {error:.2f} {effect_units(plan)} (standard error, noise "
         "of privacy and chance together)."
     )
     return " ".join((*(told_of_sizes(plan) if off else ()), told, *counted))

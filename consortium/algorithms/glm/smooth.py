@@ -52,7 +52,7 @@ def smoothly_alike(places: AnyPlaces, smoothness: float, cutoff: float) -> Basis
             f"field 'analysis.basis': smooth is for {_MOST_VOXELS:,} voxels or fewer, and there "
             f"are {len(coordinates):,}; ask for a coarser data.resolution."
         )
-    finest = finest_cutoff(places)
+    finest = finest_outcome_cutoff(places)
     if not finest <= cutoff <= _LONGEST:
         raise StudyError(
             f"field 'analysis.cutoff': waves of {cutoff:.3g} mm do not fit voxels of this size; "
@@ -69,7 +69,7 @@ def smoothly_alike(places: AnyPlaces, smoothness: float, cutoff: float) -> Basis
 
 
 def _along_surfaces(places: SurfacePlaces, smoothness: float, cutoff: float) -> SurfaceCorrelation:
-    finest = finest_cutoff(places)
+    finest = finest_outcome_cutoff(places)
     if not finest <= cutoff <= _LONGEST:
         raise StudyError(
             f"field 'analysis.cutoff': waves of {cutoff:.3g} mm are shorter than the mesh's "
@@ -83,7 +83,7 @@ def _along_surfaces(places: SurfacePlaces, smoothness: float, cutoff: float) -> 
     return SurfaceCorrelation(places.modes, smoothness, cutoff)
 
 
-def finest_cutoff(places: AnyPlaces) -> float:
+def finest_outcome_cutoff(places: AnyPlaces) -> float:
     """Shortest wavelength in mm that voxels of this size hold, or a mesh's modes."""
     if isinstance(places, SurfacePlaces):
         # In whole hundredths, so that no party's last bits decide whether the shortest wave fits.
@@ -91,7 +91,7 @@ def finest_cutoff(places: AnyPlaces) -> float:
     return float(_FINEST * np.cbrt(places.volume))
 
 
-def places_of(parameters: GlmParameters, shape: Shape) -> AnyPlaces:
+def smooth_places(parameters: GlmParameters, shape: Shape) -> AnyPlaces:
     """Voxels or vertices of the one view that is analysed in a smooth basis.
 
     Raises
@@ -123,7 +123,7 @@ def cutoffs_of(parameters: GlmParameters, places: AnyPlaces) -> tuple[float, ...
     assert parameters.smoothness is not None  # noqa: S101 - the parameters are read with it
     if parameters.cutoff is not None:
         return (parameters.cutoff,)
-    finest = finest_cutoff(places)
+    finest = finest_outcome_cutoff(places)
     cutoffs = sorted({max(wave * parameters.smoothness, finest) for wave in WAVES})
     return tuple(each for each in cutoffs if _maps(places, each) <= _MOST_MAPS) or (cutoffs[-1],)
 

@@ -10,11 +10,11 @@ from consortium.algorithms.base import Array, Captions, Release, Result, Shape, 
 from consortium.algorithms.findings import DRAWN, SURE, Finding, ImageSet
 from consortium.algorithms.group_ica.kernels.agreement import REACH, around, of_replays
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.separation import Released, separate_release
+from consortium.algorithms.group_ica.separation import GroupRelease, separate_release
 from consortium.algorithms.subspace import cutoff_planned, smooth_basis
 from consortium.algorithms.worth import worth_sentence
 from consortium.base.formatting import count
-from consortium.kernels.component_bootstrap import Directions, Networks
+from consortium.kernels.component_bootstrap import Networks, NoisyDirections
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.projector_forecast import resolved
 from consortium.kernels.release_worth import variance_of_projectors, worth_of
@@ -43,7 +43,7 @@ def make_result(
         ``eigenvalues`` (d).
     """
     coarse, fine = _paints(parameters, shape)
-    released = Released(
+    released = GroupRelease(
         unpack_symmetric(release.values), release.deviation, parameters, shape, coarse
     )
     separated = separate_release(released, np.random.default_rng(parameters.seed))
@@ -184,7 +184,7 @@ def _table(
     )
 
 
-def _worth(directions: Directions, deviation: float, shape: Shape) -> str:
+def _worth(directions: NoisyDirections, deviation: float, shape: Shape) -> str:
     """What the release is worth, by its own eigenvalues without the noise's part."""
     strengths, size = directions.strengths + directions.bulk, len(directions.eigenvalues)
     variance = variance_of_projectors(strengths, size)
@@ -202,7 +202,7 @@ def _in_full(finding: Finding, resolved: float, reach: float) -> Finding:
 
 
 def _numbers(
-    directions: Directions, parameters: GroupIcaParameters, shape: Shape
+    directions: NoisyDirections, parameters: GroupIcaParameters, shape: Shape
 ) -> dict[str, float | int | str]:
     size = len(directions.eigenvalues)
     return {
@@ -234,7 +234,7 @@ def _headline(found: int, seen: int, placed: bool = True) -> str:
     )
 
 
-def _nothing(directions: Directions, parameters: GroupIcaParameters, shape: Shape) -> Result:
+def _nothing(directions: NoisyDirections, parameters: GroupIcaParameters, shape: Shape) -> Result:
     """The result of a release in which nothing stands out of the noise."""
     places = shape.places
     rows = shape.features if places is None or places.fine is None else len(places.fine)

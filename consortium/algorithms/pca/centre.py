@@ -38,8 +38,8 @@ from consortium.algorithms.pca.plan import (
 )
 from consortium.algorithms.pca.result import (
     axes_within,
-    leading_directions,
     power_subspace,
+    significant_directions,
     subspace,
 )
 from consortium.algorithms.pca.site import power_product, second_moment, variances_within
@@ -123,7 +123,7 @@ def run_subspace(parameters: PcaParameters, shape: Shape) -> Run:
     """Ask for the directions, and for the variances along the leading ones."""
     size, places = parameters.components, shape.places
     release = yield Query("pca", "projectors")
-    weights, seen, limit = leading_directions(release, size, sum(shape.units))
+    weights, seen, limit = significant_directions(release, size, sum(shape.units))
     cutoff = cutoff_planned(wanted_directions(parameters), left_for_directions(shape))
     basis = smooth_basis(places, cutoff).matrix @ weights if cutoff and places else weights
     told = yield Query("variances", "variances", {"basis": basis})

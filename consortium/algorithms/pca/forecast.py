@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.base import Expectation, Shape
 from consortium.algorithms.enough import would_be_enough
 from consortium.algorithms.pca.kernels.power_plan import expected_energies, expected_strengths
@@ -36,10 +36,10 @@ def expect(parameters: PcaParameters, shape: Shape) -> tuple[Expectation, ...]:
     if solver == "subspace":
         return expect_directions(wanted_directions(parameters), left_for_directions(shape))
     planned = plan_releases(parameters, shape)[0]
-    noise = Expectation("noise in a released number", deviation_of(planned, shape), rises=False)
+    noise = Expectation("noise in a released number", round_deviation(planned, shape), rises=False)
     if solver == "power":
         rounds = planned_iterations(parameters, shape)
-        once = deviation_of(replace(planned, rounds=1), shape)
+        once = round_deviation(replace(planned, rounds=1), shape)
         energy = expected_energies(shape.features, size, once, rounds)[rounds - 1]
         return Expectation(_NAME, energy), noise
     strengths = expected_strengths(shape.features, size)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import usual_spread
 from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.summarize.plan import SummarizePlan

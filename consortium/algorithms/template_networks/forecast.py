@@ -14,8 +14,8 @@ from consortium.algorithms.template_networks.plan import (
     basis_templates,
     connectivity_bound,
     connectivity_share,
-    cutoff_planned,
-    deviation_of,
+    map_cutoff,
+    map_deviation,
     templates_of,
 )
 from consortium.base.formatting import count, number
@@ -24,7 +24,7 @@ from consortium.kernels.projector_forecast import resolved
 
 
 @dataclass(frozen=True)
-class Forecast:
+class TemplateForecast:
     """What a study is expected to tell.
 
     Parameters
@@ -45,16 +45,16 @@ class Forecast:
     connectivity: float
 
 
-def foretell(parameters: TemplateNetworksParameters, shape: Shape) -> Forecast:
+def foretell(parameters: TemplateNetworksParameters, shape: Shape) -> TemplateForecast:
     """Forecast for maps as strong, and templates as good, as is usual."""
     size, count = basis_templates(parameters, shape).shape
-    share, deviation = connectivity_share(parameters, shape), deviation_of(parameters, shape)
+    share, deviation = connectivity_share(parameters, shape), map_deviation(parameters, shape)
     connections = 0.0
     if share:
         spread = connectivity_bound(parameters, shape).spread
         connections = shape.noise * spread / sum(shape.units) / math.sqrt(share)
-    cutoff = cutoff_planned(parameters, shape)
-    return Forecast(size, cutoff, agreement_of(size, count, deviation), connections)
+    cutoff = map_cutoff(parameters, shape)
+    return TemplateForecast(size, cutoff, agreement_of(size, count, deviation), connections)
 
 
 def expect(parameters: TemplateNetworksParameters, shape: Shape) -> tuple[Expectation, ...]:

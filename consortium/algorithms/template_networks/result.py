@@ -14,7 +14,7 @@ from consortium.algorithms.template_networks.parameters import TemplateNetworksP
 from consortium.algorithms.template_networks.plan import (
     basis_templates,
     connectivity_bound,
-    cutoff_planned,
+    map_cutoff,
     templates_of,
 )
 from consortium.base.formatting import count
@@ -114,7 +114,7 @@ def _paint(
     the map.
     """
     given, places = templates_of(shape), shape.places
-    cutoff = cutoff_planned(parameters, shape)
+    cutoff = map_cutoff(parameters, shape)
     if not cutoff or places is None:
         whole = templates * found.strengths
         return _scaled(found, whole, whole, np.eye(len(templates)))
@@ -304,7 +304,7 @@ def _cell(cells: dict[tuple[int, int], Finding], first: int, other: int) -> Find
 def _numbers(
     found: Shrunk, told: tuple[Finding, ...], parameters: TemplateNetworksParameters, shape: Shape
 ) -> dict[str, float | int | str]:
-    cutoff = cutoff_planned(parameters, shape)
+    cutoff = map_cutoff(parameters, shape)
     return {
         "dimensions": len(found.deviations),
         "cutoff": cutoff,

@@ -7,7 +7,11 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.findings import Finding
-from consortium.algorithms.tensor.kernels.spiked_covariance import Whitening, flat_variance, whiten
+from consortium.algorithms.tensor.kernels.spiked_covariance import (
+    Whitening,
+    flat_variance,
+    moment_whitening,
+)
 from consortium.algorithms.tensor.kernels.tensor import contract, orthogonal_components
 from consortium.algorithms.tensor.plan import CONSTANT, TensorPlan
 from consortium.base.formatting import count

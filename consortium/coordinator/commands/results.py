@@ -35,13 +35,13 @@ def status(
     from consortium.coordinator.run_folder import read_run
     from consortium.coordinator.status import run_status
     from consortium.exchange import open_exchange
-    from consortium.study.reader import load_study
+    from consortium.study.reader import read_study
 
     record = read_run(folder)
     if record is None:
         raise StudyError(f"{folder} holds no run; start one with 'consortium run'.")
     place = open_exchange(exchange, credentials)
-    found = run_status(place, record.run, load_study(study), folder)
+    found = run_status(place, record.run, read_study(study), folder)
     if as_json:
         out.print_json(asdict(found))
     else:

@@ -189,11 +189,11 @@ def design_command(
     from consortium.coordinator.design import Assumed
     from consortium.coordinator.design_page import design_studies
     from consortium.space.study_space import study_space
-    from consortium.study.reader import load_study
+    from consortium.study.reader import read_study
 
     assumed = []
     for path in studies:
-        study = load_study(path)
+        study = read_study(path)
         sizes = site_sizes(subjects, study)
         assumed.append(Assumed(study, study_space(study, path.parent).extent, sizes, volumes))
     page, designs = design_studies(folder, assumed, runs, years)
@@ -308,9 +308,9 @@ def _suggest(table: Path, algorithm: str, given: dict[str, str | None]) -> None:
 def _plan(study: Path, subjects: str | None, volumes: int) -> Plan:
     from consortium.space.study_space import study_space
     from consortium.study.plan import make_plan
-    from consortium.study.reader import load_study
+    from consortium.study.reader import read_study
 
-    parsed = load_study(study)
+    parsed = read_study(study)
     sizes = site_sizes(subjects, parsed)
     samples = tuple(size * volumes for size in sizes)
     extent = study_space(parsed, study.parent).extent

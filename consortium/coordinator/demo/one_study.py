@@ -9,7 +9,7 @@ from rich.console import Console
 from consortium.coordinator.demo.agents import agents
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.demo.prepare import (
-    agree,
+    approve_everywhere,
     clear,
     found_consortium,
     make_scans,
@@ -22,14 +22,14 @@ from consortium.engine.clock import Clock
 from consortium.report.statement import summary
 from consortium.simulation.bids import Recipe
 from consortium.simulation.real import split_over_sites
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 
 
 def prepare_full_brain(root: Path, *, subjects: int, seed: int, console: Console) -> DemoFolders:
     """Make hospitals whose scans have 70,000 voxels, and their study."""
     place = clear(root)
     write_study(place.files, "full-brain.yaml")
-    study = load_study(place.files.study)
+    study = read_study(place.files.study)
     recipe = Recipe(
         study.sites,
         subjects,
@@ -56,9 +56,9 @@ def prepare_real(root: Path, images: Sequence[Path]) -> DemoFolders:
 
 def run_one(place: DemoFolders, console: Console) -> None:
     """Run the study of a prepared place over its hospitals' agents, and judge its maps."""
-    study = load_study(place.files.study)
+    study = read_study(place.files.study)
     found_consortium(place, study.sites)
-    agree(place, place.files)
+    approve_everywhere(place, place.files)
     console.print("Four hospital agents start; each has its own folder, keys and ledger.")
     with agents(place, study):
         report = run_study(place.files, Clock(), console)

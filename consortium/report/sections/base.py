@@ -13,7 +13,7 @@ Facts = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A part of the page.
 
     Parameters
@@ -57,9 +57,9 @@ class Card:
     viewer: str = ""
 
 
-def cards_section(cards: tuple[Card, ...]) -> Section | None:
+def cards_section(cards: tuple[Card, ...]) -> PageSection | None:
     """Show cards, if there are any."""
-    return Section("cards", {"cards": cards}) if cards else None
+    return PageSection("cards", {"cards": cards}) if cards else None
 
 
 def map_card(run: Finished, shown: ShownMap, first: Facts, last: Facts, note: str = "") -> Card:

@@ -10,7 +10,7 @@ from consortium.report.pictures import Drawing
 from consortium.report.sections.base import (
     Card,
     Facts,
-    Section,
+    PageSection,
     cards_section,
     map_card,
     peak_text,
@@ -22,7 +22,7 @@ from consortium.space.mesh import SIDE_NAMES, Mesh
 NOTHING = "No {} of this map passes the threshold."
 
 
-def section(run: Finished) -> Section | None:
+def section(run: Finished) -> PageSection | None:
     """Draw the maps of every set that is to be drawn."""
     cards: list[Card] = []
     for key, images in run.result.images.items():

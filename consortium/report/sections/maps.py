@@ -9,14 +9,14 @@ from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.sections.base import (
     Card,
     Facts,
-    Section,
+    PageSection,
     cards_section,
     map_card,
 )
 from consortium.report.shown_maps import ShownMap, component_maps
 
 
-def section(run: Finished) -> Section | None:
+def section(run: Finished) -> PageSection | None:
     """Draw every component."""
     if run.components is None:
         return None

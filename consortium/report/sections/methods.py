@@ -8,7 +8,7 @@ from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.references import cited, credit_of
-from consortium.report.sections.base import Section
+from consortium.report.sections.base import PageSection
 from consortium.report.sections.verdict import UNITS
 from consortium.space.grid import Grid
 from consortium.study.data_section import DataSection
@@ -31,7 +31,7 @@ EACH = {
 _OVER_REGIONS = "averaged for the analysis over the regions of an atlas"
 
 
-def section(run: Finished) -> Section:
+def section(run: Finished) -> PageSection:
     """Tell how the data were prepared and analysed, and with which parameters and software."""
     sentences, listed = cited(credit_of(run.study, run.report, images=run.has_images))
     tables = {
@@ -45,7 +45,7 @@ def section(run: Finished) -> Section:
     }
     told = [*paragraphs(run), *([sentences] if sentences else [])]
     values = {"paragraphs": told, "tables": tables, "references": listed}
-    return Section("methods", values, "Methods")
+    return PageSection("methods", values, "Methods")
 
 
 def paragraphs(run: Finished) -> list[str]:
@@ -57,7 +57,7 @@ def paragraphs(run: Finished) -> list[str]:
         *([single_image_methods(run.study.data, grid)] if _has_single_images(run) else []),
         *([run.result.captions.methods] if run.result.captions.methods else []),
         analysis_methods(run.study, run.report),
-        f"{takers(run.report)} {software(run.report)}",
+        f"{takers(run.report)} {software_sentence(run.report)}",
     ]
 
 
@@ -68,7 +68,7 @@ def takers(report: PrivacyReport) -> str:
     return f"{count(total, what)} at {count(len(report.sites), 'site')} took part ({by_site})."
 
 
-def software(report: PrivacyReport) -> str:
+def software_sentence(report: PrivacyReport) -> str:
     """Name the software with its versions."""
     named = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     return f"Software: {named}."

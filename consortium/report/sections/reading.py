@@ -5,7 +5,7 @@ from statistics import NormalDist
 from consortium.report.bids import voxel_text
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.finished import ComponentMaps, Finished
-from consortium.report.sections.base import Section
+from consortium.report.sections.base import PageSection
 from consortium.report.views import REPORTS
 
 SHARES = {
@@ -64,7 +64,7 @@ MIXED = (
 )
 
 
-def section(run: Finished) -> Section | None:
+def section(run: Finished) -> PageSection | None:
     """Tell how to read component maps, columns in their views, and sets of maps."""
     paragraphs = [
         *(_of_components(run.components) if run.components else []),
@@ -72,7 +72,7 @@ def section(run: Finished) -> Section | None:
         *_of_sets(run),
     ]
     heading = f"How to read the {'maps' if run.components else 'results'}"
-    return Section("reading", {"paragraphs": paragraphs}, heading) if paragraphs else None
+    return PageSection("reading", {"paragraphs": paragraphs}, heading) if paragraphs else None
 
 
 def _of_components(maps: ComponentMaps) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.forecast_trials import ANALYSES
 from benchmarks.forecasts import row
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import Classes, class_means, separation
 from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.pca.kernels.power_plan import expected_strengths
@@ -39,7 +39,7 @@ def test_noise_is_the_plans_own(name, case):
         level = noise.aggregate()
         if stage.mechanism.each:
             level = max(own / part for own, part in zip(noise.local, weights, strict=True))
-        assert deviation_of(stage.release, plan.shape) == pytest.approx(level, rel=0.01)
+        assert round_deviation(stage.release, plan.shape) == pytest.approx(level, rel=0.01)
 
 
 @pytest.mark.parametrize(

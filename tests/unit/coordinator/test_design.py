@@ -12,14 +12,14 @@ from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast
 from consortium.algorithms.subspace_forecast import foretell
-from consortium.coordinator.design import Assumed, accounts, design
+from consortium.coordinator.design import Assumed, design, project_accounts
 from consortium.coordinator.design_page import design_studies
 from consortium.errors import StudyError
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.space.study_space import study_space
 from consortium.study.outlook import Outlook
 from consortium.study.plan import make_plan
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from consortium.study.spec import Study
 from tests.support.cases import CASES, make_sites, make_study, sites_for, study_of
 from tests.support.command_line import enter
@@ -29,7 +29,7 @@ GLM_SIZES = (260, 200, 290, 250, 240, 220)
 
 
 def _assumed(name: str, subjects: tuple[int, ...]) -> Assumed:
-    study = load_study(CONFIGS / f"{name}.yaml")
+    study = read_study(CONFIGS / f"{name}.yaml")
     return Assumed(study, study_space(study, CONFIGS).extent, subjects, 100)
 
 
@@ -123,13 +123,13 @@ def test_every_analysis_can_be_designed(name, case):
 def test_ledgers_hold_what_is_spent_year_by_year():
     plan = _glm().plan
     once = plan.site_loss(0)
-    (north, *_) = accounts([plan, plan], 3, 4, 20.0, 1e-5)
+    (north, *_) = project_accounts([plan, plan], 3, 4, 20.0, 1e-5)
     assert north.site == "north"
     for year, told in enumerate(north.epsilons, start=1):
         assert told == pytest.approx(epsilon_of(compose([once] * 6 * year), 1e-5))
     over = [year for year, told in enumerate(north.epsilons, start=1) if told > 20.0]
     assert north.full == over[0]
-    (kept, *_) = accounts([plan], 1, 2, epsilon_of(1.01 * math.sqrt(2) * once, 1e-5), 1e-5)
+    (kept, *_) = project_accounts([plan], 1, 2, epsilon_of(1.01 * math.sqrt(2) * once, 1e-5), 1e-5)
     assert kept.full == 0
     assert mu_of(kept.epsilons[0], 1e-5) == pytest.approx(once, rel=1e-6)
 
@@ -178,7 +178,7 @@ def test_other_persons_than_the_study_states_are_refused(command: str, tmp_path:
 
 @pytest.mark.parametrize("name", ["glm", "glm-images"])
 def test_examples_of_a_mega_analysis_pay(name: str):
-    study = load_study(CONFIGS / f"{name}.yaml")
+    study = read_study(CONFIGS / f"{name}.yaml")
     sizes = tuple(sum(study.analysis.groups[site]) for site in study.sites)
     plan = Assumed(study, study_space(study, CONFIGS).extent, sizes, 100).plan
     table = REGISTRY["glm"](study.analysis, plan.shape).foretell()

@@ -13,7 +13,7 @@ from consortium.kernels.home_posterior import (
     Taken,
     combine,
     expected_errors,
-    mean_projector,
+    mean_of_projectors,
     without_own,
 )
 from consortium.kernels.noise_law import SymmetricNoise
@@ -44,7 +44,7 @@ def shifts(size: float, generator: np.random.Generator) -> Floats:
 
 @cache
 def truth() -> Floats:
-    return mean_projector(persons(3000, np.zeros((SIZE, KEPT)), np.random.default_rng(0)), SIZE)
+    return mean_of_projectors(persons(3000, np.zeros((SIZE, KEPT)), np.random.default_rng(0)), SIZE)
 
 
 def play(
@@ -54,7 +54,7 @@ def play(
     generator = np.random.default_rng(seed)
     moved = shifts(shift, generator)
     people = [persons(n, moved[s], generator) for s, n in enumerate(sizes)]
-    release = mean_projector([p for site in people for p in site], SIZE)
+    release = mean_of_projectors([p for site in people for p in site], SIZE)
     release += SymmetricNoise(SIZE, deviation).draw(generator)
     taken = Taken(sizes[0], sum(sizes), len(sizes), deviation)
     return combine(people[0], release, taken), release, taken
@@ -62,11 +62,13 @@ def play(
 
 def test_what_others_have_does_not_hang_on_the_own_participants() -> None:
     generator = np.random.default_rng(1)
-    others = mean_projector(persons(90, np.zeros((SIZE, KEPT)), generator), SIZE)
+    others = mean_of_projectors(persons(90, np.zeros((SIZE, KEPT)), generator), SIZE)
     noise = SymmetricNoise(SIZE, 0.02).draw(generator)
     told = []
     for seed in (2, 3):
-        own = mean_projector(persons(10, np.ones((SIZE, KEPT)), np.random.default_rng(seed)), SIZE)
+        own = mean_of_projectors(
+            persons(10, np.ones((SIZE, KEPT)), np.random.default_rng(seed)), SIZE
+        )
         told.append(without_own(0.1 * own + 0.9 * others + noise, own, 0.1))
     assert told[0] == pytest.approx(told[1], abs=1e-14)
     assert told[0] == pytest.approx(others + noise / 0.9, abs=1e-14)
@@ -74,8 +76,8 @@ def test_what_others_have_does_not_hang_on_the_own_participants() -> None:
 
 def test_the_noise_is_of_the_stated_size_and_uncorrelated_with_the_own_mean() -> None:
     generator, taken = np.random.default_rng(4), Taken(25, 100, 4, 0.05)
-    others = mean_projector(persons(75, np.zeros((SIZE, KEPT)), generator), SIZE)
-    own = mean_projector(persons(25, np.zeros((SIZE, KEPT)), generator), SIZE)
+    others = mean_of_projectors(persons(75, np.zeros((SIZE, KEPT)), generator), SIZE)
+    own = mean_of_projectors(persons(25, np.zeros((SIZE, KEPT)), generator), SIZE)
     above = np.triu_indices(SIZE, 1)
     drawn = [
         without_own(
@@ -97,7 +99,7 @@ def test_spreads_are_those_of_persons_and_of_hospitals(shift: float) -> None:
     entries = KEPT * (SIZE - KEPT)
     generator = np.random.default_rng(5)
     moved = [
-        mean_projector(persons(400, shifts(shift, generator)[0], generator), SIZE)
+        mean_of_projectors(persons(400, shifts(shift, generator)[0], generator), SIZE)
         for _ in range(40)
     ]
     between = np.mean([np.sum((networks.T @ m @ rest) ** 2) for m in moved]) / entries
@@ -156,7 +158,7 @@ def test_own_patients_count_hospitals_differences_on_the_other_side() -> None:
     generator = np.random.default_rng(8)
     moved = shifts(0.5, generator)
     people = [persons(20, moved[s], generator) for s in range(SITES)]
-    release = mean_projector([p for site in people for p in site], SIZE)
+    release = mean_of_projectors([p for site in people for p in site], SIZE)
     taken = Taken(20, 120, SITES, 0.01)
     everybody = combine(people[0], release, taken)
     patients = combine(people[0], release, taken, at_home=True)

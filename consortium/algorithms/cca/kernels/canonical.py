@@ -146,7 +146,7 @@ def _maxvar(
 ) -> tuple[Array, list[Array]]:
     stops = np.cumsum(sizes)
     whole = np.eye(stops[-1])
-    for u, v in pairs_of(len(sizes)):
+    for u, v in view_pairs(len(sizes)):
         rows = slice(stops[u] - sizes[u], stops[u])
         columns = slice(stops[v] - sizes[v], stops[v])
         whole[rows, columns] = correlations[u][v]
@@ -159,7 +159,7 @@ def _maxvar(
     return (values[::-1][:count] - 1.0) / (len(sizes) - 1), units
 
 
-def pairs_of(count: int) -> list[tuple[int, int]]:
+def view_pairs(count: int) -> list[tuple[int, int]]:
     """Every pair of views once."""
     return [(u, v) for u in range(count) for v in range(u + 1, count)]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from consortium.algorithms.cca.kernels.canonical import Spectrum, canonical, pairs_of
+from consortium.algorithms.cca.kernels.canonical import Spectrum, canonical, view_pairs
 
 Array = NDArray[Any]
 Blocks = list[list[Array]]
@@ -63,7 +63,7 @@ class CrossNoise:
         levels = half / (self.constant * self.parts) if len(self.parts) else np.zeros(0)
         moved = [levels * generator.standard_normal(each.shape) for each in self.means]
         found = self._empty()
-        for u, v in pairs_of(len(self.spectra)):
+        for u, v in view_pairs(len(self.spectra)):
             shape = len(self.spectra[u].variances), len(self.spectra[v].variances)
             block = half * generator.standard_normal(shape)
             left, right = self.parts * self.means[u], self.parts * moved[u]
@@ -79,7 +79,7 @@ class CrossNoise:
         law do.
         """
         found = self._empty()
-        for u, v in pairs_of(len(self.spectra)):
+        for u, v in view_pairs(len(self.spectra)):
             spread = [
                 np.sqrt(each.variances + each.edge) for each in (self.spectra[u], self.spectra[v])
             ]
