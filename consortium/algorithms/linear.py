@@ -14,7 +14,7 @@ from consortium.algorithms.findings import Finding
 from consortium.base.formatting import number
 from consortium.errors import StudyError
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.noisy_least_squares import Fit, Share
+from consortium.kernels.noisy_least_squares import ExplainedShare, Fit
 from consortium.kernels.noisy_moment import NoisyMoment, noisy_moment
 from consortium.kernels.stabilized_squares import stabilized_squares
 
@@ -51,7 +51,7 @@ class Model:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class LeastSquaresQuestion:
     """What least squares are asked of a released moment.
 
     Parameters
@@ -81,7 +81,7 @@ class Question:
     weights: Array
     order: Array
     confidence: float
-    model: Callable[[Fit, Share | None], Model] = lambda _fit, _share: Model()
+    model: Callable[[Fit, ExplainedShare | None], Model] = lambda _fit, _share: Model()
     remark: str = ""
 
     @cached_property
@@ -145,7 +145,7 @@ def check_identified(shape: Shape, target: int, constant: bool) -> None:
         )
 
 
-def linear_result(question: Question, fit: Fit) -> Result:
+def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
     """Coefficients over all views' entries, 0 for the target, with tables of intervals.
 
     ``predictor`` is for prediction alone: stabilized coefficients, drawn to zero by noise, of which
@@ -242,7 +242,7 @@ def linear_headline(target: str, told: LinearTables, fit: Fit, confidence: float
     )
 
 
-def _tables(question: Question, told: Told) -> dict[str, Table]:
+def _tables(question: LeastSquaresQuestion, told: LinearTables) -> dict[str, Table]:
     percent = f"{100 * question.confidence:g}"
     error = f"{100 * (1 - question.confidence):.3g}"
     alike = (

@@ -81,7 +81,7 @@ def mixture_moments(plan: TensorPlan, release: Release) -> Moments:
     flat = flat_variance(square, mean, components)
     edge = release.deviation * float(np.sqrt(2.0 * plan.size))
     deviation = release.deviation / (plan.constant**2 * (1 + CONSTANT**-2))
-    whitening = whiten(square - flat * np.eye(plan.size), components, edge)
+    whitening = moment_whitening(square - flat * np.eye(plan.size), components, edge)
     variance = flat + error
     spread = components + (variance + error) * float(np.sum(1 / whitening.values))
     scale = _scale(plan, spread, deviation)
@@ -93,7 +93,7 @@ def topic_moments(plan: TensorPlan, release: Release) -> Moments:
     """Read the mean product of two words."""
     matrix = unpack_symmetric(release.values)
     edge = release.deviation * float(np.sqrt(2.0 * plan.size))
-    whitening = whiten(matrix, plan.parameters.components, edge)
+    whitening = moment_whitening(matrix, plan.parameters.components, edge)
     # A word's entries add up to 1, so that the rows' sums are the frequencies of the words.
     mean = _frequencies(matrix.sum(axis=1))
     spread = float(mean @ np.square(whitening.forward).sum(axis=1))
