@@ -78,11 +78,10 @@ def main() -> None:
     """Write the counts of every page, and their sums."""
     counts = {str(page.relative_to(ROOT)): words(page) for page in pages()}
     counts["all"] = Words(*map(sum, zip(*counts.values(), strict=True)))
-    rows = [("page", "written", *Words._fields)]
-    rows += [(name, str(count.written), *map(str, count)) for name, count in counts.items()]
-    sys.stdout.writelines(
-        f"{row[0]:<38}" + "".join(f"{x:>10}" for x in row[1:]) + "\n" for row in rows
-    )
+    rows = [["page", "written", *Words._fields]]
+    rows += [[name, str(count.written), *map(str, count)] for name, count in counts.items()]
+    for name, *numbers in rows:
+        sys.stdout.write(f"{name:<38}" + "".join(f"{number:>10}" for number in numbers) + "\n")
 
 
 if __name__ == "__main__":
