@@ -69,7 +69,7 @@ def _average_people(cell: Cell, rng: np.random.Generator) -> Sites:
 
 
 def _uneven_people(cell: Cell, rng: np.random.Generator) -> Sites:
-    """Participants of heavy tails and differing sizes, the bound a tenth above their median norm."""
+    """Participants of heavy tails and several sizes; the bound is a tenth above the usual norm."""
     sites: Sites = []
     for size in cell.sizes:
         table = student(5).rvs((_MANY, size), random_state=rng) / math.sqrt(5 / 3 * _MANY)

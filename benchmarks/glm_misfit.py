@@ -361,17 +361,8 @@ def counted(
 
 
 _COLUMNS = (
-    *(
-        "cell",
-        "size",
-        "shown size",
-        "FDP",
-        "shown FDP",
-        "withheld",
-        "coverage null",
-        "real",
-        "power",
-    ),
+    *("cell", "size", "shown size", "FDP", "shown FDP", "withheld", "coverage null"),
+    *("real", "power"),
     *("RMSE", "SE/RMSE", "RMSE/pooled", "slope", "forecast/SE", "again/SE", "stopped"),
 )
 
