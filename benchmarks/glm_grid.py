@@ -1,9 +1,9 @@
 """``python -m benchmarks.glm_grid [RUNS]``: what the grid of integers adds to the errors of `glm`.
 
-The same persons with the same noise, once as numbers are and once rounded by every site to the grid
-that a private round plans (scheme `cape`, one colluding site, δ = 1e-5). *Moved* is the root mean
-square of what rounding changes in an effect, over its standard error; *charged* the largest part
-that rounding and arithmetic add to a round's noise; *bits* are of the widest ring.
+The same participants with the same noise, once as numbers are and once rounded by every site to the
+grid that a private round plans (scheme `cape`, one colluding site, δ = 1e-5). *Moved* is the root
+mean square of what rounding changes in an effect, over its standard error; *charged* the largest
+part that rounding and arithmetic add to a round's noise; *bits* are of the widest ring.
 """
 
 import sys
@@ -60,7 +60,7 @@ def measured(cell: tuple[int, int, int], runs: int, epsilon: float) -> tuple[flo
 
 def main(runs: int) -> None:
     """Print the table in Markdown, a row as soon as it is known."""
-    print(f"{runs} runs a row\n\n| persons x outcomes, sites | ε | moved | charged | bits |")
+    print(f"{runs} runs a row\n\n| participants x outcomes, sites | ε | moved | charged | bits |")
     print("| --- | --- | --- | --- | --- |", flush=True)
     for cell in CELLS:
         for epsilon in EPSILONS:

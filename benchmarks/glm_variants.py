@@ -1,7 +1,7 @@
 """``python -m benchmarks.glm_variants [RUNS [PERSONSxOUTCOMESxSITES ε]]``: `glm` off its main road.
 
 Groups that are counted, sites that drop out, means of outcomes, and maps of smooth images, on the
-unkind persons of `glm_data`, with releases of the exact law of noise (one colluding site,
+hard participants of `glm_data`, with releases of the exact law of noise (one colluding site,
 δ = 1e-5), one process. Errors are in public standard deviations; a forecast is the plan's, which
 knows of no drop-out.
 """
@@ -49,7 +49,7 @@ def _stated(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ..
 
 
 def _wrongly(part: float) -> Variant:
-    """Groups that are off by a part of each site's persons, up and down in turn."""
+    """Groups that are off by a part of each site's participants, up and down in turn."""
 
     def make(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
         del sites
@@ -60,7 +60,7 @@ def _wrongly(part: float) -> Variant:
 
 
 def wrong_groups(groups: Mapping[str, Sequence[int]], part: float) -> dict[str, tuple[int, int]]:
-    """Groups with a part of each site's persons in the other one; the sites' numbers are right."""
+    """Groups with a part of each site's participants in the other one; sites' numbers are right."""
     wrong = {}
     for number, (site, (first, second)) in enumerate(groups.items()):
         many = first + second
@@ -233,7 +233,7 @@ def main(runs: int, cells: tuple[tuple[int, int, int], ...], epsilon: float) -> 
     for cell in cells:
         persons, entries, sites = cell
         print(
-            f"\n{persons:,} persons x {entries} outcomes, {sites} sites, ε = {epsilon:g}, "
+            f"\n{persons:,} participants x {entries} outcomes, {sites} sites, ε = {epsilon:g}, "
             f"{runs} runs\n"
         )
         print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}", flush=True)

@@ -55,7 +55,7 @@ def power() -> list[Row]:
 
 
 def private() -> None:
-    """Energy of the subspace at ε = 8, over numbers of persons."""
+    """Energy of the subspace at ε = 8, over numbers of participants."""
     energy([site(index) for index in range(SITES)])
 
 
@@ -93,7 +93,7 @@ def energy(sites: list[ArrayData]) -> None:
         deviation = noise(epsilon, persons, products) if epsilon else 0.0
         shares = [f"{share / whole:.4f}" for share in run(few, products, deviation)]
         rows.append([f"{epsilon or 'none'}", f"{persons}", f"{deviation:.2g}", *shares])
-    columns = ["ε (coalition)", "persons", "σ", *(f"after {j + 1}" for j in range(products))]
+    columns = ["ε (coalition)", "participants", "σ", *(f"after {j + 1}" for j in range(products))]
     show(f"Energy in the subspace over the exact one's, bound {BOUND.norm}", columns, rows)
 
 

@@ -1,7 +1,7 @@
-"""A site of made-up persons whose prepared blocks lie in its cache, as many as one likes.
+"""A site of simulated participants whose prepared blocks lie in its cache, as many as one likes.
 
-A few blocks are drawn; every person's file is one of them under another name. So what a round reads
-is what it would read, and the disk holds no more than a few.
+A few blocks are drawn; every participant's file is one of them under another name. So what a round
+reads is what it would read, and the disk holds no more than a few.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ DRAWN = 8
 
 @dataclass(frozen=True)
 class Size:
-    """Persons' numbers of features and volumes."""
+    """Participants' numbers of features and volumes."""
 
     features: int
     volumes: int
@@ -40,7 +40,7 @@ class Size:
 
 
 def dataset(folder: Path, size: Size, persons: int, engine: Engine) -> SiteDataset:
-    """A site whose persons' blocks are prepared."""
+    """A site whose participants' blocks are prepared."""
     grid = Grid(np.ones((size.features, 1, 1), dtype=np.bool_), np.eye(4))
     data = SiteDataset(folder, DataSection(), Space(grid), "subject", folder / "cache", engine)
     subjects = tuple(

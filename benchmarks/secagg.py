@@ -161,7 +161,7 @@ def sent_bytes() -> list[Row]:
     """What a site sends for each number of a release, envelope and all.
 
     `cape` sends two vectors by its design: ê masked, and w·f + ê + g open. Their width follows
-    from the noise: here 256 persons at each of four sites and μ = 1 for the round.
+    from the noise: here 256 participants at each of four sites and μ = 1 for the round.
     """
     entries, rows = 405_450, []
     meeting = Meeting(4, 2)

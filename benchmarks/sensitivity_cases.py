@@ -106,7 +106,7 @@ def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
     blocks = tuple(site.blocks())
     for query in reversed(
         drive(algorithm, parameters, sites, known=known)[0]
-    ):  # the last has heard the most
+    ):  # the last has received the most
         bound = planned[query.stage].bound
         words = [value for value in query.arguments.values() if isinstance(value, str)]
         label = " ".join([f"{name}.{query.statistic}", site.unit, *words])
@@ -116,7 +116,7 @@ def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
 
 
 def with_arguments(question: Question, arguments: dict[str, Any]) -> Question:
-    """The same question with other arguments; what was heard is one of them, named ``heard``."""
+    """The same question with other arguments; what was received is one of them, named ``heard``."""
     query, given = question.query, dict(arguments)
     answers = given.pop("heard", None)
     if query.neighbour_answers is not None and isinstance(answers, np.ndarray):
@@ -127,6 +127,6 @@ def with_arguments(question: Question, arguments: dict[str, Any]) -> Question:
 
 
 def arguments_of(question: Question) -> dict[str, object]:
-    """Every argument of the query, and what was heard."""
+    """Every argument of the query, and what was received."""
     heard = question.query.neighbour_answers
     return {**question.query.arguments, **({} if heard is None else {"heard": heard.answers})}

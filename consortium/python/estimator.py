@@ -47,16 +47,16 @@ HERE = "here"
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A study of one data set whose persons are protected from all who see the result.
+    """A study of one data set whose participants are protected from all who see the result.
 
     Attributes
     ----------
     privacy_ : Privacy
-        What the last fit cost each person, at most.
+        What the last fit cost each participant, at most.
     result_ : StudyResult
         All that was released.
     n_persons_ : int
-        Persons in the fit, which is public.
+        Participants in the fit, which is public.
     """
 
     _algorithm: ClassVar[str]

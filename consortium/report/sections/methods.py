@@ -11,6 +11,7 @@ from consortium.report.references import cited, credit_of
 from consortium.report.sections.base import PageSection
 from consortium.report.sections.verdict import UNITS
 from consortium.space.grid import Grid
+from consortium.study.choice import PersonRule
 from consortium.study.data_section import DataSection
 from consortium.study.spec import Study
 
@@ -51,7 +52,9 @@ def section(run: Finished) -> PageSection:
 def paragraphs(run: Finished) -> list[str]:
     """Tell how the data were prepared and analysed."""
     grid = run.components.grid if run.components else run.space.grid
+    chosen = chosen_methods(run.study.data)
     return [
+        *([chosen] if chosen else []),
         *([_views_methods(run)] if run.space.views else []),
         *([image_methods(run.study.data, grid)] if _has_series(run) else []),
         *([single_image_methods(run.study.data, grid)] if _has_single_images(run) else []),
@@ -109,9 +112,37 @@ def _inner(value: Any) -> str:
     return f"({_written(value)})" if many else _written(value)
 
 
+def chosen_methods(data: DataSection) -> str:
+    """Say whom the study takes by its rules, if it has any."""
+    rules = "; ".join(f"{name}: {_rule(rule)}" for name, rule in data.persons.items())
+    return f"Participants were included by {rules}." if rules else ""
+
+
+def _rule(rule: PersonRule) -> str:
+    """Levels with commas, or limits, which are included."""
+    if rule.low is not None and rule.high is not None:
+        return f"{rule.low:g} to {rule.high:g}"
+    limits = [("at least", rule.low), ("at most", rule.high)]
+    return ", ".join([*rule.levels, *(f"{which} {x:g}" for which, x in limits if x is not None)])
+
+
+def series_methods(data: DataSection) -> str:
+    """Say which series were used and how long they are, as far as the study states it."""
+    entities = ("session", "run", "acquisition", "direction", "echo")
+    named = [f"{name} {value}" for name in entities if (value := getattr(data, name)) is not None]
+    named += ["the first recording that fits"] if data.runs == "first" else []
+    which = f"Recordings were chosen by name ({', '.join(named)}). " if named else ""
+    length = (
+        f"Every participant's series has {data.volumes:,} volumes"
+        if data.volumes
+        else f"Participants with fewer than {data.minimum_volumes:,} volumes were left out"
+    )
+    return f"{which}{length}; repetition times are those of the sites and are not released."
+
+
 def image_methods(data: DataSection, grid: Grid) -> str:
     """Tell how images were loaded."""
-    steps = [f"Images of the task {data.task} in {data.space} space were read at each site"]
+    steps = [f"Functional images (task {data.task}, {data.space} space) were read at each site"]
     if data.smoothing is None:
         steps.append("smoothed from their own voxels' size to the grid's")
     elif data.smoothing:
@@ -129,7 +160,8 @@ def image_methods(data: DataSection, grid: Grid) -> str:
     if data.atlas:
         steps.append(_OVER_REGIONS)
     after = f" Maps were smoothed after their release ({data.maps_smoothing:g} mm FWHM)."
-    return f"{', '.join(steps)}, {_within(data, grid)}{after if data.maps_smoothing else ''}"
+    loaded = f"{', '.join(steps)}, {_within(data, grid)}{after if data.maps_smoothing else ''}"
+    return f"{loaded} {series_methods(data)}"
 
 
 def single_image_methods(data: DataSection, grid: Grid) -> str:
