@@ -70,7 +70,15 @@ from consortium.algorithms.query import (
     forms_of,
 )
 from consortium.algorithms.results import MOST_ROWS, Captions, Result, Table
-from consortium.algorithms.shape import Extent, Places, Shape, SurfacePlaces, Templates, units_of
+from consortium.algorithms.shape import (
+    AnyPlaces,
+    Extent,
+    Places,
+    Shape,
+    SurfacePlaces,
+    Templates,
+    units_of,
+)
 from consortium.base.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound, Unit
 
@@ -82,6 +90,7 @@ __all__ = [
     "MOST_SOLVED_FEATURES",
     "AnalysisParameters",
     "AnalysisPlan",
+    "AnyPlaces",
     "Argument",
     "Array",
     "Captions",
