@@ -148,7 +148,7 @@ class Extent:
     views: tuple[tuple[str, int], ...] = ()
     places: AnyPlaces | None = field(default=None, compare=False, repr=False)
     templates: Templates | None = field(default=None, compare=False, repr=False)
-    image_places: Places | None = field(default=None, compare=False, repr=False)
+    image_places: AnyPlaces | None = field(default=None, compare=False, repr=False)
     known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
     region_places: Array | None = field(default=None, compare=False, repr=False)
     surface_places: Mapping[str, SurfacePlaces] = field(
@@ -234,7 +234,7 @@ class Shape:
     alone: float = 0.0
     places: AnyPlaces | None = field(default=None, compare=False, repr=False)
     templates: Templates | None = field(default=None, compare=False, repr=False)
-    image_places: Places | None = field(default=None, compare=False, repr=False)
+    image_places: AnyPlaces | None = field(default=None, compare=False, repr=False)
     known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
     region_places: Array | None = field(default=None, compare=False, repr=False)
     surface_places: Mapping[str, SurfacePlaces] = field(

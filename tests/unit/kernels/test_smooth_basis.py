@@ -81,7 +81,9 @@ def test_what_is_resolved_falls_with_the_cutoff(dimensions):
 
 def test_more_noise_asks_for_a_coarser_basis():
     cutoffs = np.arange(20.0, 60.0, 0.5)
-    chosen = [best_cutoff(cutoffs, Room(1.9e6), 14, deviation) for deviation in (0.0, 0.01, 0.02, 0.04)]
+    chosen = [
+        best_cutoff(cutoffs, Room(1.9e6), 14, deviation) for deviation in (0.0, 0.01, 0.02, 0.04)
+    ]
     assert chosen[0] == 20.0
     assert chosen == sorted(chosen)
     assert chosen[-1] > 35.0

@@ -1,4 +1,4 @@
-"""The smooth basis of both hemispheres: orthonormal, local, and the same whatever modes are found."""
+"""The smooth basis of both hemispheres: orthonormal, local, the same whatever modes are found."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tests.support.surfaces import RADIUS, sphere
 POINTS, TRIANGLES = sphere(700)
 CORTEX = POINTS[:, 2] < 50
 MODES = tuple(surface_modes(POINTS, TRIANGLES, own, most=150) for own in (CORTEX, CORTEX | ~CORTEX))
-COORDINATES = np.concatenate([POINTS[CORTEX], POINTS + [200.0, 0, 0]])
+COORDINATES = np.concatenate([POINTS[CORTEX], POINTS + np.array([200.0, 0, 0])])
 
 
 def basis(cutoff=60.0, modes=MODES):
