@@ -192,6 +192,8 @@ class Case:
         Name and number of entries of every view; none for a study of image series.
     templates : int
         Public maps beside the study file, if the analysis names any.
+    mesh : bool
+        Whether image series are on the cortex's surface.
 
     Examples
     --------
@@ -203,6 +205,7 @@ class Case:
     unit: Unit = "subject"
     views: tuple[tuple[str, int], ...] = ()
     templates: int = 0
+    mesh: bool = False
 
 
 class AnalysisParameters(FrozenModel):

@@ -8,6 +8,8 @@ import numpy as np
 from nibabel.gifti import GiftiDataArray, GiftiImage
 from scipy.spatial import ConvexHull
 
+from consortium.algorithms.base import SurfacePlaces
+from consortium.kernels.surface_modes import SurfaceModes
 from consortium.views.meshes import MESHES
 
 RADIUS = 60.0
@@ -26,6 +28,15 @@ def sphere(vertices: int) -> tuple[np.ndarray, np.ndarray]:
     out = np.einsum("fi,fi->f", np.cross(*np.diff(corners, axis=1).swapaxes(0, 1)), corners[:, 0])
     triangles = np.where((out > 0)[:, None], hull.simplices, hull.simplices[:, ::-1])
     return RADIUS * points, triangles.astype(np.int32)
+
+
+def _tiny_side(seed: int) -> SurfaceModes:
+    vectors = np.random.default_rng(seed).standard_normal((3, 3))
+    return SurfaceModes(np.array([0.0, 0.01, 0.02]), vectors, np.array([0, 2, 1]), 3e3)
+
+
+TINY = SurfacePlaces(np.zeros((6, 3)), lambda: (_tiny_side(0), _tiny_side(1)))
+"""Two sides of three vertices, each with three modes of which two are longer than 60 mm."""
 
 
 def write_sphere(path: Path, mesh: str, scale: float = 1.0) -> Path:
