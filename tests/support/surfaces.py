@@ -105,6 +105,42 @@ def write_cifti(
     return path
 
 
+def write_dtseries(
+    path: Path, sides: list[np.ndarray], walls: list[np.ndarray], *more: object, step: float = 2.0
+) -> Path:
+    """Write series (T x N a side) at the vertices that are cortex as nibabel does.
+
+    ``more`` are further brain models, whose values are 1.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    models = [
+        nib.cifti2.BrainModelAxis.from_surface(np.flatnonzero(own), len(own), name)
+        for own, name in zip(walls, ("CortexLeft", "CortexRight"), strict=True)
+    ]
+    axis = sum((*models[1:], *more), start=models[0])
+    found = [values[:, own] for values, own in zip(sides, walls, strict=True)]
+    rest = np.ones((len(found[0]), len(axis) - sum(each.shape[1] for each in found)))
+    rows = np.concatenate([*found, rest], axis=1).astype(np.float32)
+    times = nib.cifti2.SeriesAxis(0.0, step, len(rows))
+    image = nib.Cifti2Image(rows, (times, axis))
+    image.nifti_header.set_intent("ConnDenseSeries")
+    nib.save(image, path)
+    return path
+
+
+def below_cortex(voxels: int = 20) -> nib.cifti2.BrainModelAxis:
+    """Voxels of the left thalamus."""
+    mask = np.zeros((5, 5, 5), dtype=bool)
+    mask.flat[:voxels] = True
+    return nib.cifti2.BrainModelAxis.from_mask(mask, "ThalamusLeft", np.eye(4))
+
+
+def write_func_pair(folder: Path, stem: str, space: str, sides: list[np.ndarray]) -> None:
+    """Write series (T x N a side) as GIFTI, an array for each volume; the wall may hold anything."""
+    for side, values in zip("LR", sides, strict=True):
+        write_values(folder / f"{stem}_hemi-{side}_space-{space}_bold.func.gii", *values)
+
+
 def halves_of(mesh: str) -> list[np.ndarray]:
     """A number at every vertex of both hemispheres."""
     return [np.full(MESHES[mesh].vertices, value, dtype=np.float32) for value in (2, 3)]
