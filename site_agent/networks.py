@@ -20,7 +20,9 @@ from consortium.kernels.projectors import GlobalSignal, reduce_series
 from consortium.privacy.clipping import column_norms
 from consortium.report.bids import about_image, label, resolution_label, write_image
 from consortium.report.dataset import BIDS_VERSION, GENERATOR
+from consortium.report.surface_files import write_surface
 from consortium.space.study_space import Space, study_space
+from consortium.space.surface_templates import read_surface_templates
 from consortium.space.templates import read_templates
 from consortium.study.spec import Study
 from site_agent.approval.folder import SiteFolder
@@ -56,7 +58,7 @@ def write_networks(
     target : Path
         A folder that is empty, or not there yet.
     templates : Path, optional
-        4-D NIfTI in place of the study's templates.
+        4-D NIfTI, or on a mesh CIFTI, in place of the study's templates.
     tell : callable
         Hears of each person that is done.
 
@@ -90,11 +92,11 @@ def write_networks(
 def _templates(space: Space, study: Path, own: Path | None) -> Templates:
     """The site's own templates if it gives any, or else the study's."""
     if own is not None:
-        return read_templates(own, space.grid, space.regions, at_home=True)
+        return _given(own, space)
     if space.templates is None:
         raise StudyError(
             f"{study} names no templates; give --templates FILE, a 4-D NIfTI with a map for each "
-            "network."
+            "network, or dense maps of CIFTI where the study is on a mesh."
         )
     return space.templates
 
@@ -113,6 +115,13 @@ def _names(dataset: SiteDataset, many: int) -> list[str]:
             "Two labels of participants differ in signs alone that BIDS has no place for."
         )
     return names
+
+
+def _given(path: Path, space: Space) -> Templates:
+    """Templates of the hospital's own choice."""
+    if space.mesh is not None:
+        return read_surface_templates(path, space.mesh, at_home=True)
+    return read_templates(path, space.grid, space.regions, at_home=True)
 
 
 def check_target(target: Path, config: SiteConfig) -> None:
@@ -159,23 +168,37 @@ def _write_person(
     series = reduce_series(block, None, cast("GlobalSignal", signal))
     maps = person_maps(series, templates) * np.sqrt(len(templates))
     shared = courses(series, templates)
-    resolution = resolution_label(space.grid)
-    parts = (person, f"task-{study.data.task}", f"space-{study.data.space}")
-    front = "_".join((*parts, f"res-{resolution}") if resolution else parts)
+    parts = (person, f"task-{study.data.task}", f"space-{study.data.space}", _size_of(space))
+    front = "_".join(filter(None, parts))
     stem = target / person / "func" / f"{front}_desc-{label(study.study)}"
     stem.parent.mkdir(parents=True, exist_ok=True)
     names = [f"network{k}" for k in range(1, templates.shape[1] + 1)]
+    _write_maps(stem, study, space, maps, names)
+    _write_table(stem.with_name(f"{stem.name}_timeseries.tsv"), names, shared.T)
+    _write_table(stem.with_name(f"{stem.name}_relmat.tsv"), names, shared @ shared.T)
+
+
+def _size_of(space: Space) -> str:
+    """The entity that tells voxels' or vertices' size; empty if voxels are not cubes."""
+    if space.mesh is not None:
+        return f"den-{space.mesh.kind.density}"
+    resolution = resolution_label(space.grid)
+    return f"res-{resolution}" if resolution else ""
+
+
+def _write_maps(stem: Path, study: Study, space: Space, maps: Array, names: list[str]) -> None:
     about: dict[str, Any] = {
         "Description": "The participant's map of each network by dual regression, one volume "
         "each; its root mean square is 1.",
         "Units": "arbitrary",
-        **about_image(study, space.grid),
         "Networks": names,
     }
+    if space.mesh is not None:
+        write_surface(stem.parent, stem.name, "components", space.mesh, maps, names, about)
+        return
+    about |= about_image(study, space.grid)
     write_json(stem.with_name(f"{stem.name}_components.json"), about)
     write_image(stem, "components", space.grid, np.asarray(space.paint(maps), dtype=np.float32))
-    _write_table(stem.with_name(f"{stem.name}_timeseries.tsv"), names, shared.T)
-    _write_table(stem.with_name(f"{stem.name}_relmat.tsv"), names, shared @ shared.T)
 
 
 def _write_table(path: Path, names: list[str], rows: Array) -> None:

@@ -70,7 +70,15 @@ from consortium.algorithms.query import (
     forms_of,
 )
 from consortium.algorithms.results import MOST_ROWS, Captions, Result, Table
-from consortium.algorithms.shape import Extent, Places, Shape, SurfacePlaces, Templates, units_of
+from consortium.algorithms.shape import (
+    AnyPlaces,
+    Extent,
+    Places,
+    Shape,
+    SurfacePlaces,
+    Templates,
+    units_of,
+)
 from consortium.base.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound, Unit
 
@@ -82,6 +90,7 @@ __all__ = [
     "MOST_SOLVED_FEATURES",
     "AnalysisParameters",
     "AnalysisPlan",
+    "AnyPlaces",
     "Argument",
     "Array",
     "Captions",
@@ -183,6 +192,8 @@ class Case:
         Name and number of entries of every view; none for a study of image series.
     templates : int
         Public maps beside the study file, if the analysis names any.
+    mesh : bool
+        Whether image series are on the cortex's surface.
 
     Examples
     --------
@@ -194,6 +205,7 @@ class Case:
     unit: Unit = "subject"
     views: tuple[tuple[str, int], ...] = ()
     templates: int = 0
+    mesh: bool = False
 
 
 class AnalysisParameters(FrozenModel):

@@ -22,8 +22,9 @@ from site_agent.data.survey import Skipped, Subject
 from site_agent.data.wording import NO_ALIASES, Aliases
 from site_agent.engines.base import Engine
 from site_agent.images.contrasts import read_contrasts
-from site_agent.images.nifti import open_series, repetition_time
+from site_agent.images.nifti import repetition_time
 from site_agent.images.person_blocks import PersonBlocks
+from site_agent.images.recordings import volumes_of
 from site_agent.images.series import SiteDataset
 
 Courses = NDArray[np.floating[Any]]
@@ -148,7 +149,7 @@ def _measured(view: FmriView, unmix: NDArray[np.float64] | None, person: PersonB
     """
     (subject,) = person.subjects
     try:
-        lengths = [int(open_series(run.bold, person.target.grid).shape[3]) for run in subject.runs]
+        lengths = [volumes_of(run, person.target.grid) for run in subject.runs]
         kind = connectivity if view.is_of_edges else amplitude
         measures: list[Callable[[Courses], Vector]] = [kind] * len(lengths)
         if view.measure == "alff":

@@ -11,6 +11,7 @@ import numpy as np
 from consortium.algorithms.base import (
     MOST_ROWS,
     AnalysisPlan,
+    AnyPlaces,
     Argument,
     Array,
     Form,
@@ -40,7 +41,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
     OutcomeCorrelation,
 )
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.smooth import AnyPlaces, cutoffs_of, smooth_places, smoothly_alike
+from consortium.algorithms.glm.smooth import cutoffs_of, smooth_places, smoothly_alike
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks

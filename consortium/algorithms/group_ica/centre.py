@@ -46,6 +46,7 @@ class GroupIca(AnalysisPlan[GroupIcaParameters]):
     cases: ClassVar[Sequence[Case]] = (
         Case({"components": 2, "replays": 10, "anyway": True}),
         Case({"directions": 3, "global_signal": "remove", "replays": 10, "anyway": True}),
+        Case({"directions": 2, "replays": 10, "anyway": True}, mesh=True),
     )
 
     @cached_property

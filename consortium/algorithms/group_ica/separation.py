@@ -22,6 +22,7 @@ from consortium.kernels.component_bootstrap import (
     law_of_mean,
 )
 from consortium.kernels.separations import FastIca, Paint, Varimax, Way
+from consortium.kernels.surface_basis import SurfaceBasis
 
 _MORE = 1.25
 """Directions that are told apart, over the networks that are looked for."""
@@ -68,6 +69,8 @@ class GroupRelease:
         if not cutoff:
             return SmoothPlaces(voxels.coordinates)
         basis = smooth_basis(voxels, cutoff)
+        if isinstance(basis, SurfaceBasis):
+            return SmoothPlaces(basis.centres, own=basis.waves)
         return SmoothPlaces(basis.centres, basis.local)
 
 

@@ -67,6 +67,7 @@ class Pca(AnalysisPlan[PcaParameters]):
         Case({"components": 2, "solver": "power"}),
         Case({"components": 6, "solver": "power", "iterations": 2, "bound": 0.4}, "timepoint"),
         Case({"components": 2, "solver": "subspace"}),
+        Case({"components": 2, "solver": "subspace"}, mesh=True),
     )
 
     @cached_property

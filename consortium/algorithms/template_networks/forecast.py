@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from consortium.algorithms.base import Expectation, Shape
 from consortium.algorithms.enough import would_be_enough
+from consortium.algorithms.subspace import resolved
 from consortium.algorithms.template_networks.kernels.template_shrinkage import Agreement
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.plan import (
@@ -20,7 +21,6 @@ from consortium.algorithms.template_networks.plan import (
 )
 from consortium.base.formatting import count, number
 from consortium.errors import StudyError
-from consortium.kernels.projector_forecast import resolved
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def sentences(parameters: TemplateNetworksParameters, shape: Shape) -> tuple[str
     """The forecast in words."""
     found = foretell(parameters, shape)
     where = f"waves longer than {found.cutoff:g} mm" if found.cutoff else "the study's features"
-    kept = resolved(found.cutoff)
+    kept = resolved(shape, found.cutoff)
     basis = (
         f"{templates_of(shape).count} maps of each participant in {found.size} dimensions "
         f"({where}, which keep {kept:.2f} of a usual network; finer details are the templates')."

@@ -11,7 +11,7 @@ from consortium.algorithms.template_networks.kernels.template_shrinkage import A
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.site import in_basis
 from consortium.errors import StudyError
-from consortium.kernels.projector_forecast import cutoff_of, resolved, size_of
+from consortium.kernels.projector_forecast import Room
 from consortium.privacy.bounds import Bound
 
 STRENGTH = 0.5
@@ -143,19 +143,19 @@ def map_cutoff(parameters: TemplateNetworksParameters, shape: Shape) -> float:
     Raises
     ------
     StudyError
-        If the study asks for finer waves than its voxels can hold.
+        If the study asks for finer waves than its voxels or mesh can hold.
     """
     if shape.places is None:
         return 0.0
     finest = finest_cutoff(shape.places, parameters.cutoff)
     if parameters.cutoff is not None:
         return parameters.cutoff
-    count, volume = templates_of(shape).count, shape.places.volume * shape.features
-    finest = max(finest, cutoff_of(0.85 * _MOST_DIMENSIONS, volume))
-    coarsest = max(finest, min(_COARSEST, cutoff_of(2.0 * count + _ROOM, volume)))
+    count, room = templates_of(shape).count, shape.places.room
+    finest = max(finest, room.cutoff(0.85 * _MOST_DIMENSIONS))
+    coarsest = max(finest, min(_COARSEST, room.cutoff(2.0 * count + _ROOM)))
     steps = _STEP * np.arange(math.ceil(finest / _STEP), math.ceil(coarsest / _STEP) + 1)
     deviation = map_deviation(parameters, shape)
-    scores = [_score(float(cutoff), count, volume, deviation) for cutoff in steps[::-1]]
+    scores = [_score(float(cutoff), count, room, deviation) for cutoff in steps[::-1]]
     return float(steps[::-1][int(np.argmax(np.round(scores, 9)))])  # the coarsest of equals
 
 
@@ -164,10 +164,10 @@ def agreement_of(size: int, count: int, deviation: float) -> Agreement:
     return Agreement(max(size - count, _ROOM), deviation, STRENGTH, AGREEMENT)
 
 
-def _score(cutoff: float, count: int, volume: float, deviation: float) -> float:
+def _score(cutoff: float, count: int, room: Room, deviation: float) -> float:
     """Part of a usual map that comes out: within the basis, and beyond it by the template."""
-    within = resolved(cutoff) ** 2
-    size = round(size_of(cutoff, volume))
+    within = room.resolved(cutoff) ** 2
+    size = round(room.size(cutoff))
     captured = agreement_of(size, count, _MARGIN * deviation).captured
     return within * captured + (1.0 - within) * AGREEMENT**2
 

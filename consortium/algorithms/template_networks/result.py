@@ -8,7 +8,7 @@ from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import Finding, ImageSet
-from consortium.algorithms.subspace import smooth_basis
+from consortium.algorithms.subspace import resolved, smooth_basis
 from consortium.algorithms.template_networks.kernels.template_shrinkage import Shrunk, shrink
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.plan import (
@@ -18,7 +18,7 @@ from consortium.algorithms.template_networks.plan import (
     templates_of,
 )
 from consortium.base.formatting import count
-from consortium.kernels.projector_forecast import resolved
+from consortium.kernels.surface_basis import SurfaceBasis
 
 DRAWN = 2.0
 """Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
@@ -83,7 +83,7 @@ def make_result(
     return Result(
         arrays,
         numbers,
-        images=_images(painted, told, fine),
+        images=_images(painted, told, shape, fine),
         tables=tables,
         captions=Captions(
             column="map",
@@ -121,7 +121,7 @@ def _paint(
     basis = smooth_basis(places, cutoff)
     sizes = np.linalg.norm(basis.matrix.T @ given.values, axis=0)
     coarse = given.values / sizes * found.strengths
-    if places.fine is None or given.fine is None:
+    if places.fine is None or given.fine is None or isinstance(basis, SurfaceBasis):
         return _scaled(found, coarse, coarse, basis.matrix)
     whole = given.fine / sizes * found.strengths
     parts = range(0, len(whole), _ROWS)
@@ -177,9 +177,12 @@ def _findings(found: Shrunk, least: float) -> tuple[Finding, ...]:
     return tuple(told)
 
 
-def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[str, ImageSet]:
+def _images(
+    painted: _Painted, told: tuple[Finding, ...], shape: Shape, fine: bool
+) -> dict[str, ImageSet]:
     labels = tuple(f"map {number}" for number in range(1, len(told) + 1))
     sure = tuple(each.state == "found" for each in told)
+    word = shape.places.word if shape.places is not None else "voxel"
     image = partial(ImageSet, labels=labels, fine=fine, found=sure)
     estimated = partial(
         image, accuracy=_estimates(told), accuracy_caption=_AGREEMENT, unfound=_UNFOUND
@@ -204,7 +207,7 @@ def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[st
         ),
         "errors": image(
             painted.errors,
-            "Standard error of each voxel of the maps; where a map is its template, how "
+            f"Standard error of each {word} of the maps; where a map is its template, how "
             "far the group's may be from it.",
             entities={"stat": "stderr"},
             drawn=False,
@@ -308,7 +311,7 @@ def _numbers(
     return {
         "dimensions": len(found.deviations),
         "cutoff": cutoff,
-        "resolved": resolved(cutoff),
+        "resolved": resolved(shape, cutoff),
         "deviation": found.deviation,
         "least": parameters.least,
         "found": sum(each.state == "found" for each in told),

@@ -11,6 +11,7 @@ from consortium.report.references import cited, credit_of
 from consortium.report.sections.base import PageSection
 from consortium.report.sections.verdict import UNITS
 from consortium.space.grid import Grid
+from consortium.space.mesh import Mesh
 from consortium.study.choice import PersonRule
 from consortium.study.data_section import DataSection
 from consortium.study.spec import Study
@@ -51,7 +52,7 @@ def section(run: Finished) -> PageSection:
 
 def paragraphs(run: Finished) -> list[str]:
     """Tell how the data were prepared and analysed."""
-    grid = run.components.grid if run.components else run.space.grid
+    grid = run.components.grid if run.components else run.space.domain
     chosen = chosen_methods(run.study.data)
     return [
         *([chosen] if chosen else []),
@@ -140,15 +141,20 @@ def series_methods(data: DataSection) -> str:
     return f"{which}{length}; repetition times are those of the sites and are not released."
 
 
-def image_methods(data: DataSection, grid: Grid) -> str:
+def image_methods(data: DataSection, grid: Grid | Mesh) -> str:
     """Tell how images were loaded."""
-    steps = [f"Functional images (task {data.task}, {data.space} space) were read at each site"]
-    if data.smoothing is None:
+    where = f"in {data.space} space"
+    if data.mesh:
+        where = f"on the cortex (mesh {data.mesh})"
+    steps = [f"Images of the task {data.task} {where} were read at each site"]
+    if data.mesh:
+        steps.append("without what files hold of places below the cortex")
+    elif data.smoothing is None:
         steps.append("smoothed from their own voxels' size to the grid's")
     elif data.smoothing:
         steps.append(f"smoothed ({data.smoothing:g} mm FWHM)")
     if data.detrend != "none":
-        steps.append(f"detrended in each voxel ({data.detrend})")
+        steps.append(f"detrended in each {'vertex' if data.mesh else 'voxel'} ({data.detrend})")
     if data.high_pass:
         steps.append(f"high-pass filtered ({data.high_pass:g} Hz)")
     if data.low_pass:
@@ -164,7 +170,7 @@ def image_methods(data: DataSection, grid: Grid) -> str:
     return f"{loaded} {series_methods(data)}"
 
 
-def single_image_methods(data: DataSection, grid: Grid) -> str:
+def single_image_methods(data: DataSection, grid: Grid | Mesh) -> str:
     """Tell how images were loaded of which each person has one."""
     over = f", {_OVER_REGIONS}" if data.atlas else ""
     return (
@@ -173,7 +179,10 @@ def single_image_methods(data: DataSection, grid: Grid) -> str:
     )
 
 
-def _within(data: DataSection, grid: Grid) -> str:
+def _within(data: DataSection, grid: Grid | Mesh) -> str:
+    if isinstance(grid, Mesh):
+        wall = " outside the medial wall" if data.cortex else ""
+        return f"and restricted to its {grid.features:,} vertices{wall}."
     place = "the MNI152 template's brain" if data.mask == "template" else "the study's mask"
     edge = grid.edge
     return f"and restricted to the {grid.features:,} voxels of {edge:g} mm in {place}."
