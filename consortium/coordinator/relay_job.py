@@ -1,11 +1,15 @@
 """What a platform that hospitals already run is given to carry a study's messages."""
 
+from __future__ import annotations
+
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from consortium.errors import ConfigurationError, OutputError, StudyError
-from consortium.study.spec import Study
+
+if TYPE_CHECKING:
+    from consortium.study.spec import Study
 
 
 class Platform(StrEnum):

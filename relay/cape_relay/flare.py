@@ -103,7 +103,7 @@ class RelayController(Controller):
                 raise RelayError(self._fault)
             wait(0.0)
 
-    def _received(self, client_task: ClientTask, _: FLContext) -> None:
+    def _received(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
         self._take(client_task.client.name, client_task.result)
         client_task.result = None
 

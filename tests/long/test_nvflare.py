@@ -1,8 +1,11 @@
 """A study over NVIDIA FLARE itself: its simulator carries what real agents and a centre say."""
 
+import os
 import re
+import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -39,12 +42,19 @@ def carried(python: Path, place: DemoFolders) -> tuple[int, str, str]:
     words += ["-c", ",".join(SITES), "-t", str(len(SITES))]
     streams = {"stdout": log.open("w"), "stderr": subprocess.STDOUT}
     with centre_at_work(place) as centre:
-        carrier = subprocess.Popen([*map(str, words)], env=around(place), cwd=place.root, **streams)
+        carrier = subprocess.Popen(
+            [*map(str, words)],
+            env=around(place),
+            cwd=place.root,
+            start_new_session=True,
+            **streams,
+        )
         try:
             said = follow(centre, carrier)
             assert carrier.wait(timeout=180) == 0, log.read_text()[-3000:]
         finally:
-            carrier.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(carrier.pid, signal.SIGKILL)  # it has children
     return centre.returncode, said, log.read_text(encoding="utf-8")
 
 

@@ -33,9 +33,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python_with("vantage6-algorithm-tools==4.15.2", folder, "CAPE_VANTAGE6_PYTHON")
 
 
-def test_the_mock_client_carries_a_study_that_can_be_shown(
-    python: Path, tmp_path: Path
-) -> None:
+def test_the_mock_client_carries_a_study_that_can_be_shown(python: Path, tmp_path: Path) -> None:
     place = apart(tmp_path / "place")
     job = write_job("vantage6", place, "--wait", "1")
     words = [str(python), "-c", CARRY, ",".join(["server", *SITES])]

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from cape_relay.folder import Folder, RelayError
+from cape_relay.folder import PLACES, Folder, RelayError, folder_of
 from hypothesis import given
 
 from consortium.errors import ExchangeError
@@ -126,3 +126,15 @@ def test_a_folder_that_is_not_there_is_never_made(tmp_path: Path) -> None:
     with pytest.raises(RelayError, match="not there"):
         Folder(tmp_path / "share")
     assert not (tmp_path / "share").exists()
+
+
+def test_the_folder_is_what_this_machine_names(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in PLACES:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(RelayError, match="CAPE_RELAY_FOLDER is not set"):
+        folder_of("north", [])
+    for name in reversed(PLACES):
+        monkeypatch.setenv(name, str(root.parent / "{site}"))
+        assert folder_of("place", []).root == root
+    with pytest.raises(RelayError, match="not there"):
+        folder_of("north", [])
