@@ -17,6 +17,8 @@ from cape_relay.folder import Folder, RelayError, folder_of
 from cape_relay.sync import Hub, answer
 
 TASK = "sync"
+_PATIENCE = "patience"
+_LONGEST = 20.0  # s; a site hears of nothing while it waits
 _SILENCE = 60  # s without any answer, after which sites are asked again
 
 
@@ -43,7 +45,8 @@ class RelayController(Controller):
     last : str
         Pattern of the name after which nothing is expected.
     wait : float
-        Seconds that a party may wait for something to send, before it says that it has nothing.
+        Seconds that a party waits for something to send before it says that it has nothing;
+        sites wait longer while nothing is moved.
     hours : float
         After which the job ends whatever has come.
     """
@@ -95,6 +98,7 @@ class RelayController(Controller):
             if self._hub.over(sites):
                 break
             data = Shareable(self._hub.request(self._wait, wait))  # one object for all sites
+            data[_PATIENCE] = self._hub.patience(self._wait, _LONGEST)
             task = Task(TASK, data, result_received_cb=self._received, timeout=_SILENCE)
             self.broadcast_and_wait(
                 task, fl_ctx, sites, 1, math.ceil(self._wait), abort_signal=signal
@@ -127,13 +131,11 @@ class RelayExecutor(Executor):
     ----------
     only : list of str
         Beginnings of the names that are carried.
-    wait : float
-        Seconds that it may wait for something to send.
     """
 
-    def __init__(self, only: list[str], wait: float = 2.0) -> None:
+    def __init__(self, only: list[str]) -> None:
         super().__init__()
-        self._only, self._wait = only, wait
+        self._only = only
         self._folder: Folder | None = None
 
     def execute(
@@ -145,7 +147,8 @@ class RelayExecutor(Executor):
         try:
             if self._folder is None:
                 self._folder = folder_of(fl_ctx.get_identity_name(), self._only)
-            return Shareable(answer(self._folder, shareable, self._wait, _waiting(abort_signal)))
+            seconds = min(float(shareable.get(_PATIENCE, 0.0)), _LONGEST)
+            return Shareable(answer(self._folder, shareable, seconds, _waiting(abort_signal)))
         except _StoppedError:
             return make_reply(ReturnCode.TASK_ABORTED)
         except RelayError as error:

@@ -59,9 +59,8 @@ def write_nvflare(job: Job, output: Path, *, code: bool = True) -> None:
         If the folder is there already, or can't be written.
     """
     hub = {"only": job.only, "last": job.last, "wait": job.wait, "hours": job.hours}
-    site = {"only": job.only, "wait": job.wait}
     controller = {"id": "relay", "path": "cape_relay.flare.RelayController", "args": hub}
-    executor = {"path": "cape_relay.flare.RelayExecutor", "args": site}
+    executor = {"path": "cape_relay.flare.RelayExecutor", "args": {"only": job.only}}
     meta = {
         "name": job.name,
         "resource_spec": {},

@@ -78,10 +78,17 @@ class Hub:
         Pattern of the name after which nothing is expected, such as ``runs/rest-*/end``.
     most : int
         Bytes of files in one message, but for a single larger file.
+
+    Attributes
+    ----------
+    ticks, idle : int
+        Requests in all, and those since something was moved.
+    names, bytes : int
+        What was moved.
     """
 
     def __init__(self, folder: Folder, last: str = "", most: int = MOST) -> None:
-        self.ticks = self.names = self.bytes = 0
+        self.ticks = self.idle = self.names = self.bytes = 0
         self._folder, self._last, self._most = folder, last, most
         self._heard: dict[str, dict[str, str]] = {}
         self._ending = False
@@ -91,9 +98,9 @@ class Hub:
         heard = list(self._heard.values())
         listing = _awaited(self._folder, heard, seconds if heard else 0.0, wait)
         made = _message(self._folder, listing, heard, self._most)
-        self._note(made["files"])
         self._heard = {}  # whoever does not answer is asked for its listing again
-        self.ticks += 1
+        self.ticks, self.idle = self.ticks + 1, self.idle + 1
+        self._note(made["files"])
         return made
 
     def take(self, site: str, said: object) -> None:
@@ -113,11 +120,16 @@ class Hub:
         own = self._folder.listing()
         return self._ending and all(self._heard.get(site) == own for site in sites)
 
+    def patience(self, wait: float, most: float) -> float:
+        """Seconds that sites may wait for something to send: twice as long after an idle tick."""
+        return min(wait * 2.0 ** min(self.idle, 30), most)
+
     def summary(self) -> str:
         """One line of what was moved."""
         return f"relay: {self.ticks} ticks, {self.names} names, {self.bytes} bytes"
 
     def _note(self, files: Mapping[str, bytes]) -> None:
+        self.idle = 0 if files else self.idle
         self.names += len(files)
         self.bytes += sum(map(len, files.values()))
         self._ending |= any(fnmatchcase(name, self._last) for name in files)

@@ -30,7 +30,7 @@ def test_a_job_for_nvflare_names_its_sites_and_no_folder_of_theirs(tmp_path: Pat
     }  # fmt: skip
     (executor,) = read(tmp_path / "job/site/config/config_fed_client.json")["executors"]
     assert executor["tasks"] == ["sync"]
-    assert executor["executor"]["args"] == {"only": ["runs/rest-"], "wait": 2.0}
+    assert executor["executor"]["args"] == {"only": ["runs/rest-"]}
     code = {f"{app}/custom/cape_relay/{name}.py" for app in ("hub", "site")
             for name in ("__init__", "folder", "sync", "flare")}  # fmt: skip
     assert {name for name in files(tmp_path / "job") if name.endswith(".py")} == code

@@ -139,6 +139,16 @@ def test_a_party_waits_for_news_and_no_longer(folders: dict[str, Folder]) -> Non
     assert len(waited) == 3  # two looks, and one more for what belongs to it
 
 
+def test_sites_wait_longer_while_nothing_is_moved(folders: dict[str, Folder]) -> None:
+    hub, waits = Hub(folders["hub"]), []
+    for _ in range(5):
+        tick(hub, folders)
+        waits.append(hub.patience(2.0, 20.0))
+    folders["north"].put("runs/a-0001/present/north", b"here")
+    tick(hub, folders)
+    assert [*waits, hub.patience(2.0, 20.0)] == [4.0, 8.0, 16.0, 20.0, 20.0, 2.0]
+
+
 def test_it_is_over_when_the_last_name_is_everywhere(folders: dict[str, Folder]) -> None:
     hub = Hub(folders["hub"], last="runs/a-*/end")
     folders["hub"].put("runs/a-0001/study", b"bytes")
