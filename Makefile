@@ -53,16 +53,17 @@ docs: $(READY)
 release: $(READY)
 	rm -rf dist
 	$(BIN)/uv build --quiet --out-dir dist
+	$(BIN)/uv build --quiet --out-dir dist relay
 	cp deploy/requirements.lock dist/requirements.txt
 	cp deploy/requirements-all.lock dist/requirements-all.txt
 	$(BIN)/uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements dist/requirements-all.txt --pyproject pyproject.toml --output-format JSON --output-file dist/sbom.cdx.json
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml relay/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cape-consortium needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet uv==0.13.8
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes -r requirements.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable . --editable relay
 	touch $@
 
 # A site installs the first of the two short lists; the second is for the coordinator, and for sites

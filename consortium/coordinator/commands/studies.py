@@ -24,6 +24,7 @@ from consortium.coordinator.commands.program import (
     site_sizes,
     tell_result,
 )
+from consortium.coordinator.relay_job import Carriage, Platform, write_relay_job
 from consortium.errors import StudyError
 
 if TYPE_CHECKING:
@@ -275,6 +276,35 @@ def deploy_command(
     out.print("\n".join(reasons) or "Enough approvals cover the next run.")
     if reasons:
         raise SystemExit(1)
+
+
+@app.command(name="relay", rich_help_panel=STUDIES)
+def relay_command(
+    platform: Annotated[Platform, typer.Argument(help="What the hospitals already run.")],
+    study: StudyFile,
+    output: Annotated[Path, typer.Option(help="Folder to write; it must not be there yet.")],
+    clients: Annotated[
+        str | None,
+        typer.Option(help="The sites' names on the platform, with commas; else the study's."),
+    ] = None,
+    wait: Annotated[
+        float | None,
+        typer.Option(help="Seconds that a party waits for something to send; else 2 or 60.", min=0),
+    ] = None,
+    hours: Annotated[float, typer.Option(help="After which the job ends.", min=0.01)] = 24.0,
+    installed: Annotated[
+        bool,
+        typer.Option("--installed", help="nvflare: all parties have cape-relay; send no code."),
+    ] = False,
+) -> None:
+    """Write a job by which a platform carries a study's messages; keys and data stay outside."""
+    from consortium.study.reader import load_study
+
+    each = 2.0 if platform is Platform.nvflare else 60.0
+    names = tuple(name.strip() for name in clients.split(",")) if clients else ()
+    how = Carriage(names, each if wait is None else wait, hours, not installed)
+    write_relay_job(load_study(study), platform, how, output)
+    out.print(f"{output} is written; each party names its folder in CAPE_RELAY_FOLDER.")
 
 
 @app.command(rich_help_panel=STUDIES)
