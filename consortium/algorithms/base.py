@@ -71,6 +71,7 @@ from consortium.algorithms.query import (
 )
 from consortium.algorithms.results import MOST_ROWS, Captions, Result, Table
 from consortium.algorithms.shape import Extent, Places, Shape, SurfacePlaces, Templates, units_of
+from consortium.algorithms.units import Units
 from consortium.base.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound, Unit
 
@@ -158,7 +159,10 @@ class SiteData(Protocol):
         """
 
     def table(self) -> Array:
-        """D x M_s, one feature vector per person; of a study of features only."""
+        """D x M_s, one feature vector per person; of a study of features only.
+
+        Of units with several rows K D x M_s: their first rows, below them their second ones.
+        """
 
     def reduced(self, basis: Array) -> Array:
         """Return ``basis.T @ X`` (R x N_s) for a D x R basis, keeping the last one in memory."""
@@ -203,6 +207,11 @@ class AnalysisParameters(FrozenModel):
     def may_lack(self) -> tuple[str, ...]:
         """Views whose entries a participant may lack."""
         return ()
+
+    @property
+    def grouped(self) -> Units | None:
+        """Who is one unit of privacy, if a unit may have several rows."""
+        return None
 
     @property
     def template_file(self) -> str | None:

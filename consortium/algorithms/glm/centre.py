@@ -145,7 +145,7 @@ class Glm(GlmPlan):
         stage, heard = stages["contrast"], counted | learned.heard(plan)
         release = yield Query("contrast", stage.statistic, heard)
         there = centring.among(persons_in(plan, release))
-        if not plan.covariates and not plan.columns.slope:
+        if not plan.covariates and not plan.design.column_share:
             own = replace(learned.adjustment, information=there.information[0])
             learned = replace(learned, adjustment=own)
         expected, sums_of = (

@@ -128,7 +128,7 @@ def _errors(
     error = learned.unit * float(np.sqrt(np.mean(found.each.errors**2)))
     return {
         "mean_error": error,
-        "forecast_error": learned.unit * foretold(plan, learned, there).error,
+        "forecast_error": learned.unit / plan.narrowed * foretold(plan, learned, there).error,
         "detectable": DETECTABLE * error / RESIDUAL,
         "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
         "explained_by_covariates": learned.adjustment.explained,
