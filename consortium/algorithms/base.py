@@ -199,6 +199,11 @@ class Case:
     views: tuple[tuple[str, int], ...] = ()
     templates: int = 0
 
+    @property
+    def rows(self) -> int:
+        """Rows of a unit."""
+        return int(self.analysis["units"]["most_rows"]) if "units" in self.analysis else 1
+
 
 class AnalysisParameters(FrozenModel):
     """A study's ``analysis``; what most analyses don't state has an answer here."""

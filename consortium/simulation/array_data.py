@@ -39,8 +39,6 @@ class ArrayData:
         Centres of an atlas's regions in mm, if these are the features.
     surface_places : mapping, optional
         Of each view of surfaces by name, where its entries are.
-    rows : int
-        Of a unit: its vector holds this many, one under the other.
     """
 
     def __init__(
@@ -54,14 +52,14 @@ class ArrayData:
         image_places: Places | None = None,
         region_places: Array | None = None,
         surface_places: Mapping[str, SurfacePlaces] | None = None,
-        rows: int = 1,
     ) -> None:
         self._subjects = subjects
         self._fine = subjects if fine is None else fine
         self._basis: Array | None = None
         self._reduced: Array = np.zeros((0, 0))
         self.unit: Literal["subject", "timepoint"] = unit
-        self.features = len(subjects[0]) // rows
+        # Blocks of units with several rows have these under each other.
+        self.features = sum(size for _, size in views) or len(subjects[0])
         self.voxels = len(self._fine[0])
         where = (places, templates, image_places)
         self.extent = Extent(

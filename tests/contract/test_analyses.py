@@ -48,6 +48,7 @@ PARTS = (
         "choice",
         "public_numbers",
         "design",
+        "rows",
         "persons",
         "look",
         "site",
