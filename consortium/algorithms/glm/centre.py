@@ -103,7 +103,6 @@ class Glm(GlmPlan):
             {
                 **_EXAMPLE,
                 "formula": "group1 + z1 + z2",
-                "contrasts": "all",
                 "averages": {"half": ["x1", "x2"]},
                 "units": {**_UNITS, "most_rows": 3},
             },

@@ -93,8 +93,8 @@ def _squares(people: Persons, weight: float, most: float) -> dict[str, Array]:
     """Sum of <t, t>, cut."""
     squares = np.square(people.contrast)
     if people.within is not None:
-        both = people.within.contrast[None]
-        squares = squares + people.within.product(both, both)[0, 0]
+        own = people.within.contrast
+        squares = squares + people.within.product(own, own[None])[0]
     squares = clip_values(weight * squares, 0.0, most)
     return {"column": np.asarray(squares.sum() / len(squares))}
 
@@ -136,7 +136,7 @@ def _covariates(
         products, weighted = people.weight * people.contrast * x, np.sqrt(people.weight) * x
         if people.within is not None:
             within = people.within
-            own = within.product(within.contrast[None], within.covariates)[0]
+            own = within.product(within.contrast, within.covariates)
             products = products + people.weight * own
             weighted = _all_rows(weighted, people.weight, within, planned["moment"].norm)
         found["contrast"] = clip_columns(products, planned["contrast"].norm).sum(axis=1) / count

@@ -246,6 +246,11 @@ class GlmParameters(AnalysisParameters):
         counts = [count for of_site in self.groups.values() for count in of_site]
         if self.units is None and any(count != int(count) for count in counts):
             raise ValueError("groups: participants are whole numbers; correct them")
+        if self.units is not None and self.importance:
+            raise ValueError(
+                "units: the errors of other coefficients would hold for one correlation within "
+                "units alone; name one contrast instead of 'all'"
+            )
         if self.units is not None and self.gaps:
             raise ValueError(
                 "units: a row that lacks an outcome is left out of its unit; set the views' gaps: 0"

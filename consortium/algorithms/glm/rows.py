@@ -59,9 +59,9 @@ class Within:
         deviations: Array = (values - (values * self.parts).sum(axis=-2, keepdims=True)) * there
         return deviations
 
-    def product(self, left: Array, right: Array) -> Array:
-        """λ Σ f_j g_j: A x K x U and B x K x U to A x B x U. One of them is centred."""
-        return np.einsum("aku,bku,u->abu", left, right, self.weight, optimize=True)
+    def product(self, one: Array, others: Array) -> Array:
+        """λ Σ f_j g_j: K x U and B x K x U to B x U. One of them is centred."""
+        return np.einsum("ku,bku,u->bu", one, others, self.weight, optimize=True)
 
 
 def rows_of(data: SiteData) -> tuple[Array, int]:

@@ -50,8 +50,8 @@ class _Weights:
         ω, which the norm of a person's rows is never above.
     centred : array, p x n
         a (x - x̂).
-    within : array, K x rows x n, optional
-        Of units with several rows: what w differs by from row to row.
+    within : array, rows x n, optional
+        Of units with several rows: what the contrast's w differs by from row to row.
     """
 
     contrast: Array
@@ -143,10 +143,10 @@ class _Within:
 
     Parameters
     ----------
-    effects : array, K x d x n
-        λ Σ w R^-¼u for every row of weights, w less their unit's mean.
+    effects : array, d x n
+        λ Σ w R^-¼u, w less their unit's mean.
     outcomes : array, V x n
-        The same of the contrast, as outcomes.
+        The same as outcomes.
     divisor : array, length n
     """
 
@@ -159,15 +159,12 @@ def _within(
     people: Persons, weights: _Weights, outcomes: Array, likeness: OutcomeCorrelation
 ) -> _Within | None:
     """What rows of the site's units add, of outcomes in their rows, V x (K U)."""
-    if people.within is None or weights.within is None:
+    within, own = people.within, weights.within
+    if within is None or own is None:
         return None
-    within = people.within
-    sums = finite_values(within.product(weights.within, within.split(outcomes)))
-    return _Within(
-        np.stack([likeness.encode(each) for each in sums]),
-        likeness.project(sums[0]),
-        finite_values(within.product(weights.within[:1], within.column[None])[0, 0]),
-    )
+    sums = finite_values(within.product(own, within.split(outcomes)))
+    column = finite_values(within.product(own, within.column[None])[0])
+    return _Within(likeness.encode(sums), likeness.project(sums), column)
 
 
 def _lengths(weights: _Weights, turned: Array, sizes: Array, within: _Within | None) -> Array:
@@ -179,10 +176,9 @@ def _lengths(weights: _Weights, turned: Array, sizes: Array, within: _Within | N
     usual = weights.largest * sizes
     if within is None:
         return usual
-    beside = column_norms(within.effects.reshape(-1, len(sizes)))
-    sums = weights.rows[:, None] * turned + within.effects
-    own = column_norms(sums.reshape(-1, len(sizes)))
-    return np.maximum(column_norms(np.vstack([usual, beside])), own)
+    beside = np.vstack([usual, column_norms(within.effects)])
+    own = column_norms(weights.rows[0] * turned + within.effects)
+    return np.maximum(column_norms(beside), own)
 
 
 def _averages(blocks: BlocksBound, query: Query, outcomes: Array) -> Array:
@@ -236,15 +232,16 @@ def _group_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weigh
     if not count:
         largest = np.full(len(people.contrast), people.weight * people.largest)
         first = (people.weight * people.contrast)[None]
-        within = None if rows is None else people.weight * rows.contrast[None]
+        within = None if rows is None else people.weight * rows.contrast
         return _Weights(people.contrast, first, largest, people.covariates, within)
     slopes, centre = slopes_and_centres(query, count, count)
     centred = people.covariates - centre[:, None]
     shift = slopes @ centred
     first = people.weight * (people.contrast - shift)
     largest = people.weight * (people.largest + np.abs(shift))
-    found = _Weights(people.contrast, first[None], largest, people.weight * centred)
-    return _with_others(blocks, query, found, people, _rows_left(people, slopes))
+    within = _rows_left(people, slopes)
+    found = _Weights(people.contrast, first[None], largest, people.weight * centred, within)
+    return _with_others(blocks, query, found)
 
 
 def _slope_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weights:
@@ -260,42 +257,32 @@ def _slope_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weigh
     most = number_argument(query, "most")
     first = np.clip(left / number_argument(query, "spread"), -most, most)
     largest = np.full(first.shape, abs(most))
-    found, rows = _Weights(people.column, first[None], largest, centred), None
-    if people.within is not None:
+    within = _rows_left(people, slopes)
+    if people.within is not None and within is not None:
         # Cut row by row they don't add up to zero, and then a unit's constant would be in them.
-        rows = _rows_left(people, slopes) / number_argument(query, "spread")
-        rows = people.within.centred(np.clip(finite_values(rows), -abs(most), abs(most)))
-    return _with_others(blocks, query, found, people, rows)
+        rows = finite_values(within / number_argument(query, "spread"))
+        within = people.within.centred(np.clip(rows, -abs(most), abs(most)))
+    return _with_others(
+        blocks, query, _Weights(people.column, first[None], largest, centred, within)
+    )
 
 
-def _rows_left(people: Persons, slopes: Array) -> Array:
+def _rows_left(people: Persons, slopes: Array) -> Array | None:
     """What a (t - γᵀx) of units' rows differs by from their means; nothing of single rows."""
     if people.within is None:
-        return np.zeros(0)
+        return None
     left = people.within.contrast - np.tensordot(slopes, people.within.covariates, axes=1)
     return np.asarray(people.weight * left)
 
 
-def _with_others(
-    blocks: BlocksBound, query: Query, found: _Weights, people: Persons, rows: Array | None
-) -> _Weights:
-    """Rows of the other coefficients beside the contrast's, if the plan has them.
-
-    ``rows`` are what weights of the contrast differ by within units, K x U.
-    """
-    if people.within is not None and rows is not None:
-        found = replace(found, within=rows[None])
+def _with_others(blocks: BlocksBound, query: Query, found: _Weights) -> _Weights:
+    """Rows of the other coefficients beside the contrast's, if the plan has them."""
     alone = blocks.block("effects").entries == len(array_argument(query, "outcomes", 1))
-    if alone or "smoothness" in query.arguments:
+    if alone or "smoothness" in query.arguments or found.within is not None:
         return found
-    importance = number_argument(query, "importance")
-    others = importance * found.centred
+    others = number_argument(query, "importance") * found.centred
     largest = column_norms(np.vstack([found.largest, others]))
-    found = replace(found, rows=np.vstack([found.rows, others]), largest=largest)
-    if people.within is None or found.within is None:
-        return found
-    own = importance * people.weight * people.within.covariates
-    return replace(found, within=np.concatenate([found.within, own]))
+    return replace(found, rows=np.vstack([found.rows, others]), largest=largest)
 
 
 def _pairs(
