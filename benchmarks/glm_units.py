@@ -10,6 +10,7 @@ counting by its rows.
 
 import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,7 +130,7 @@ def _drawn(cell: Cell, shape: tuple[int, int], generator: np.random.Generator) -
     return np.asarray(generator.standard_normal(shape))
 
 
-def units_trial(rows: Rows, most: int = MOST, **analysis: object) -> Trial:
+def units_trial(rows: Rows, most: int = MOST, **analysis: Any) -> Trial:
     """Put rows into a study, the first ``most`` of each unit."""
     names = [f"z{n}" for n in range(len(rows.columns))]
     views = (("brain", len(rows.outcomes)), ("dx", 1), *((name, 1) for name in names))
@@ -163,7 +164,7 @@ def units_trial(rows: Rows, most: int = MOST, **analysis: object) -> Trial:
 
 def study_of(cell: Cell, rows: Rows) -> Trial:
     """The study of a cell."""
-    given: dict[str, object] = {
+    given: dict[str, Any] = {
         "norms": {"location": 0.0, "deviation": 1.12},
         "covariates": {"z01": {"mean": 0.0, "deviation": _DEVIATION}},
         "units": {

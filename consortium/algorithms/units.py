@@ -66,6 +66,16 @@ class Units(FrozenModel):
         return (1 + (self.most_rows - 1) * self.correlation) / (1 - self.correlation)
 
     @property
+    def told(self) -> str:
+        """What becomes of a unit's rows, in a sentence."""
+        return (
+            f"Each of the {self.named} is one unit of privacy: all its rows, {self.most_rows} at "
+            "the most, are bounded, charged and counted as one participant's are. How many units a "
+            "site has is public, and how many rows is not. The promise holds for any replacement "
+            "of a whole unit, who belongs to which being as the site's table says."
+        )
+
+    @property
     def named(self) -> str:
         """What a unit is, in the plural."""
         if self.family is None:

@@ -233,7 +233,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     centres = check_members(folder, papers.members).centres
     people = _people(data)
     spent = spent_in(ledger, str(config.dataset.resolve()), asked, centres, people)
-    request = Request(config.name, spent, persons=len(people) or None)
+    request = Request(config.name, spent, persons=len(survey.lengths) or None)
     problems += _sizes_refused(ledger, policy, asked, data)
     problems += [str(error) for error in refusals(policy, asked, plan, request)]
     over = over_limit(ledger, policy, asked, people)
@@ -336,7 +336,7 @@ def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterat
 
 def _notes(plan: Plan, site: str, data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
     """What becomes public, what the data contradict of the study's words, and odd images."""
-    notes = [*plan.analysis.remarks()]
+    notes = [*(data.notes if isinstance(data, FeatureDataset) else ()), *plan.analysis.remarks()]
     notes += plan.analysis.compare(plan.study.sites.index(site), data)
     subjects = _scanned(data)
     notes += quality_remarks(subjects, plan.study.data)

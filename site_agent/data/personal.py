@@ -39,13 +39,13 @@ def personal_rows(
         person's files.
     """
     names = [name for name, _ in view.single_columns]
-    for label, path in _files(folder, view.file):
+    for label, path in personal_files(folder, view.file):
         found = _cells(folder, path, [wording.column(name) for name in names])
         yield label, {n: wording.cell(n, found.get(wording.column(n))) for n in names}, path
 
 
-def _files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
-    """Every person's label and file; the pattern comes from the coordinator.
+def personal_files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
+    """List every person's label and file; the pattern comes from the coordinator.
 
     A label that more letters follow is another person's, who would not be charged.
     """
@@ -80,7 +80,7 @@ def resembling(folder: Path, view: TableView, name: str) -> str | None:
     DataError
         As `personal_rows`.
     """
-    read = (_lines(folder, path) for _, path in _files(folder, view.file))
+    read = (_lines(folder, path) for _, path in personal_files(folder, view.file))
     lines = next((each for each in read if each), [])
     if not view.file.endswith(_TABLE):
         return nearest(name, [*_single_cells(view.file, lines)])

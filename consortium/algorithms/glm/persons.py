@@ -135,10 +135,9 @@ def _by_unit(
     if len(means):
         most = lift * number_argument(query, "covariate-reach") ** 2
         weight = lighter(weight, means, deviations, most)
-    return Persons(
-        *(contrast, covariates, rows.weight, rows.largest, there.any(axis=0), column),
-        replace(within, weight=weight),
-    )
+    kept = np.asarray(there.any(axis=0))
+    own = replace(within, weight=weight)
+    return Persons(contrast, covariates, rows.weight, rows.largest, kept, column, own)
 
 
 def sides_of(data: SiteData, query: Query) -> Array:

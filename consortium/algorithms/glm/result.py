@@ -171,6 +171,7 @@ def remarks_of(plan: GlmPlan) -> tuple[str, ...]:
         *told_of_basis(plan.likeness),
         *told_of_counts(plan),
         *told_of_declared(plan.parameters),
+        *(() if plan.parameters.units is None else (plan.parameters.units.told,)),
     )
 
 

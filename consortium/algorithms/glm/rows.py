@@ -51,7 +51,8 @@ class Within:
 
     def mean(self, values: Array) -> Array:
         """Means by unit: D x (K U) to D x U."""
-        return np.einsum("dku,ku->du", self.split(values), self.parts)
+        means: Array = np.einsum("dku,ku->du", self.split(values), self.parts)
+        return means
 
     def centred(self, values: Array) -> Array:
         """Deviations from the unit's mean, 0 for rows that it has not: of ... x K x U."""
@@ -61,7 +62,8 @@ class Within:
 
     def product(self, one: Array, others: Array) -> Array:
         """λ Σ f_j g_j: K x U and B x K x U to B x U. One of them is centred."""
-        return np.einsum("ku,bku,u->bu", one, others, self.weight, optimize=True)
+        sums: Array = np.einsum("ku,bku,u->bu", one, others, self.weight, optimize=True)
+        return sums
 
 
 def rows_of(data: SiteData) -> tuple[Array, int]:
@@ -73,6 +75,21 @@ def rows_of(data: SiteData) -> tuple[Array, int]:
     units = table.shape[1]
     split = table.reshape(many, data.features, units)
     return split.transpose(1, 0, 2).reshape(data.features, many * units), many
+
+
+def unit_means(data: SiteData, row: int) -> Array:
+    """Means over each unit's rows of one entry, length U; NaN where a unit has none."""
+    table, many = rows_of(data)
+    values = table[row].reshape(many, -1)
+    there = np.isfinite(values)
+    sums = np.where(there, values, 0.0).sum(axis=0)
+    return np.asarray(np.where(there.any(axis=0), sums / np.maximum(there.sum(axis=0), 1), np.nan))
+
+
+def there_of(data: SiteData) -> Array:
+    """Every row that a unit has, D x R."""
+    table, many = rows_of(data)
+    return table if many == 1 else table[:, ~np.isnan(table).all(axis=0)]
 
 
 def within_units(
