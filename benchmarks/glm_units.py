@@ -189,8 +189,8 @@ def least_squares(rows: Rows, icc: float, column: Array) -> Array:
     count = np.bincount(rows.unit)[rows.unit]
 
     def whitened(values: Array) -> Array:
-        means = np.stack([np.bincount(rows.unit, each) for each in values.T], axis=1)
-        means = means[rows.unit] / count[:, None]
+        sums = np.stack([np.bincount(rows.unit, each) for each in values.T], axis=1)
+        means = sums[rows.unit] / count[:, None]
         shared = np.sqrt((1 - icc) / (1 + (count - 1) * icc))[:, None]
         return np.asarray(values - (1 - shared) * means)
 

@@ -96,7 +96,7 @@ def rows_of(
                 )
         return
     if view.is_by_person:
-        yield from personal_rows(folder, view, wording)
+        yield from personal_rows(folder, view, wording, by_session=by_session)
         return
     path = _path(folder, view.file)
     for label, row in read_rows(path, names, wording, by_session=by_session):
