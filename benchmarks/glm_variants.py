@@ -59,13 +59,13 @@ def _wrongly(part: float) -> Variant:
     return make
 
 
-def wrong_groups(groups: Mapping[str, Sequence[int]], part: float) -> dict[str, tuple[int, int]]:
+def wrong_groups(groups: Mapping[str, Sequence[float]], part: float) -> dict[str, tuple[int, int]]:
     """Groups with a part of each site's participants in the other one; sites' numbers are right."""
     wrong = {}
     for number, (site, (first, second)) in enumerate(groups.items()):
-        many = first + second
+        many = round(first + second)
         moved = round(part * many) * (-1) ** number
-        other = min(max(second + moved, 1), many - 1)
+        other = min(max(round(second) + moved, 1), many - 1)
         wrong[site] = (many - other, other)
     return wrong
 

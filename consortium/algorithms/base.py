@@ -79,6 +79,7 @@ from consortium.algorithms.shape import (
     Templates,
     units_of,
 )
+from consortium.algorithms.units import Units
 from consortium.base.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound, Unit
 
@@ -167,7 +168,10 @@ class SiteData(Protocol):
         """
 
     def table(self) -> Array:
-        """D x M_s, one feature vector per person; of a study of features only."""
+        """D x M_s, one feature vector per person; of a study of features only.
+
+        Of units with several rows K D x M_s: their first rows, below them their second ones.
+        """
 
     def reduced(self, basis: Array) -> Array:
         """Return ``basis.T @ X`` (R x N_s) for a D x R basis, keeping the last one in memory."""
@@ -207,6 +211,11 @@ class Case:
     templates: int = 0
     mesh: bool = False
 
+    @property
+    def rows(self) -> int:
+        """Rows of a unit."""
+        return int(self.analysis["units"]["most_rows"]) if "units" in self.analysis else 1
+
 
 class AnalysisParameters(FrozenModel):
     """A study's ``analysis``; what most analyses don't state has an answer here."""
@@ -215,6 +224,11 @@ class AnalysisParameters(FrozenModel):
     def may_lack(self) -> tuple[str, ...]:
         """Views whose entries a participant may lack."""
         return ()
+
+    @property
+    def grouped(self) -> Units | None:
+        """Who is one unit of privacy, if a unit may have several rows."""
+        return None
 
     @property
     def template_file(self) -> str | None:

@@ -59,7 +59,8 @@ class ArrayData:
         self._basis: Array | None = None
         self._reduced: Array = np.zeros((0, 0))
         self.unit: Literal["subject", "timepoint"] = unit
-        self.features = len(subjects[0])
+        # Blocks of units with several rows have these under each other.
+        self.features = sum(size for _, size in views) or len(subjects[0])
         self.voxels = len(self._fine[0])
         where = (places, templates, image_places)
         self.extent = Extent(

@@ -233,7 +233,7 @@ def _refused(
             "take part; see above why each is left out."
         )
     yield from _sizes_refused(site, study, case.data)
-    request = StudyRequest(site.config.name, spent, persons=len(people) or None)
+    request = StudyRequest(site.config.name, spent, persons=len(case.data.survey.lengths) or None)
     yield from map(str, refusals(site.policy, study, plan, request))
     over = over_limit(site.ledger, site.policy, study, people)
     if over:
@@ -254,6 +254,7 @@ def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterato
     yield from _few_lacking(config, people, site.policy, site.ledger.has_told_of(people))
     if plan is None:
         return
+    yield from data.notes if isinstance(data, FeatureDataset) else ()
     yield from Outlook(plan).remarks
     yield from plan.analysis.compare(plan.study.sites.index(config.name), data)
     subjects = _scanned(data)

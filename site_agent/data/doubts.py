@@ -91,7 +91,9 @@ def doubts_about(source: Path, study: Study, aliases: Aliases) -> Iterator[str]:
     for view in study.features:
         if view.single_columns:  # of a table
             own = cast("TableView", view)
-            rows = [row for _, row, _ in rows_of(source, own, wording)]
+            units = study.analysis.grouped
+            by_session = units is not None and units.sessions
+            rows = [row for _, row, _ in rows_of(source, own, wording, by_session=by_session)]
             names = [name for name, _ in view.single_columns]
             described = _descriptions(source / own.file, names, wording)
             yield from _doubts(rows, view.single_columns, described)

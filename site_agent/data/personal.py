@@ -16,12 +16,13 @@ _MOST_BYTES = 50_000_000
 """Of a person's file; a matrix between a thousand regions takes about 20 MB."""
 _TABLE, _COURSES = ".tsv", "_timeseries.tsv"
 """Ends of a table between regions, and of one with a line for each volume."""
+_ANY_SESSION, _SESSION = "ses-*", re.compile(r"ses-[A-Za-z0-9]+")
 _LABEL = re.compile(r"sub-([A-Za-z0-9]+)")
 _LONGER = re.compile(rf"{re.escape(ANYONE)}[A-Za-z0-9]")
 
 
 def personal_rows(
-    folder: Path, view: TableView, wording: Wording
+    folder: Path, view: TableView, wording: Wording, *, by_session: bool = False
 ) -> Iterator[tuple[str, Mapping[str, str], Path]]:
     """Yield every person's label, cells and file.
 
@@ -31,6 +32,8 @@ def personal_rows(
         The site's data set.
     view : TableView
         Its file has ``sub-*`` for a person's folder.
+    by_session : bool
+        Whether ``ses-*`` in it stands for each of a person's sessions, which then are rows.
 
     Raises
     ------
@@ -39,13 +42,16 @@ def personal_rows(
         person's files.
     """
     names = [name for name, _ in view.single_columns]
-    for label, path in _files(folder, view.file):
+    files = personal_files(folder, view.file)
+    if by_session:
+        files = [each for label, path in files for each in _of_sessions(label, path)]
+    for label, path in files:
         found = _cells(folder, path, [wording.column(name) for name in names])
         yield label, {n: wording.cell(n, found.get(wording.column(n))) for n in names}, path
 
 
-def _files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
-    """Every person's label and file; the pattern comes from the coordinator.
+def personal_files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
+    """List every person's label and file; the pattern comes from the coordinator.
 
     A label that more letters follow is another person's, who would not be charged.
     """
@@ -72,6 +78,17 @@ def _files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
     return [(each, folder / pattern.replace(ANYONE, f"sub-{each}")) for each in labels]
 
 
+def _of_sessions(label: str, path: Path) -> Iterator[tuple[str, Path]]:
+    """Files of each session of a person, where a folder of the path is any session's."""
+    if _ANY_SESSION not in path.parts:
+        yield label, path
+        return
+    home = Path(*path.parts[: path.parts.index(_ANY_SESSION)])
+    for own in sorted(home.glob(_ANY_SESSION)):
+        if _SESSION.fullmatch(own.name):
+            yield f"{label}_{own.name}", Path(str(path).replace(_ANY_SESSION, own.name))
+
+
 def resembling(folder: Path, view: TableView, name: str) -> str | None:
     """What the first person's file that has anything calls a column that it has not, by spelling.
 
@@ -80,7 +97,7 @@ def resembling(folder: Path, view: TableView, name: str) -> str | None:
     DataError
         As `personal_rows`.
     """
-    read = (_lines(folder, path) for _, path in _files(folder, view.file))
+    read = (_lines(folder, path) for _, path in personal_files(folder, view.file))
     lines = next((each for each in read if each), [])
     if not view.file.endswith(_TABLE):
         return nearest(name, [*_single_cells(view.file, lines)])

@@ -115,6 +115,11 @@ class SiteDataset:
         return self.sound.lengths
 
     @property
+    def representatives(self) -> tuple[str, ...]:
+        """A label for each unit, which is a person."""
+        return self.people
+
+    @property
     def people(self) -> tuple[str, ...]:
         """Labels of who takes part; raises as `lengths`."""
         return tuple(subject.label for subject in self.sound.subjects)

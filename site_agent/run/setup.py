@@ -132,7 +132,7 @@ class Setup:
             return False
         self._check_counted(None)
         data, study, site = self._loading.data, self._context.study, self._site
-        persons, samples = len(data.people), samples_of(study, data)
+        persons, samples = len(data.lengths), samples_of(study, data)
         for each in data.survey.skipped:
             if each.reason in ("unusable", "too-few-new"):
                 site.log.line(f"left out of {self._context.run}: {each.detail}")
@@ -229,7 +229,7 @@ class Setup:
             people = data.people
             spent = spent_in(site.ledger, site.dataset, study, centres, people)
             runs = 0 if self._started else 1
-            check(site.policy, study, plan, StudyRequest(site.name, spent, runs, len(people)))
+            check(site.policy, study, plan, StudyRequest(site.name, spent, runs, len(data.lengths)))
         except (BudgetError, DataError, PrivacyError) as error:
             raise self._declined(error) from error
 

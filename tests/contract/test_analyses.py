@@ -44,6 +44,7 @@ PARTS = (
         "parameters",
         "smooth",
         "entries",
+        "rows",
         "declared",
         "groups",
         "choice",

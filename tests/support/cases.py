@@ -88,7 +88,7 @@ def prepared(name, case):
 def sites_for(case):
     """Sites of an example."""
     if case.views:
-        return make_feature_sites(case.views)
+        return make_feature_sites(case.views, rows=case.rows)
     return make_sites(case.unit, templates=templates_for(case), places=places_for(case))
 
 
@@ -114,9 +114,9 @@ def sites_of(table, views, counts):
     ]
 
 
-def make_feature_sites(views, *, persons=(3, 1, 4, 2), seed=0):
-    """Sites of persons whose entries lie within -1 and 1."""
-    size = sum(count for _, count in views)
+def make_feature_sites(views, *, persons=(3, 1, 4, 2), seed=0, rows=1):
+    """Sites of persons, of so many rows each, whose entries lie within -1 and 1."""
+    size = rows * sum(count for _, count in views)
     table = np.random.default_rng(seed).uniform(-1, 1, (size, sum(persons)))
     return sites_of(table.astype(np.float32), views, persons)
 

@@ -23,6 +23,7 @@ from consortium.algorithms.glm.choice import (
     SQUARES_SHARE,
     TAIL_SHARES,
     TOUCHED,
+    UNITS_SHARE,
     WITHIN,
     Choice,
     cut_of,
@@ -147,8 +148,15 @@ class Design(PublicNumbers):
             "spread": SPREAD_SHARE,
             "balance": BALANCE_SHARE,
         }
-        found |= {"column": COLUMN_SHARE} if slope else {}
+        found |= {"column": self.column_share} if self.column_share else {}
         return found | self.tail_shares | self.mean_shares
+
+    @property
+    def column_share(self) -> float:
+        """Of the contrast's own square: groups of single persons have a public one."""
+        if self.groups.slope:
+            return COLUMN_SHARE
+        return UNITS_SHARE if self.grouped else 0.0
 
     @property
     def tail_shares(self) -> dict[str, float]:

@@ -60,7 +60,9 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
     offsets = (float(slopes[hidden] @ slopes[hidden]) + column) * each
     persons, unit = float(there.groups.persons.sum()), learned.spread
     divisor = adjustment.information * (1 - adjustment.explained)
-    squares = there.information[1]
+    information, squares = there.information
+    if plan.design.grouped:
+        squares *= adjustment.information / information
     if plan.columns.slope:
         divisor, squares = choice.left[0] * unit * persons, choice.left[1] * persons
     parts = there.weights * there.groups.persons * there.groups.spread

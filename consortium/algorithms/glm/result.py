@@ -125,7 +125,7 @@ def _errors(
     error = learned.unit * float(np.sqrt(np.mean(found.each.errors**2)))
     return {
         "mean_error": error,
-        "forecast_error": learned.unit * foretold(plan, learned, there).error,
+        "forecast_error": learned.unit / plan.narrowed * foretold(plan, learned, there).error,
         "detectable": DETECTABLE * error / RESIDUAL,
         "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
         "explained_by_covariates": learned.adjustment.explained,
@@ -168,6 +168,7 @@ def remarks_of(plan: GlmPlan) -> tuple[str, ...]:
         *told_of_basis(plan.likeness),
         *told_of_counts(plan),
         *told_of_declared(plan.parameters),
+        *(() if plan.parameters.units is None else (plan.parameters.units.told,)),
     )
 
 

@@ -298,12 +298,12 @@ def relay_command(
     ] = False,
 ) -> None:
     """Write a job by which a platform carries a study's messages; keys and data stay outside."""
-    from consortium.study.reader import load_study
+    from consortium.study.reader import read_study
 
     each = 2.0 if platform is Platform.nvflare else 60.0
     names = tuple(name.strip() for name in clients.split(",")) if clients else ()
     how = Carriage(names, each if wait is None else wait, hours, not installed)
-    write_relay_job(load_study(study), platform, how, output)
+    write_relay_job(read_study(study), platform, how, output)
     out.print(f"{output} is written; each party names its folder in CAPE_RELAY_FOLDER.")
 
 
