@@ -1,7 +1,5 @@
 """A data protection impact assessment, filled in from a study and its plan, as page and as text.
 
-What a data protection impact assessment says of a study, part by part.
-
 Only what follows from the study file and its plan is stated; what people decide is asked. What
 is said of every study stands in the report's ``templates/dpia.yaml``.
 """
