@@ -16,8 +16,7 @@ UNIT = Path("tests/unit")
 TABLE = Path(__file__).with_name("guards.json")
 BY_HAND = {
     "consortium/coordinator/demo/agents.py": ("make demo",),
-    "consortium/coordinator/demo/one_study.py": ("make full-brain",),
-    "consortium/coordinator/demo/run.py": ("make demo",),
+    "consortium/coordinator/demo/run.py": ("make demo", "make full-brain"),
     "consortium/coordinator/demo/story.py": ("make demo",),
     "relay/cape_relay/flare.py": ("make long",),
     "relay/cape_relay/vantage.py": ("make long",),

@@ -6,7 +6,7 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Captions, Result
-from consortium.report.credit import escaped, write_credit
+from consortium.report.outputs import escaped, write_credit
 from consortium.report.page import write_page
 from consortium.report.references import OF_ANALYSIS, REFERENCES, bibtex, credit_of
 from consortium.report.sections.methods import paragraphs
