@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Iterator
@@ -92,6 +93,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if ONLY_LONG.match(item.nodeid):
             item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: LONGEST.match(item.nodeid) is None)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Look for no garbage among what is collected, which stays to the end."""
+    gc.disable()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
