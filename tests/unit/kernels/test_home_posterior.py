@@ -35,11 +35,18 @@ def persons(count: int, shift: Floats, generator: np.random.Generator) -> list[F
     networks = np.linspace(3.0, 1.6, KEPT) * np.eye(SIZE, KEPT) + shift
     series = networks @ generator.standard_normal((count, KEPT, 60))
     series += generator.standard_normal((count, SIZE, 60))
-    return list(np.linalg.eigh(series @ series.transpose(0, 2, 1))[1][:, :, -KEPT:])
+    return list(np.linalg.eigh(series @ series.transpose(0, 2, 1))[1][:, :, -KEPT:].copy())
 
 
 def shifts(size: float, generator: np.random.Generator) -> Floats:
     return size * generator.standard_normal((SITES, SIZE, KEPT))
+
+
+@cache
+def hospital(count: int, shift: float, seed: int, number: int) -> list[Floats]:
+    """Leading directions of a hospital's participants: hospitals of one seed are one town."""
+    generator = np.random.default_rng((seed, number))
+    return persons(count, shift * generator.standard_normal((SIZE, KEPT)), generator)
 
 
 @cache
@@ -51,11 +58,9 @@ def play(
     sizes: tuple[int, ...], deviation: float, shift: float, seed: int
 ) -> tuple[Posterior, Floats, Taken]:
     """The first hospital's posterior, and the release."""
-    generator = np.random.default_rng(seed)
-    moved = shifts(shift, generator)
-    people = [persons(n, moved[s], generator) for s, n in enumerate(sizes)]
+    people = [hospital(n, shift, seed, number) for number, n in enumerate(sizes)]
     release = mean_of_projectors([p for site in people for p in site], SIZE)
-    release += SymmetricNoise(SIZE, deviation).draw(generator)
+    release += SymmetricNoise(SIZE, deviation).draw(np.random.default_rng(seed))
     taken = Taken(sizes[0], sum(sizes), len(sizes), deviation)
     return combine(people[0], release, taken), release, taken
 
@@ -97,16 +102,11 @@ def test_spreads_are_those_of_persons_and_of_hospitals(shift: float) -> None:
     networks = leading(truth())
     rest = np.eye(SIZE) - networks @ networks.T
     entries = KEPT * (SIZE - KEPT)
-    generator = np.random.default_rng(5)
-    moved = [
-        mean_of_projectors(persons(400, shifts(shift, generator)[0], generator), SIZE)
-        for _ in range(40)
-    ]
-    between = np.mean([np.sum((networks.T @ m @ rest) ** 2) for m in moved]) / entries
     told = np.mean([each.between for each in found])
     if shift:
-        within = np.mean([each.within for each in found])
-        between -= within / 400
+        moved = [mean_of_projectors(hospital(200, shift, seed, SITES), SIZE) for seed in range(40)]
+        between = np.mean([np.sum((networks.T @ m @ rest) ** 2) for m in moved]) / entries
+        between -= np.mean([each.within for each in found]) / 200
         assert told == pytest.approx(between, rel=0.5)
     else:
         people = persons(2000, np.zeros((SIZE, KEPT)), np.random.default_rng(6))
@@ -123,7 +123,7 @@ def test_it_is_never_worse_than_the_better_of_both(
     deviation: float, size: int, shift: float
 ) -> None:
     gains = []
-    for seed in range(8):
+    for seed in range(30):
         found, release, _ = play((size, *(30,) * 5), deviation, shift, seed)
         parts = (captured(each, truth()) for each in (found.own, release, found.matrix))
         own, shown, both = parts
