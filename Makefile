@@ -71,7 +71,7 @@ $(READY): requirements.lock pyproject.toml relay/pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet uv==0.13.8
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes -r requirements.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable . --editable relay
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable . --editable ./relay
 	touch $@
 
 # A site installs the first of the two short lists; the second is for the coordinator, and for sites

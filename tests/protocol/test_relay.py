@@ -81,6 +81,12 @@ def test_what_a_platform_loses_repeats_or_delays_changes_nothing(
     assert (local.killed > 0) == isinstance(trouble, Kills | Everything)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(8))
+def test_other_mixtures_of_troubles_change_nothing(seed: int, place: DemoFolders) -> None:
+    check_the_same(Relayed(place, trouble=Everything(random.Random(seed))))
+
+
 NEW = "runs/small-0001/present/stranger"
 CONTRIBUTION = "00001/contribution/north"
 
