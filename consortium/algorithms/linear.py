@@ -3,7 +3,7 @@
 An analysis says what was asked in a `LeastSquaresQuestion`; what it made of the release is a `Fit`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,8 +13,8 @@ from consortium.algorithms.base import MOST_ROWS, Array, Captions, Result, Shape
 from consortium.algorithms.findings import Finding
 from consortium.base.formatting import number
 from consortium.errors import StudyError
-from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.noisy_least_squares import ExplainedShare, Fit
+from consortium.kernels.moments import pack_symmetric, unpack_symmetric
+from consortium.kernels.noisy_least_squares import ExplainedShare, Fit, least_squares
 from consortium.kernels.noisy_moment import NoisyMoment, noisy_moment
 from consortium.kernels.stabilized_squares import stabilized_squares
 
@@ -143,6 +143,29 @@ def check_identified(shape: Shape, target: int, constant: bool) -> None:
             "as it adds up to the same for everybody; add a view, or don't centre one of a single "
             "number."
         )
+
+
+def drawn_fits(
+    question: LeastSquaresQuestion,
+    level: float,
+    moment: Callable[[np.random.Generator], Array],
+    draws: int,
+) -> Iterator[Fit]:
+    """Fits of studies of assumed persons, each with noise and chance of its own.
+
+    Parameters
+    ----------
+    level : float
+        Standard deviation of the noise in an entry of the release.
+    moment : callable
+        Draws what all sites together release, but for the noise.
+    """
+    sites = range(len(question.shape.units))
+    for seed in range(draws):
+        generator = np.random.default_rng(seed)
+        values = pack_symmetric(moment(generator))
+        values = values + level * generator.standard_normal(len(values))
+        yield least_squares(question.moment(values, level, sites))
 
 
 def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:

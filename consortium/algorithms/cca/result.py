@@ -172,7 +172,7 @@ def _centred(release: Release, plan: CcaPlan) -> _Centred:
     different entries is independent. That much is added again.
     """
     matrix, size = unpack_symmetric(release.values), plan.stacked - plan.places
-    present = release.sites or tuple(range(len(plan.shape.units)))
+    present = plan.present(release)
     parts, constant = plan.parts(present), plan.parameters.constant
     at = size + np.flatnonzero(parts)
     parts = parts[parts > 0]

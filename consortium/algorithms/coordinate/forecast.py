@@ -6,6 +6,7 @@ with standard deviation 0.4 or with one over the root of their view's number, wi
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -14,9 +15,7 @@ from consortium.algorithms.assumed_persons import usual_spread
 from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.coordinate.plan import CoordinatePlan
 from consortium.algorithms.coordinate.result import widest_variance
-from consortium.algorithms.linear import ASSUMED_DEVIATION, tell
-from consortium.kernels.moments import pack_symmetric
-from consortium.kernels.noisy_least_squares import least_squares
+from consortium.algorithms.linear import ASSUMED_DEVIATION, drawn_fits, tell
 
 _DRAWS = 48
 
@@ -40,17 +39,12 @@ def _means(plan: CoordinatePlan) -> tuple[Expectation, ...]:
 
 def _coefficients(plan: CoordinatePlan) -> tuple[Expectation, ...]:
     """By draws of noise and chance through the analysis's own code."""
-    shape, asked, level = plan.shape, plan.asked, _pooled_level(plan)
-    errors, open_ends = [], 0
-    for seed in range(_DRAWS):
-        generator = np.random.default_rng(seed)
-        values = pack_symmetric(_moment(plan, generator))
-        values = values + level * generator.standard_normal(len(values))
-        fit = least_squares(asked.moment(values, level, range(len(shape.units))))
-        errors.append(fit.coefficients[: shape.features - 1])
+    asked, errors, open_ends = plan.asked, [], 0
+    for fit in drawn_fits(asked, _pooled_level(plan), partial(_moment, plan), _DRAWS):
+        errors.append(fit.coefficients[: plan.shape.features - 1])
         open_ends += not tell(asked, fit).coefficients[0].told
     told, first, drawn = [], 0, np.stack(errors)
-    for view, size in shape.views:
+    for view, size in plan.shape.views:
         if view == asked.target:
             continue
         own, first = drawn[:, first : first + size], first + size

@@ -16,36 +16,26 @@ with capePCA's released eigenpairs, which costs nothing more. Three optimizers:
 import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import expm, polar
 
 from consortium.algorithms.base import (
-    AnalysisPlan,
     Argument,
     Array,
     Captions,
     Case,
     Local,
-    PlannedRelease,
     Query,
     Release,
     Result,
     Run,
-    Shape,
 )
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.ica.kernels import infomax
 from consortium.algorithms.ica.parameters import IcaParameters
-from consortium.algorithms.ica.plan import (
-    chosen_score,
-    left_for_pca,
-    pca_parameters,
-    plan_releases,
-    planned_rounds,
-)
+from consortium.algorithms.ica.plan import IcaPlan
 from consortium.algorithms.ica.result import components_table, headline, is_within
 from consortium.algorithms.ica.site import fixed_point, gradient, map_products, rotation
 from consortium.algorithms.pca.centre import Pca
@@ -55,7 +45,7 @@ Steps = Generator[Query, Release, tuple[Array, float]]
 """Rounds of an optimizer; returns the unmixing and the size of the last change."""
 
 
-class Ica(AnalysisPlan[IcaParameters]):
+class Ica(IcaPlan):
     """PCA, then one release a round, then maps if they are asked for."""
 
     name = "ica"
@@ -84,11 +74,6 @@ class Ica(AnalysisPlan[IcaParameters]):
         Case({"components": 3, "rounds": 2, "optimizer": "gradient"}, "timepoint"),
     )
 
-    @cached_property
-    def releases(self) -> tuple[PlannedRelease, ...]:
-        """PCA's, ``rounds`` equal ones, and one of maps if they are asked for."""
-        return plan_releases(self.parameters, self.shape)
-
     def withheld(self) -> str:
         """Why there is no forecast."""
         return (
@@ -99,21 +84,17 @@ class Ica(AnalysisPlan[IcaParameters]):
 
     def run(self) -> Run:
         """Whiten, improve the unmixing for the planned rounds, and return the mixing maps."""
-        subspace = yield from Pca(
-            pca_parameters(self.parameters, self.shape), left_for_pca(self.parameters, self.shape)
-        ).run()
+        subspace = yield from self.pca.run()
         basis, eigenvalues = subspace.arrays["basis"], subspace.arrays["eigenvalues"]
         floor = max(float(eigenvalues[0]) * 1e-6, np.finfo(np.float64).tiny)
         scales = np.sqrt(np.maximum(eigenvalues, floor))
         improve = {"rotation": _rotate, "fixed-point": _project, "gradient": _climb}
         whitening = basis / scales
-        unmixing, last = yield from improve[self.parameters.optimizer](
-            self.parameters, self.shape, whitening
-        )
+        unmixing, last = yield from improve[self.parameters.optimizer](self, whitening)
         result = self._result(subspace, scales, whitening, unmixing, last)
         if not self.parameters.maps:
             return result
-        release = yield ask_maps(unmixing, whitening)
+        release = yield Query("maps", "maps", {"unmixing": unmixing, "whitening": whitening})
         fine = release.values.reshape(self.shape.map_rows, -1)
         return replace(
             result,
@@ -137,7 +118,7 @@ class Ica(AnalysisPlan[IcaParameters]):
             {
                 **subspace.numbers,
                 "found": sum(told),
-                "rounds": planned_rounds(self.parameters, self.shape),
+                "rounds": self.rounds,
                 "last_change": last,
             },
             maps="mixing",
@@ -152,17 +133,20 @@ class Ica(AnalysisPlan[IcaParameters]):
         )
 
 
-def _rotate(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
-    """Descend over rotations with a step that shrinks geometrically."""
-    score = chosen_score(parameters, shape)
-    newton = 1.0 / (2.0 * infomax.CURVATURE[score])
-    unmixing = np.eye(parameters.components)
-    turn = np.zeros_like(unmixing)
-    for index in range(planned_rounds(parameters, shape)):
+def _rotate(plan: IcaPlan, whitening: Array) -> Steps:
+    """Descend over rotations with a step that shrinks geometrically.
+
+    So the noise of many rounds averages out.
+    """
+    parameters, size = plan.parameters, plan.parameters.components
+    newton = 1.0 / (2.0 * infomax.CURVATURE[plan.score])
+    unmixing, turn = np.eye(size), np.zeros((size, size))
+    for index in range(plan.rounds):
         release = yield _ask("rotation", unmixing, whitening)
-        speed = parameters.first_step * _shrink(parameters, shape, index)
-        speed *= _caution(newton * speed * release.deviation, parameters.components)
-        turn = -newton * speed * infomax.skew(release.values, parameters.components)
+        shrunk = float(parameters.decay ** (index / max(plan.rounds - 1, 1)))
+        speed = parameters.first_step * shrunk
+        speed *= _caution(newton * speed * release.deviation, size)
+        turn = -newton * speed * infomax.skew(release.values, size)
         turn /= max(1.0, float(np.linalg.norm(turn, 2)))  # at most a radian a round
         unmixing = expm(turn) @ unmixing
     return unmixing, float(np.linalg.norm(turn))
@@ -179,12 +163,12 @@ def _caution(deviation: float, size: int) -> float:
     return 1.0 / math.hypot(1.0, 2.0 * angle, angle**2 / 2.0)
 
 
-def _project(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
+def _project(plan: IcaPlan, whitening: Array) -> Steps:
     """FastICA's fixed point: a step, then the nearest rotation."""
-    size = parameters.components
+    size = plan.parameters.components
     unmixing = np.eye(size)
     change = 0.0
-    for _ in range(planned_rounds(parameters, shape)):
+    for _ in range(plan.rounds):
         release = yield _ask("fixed_point", unmixing, whitening)
         step = release.values.reshape(size, size)
         closest, _ = polar(-step @ unmixing)
@@ -193,12 +177,12 @@ def _project(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps
     return unmixing, change
 
 
-def _climb(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
+def _climb(plan: IcaPlan, whitening: Array) -> Steps:
     """The paper's natural gradient: ΔW = ρ (I + E[ŷzᵀ]) W, Δb = ρ E[ŷ]."""
-    size = parameters.components
+    size = plan.parameters.components
     unmixing, bias, change = np.eye(size), np.zeros(size), np.zeros((size, size))
-    rate = parameters.learning_rate
-    for _ in range(planned_rounds(parameters, shape)):
+    rate = plan.parameters.learning_rate
+    for _ in range(plan.rounds):
         release = yield _ask("infomax", unmixing, whitening, bias=bias)
         moments = release.values.reshape(size, size + 1)
         change = rate * (np.eye(size) + moments[:, :size]) @ unmixing
@@ -206,15 +190,5 @@ def _climb(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
     return unmixing, float(np.linalg.norm(change))
 
 
-def _shrink(parameters: IcaParameters, shape: Shape, index: int) -> float:
-    """Step of a round over the first one, so that the noise of many rounds averages out."""
-    return float(parameters.decay ** (index / max(planned_rounds(parameters, shape) - 1, 1)))
-
-
 def _ask(statistic: str, unmixing: Array, whitening: Array, **more: Argument) -> Query:
     return Query("ica", statistic, {"unmixing": unmixing, "whitening": whitening, **more})
-
-
-def ask_maps(unmixing: Array, whitening: Array) -> Query:
-    """The one query of the stage."""
-    return Query("maps", "maps", {"unmixing": unmixing, "whitening": whitening})

@@ -85,7 +85,7 @@ class Network(NetworkPlan):
         if not parameters.held_out:
             return network_result(self, trained, norms, noise)
         release = yield Query("accuracy", "network_accuracy", {"parameters": trained})
-        present = release.sites or range(len(self.shape.subjects))
+        present = self.present(release)
         told = judged(release, sum(self.shape.subjects[site] for site in present), parameters)
         return network_result(self, trained, norms, noise, told)
 

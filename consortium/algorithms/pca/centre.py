@@ -11,31 +11,14 @@ subjects are clipped to a public bound, not scaled by the data's own maximum.
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from consortium.algorithms.base import (
-    AnalysisPlan,
-    Case,
-    Expectation,
-    Local,
-    PlannedRelease,
-    Query,
-    Run,
-    Shape,
-    Table,
-)
+from consortium.algorithms.base import Case, Expectation, Local, Query, Run, Table
 from consortium.algorithms.pca.forecast import expect, sentences
 from consortium.algorithms.pca.parameters import PcaParameters
-from consortium.algorithms.pca.plan import (
-    chosen_solver,
-    left_for_directions,
-    plan_releases,
-    planned_iterations,
-    wanted_directions,
-)
+from consortium.algorithms.pca.plan import PcaPlan
 from consortium.algorithms.pca.result import (
     axes_within,
     power_subspace,
@@ -47,7 +30,7 @@ from consortium.algorithms.subspace import cutoff_planned, mean_projector, smoot
 from consortium.kernels.power import eigenpairs, orthonormal, start_basis
 
 
-class Pca(AnalysisPlan[PcaParameters]):
+class Pca(PcaPlan):
     """One release of D(D+1)/2 numbers, a few of D K, or one of d(d+1)/2 and a small one."""
 
     name = "pca"
@@ -70,62 +53,48 @@ class Pca(AnalysisPlan[PcaParameters]):
         Case({"components": 2, "solver": "subspace"}, mesh=True),
     )
 
-    @cached_property
-    def releases(self) -> tuple[PlannedRelease, ...]:
-        """One release with the whole budget, or as many as there are iterations."""
-        return plan_releases(self.parameters, self.shape)
-
     def expect(self) -> tuple[Expectation, ...]:
         """Expected error, if persons are as `forecast` assumes."""
-        return expect(self.parameters, self.shape)
+        return expect(self)
 
     def foretell(self) -> Table:
         """What the study is expected to show of the leading directions."""
-        told = sentences(self.parameters, self.shape)
-        return Table("What this study will see", ("forecast",), tuple((line,) for line in told))
+        rows = tuple((line,) for line in sentences(self))
+        return Table("What this study will see", ("forecast",), rows)
 
     def run(self) -> Run:
         """Ask for the second moment or its products, and return the leading eigenpairs."""
-        size = self.parameters.components
-        solver = chosen_solver(self.parameters, self.shape)
-        if solver == "subspace":
-            return (yield from run_subspace(self.parameters, self.shape))
-        if solver == "power":
-            iterations = planned_iterations(self.parameters, self.shape)
-            return (yield from run_power(self.shape, size, iterations, self.parameters.seed))
+        if self.solver == "subspace":
+            return (yield from self._directions_first())
+        if self.solver == "power":
+            return (yield from self._iterated())
         release = yield Query("pca", "second_moment")
-        return subspace(release, size, sum(self.shape.samples))
+        return subspace(release, self.parameters.components, sum(self.shape.samples))
 
+    def _iterated(self) -> Run:
+        """Iterate from a public random basis; the last product gives the eigenpairs.
 
-def run_power(shape: Shape, components: int, iterations: int, seed: int) -> Run:
-    """Iterate from a public random basis; the last product gives the eigenpairs.
+        The first product's random columns tell the total variance: E tr(Qᵀ A Q) = K/D tr A.
+        """
+        features, components = self.shape.features, self.parameters.components
+        total, before = math.nan, None
+        basis = start_basis(features, components, self.parameters.seed)
+        for left in reversed(range(self.iterations)):
+            release = yield Query("pca", "power", {"basis": basis})
+            product = release.values.reshape(features, components)
+            if math.isnan(total):
+                total = features / components * float(np.sum(basis * product))
+            if left:
+                before = eigenpairs(product, release.deviation)[0]
+                basis = orthonormal(product)
+        return power_subspace(product, release, before, total, sum(self.shape.samples))
 
-    The first product's random columns tell the total variance: E tr(Qᵀ A Q) = K/D tr A.
-
-    Returns
-    -------
-    Result
-        As `subspace`; ``total`` is not known.
-    """
-    features, total, before = shape.features, math.nan, None
-    basis = start_basis(features, components, seed)
-    for left in reversed(range(iterations)):
-        release = yield Query("pca", "power", {"basis": basis})
-        product = release.values.reshape(features, components)
-        if math.isnan(total):
-            total = features / components * float(np.sum(basis * product))
-        if left:
-            before = eigenpairs(product, release.deviation)[0]
-            basis = orthonormal(product)
-    return power_subspace(product, release, before, total, sum(shape.samples))
-
-
-def run_subspace(parameters: PcaParameters, shape: Shape) -> Run:
-    """Ask for the directions, and for the variances along the leading ones."""
-    size, places = parameters.components, shape.places
-    release = yield Query("pca", "projectors")
-    weights, seen, limit = significant_directions(release, size, sum(shape.units))
-    cutoff = cutoff_planned(wanted_directions(parameters), left_for_directions(shape))
-    basis = smooth_basis(places, cutoff).matrix @ weights if cutoff and places else weights
-    told = yield Query("variances", "variances", {"basis": basis})
-    return axes_within(basis, told, seen, limit)
+    def _directions_first(self) -> Run:
+        """Ask for the directions, and for the variances along the leading ones."""
+        size, places = self.parameters.components, self.shape.places
+        release = yield Query("pca", "projectors")
+        weights, seen, limit = significant_directions(release, size, sum(self.shape.units))
+        cutoff = cutoff_planned(*self.wanted)
+        basis = smooth_basis(places, cutoff).matrix @ weights if cutoff and places else weights
+        told = yield Query("variances", "variances", {"basis": basis})
+        return axes_within(basis, told, seen, limit)

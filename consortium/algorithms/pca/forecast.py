@@ -5,17 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from consortium.algorithms.assumed import round_deviation
-from consortium.algorithms.base import Expectation, Shape
+from consortium.algorithms.base import Expectation
 from consortium.algorithms.enough import would_be_enough
 from consortium.algorithms.pca.kernels.power_plan import expected_energies, expected_strengths
-from consortium.algorithms.pca.parameters import PcaParameters
-from consortium.algorithms.pca.plan import (
-    chosen_solver,
-    left_for_directions,
-    plan_releases,
-    planned_iterations,
-    wanted_directions,
-)
+from consortium.algorithms.pca.plan import PcaPlan
 from consortium.algorithms.subspace_forecast import expect as expect_directions
 from consortium.algorithms.subspace_forecast import sentences as group_sentences
 from consortium.base.formatting import count
@@ -26,21 +19,19 @@ LITTLE = 0.5
 _NAME = "part of the leading directions' energy"
 
 
-def expect(parameters: PcaParameters, shape: Shape) -> tuple[Expectation, ...]:
+def expect(plan: PcaPlan) -> tuple[Expectation, ...]:
     """Energy of the released directions over that of the leading ones, for a brain's spectrum.
 
     Of a second moment: each direction agrees with the truth as far as noise of the planned size
     lets an eigenvector of its strength. Solver subspace has the forecast of group ICA.
     """
-    solver, size = chosen_solver(parameters, shape), parameters.components
-    if solver == "subspace":
-        return expect_directions(wanted_directions(parameters), left_for_directions(shape))
-    planned = plan_releases(parameters, shape)[0]
+    if plan.solver == "subspace":
+        return expect_directions(*plan.wanted)
+    (planned,), shape, size = plan.releases, plan.shape, plan.parameters.components
     noise = Expectation("noise in a released number", round_deviation(planned, shape), rises=False)
-    if solver == "power":
-        rounds = planned_iterations(parameters, shape)
+    if plan.solver == "power":
         once = round_deviation(replace(planned, rounds=1), shape)
-        energy = expected_energies(shape.features, size, once, rounds)[rounds - 1]
+        energy = expected_energies(shape.features, size, once, plan.iterations)[-1]
         return Expectation(_NAME, energy), noise
     strengths = expected_strengths(shape.features, size)
     overlaps = np.nan_to_num(SymmetricNoise(shape.features, noise.value).overlaps(strengths))
@@ -48,29 +39,30 @@ def expect(parameters: PcaParameters, shape: Shape) -> tuple[Expectation, ...]:
     return Expectation(_NAME, max(share, size / shape.features)), noise
 
 
-def sentences(parameters: PcaParameters, shape: Shape) -> tuple[str, ...]:
+def sentences(plan: PcaPlan) -> tuple[str, ...]:
     """The forecast in words."""
-    if chosen_solver(parameters, shape) == "subspace":
-        return group_sentences(wanted_directions(parameters), left_for_directions(shape))
-    energy, shown = expect(parameters, shape)[0].value, []
+    if plan.solver == "subspace":
+        return group_sentences(*plan.wanted)
+    energy, shown = expect(plan)[0].value, []
     shown.append(
         f"If variances fall as in usual resting data (as 1 over their number), the "
-        f"{count(parameters.components, 'component')} hold about {energy:.2f} of the energy that "
-        "the true ones hold."
+        f"{count(plan.parameters.components, 'component')} hold about {energy:.2f} of the energy "
+        "that the true ones hold."
     )
     if energy < LITTLE:
-        enough = would_be_enough(shape, lambda quiet: expect(parameters, quiet)[0].value >= LITTLE)
+        enough = would_be_enough(
+            plan.shape, lambda less: expect(type(plan)(plan.parameters, less))[0].value >= LITTLE
+        )
         shown.append(
             f"Warning: most of what is shown would be noise; {enough}, as would fewer components "
             "or features."
         )
-    if chosen_solver(parameters, shape) == "power":
-        shown.append(_of_products(parameters, shape))
+    if plan.solver == "power":
+        shown.append(_of_products(plan.iterations))
     return tuple(shown)
 
 
-def _of_products(parameters: PcaParameters, shape: Shape) -> str:
-    rounds = planned_iterations(parameters, shape)
+def _of_products(rounds: int) -> str:
     if rounds == 1:
         return "With one product no single component can be found: nothing tells whether it stays."
     return f"The budget is shared by {rounds} products, each with columns that the last one led to."

@@ -6,15 +6,15 @@ own deviation is 0.3, too, or one of labels -1 and 1.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
-from consortium.algorithms.assumed import drawn, robust_deviation, round_deviation
+from consortium.algorithms.assumed import robust_deviation, round_deviation
 from consortium.algorithms.base import Array, Expectation
-from consortium.algorithms.linear import ASSUMED_DEVIATION, tell
+from consortium.algorithms.linear import ASSUMED_DEVIATION, drawn_fits, tell
 from consortium.algorithms.regression.plan import RegressionPlan
-from consortium.kernels.moments import pack_symmetric
-from consortium.kernels.noisy_least_squares import Fit, least_squares
+from consortium.kernels.noisy_least_squares import Fit
 
 FILLED = 0.5
 """Assumed part of the bound's square that a person's entries fill."""
@@ -68,11 +68,8 @@ def _told(plan: RegressionPlan) -> bool:
 
 def _fits(plan: RegressionPlan, draws: int) -> Iterator[Fit]:
     """Studies of persons as they are assumed, each with noise and chance of its own."""
-    for seed in range(draws):
-        generator = np.random.default_rng(seed)
-        values = pack_symmetric(_moment(plan, generator))
-        release = drawn(plan.releases[0], plan.shape, values, generator)
-        yield least_squares(plan.asked.moment(release.values, release.deviation, release.sites))
+    level = round_deviation(plan.releases[0], plan.shape)
+    return drawn_fits(plan.asked, level, partial(_moment, plan), draws)
 
 
 def _moment(plan: RegressionPlan, generator: np.random.Generator) -> Array:

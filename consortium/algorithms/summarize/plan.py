@@ -1,6 +1,7 @@
 """What a summary will release: each site's mean embedding at public frequencies."""
 
 import math
+from functools import cached_property
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class SummarizePlan(AnalysisPlan[SummarizeParameters]):
             )
         self.width = parameters.width or math.sqrt(shape.features) / 2
 
-    @property
+    @cached_property
     def releases(self) -> tuple[PlannedRelease]:
         """One release with the whole budget."""
         what = ("mean_embedding", 2 * self.parameters.frequencies, Bound(1.0))
