@@ -8,4 +8,4 @@ def section(run: Finished) -> Section | None:
     """Show both, line by line."""
     if not run.course:
         return None
-    return Section("course", {"steps": run.course}, "Planned and happened")
+    return Section("course", {"steps": run.course}, "Planned and actual")

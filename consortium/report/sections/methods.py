@@ -17,9 +17,9 @@ from consortium.study.spec import Study
 
 SCHEMES = {
     "cape": "Each site added noise of which one part cancels in the sum over the sites and one "
-    "part stays (CAPE); the cancelling part was summed under masks that only the sites know.",
+    "part stays (CAPE); the cancelling part was summed by secure aggregation.",
     "secure-sum": "Each site added its share of the noise, and the sites' messages were summed "
-    "under masks that only the sites know.",
+    "by secure aggregation.",
     "local": "Each site added all of the noise that protects it, by itself.",
     "none": "No noise was added.",
 }
@@ -29,6 +29,10 @@ EACH = {
     "all": "Each site's own answers were released, with all of the noise that protects them.",
 }
 
+SCALED = {
+    "subject": "scaled to the same mean squared norm for every participant",
+    "voxel": "standardized to unit variance in each voxel",
+}
 _OVER_REGIONS = "averaged for the analysis over the regions of an atlas"
 
 
@@ -144,11 +148,11 @@ def image_methods(data: DataSection, grid: Grid) -> str:
     """Tell how images were loaded."""
     steps = [f"Functional images (task {data.task}, {data.space} space) were read at each site"]
     if data.smoothing is None:
-        steps.append("smoothed from their own voxels' size to the grid's")
+        steps.append("smoothed to the study's voxel size")
     elif data.smoothing:
         steps.append(f"smoothed ({data.smoothing:g} mm FWHM)")
     if data.detrend != "none":
-        steps.append(f"detrended in each voxel ({data.detrend})")
+        steps.append(f"detrended ({data.detrend})")
     if data.high_pass:
         steps.append(f"high-pass filtered ({data.high_pass:g} Hz)")
     if data.low_pass:
@@ -156,7 +160,7 @@ def image_methods(data: DataSection, grid: Grid) -> str:
     if data.confounds:
         steps.append(f"with the confounds {', '.join(data.confounds)} regressed out")
     if data.standardize != "none":
-        steps.append(f"scaled (standardize: {data.standardize})")
+        steps.append(SCALED[data.standardize])
     if data.atlas:
         steps.append(_OVER_REGIONS)
     after = f" Maps were smoothed after their release ({data.maps_smoothing:g} mm FWHM)."
@@ -185,9 +189,9 @@ def analysis_methods(study: Study, report: PrivacyReport) -> str:
     return (
         f"The sites' data were analysed together by {REGISTRY[study.algorithm].title} in "
         f"{count(rounds, 'round')}, without leaving the sites. In each round every site computed "
-        f"one statistic, which one {UNITS[report.unit]} can move by no more than a bound fixed "
-        f"beforehand. {_noise(report)} The loss was added up exactly as Gaussian "
-        "differential privacy and converted to ε at the end."
+        f"one statistic, which one {UNITS[report.unit]} changes by at most a preset bound. "
+        f"{_noise(report)} Privacy losses were composed exactly (Gaussian differential privacy) "
+        "and converted to ε."
     )
 
 
