@@ -1,6 +1,6 @@
 """
 How many participants for which ε: planning before anybody is asked
-==============================================================
+===================================================================
 
 ``consortium design`` reads a study file and public numbers, no data, and forecasts what the study
 would see, and studies near it. Here: the smallest effect that a mega-analysis can find in 80 % of

@@ -18,8 +18,7 @@ from consortium.errors import PrivacyError
 FALSE_ALARMS = 0.05
 """Rate of false alarms at which a test's power is told, as is usual in medicine."""
 ADDS_UP = (
-    "Losses add up in squares of μ and not in ε: several studies come to less than the sum of "
-    "their ε, and more is left than the limit less what is spent."
+    "Losses add up in squares of μ, not in ε: several studies cost less than the sum of their ε."
 )
 """Why no ε in a ledger, a report or a page is the sum or the difference of others; for people."""
 TWO_READERS = (

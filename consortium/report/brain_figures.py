@@ -32,6 +32,8 @@ HEIGHTS = tuple(range(-40, 72, 8))
 COLUMNS = 7
 OUTSIDE = 0.05
 """The template is so dark outside the brain, over its brightest voxel."""
+ARBITRARY = "value"
+"""Units of values that have none."""
 _DRAWING = threading.Lock()
 
 
@@ -144,9 +146,8 @@ def _mosaic_brain() -> NDArray[np.float64]:
     """The template's slices in shades of grey, on white."""
     affine, values = template().affine, np.asarray(template().dataobj, dtype=np.float64)
     levels = np.round((np.array(HEIGHTS) - affine[2, 3]) / affine[2, 2]).astype(int)
-    slices = values[:, :, levels].transpose(2, 0, 1)
-    brain = slices > OUTSIDE * values.max()
-    return np.where(brain, 255 * slices / values.max(), 255.0)
+    shades = np.where(inside_brain(), 255 * values / values.max(), 255.0)
+    return np.asarray(shades[:, :, levels].transpose(2, 0, 1))
 
 
 def _top(values: NDArray[np.floating], threshold: float) -> float:
@@ -195,8 +196,17 @@ def _slices(
         draw_cross=False,
     )
     display.draw_cross(color="black", linewidth=0.6, alpha=0.7)
+    _above_the_cross(display)
     _tick_evenly(figure.axes[-1], top, units)
     return figure
+
+
+def _above_the_cross(display: Any) -> None:
+    """Put the labels of slices and sides before the cross's lines."""
+    for cut in display.axes.values():
+        for label in cut.ax.texts:
+            label.set_zorder(1_000)
+            label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
 
 
 def _tick_evenly(bar: Axes, top: float, units: str) -> None:
@@ -205,7 +215,14 @@ def _tick_evenly(bar: Axes, top: float, units: str) -> None:
     bar.set_yticks([tick for tick in ticks if abs(tick) <= top])
     left, low, width, height = bar.get_position().bounds
     bar.set_position((left, low, width, 0.9 * height))
-    bar.set_title(units, fontsize=8, pad=3, loc="right")
+    bar.set_title("a.u." if units == ARBITRARY else units, fontsize=8, pad=3, loc="right")
+
+
+@lru_cache(maxsize=1)
+def inside_brain() -> NDArray[np.bool_]:
+    """Which of the template's voxels lie in the brain."""
+    values = np.asarray(template().dataobj, dtype=np.float64)
+    return np.asarray(values > OUTSIDE * values.max())
 
 
 @lru_cache(maxsize=1)  # a public constant that takes a tenth of a second

@@ -117,7 +117,7 @@ def _making(run: Finished, told: Mapping[str, str]) -> dict[str, Any]:
         "deployment_model": {
             "model_name": "Local" if report.scheme == "local" else "Federated",
             "model_name_details": "Noise is added at every site before anything leaves it.",
-            "trust_assumptions": told["What is supposed"],
+            "trust_assumptions": told["Assumptions"],
             "actors": told["Against whom"],
             "release_type": f"{count(len(report.releases), 'release')} of one study",
             "release_type_details": "Privacy parameters are those of all of them together; each "
@@ -132,7 +132,7 @@ def _making(run: Finished, told: Mapping[str, str]) -> dict[str, Any]:
             f"{count(len(report.releases), 'release')}, each listed in privacy_report.json with "
             "bound, sensitivity and noise.",
             "composition": "Exact, in Gaussian differential privacy: "
-            f"μ = {report.guarantees.coalition.mu:.6g}. {told['Second opinion']}",
+            f"μ = {report.guarantees.coalition.mu:.6g}. {told['Independent check']}",
             "post_processing": "All maps and tables follow from the releases and public settings.",
             "additional_information": f"{GENERATOR} {__version__}, {code_url(GENERATOR)}; study "
             f"{run.study.digest}",

@@ -53,7 +53,7 @@ def course(
             f"{sum(map(_released, report.releases)):,}",
         ),
         Step(
-            "Sent by a site, without envelopes",
+            "Sent by a site (payload)",
             f"at most {size(_planned(plan, lambda stage: stage.message_bytes))}",
             _sent(plan, report),
         ),

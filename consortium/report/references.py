@@ -222,9 +222,9 @@ def credit_of(study: Study, report: PrivacyReport, *, images: bool) -> dict[str,
         "The analysis rests on": OF_ANALYSIS.get(study.algorithm, ()),
         "Noise is drawn from the discrete Gaussian of": ("discrete-gaussian",) if private else (),
         "Noise that cancels in the sum is due to": ("cape",) if scheme == "cape" and summed else (),
-        "Sums are masked after": masks if scheme in ("cape", "secure-sum") and summed else (),
-        "Losses are added up after": ("gaussian-dp",) if private else (),
-        "Images are named, resampled and drawn after": ("bids", "template", "nilearn")
+        "Secure aggregation follows": masks if scheme in ("cape", "secure-sum") and summed else (),
+        "Privacy losses are composed after": ("gaussian-dp",) if private else (),
+        "File names, template and plots are those of": ("bids", "template", "nilearn")
         if images
         else (),
     }

@@ -12,7 +12,7 @@ import numpy as np
 
 from consortium.algorithms.base import Array
 from consortium.algorithms.findings import ImageSet
-from consortium.report.brain_figures import THRESHOLD
+from consortium.report.brain_figures import ARBITRARY, THRESHOLD
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.image_sets import grid_of, painted
 from consortium.report.published_regions import nearest_region
@@ -147,5 +147,5 @@ def _of_set(key: str, images: ImageSet, grid: Grid, values: Array, k: int) -> Sh
         values,
         float(coloured.min()),
         grid.coordinates[int(np.abs(values).argmax())],
-        "value" if images.units == "arbitrary" else images.units,
+        ARBITRARY if images.units == "arbitrary" else images.units,
     )

@@ -94,7 +94,7 @@ def _against(report: PrivacyReport) -> Clause:
     if report.colluding_sites:
         coalition = (
             f"the coordinating centre together with up to {report.colluding_sites} of the "
-            f"{len(report.sites)} sites, who put together all that they have seen and know"
+            f"{len(report.sites)} sites, who pool all that they have seen and know"
         )
     else:
         coalition = "the coordinating centre, which sees every message, with no site on its side"
@@ -102,9 +102,9 @@ def _against(report: PrivacyReport) -> Clause:
     if report.open_vectors:
         seen = (
             "sees what was released (the maps, this report and the transcript) and every single "
-            "site's vectors: this study lets everybody read them, so that its sums can be added "
-            f"again. They carry noise that cancels in the sum, of {number(report.boost)} times "
-            "the variance of a site's own; that noise is what hides the participants in them."
+            "site's vectors, which are public so that sums can be recomputed. In them noise that "
+            f"cancels in the sum hides the participants; it has {report.boost:,g} times the "
+            "variance of a site's own noise."
         )
     return Clause(
         "Against whom", f"Against a coalition: {coalition}. And against an outsider, who {seen}"
@@ -147,15 +147,16 @@ def _test(report: PrivacyReport) -> Clause:
 
 def odds_sentence(unit: str, coalition: float, outsider: float) -> str:
     """Say what losses μ mean: how well a test of one person, or volume, can do."""
-    one = "participant's scans fill" if unit == "subject" else "volume fills"
+    one = "participant" if unit == "subject" else "volume"
     blind = percent(FALSE_ALARMS)
     return (
-        f"Suppose that somebody knows all data of the study but one place, and wants to find out "
-        f"whether a given {one} it. A test that says so wrongly in {blind} of cases says so "
-        f"rightly in at most {percent(detection_power(coalition))} of cases for the coalition and "
-        f"{percent(detection_power(outsider))} for an outsider; blind guessing gets {blind}. "
-        f"A bet at even odds is won in at most {percent(best_guess(coalition))} of cases by the "
-        f"coalition and {percent(best_guess(outsider))} by an outsider; a coin wins 50 %."
+        f"Suppose that an attacker knows all data of the study but one {one}'s, and tests whether "
+        f"these are a given {one}'s. With a false-positive rate of {blind}, the test's power is "
+        f"at most {percent(detection_power(coalition))} for the coalition and "
+        f"{percent(detection_power(outsider))} for an outsider; guessing has {blind}. "
+        f"Of two equally likely cases, the right one is named in at most "
+        f"{percent(best_guess(coalition))} by the coalition and {percent(best_guess(outsider))} "
+        "by an outsider; chance is 50 %."
     )
 
 
@@ -174,7 +175,7 @@ def _person(report: PrivacyReport) -> Clause:
 def _second_opinion(report: PrivacyReport) -> Clause:
     check = report.cross_check
     return Clause(
-        "Second opinion",
+        "Independent check",
         f"{check.library} {check.version}, which is not part of this project, computed "
         f"ε = {number(check.epsilon_coalition)} against the coalition from the same releases.",
     )
@@ -184,7 +185,7 @@ def _supposed(report: PrivacyReport) -> Clause:
     many = report.colluding_sites
     who = {0: "No site works", 1: "At most one site works"}.get(many, f"At most {many} sites work")
     return Clause(
-        "What is supposed",
+        "Assumptions",
         f"{who} with the centre against the others. Every other site runs this software "
         f"unaltered, adds its noise and keeps its keys to itself.{_opening(report)} The network, "
         "and the place where messages are exchanged, need not be trusted.",

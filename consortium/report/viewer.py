@@ -15,13 +15,16 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 from matplotlib import colormaps
+from nibabel.affines import apply_affine
 
 from consortium.base.atomic import write_text
-from consortium.report.brain_figures import template
+from consortium.report.brain_figures import inside_brain, template
 from consortium.report.finished import Finished
 from consortium.report.pictures import PALETTE
 from consortium.report.shown_maps import ShownMap, place_of, shown_maps
 from consortium.report.templating import plain_environment
+from consortium.space.grid import Grid
+from consortium.space.sampling import Places, sample
 
 NAME = "viewer.html"
 STEPS = 64
@@ -59,7 +62,6 @@ def write_viewer(folder: Path, run: Finished) -> Path | None:
 def _told(run: Finished, shown: ShownMap) -> dict[str, Any]:
     """One map for the viewer's script: its image, and where and how it begins."""
     image = shown.grid.image(np.asarray(shown.values, dtype=np.float64))
-    image.set_data_dtype(np.int16)  # 65,536 steps from the least to the largest
     return {
         "ident": shown.ident,
         "name": shown.name,
@@ -68,8 +70,32 @@ def _told(run: Finished, shown: ShownMap) -> dict[str, Any]:
         "top": max(shown.top, 1.01 * shown.threshold),
         "peak": [round(float(mm), 1) for mm in shown.peak],
         "place": place_of(run, shown),
-        "image": _packed(image),
+        "image": _packed(_in_steps(image)),
+        "drawn": _packed(_in_steps(_drawn(shown))),
     }
+
+
+def _drawn(shown: ShownMap) -> nib.Nifti1Image:
+    """A map on the template's voxels as the page's pictures have it, zero outside of the brain."""
+    volume = np.zeros(shown.grid.shape)
+    volume[shown.grid.mask] = shown.values
+    brain = inside_brain()
+    values = np.zeros(brain.shape)
+    values[brain] = sample(volume, _brain_places(shown.grid), order=1)
+    return nib.Nifti1Image(values, template().affine)
+
+
+@lru_cache(maxsize=2)
+def _brain_places(grid: Grid) -> Places:
+    """Where the template's voxels in the brain lie in a grid, in its own indices."""
+    to_grid = np.linalg.inv(grid.affine) @ template().affine
+    return np.asarray(apply_affine(to_grid, np.argwhere(inside_brain())).T)
+
+
+def _in_steps(image: nib.Nifti1Image) -> nib.Nifti1Image:
+    """The same in 65,536 steps from the least value to the largest."""
+    image.set_data_dtype(np.int16)
+    return image
 
 
 def _packed(image: nib.Nifti1Image) -> str:

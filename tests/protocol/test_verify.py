@@ -164,7 +164,7 @@ def test_a_cape_study_with_open_vectors_is_shown(absent: str) -> None:
     assert report.open_vectors
     assert report.guarantees.outsider.epsilon <= report.guarantees.coalition.epsilon
     page = (found.out / "report.html").read_text()
-    assert "lets everybody read them" in page
+    assert "which are public so that sums can be recomputed" in page
     (least,) = {r.mu_outsider for r in report.releases if r.stage == "pca"}
     assert report.guarantees.outsider.mu > least
 

@@ -8,4 +8,4 @@ def section(run: Finished) -> PageSection | None:
     """Show both, line by line."""
     if not run.course:
         return None
-    return PageSection("course", {"steps": run.course}, "Planned and happened")
+    return PageSection("course", {"steps": run.course}, "Planned and actual")

@@ -49,7 +49,7 @@ def _card(run: Finished, key: str, images: ImageSet, shown: ShownMap | None, k: 
     top = max(shown.values.min(), shown.values.max(), key=abs)
     facts = (
         (f"Peak {shown.units}", f"{number(float(top))}".replace("-", "−")),
-        ("Coloured", f"{count(shown.coloured, 'voxel')}, from {number(shown.threshold)} on"),
+        ("Shown", f"{count(shown.coloured, 'voxel')}, from {number(shown.threshold)} on"),
     )
     return map_card(run, shown, told, facts)
 

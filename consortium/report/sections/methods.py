@@ -18,9 +18,9 @@ from consortium.study.spec import Study
 
 SCHEMES = {
     "cape": "Each site added noise of which one part cancels in the sum over the sites and one "
-    "part stays (CAPE); the cancelling part was summed under masks that only the sites know.",
+    "part stays (CAPE); the cancelling part was summed by secure aggregation.",
     "secure-sum": "Each site added its share of the noise, and the sites' messages were summed "
-    "under masks that only the sites know.",
+    "by secure aggregation.",
     "local": "Each site added all of the noise that protects it, by itself.",
     "none": "No noise was added.",
 }
@@ -30,6 +30,10 @@ EACH = {
     "all": "Each site's own answers were released, with all of the noise that protects them.",
 }
 
+SCALED = {
+    "subject": "scaled to the same mean squared norm for every participant",
+    "voxel": "standardized to unit variance in each voxel",
+}
 _OVER_REGIONS = "averaged for the analysis over the regions of an atlas"
 
 
@@ -146,15 +150,15 @@ def image_methods(data: DataSection, grid: Grid | Mesh) -> str:
     where = f"in {data.space} space"
     if data.mesh:
         where = f"on the cortex (mesh {data.mesh})"
-    steps = [f"Images of the task {data.task} {where} were read at each site"]
+    steps = [f"Functional images (task {data.task}) {where} were read at each site"]
     if data.mesh:
         steps.append("without what files hold of places below the cortex")
     elif data.smoothing is None:
-        steps.append("smoothed from their own voxels' size to the grid's")
+        steps.append("smoothed to the study's voxel size")
     elif data.smoothing:
         steps.append(f"smoothed ({data.smoothing:g} mm FWHM)")
     if data.detrend != "none":
-        steps.append(f"detrended in each {'vertex' if data.mesh else 'voxel'} ({data.detrend})")
+        steps.append(f"detrended ({data.detrend})")
     if data.high_pass:
         steps.append(f"high-pass filtered ({data.high_pass:g} Hz)")
     if data.low_pass:
@@ -162,7 +166,7 @@ def image_methods(data: DataSection, grid: Grid | Mesh) -> str:
     if data.confounds:
         steps.append(f"with the confounds {', '.join(data.confounds)} regressed out")
     if data.standardize != "none":
-        steps.append(f"scaled (standardize: {data.standardize})")
+        steps.append(SCALED[data.standardize])
     if data.atlas:
         steps.append(_OVER_REGIONS)
     after = f" Maps were smoothed after their release ({data.maps_smoothing:g} mm FWHM)."
@@ -194,9 +198,9 @@ def analysis_methods(study: Study, report: PrivacyReport) -> str:
     return (
         f"The sites' data were analysed together by {REGISTRY[study.algorithm].title} in "
         f"{count(rounds, 'round')}, without leaving the sites. In each round every site computed "
-        f"one statistic, which one {UNITS[report.unit]} can move by no more than a bound fixed "
-        f"beforehand. {_noise(report)} The loss was added up exactly as Gaussian "
-        "differential privacy and converted to ε at the end."
+        f"one statistic, which one {UNITS[report.unit]} changes by at most a preset bound. "
+        f"{_noise(report)} Privacy losses were composed exactly (Gaussian differential privacy) "
+        "and converted to ε."
     )
 
 

@@ -9,6 +9,7 @@
   const short = (value) => String(Number(value.toPrecision(3))).replace("-", "\u2212");
   const whole = (value) => Math.round(value) + 0;
   let shown = data.maps[0];
+  let values;
 
   if (!document.createElement("canvas").getContext("webgl2")) {
     say("This browser draws no WebGL 2, which the viewer needs; the report has every map as pictures.");
@@ -20,6 +21,7 @@
     crosshairWidth: 0.6,
     fontColor: [0.9, 0.93, 0.95, 1],
     isColorbar: true,
+    isCornerOrientationText: true,
     isRadiologicalConvention: false,
     dragAndDropEnabled: false,
     logLevel: "silent",
@@ -46,9 +48,9 @@
   }
 
   function value() {
-    const map = brain.volumes[1];
-    const [i, j, k] = map.mm2vox(numbers());
-    return map.getValue(i, j, k);
+    const [i, j, k] = values.mm2vox(numbers());
+    const inside = [i, j, k].every((at, axis) => at >= 0 && at < values.dimsRAS[axis + 1]);
+    return inside ? values.getValue(i, j, k) : 0;
   }
 
   function go(place) {
@@ -71,7 +73,8 @@
     shown = data.maps[number];
     chosen.value = String(number);
     if (brain.volumes.length > 1) brain.removeVolume(brain.volumes[1]);
-    brain.addVolume(await load(shown.image, "map.nii.gz", {
+    values = await load(shown.image, "values.nii.gz", {});
+    brain.addVolume(await load(shown.drawn, "map.nii.gz", {
       colormap: "up",
       colormapNegative: "down",
       cal_min: shown.threshold,
@@ -86,6 +89,7 @@
     at("brain").setAttribute("aria-label",
       `${shown.name} on the brain; its peak is at ${shown.peak.map(whole).join(", ")} mm${place}`);
     go(shown.peak);
+    at("units").textContent = shown.units === "value" ? "arbitrary units" : shown.units;
     document.body.dataset.shown = shown.ident;
   }
 
@@ -107,7 +111,10 @@
   axes.forEach((input) => input.addEventListener("change", () => go(numbers())));
   addEventListener("hashchange", follow);
   brain.onLocationChange = (told) => {
-    if (told.values.length > 1) tell(Array.from(told.mm).slice(0, 3), told.values[1].value);
+    if (!values) return;
+    const place = Array.from(told.mm).slice(0, 3);
+    axes.forEach((input, k) => { if (document.activeElement !== input) input.value = whole(place[k]); });
+    tell(place, value());
   };
   views.all();
   await follow();

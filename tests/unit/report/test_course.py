@@ -46,7 +46,7 @@ def test_a_run_as_planned_is_told_beside_its_plan(study, plan):
     assert told["Sites missing from a round"] == ("at most 1", "none")
     assert told["Rounds"] == (f"at most {plan.rounds}", "1")
     assert told["Numbers released"][1] == "712"
-    assert told["Sent by a site, without envelopes"][1] == size(plan.stages[0].message_bytes)
+    assert told["Sent by a site (payload)"][1] == size(plan.stages[0].message_bytes)
     assert told["ε against the coalition"] == ("at most 4", "3.91")
     assert told["Time"][1] == "2 min"
 
@@ -54,7 +54,7 @@ def test_a_run_as_planned_is_told_beside_its_plan(study, plan):
 def test_a_missing_site_is_named_with_how_often_and_has_sent_nothing(study, plan):
     told = steps(study, plan, of_plan(study, plan, missing=("cork",)))
     assert told["Sites missing from a round"][1] == "at most 1 (cork 1 time)"
-    assert told["Sent by a site, without envelopes"][1].startswith("0 bytes to ")
+    assert told["Sent by a site (payload)"][1].startswith("0 bytes to ")
     assert "Time" not in told
 
 

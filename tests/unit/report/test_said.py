@@ -62,7 +62,7 @@ def test_a_page_of_sums_still_tells_of_them(tmp_path: Path) -> None:
     views = [people.views()[each] for each in ("age", "score")]
     out = simulated(tmp_path, people, "regression", views, {"target": "score", "bound": 1.0})
     said = words((out / "report.html").read_text())
-    assert "masks that only the sites know" in said
+    assert "secure aggregation" in said
     assert "Cancelling σ" in said
 
 
