@@ -24,7 +24,7 @@ from consortium.kernels.projectors import GlobalSignal
 from consortium.report.as_templates import HOME_PAGE
 from consortium.report.bids import about_image, label, resolution_label
 from consortium.report.dataset import BIDS_VERSION, GENERATOR
-from consortium.report.image_sets import grid_of, painted
+from consortium.report.image_sets import image_set_grid, painted
 from consortium.space.nifti import mark_kept
 from consortium.study.plan import Plan
 from site_agent.approval.folder import SiteFolder
@@ -191,7 +191,7 @@ def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) 
     if "components" not in result.images:
         return None
     study, space, images = finished.plan.study, finished.space, result.images["components"]
-    grid = grid_of(space, images)
+    grid = image_set_grid(space, images)
     resolution = resolution_label(grid)
     parts = (f"tpl-{study.data.space}", f"res-{resolution}" if resolution else "")
     stem = "_".join([*filter(None, parts), f"desc-{label(study.study + name)}_components"])

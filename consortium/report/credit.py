@@ -5,7 +5,7 @@ from pathlib import Path
 
 from consortium.base.atomic import write_text
 from consortium.report.finished import Finished
-from consortium.report.references import bibtex, credit_of
+from consortium.report.references import bibtex, citation_keys
 from consortium.report.sections.methods import paragraphs
 from consortium.report.sections.verdict import guarantee_text
 
@@ -20,7 +20,7 @@ def write_credit(folder: Path, run: Finished) -> tuple[Path, Path]:
     OutputError
         If the folder can't be written.
     """
-    found = credit_of(run.study, run.report, images=run.has_images)
+    found = citation_keys(run.study, run.report, images=run.has_images)
     cited = [
         f"{what} {'; '.join(f'@{key}' for key in keys)}." for what, keys in found.items() if keys
     ]

@@ -51,7 +51,7 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
             told = images.values, images.labels, about
             written += write_surface(folder, names[key], images.suffix, mesh, *told)
             continue
-        grid = grid_of(space, images)
+        grid = image_set_grid(space, images)
         grids[grid.digest] = grid
         stem = folder / f"tpl-{study.data.space}" / "func" / names[key]
         about |= about_image(study, grid)
@@ -63,7 +63,7 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
     return [*written, *(write_mask(folder, study, grid) for grid in grids.values())]
 
 
-def grid_of(space: Space, images: ImageSet) -> Grid:
+def image_set_grid(space: Space, images: ImageSet) -> Grid:
     """Voxels that a set's maps are painted on."""
     return space.maps if images.fine else space.grid
 
@@ -98,7 +98,7 @@ def _name(study: Study, space: Space, images: ImageSet, entities: str) -> str:
     mesh = space.mesh_of(images.view)
     if mesh is not None:
         return surface_name(study, mesh, images.view, entities)
-    stem = map_stem(study, grid_of(space, images), images.view)
+    stem = map_stem(study, image_set_grid(space, images), images.view)
     front, _, description = stem.partition("_desc-")
     return f"{front}{entities}_desc-{description}"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from consortium.report.brain_figures import draw_map, draw_mosaic
 from consortium.report.finished import Finished
 from consortium.report.pictures import Drawing
-from consortium.report.shown_maps import NO_REGION, ShownMap, place_of
+from consortium.report.shown_maps import NO_REGION, ShownMap, peak_region
 from consortium.report.viewer import NAME as VIEWER
 
 Facts = tuple[tuple[str, str], ...]
@@ -72,7 +72,7 @@ def map_card(run: Finished, shown: ShownMap, first: Facts, last: Facts, note: st
     note : str
         Below the pictures.
     """
-    where, name = place_of(run, shown), shown.name
+    where, name = peak_region(run, shown), shown.name
     place = f"{peak_text(tuple(shown.peak))} ({where})" if where else peak_text(tuple(shown.peak))
     region = where.removeprefix("in ").removeprefix("near ").partition(",")[0]
     if region and region != NO_REGION and name == f"Component {name.rpartition(' ')[2]}":

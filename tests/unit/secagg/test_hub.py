@@ -10,7 +10,7 @@ from consortium.secagg import CENTRE, Hub, messages, packing, seal, seed_shares
 from consortium.secagg.contribution import Vectors
 from consortium.secagg.field import PRIME
 from consortium.secagg.hub_round import Tally
-from consortium.secagg.merkle_tree import root_of
+from consortium.secagg.merkle_tree import tree_root
 from consortium.secagg.unmasking import opened_vectors
 from tests.support.secagg_wire import (
     Consortium,
@@ -123,7 +123,7 @@ def test_a_false_dealer_is_named() -> None:
             sealed = seed_shares.seal_shares(
                 party.directory, "s4", party._setup.keys.channels, held
             )
-            shared = messages.Shared(party.directory.transcript, root_of(sealed))
+            shared = messages.Shared(party.directory.transcript, tree_root(sealed))
             key = identity("s4")
             signed = seal(key, FIVE.run, "s4", messages.SHARED, 0, messages.encode(shared))
             encoded = messages.encode(messages.Share(signed, sealed))
