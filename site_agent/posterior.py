@@ -24,7 +24,7 @@ from consortium.kernels.projectors import GlobalSignal
 from consortium.report.as_templates import HOME_PAGE
 from consortium.report.bids import about_image, label, resolution_label
 from consortium.report.dataset import BIDS_VERSION, GENERATOR
-from consortium.report.image_sets import grid_of, painted
+from consortium.report.image_sets import image_set_grid, painted
 from consortium.report.surface_files import surface_folder, write_surface
 from consortium.space.mesh import Mesh
 from consortium.space.nifti import mark_kept
@@ -193,7 +193,7 @@ def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) 
     if "components" not in result.images:
         return None
     study, space, images = finished.plan.study, finished.space, result.images["components"]
-    grid = grid_of(space, images)
+    grid = image_set_grid(space, images)
     about = {
         "Description": f"{NAMES[name]}. {images.caption}",
         "Units": images.units,

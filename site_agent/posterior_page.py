@@ -11,7 +11,7 @@ from consortium.algorithms.worth import worth_sentence
 from consortium.base.formatting import count, percent
 from consortium.kernels.home_posterior import Posterior
 from consortium.report.brain_figures import draw_slices
-from consortium.report.image_sets import grid_of, painted
+from consortium.report.image_sets import image_set_grid, painted
 from consortium.report.pictures import Picture
 from consortium.report.surface_figures import draw_surface
 from consortium.report.templating import plain_environment
@@ -109,7 +109,7 @@ def _maps(space: Space, result: Result) -> _Maps | None:
     values, least = (
         painted(space, images, np.asarray(v)) for v in (images.values, images.threshold)
     )
-    return _Maps(grid_of(space, images), values, least, images.accuracy)
+    return _Maps(image_set_grid(space, images), values, least, images.accuracy)
 
 
 def _cell(maps: _Maps, base: _Maps, k: int, peak: Array, name: str) -> Cell:

@@ -92,7 +92,7 @@ def most_closing(rounds: int) -> int:
     return (1 << 16) + 2 * rounds * DIGEST
 
 
-def record_of(release: bytes) -> bytes:
+def release_record(release: bytes) -> bytes:
     """ρ: SHA-256 of a round's release as it was posted."""
     return hashlib.sha256(release).digest()
 
@@ -112,7 +112,7 @@ def attesting(sites: Sequence[str], colluding: int, answers: int) -> int:
     return max(answers, (len(sites) + colluding) // 2 + 1)
 
 
-def checkers_of(sites: Sequence[str], count: int, number: int) -> tuple[str, ...]:
+def round_checkers(sites: Sequence[str], count: int, number: int) -> tuple[str, ...]:
     """Sites that add a round again, which moves on through the roster from round to round."""
     return tuple(sites[(number * count + place) % len(sites)] for place in range(count))
 

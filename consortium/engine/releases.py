@@ -10,7 +10,7 @@ from consortium.engine.closing import (
     decode_closing,
     encode_closing,
     most_closing,
-    record_of,
+    release_record,
 )
 from consortium.engine.kept_round import Kept
 from consortium.engine.mailbox import Mailbox, foreign
@@ -20,7 +20,7 @@ from consortium.errors import ExchangeError, OutputError, ProtocolError, TakenEr
 from consortium.secagg import OVERHEAD, RoundSum, messages, seal, unseal
 from consortium.secagg.key_directory import KeySession
 from consortium.secagg.participants import CENTRE
-from consortium.secagg.release import read_release, release_of, ring_digests
+from consortium.secagg.release import read_release, release_message, ring_digests
 from consortium.study.plan import Stage
 
 
@@ -42,11 +42,11 @@ class Releases:
             If something else was said of the round before.
         """
         shown, bits = stage.mechanism.shown, stage.mechanism.lattice.bits
-        body = messages.encode(release_of(total, context, released, bits, shown=shown))
+        body = messages.encode(release_message(total, context, released, bits, shown=shown))
         run, number = self.context.run, total.number
         message = seal(self.mail.identity, run, CENTRE, messages.RELEASE, number, body)
         self.mail.put(self._name(number), message)
-        return record_of(message)
+        return release_record(message)
 
     def survivors(self, number: int, stage: Stage) -> Sequence[str] | None:
         """Sites in a round that was released before a crash; None if it was not."""
@@ -122,7 +122,7 @@ class Releases:
         if stored is None:
             return None
         try:
-            return read_release(self.session, number, stored), record_of(stored)
+            return read_release(self.session, number, stored), release_record(stored)
         except ProtocolError as error:
             raise foreign(name, error) from error
 

@@ -16,7 +16,7 @@ from botocore.exceptions import NoCredentialsError  # type: ignore[import-untype
 from consortium.errors import ConfigurationError, ExchangeError
 from consortium.exchange.base import check_name, name_taken, oversized
 from consortium.exchange.credentials import S3Credentials
-from consortium.exchange.s3_client import TROUBLE, S3Client, cause_of, code_of
+from consortium.exchange.s3_client import TROUBLE, S3Client, error_cause, error_code
 
 PATIENCE = 10.0
 _MOST_PAGES = 1_000
@@ -79,7 +79,7 @@ class S3Exchange:
             answer = self._request("get_object", Key=key, Range=f"bytes=0-{limit}")
             data = self._client.take(answer["Body"], limit + 1)
         except TROUBLE as error:
-            code = code_of(error)
+            code = error_code(error)
             if code in _MISSING:
                 return None
             if code in _EMPTY:
@@ -143,7 +143,7 @@ class S3Exchange:
                     IfNoneMatch="*",
                 )
             except TROUBLE as error:
-                code = code_of(error)
+                code = error_code(error)
                 if code in _EXISTS:
                     return False
                 if code not in _BUSY or attempt == 2:
@@ -165,7 +165,7 @@ class S3Exchange:
 
     def _trouble(self, what: str, error: BaseException) -> ExchangeError:
         """Make one sentence of an answer; the server's own words may quote a key."""
-        code = code_of(error)
+        code = error_code(error)
         if code == "NoSuchBucket":
             return ExchangeError(
                 f"{what}: there is no bucket '{self._bucket}'; make it or correct the place."
@@ -178,5 +178,5 @@ class S3Exchange:
             )
         if code in _ELSEWHERE:
             return ExchangeError(f"{what} ({code}); name the bucket's region in the credentials.")
-        reason = code or cause_of(error)
+        reason = code or error_cause(error)
         return ExchangeError(f"{what} ({reason}); check the server and the way to it.")

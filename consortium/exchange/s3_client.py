@@ -129,7 +129,7 @@ async def _read(body: Any, most: int) -> bytes:
     return bytes(data)
 
 
-def code_of(error: BaseException) -> str:
+def error_code(error: BaseException) -> str:
     """Return the store's word for what is wrong, or nothing if the store did not speak."""
     answer = getattr(error, "response", None)
     if not isinstance(answer, dict):
@@ -137,7 +137,7 @@ def code_of(error: BaseException) -> str:
     return re.sub(r"[^A-Za-z0-9]", "", str(answer.get("Error", {}).get("Code")))[:40]
 
 
-def cause_of(error: BaseException) -> str:
+def error_cause(error: BaseException) -> str:
     """Say why the store did not speak."""
     if isinstance(error, SSLError):
         return "its certificate is not trusted"

@@ -32,8 +32,8 @@ __all__ = [
     "Roster",
     "fingerprint",
     "found_roster",
-    "keys_of",
     "read_roster",
+    "roster_keys",
     "save_roster",
 ]
 
@@ -96,7 +96,7 @@ def save_roster(path: Path, members: Roster, key: Ed25519PrivateKey) -> None:
     write_yaml(path, content)
 
 
-def keys_of(study: Study, roster: Mapping[str, bytes], where: str) -> dict[str, bytes]:
+def roster_keys(study: Study, roster: Mapping[str, bytes], where: str) -> dict[str, bytes]:
     """Keys of a study's sites and of the centre.
 
     Raises

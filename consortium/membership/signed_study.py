@@ -15,7 +15,7 @@ from consortium.base.frozen_model import FrozenModel
 from consortium.base.strict_yaml import read_limited, read_yaml, write_yaml
 from consortium.errors import SignatureError, StudyError
 from consortium.membership.roster import Key, Roster, Signature, verifies
-from consortium.membership.roster_file import keys_of
+from consortium.membership.roster_file import roster_keys
 from consortium.secagg.crypto import pack_tuple
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
@@ -138,7 +138,7 @@ def _digests(path: Path, members: Roster) -> SignedStudy:
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"{path} can't be read as a study file; check the path.") from error
     mask = mask_digest(study, path.parent)
-    keys = keys_of(study, members.keys, "the roster")
+    keys = roster_keys(study, members.keys, "the roster")
     return SignedStudy(study, _sha256(text), mask, keys, path.resolve().parent)
 
 

@@ -47,7 +47,7 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
             **_about_maps(images),
             **about_study(study, run.result.numbers),
         }
-        grid = grid_of(space, images)
+        grid = image_set_grid(space, images)
         if isinstance(grid, Mesh):
             told = images.values, images.labels, about
             place = surface_folder(folder, grid)
@@ -64,7 +64,7 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
     return [*written, *(write_mask(folder, study, grid) for grid in grids.values())]
 
 
-def grid_of(space: Space, images: ImageSet) -> Grid | Mesh:
+def image_set_grid(space: Space, images: ImageSet) -> Grid | Mesh:
     """Voxels or vertices that a set's maps are painted on."""
     mesh = space.mesh_of(images.view)
     if mesh is not None:
@@ -99,7 +99,7 @@ def _names(study: Study, space: Space, result: Result) -> dict[str, str]:
 
 
 def _name(study: Study, space: Space, images: ImageSet, entities: str) -> str:
-    grid = grid_of(space, images)
+    grid = image_set_grid(space, images)
     if isinstance(grid, Mesh):
         return surface_name(study, grid, images.view, entities)
     stem = map_stem(study, grid, images.view)

@@ -15,7 +15,7 @@ from consortium.report.finished import Finished
 from consortium.report.image_sets import write_image_sets
 from consortium.report.page import write_page
 from consortium.report.privacy_report import write_privacy_report
-from consortium.report.references import bibtex, credit_of
+from consortium.report.references import bibtex, citation_keys
 from consortium.report.sections.methods import paragraphs
 from consortium.report.sections.verdict import guarantee_text
 from consortium.report.tables import write_tables
@@ -33,7 +33,7 @@ def write_credit(folder: Path, run: Finished) -> tuple[Path, Path]:
     OutputError
         If the folder can't be written.
     """
-    found = credit_of(run.study, run.report, images=run.has_images)
+    found = citation_keys(run.study, run.report, images=run.has_images)
     cited = [
         f"{what} {'; '.join(f'@{key}' for key in keys)}." for what, keys in found.items() if keys
     ]

@@ -212,7 +212,7 @@ OF_ANALYSIS: Mapping[str, Sequence[str]] = {
 """What an analysis rests on; one that is not named here rests on textbooks."""
 
 
-def credit_of(study: Study, report: PrivacyReport, *, images: bool) -> dict[str, Sequence[str]]:
+def citation_keys(study: Study, report: PrivacyReport, *, images: bool) -> dict[str, Sequence[str]]:
     """Keys of what is to be cited, by what it is cited for."""
     scheme = study.privacy.scheme
     private = scheme != "none"

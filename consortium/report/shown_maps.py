@@ -14,7 +14,7 @@ from consortium.algorithms.base import Array
 from consortium.algorithms.findings import ImageSet
 from consortium.report.brain_figures import ARBITRARY, THRESHOLD
 from consortium.report.finished import ComponentMaps, Finished
-from consortium.report.image_sets import grid_of, painted
+from consortium.report.image_sets import image_set_grid, painted
 from consortium.report.published_regions import nearest_region
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
@@ -99,7 +99,7 @@ def set_maps(run: Finished, key: str, images: ImageSet) -> list[ShownMap | None]
 
     A set on a mesh has none: its vertices are no voxels.
     """
-    grid, values = grid_of(run.space, images), painted(run.space, images, images.coloured())
+    grid, values = image_set_grid(run.space, images), painted(run.space, images, images.coloured())
     if isinstance(grid, Mesh):
         return []
     return [_of_set(key, images, grid, values[:, k], k) for k in range(values.shape[1])]
@@ -114,7 +114,7 @@ def shown_maps(run: Finished) -> Iterator[ShownMap]:
     return (each for each in found if each is not None and each.coloured)
 
 
-def place_of(run: Finished, shown: ShownMap) -> str:
+def peak_region(run: Finished, shown: ShownMap) -> str:
     """What a map's peak is in, of the study's atlas, or which published region it is near."""
     if run.legend.anatomy is not None:
         found = run.legend.anatomy.name_at(shown.peak)

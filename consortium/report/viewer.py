@@ -21,7 +21,7 @@ from consortium.base.atomic import write_text
 from consortium.report.brain_figures import inside_brain, template
 from consortium.report.finished import Finished
 from consortium.report.pictures import PALETTE
-from consortium.report.shown_maps import ShownMap, place_of, shown_maps
+from consortium.report.shown_maps import ShownMap, peak_region, shown_maps
 from consortium.report.templating import plain_environment
 from consortium.space.grid import Grid
 from consortium.space.sampling import Places, sample
@@ -69,7 +69,7 @@ def _told(run: Finished, shown: ShownMap) -> dict[str, Any]:
         "threshold": shown.threshold,
         "top": max(shown.top, 1.01 * shown.threshold),
         "peak": [round(float(mm), 1) for mm in shown.peak],
-        "place": place_of(run, shown),
+        "place": peak_region(run, shown),
         "image": _packed(_in_steps(image)),
         "drawn": _packed(_in_steps(_drawn(shown))),
     }

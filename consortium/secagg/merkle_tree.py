@@ -13,7 +13,7 @@ from consortium.secagg.crypto import digest
 _LEAF, _NODE = "consortium share leaf 1", "consortium share node 1"
 
 
-def root_of(leaves: Sequence[bytes]) -> bytes:
+def tree_root(leaves: Sequence[bytes]) -> bytes:
     """Root of a tree over one or more byte strings."""
     level = [_leaf(place, leaf) for place, leaf in enumerate(leaves)]
     while len(level) > 1:
@@ -21,7 +21,7 @@ def root_of(leaves: Sequence[bytes]) -> bytes:
     return level[0]
 
 
-def paths_of(leaves: Sequence[bytes]) -> tuple[tuple[bytes, ...], ...]:
+def tree_paths(leaves: Sequence[bytes]) -> tuple[tuple[bytes, ...], ...]:
     """Siblings of each leaf, from the lowest on."""
     level = [_leaf(place, leaf) for place, leaf in enumerate(leaves)]
     paths: list[list[bytes]] = [[] for _ in leaves]

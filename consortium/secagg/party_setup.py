@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from consortium.errors import ProtocolError
 from consortium.secagg import crypto, messages, seed_shares
 from consortium.secagg.key_directory import Directory, Member, own_advertisement, read_keys
-from consortium.secagg.merkle_tree import root_of
+from consortium.secagg.merkle_tree import tree_root
 from consortium.secagg.participants import CENTRE
 from consortium.secagg.states import PARTY, PartyState, advance
 
@@ -105,7 +105,7 @@ class PartySetup:
         held = seed_shares.split_seeds(self._member.session, self._member.own, holders)
         agreed = common(directory.notes)
         sealed = seed_shares.seal_shares(directory, self._member.name, channels, held)
-        shared = messages.Shared(directory.transcript, root_of(sealed), agreed)
+        shared = messages.Shared(directory.transcript, tree_root(sealed), agreed)
         signed = self._member.seal(messages.SHARED, 0, messages.encode(shared))
         body = messages.Share(signed, sealed)
         message = self._member.seal(messages.SHARE, 0, messages.encode(body))

@@ -32,7 +32,7 @@ from consortium.secagg.unmasking import (
 )
 
 
-def release_of(
+def release_message(
     total: RoundSum, context: bytes, released: Ring, bits: int, *, shown: bool
 ) -> messages.Release:
     """Make what the hub says of a round.
@@ -161,7 +161,7 @@ def check_answered(
     return body
 
 
-def manifests_of(
+def signed_manifests(
     session: KeySession,
     number: int,
     request: messages.Request,

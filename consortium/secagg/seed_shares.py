@@ -11,7 +11,7 @@ from consortium.errors import DisagreementError, ProtocolError
 from consortium.secagg import crypto, messages, shamir
 from consortium.secagg.key_directory import Directory, KeySession
 from consortium.secagg.key_schedule import OwnKeys
-from consortium.secagg.merkle_tree import is_under, paths_of, root_of
+from consortium.secagg.merkle_tree import is_under, tree_paths, tree_root
 from consortium.secagg.participants import CENTRE
 
 _ROUND_BYTES = 2 * shamir.SHARE_BYTES
@@ -90,12 +90,12 @@ def read_share(
             f"The shares of {opened.sender} are not one for each holder; discard the message."
         )
     shared = read_shared(session, directory, opened.sender, body.signed)
-    if root_of(body.sealed) != shared.root:
+    if tree_root(body.sealed) != shared.root:
         raise ProtocolError(
             f"The shares of {opened.sender} are not those that it signed for everybody; discard "
             "the message."
         )
-    return opened.sender, Given(body, shared, paths_of(body.sealed))
+    return opened.sender, Given(body, shared, tree_paths(body.sealed))
 
 
 def read_shared(

@@ -177,7 +177,7 @@ def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES) -> Any:
     return image
 
 
-def values_of(path: Path, image: Any) -> NDArray[np.float64]:
+def mesh_values(path: Path, image: Any) -> NDArray[np.float64]:
     """The one number that a GIFTI file has for every vertex, shape (N,).
 
     Raises
@@ -236,7 +236,7 @@ def _check_surface(name: str, mesh: str, coordinates: Array, triangles: Array) -
 
 def _cortex(name: str, folder: Path, mesh: str, side: Side) -> NDArray[np.bool_]:
     path, wanted = _beside(folder, name), MESHES[mesh].vertices
-    values = values_of(path, load_gifti(path, side))
+    values = mesh_values(path, load_gifti(path, side))
     if len(values) != wanted:
         raise DataError(
             f"The medial wall {name} has {len(values):,} vertices, where {mesh} has {wanted:,}; "

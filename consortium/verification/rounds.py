@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from consortium.engine.closing import record_of
+from consortium.engine.closing import release_record
 from consortium.engine.kept_round import Kept
 from consortium.engine.names import QUERY
 from consortium.engine.queries import query_context, sketch_query
@@ -14,9 +14,9 @@ from consortium.secagg.packing import pack
 from consortium.secagg.release import (
     check_answered,
     check_seeds,
-    manifests_of,
     read_release,
     ring_digests,
+    signed_manifests,
 )
 from consortium.study.plan import Stage
 from consortium.verification.agreement import RunAgreement
@@ -93,7 +93,7 @@ def read_round(record: Record, agreement: RunAgreement, kept: Kept) -> Released:
     _check_kept(agreement, kept, release, stage)
     if stage.mechanism.each:
         _check_rows(kept, manifests, release.context)
-    return Released(kept, stage, query, release, manifests, record_of(message))
+    return Released(kept, stage, query, release, manifests, release_record(message))
 
 
 def _stage(agreement: RunAgreement, kept: Kept, query: bytes) -> Stage:
@@ -122,7 +122,7 @@ def _manifests(
         request = check_answered(agreement.session, number, release, data)
         entries, bits = mechanism.masked_entries, mechanism.lattice.bits
         clear = mechanism.public
-        return manifests_of(agreement.session, number, request, entries, bits, clear=clear)
+        return signed_manifests(agreement.session, number, request, entries, bits, clear=clear)
     except ConsortiumError as error:
         raise ContradictionError(place(name), str(error)) from error
 
@@ -133,7 +133,7 @@ def _told(
     """Manifests of a round without masks, which stand in its release."""
     request = messages.Request(release.context, release.survivors, release.lost, release.manifests)
     try:
-        return manifests_of(agreement.session, number, request, 0, stage.mechanism.lattice.bits)
+        return signed_manifests(agreement.session, number, request, 0, stage.mechanism.lattice.bits)
     except ConsortiumError as error:
         where = place(round_file(number, messages.RELEASE))
         raise ContradictionError(where, str(error)) from error

@@ -45,14 +45,14 @@ def start(
 @app.command(rich_help_panel=DAILY)
 def status(folder: Folder = Path(), as_json: AsJson = False) -> None:
     """Show the site's configuration, its approved studies and what its agent waits for."""
-    from site_agent.ledger.summary import budget_json, budget_of
+    from site_agent.ledger.summary import budget_json, budget_sentences
     from site_agent.status import read_status
 
     found = read_status(folder)
     if as_json:
         out.print_json({**found.as_json(), "budget": budget_json(folder)})
         return
-    for line in (*found.lines(), *(f"budget     {line}" for line in budget_of(folder))):
+    for line in (*found.lines(), *(f"budget     {line}" for line in budget_sentences(folder))):
         out.print(line)
 
 

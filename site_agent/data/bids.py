@@ -70,7 +70,7 @@ def entities(path: Path) -> Entities:
 def _in_dataset(folder: Path, data: DataSection) -> tuple[tuple[Subject, ...], tuple[Skipped, ...]]:
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder; give the site's BIDS data set.")
-    wanted = wanted_of(data)
+    wanted = recording_pattern(data)
     subjects: list[Subject] = []
     skipped: list[Skipped] = []
     for home in sorted(path for path in folder.glob("sub-*") if path.is_dir()):
@@ -79,7 +79,7 @@ def _in_dataset(folder: Path, data: DataSection) -> tuple[tuple[Subject, ...], t
         if strange is not None:
             skipped.append(Skipped(label, "unusable", strange))
         elif found:
-            subjects.append(_subject(label, first_of(_chosen(found), data)))
+            subjects.append(_subject(label, first_recordings(_chosen(found), data)))
         elif data.chooses_recordings and _has_any(home, data):
             detail = f"{home} holds other recordings, but none of {wanted}; left out."
             skipped.append(Skipped(label, "not-chosen", detail))
@@ -96,7 +96,7 @@ def _without(home: Path, data: DataSection) -> str:
     other = [path for path in _series(home, data) if entities(path).get("task") == data.task]
     if data.mesh and other:
         return f"{other[0]} is not named as on {data.mesh}; resample it, or rename it if it is."
-    wanted = wanted_of(data)
+    wanted = recording_pattern(data)
     return f"{home} holds no image of {wanted}; preprocess the subject or remove it."
 
 
@@ -168,7 +168,7 @@ def has_entities(named: Entities, data: DataSection) -> bool:
     )
 
 
-def wanted_of(data: DataSection) -> str:
+def recording_pattern(data: DataSection) -> str:
     """What a study's images are called, in the words of BIDS."""
     keys = {"ses": data.session, "run": data.run, "acq": data.acquisition, "dir": data.direction}
     more = [f"{key}-{x}" for key, x in {**keys, "echo": data.echo}.items() if x is not None]
@@ -176,7 +176,7 @@ def wanted_of(data: DataSection) -> str:
     return ", ".join([f"task-{data.task}", *more]) + f" {where}"
 
 
-def first_of(paths: Iterable[Path], data: DataSection) -> list[Path]:
+def first_recordings(paths: Iterable[Path], data: DataSection) -> list[Path]:
     """All of a person's recordings, or the first by session, run and name, as the study wants."""
     found = list(paths)
     return found if data.runs == "all" else sorted(found, key=_rank)[:1]

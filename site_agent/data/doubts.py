@@ -17,11 +17,11 @@ from consortium.study.spec import Study
 from consortium.views.base import BaseView
 from consortium.views.column import Column
 from site_agent.data.bids import labels_in
-from site_agent.data.people import PARTICIPANTS, participants_of
+from site_agent.data.people import PARTICIPANTS, participants_path
 from site_agent.data.personal import resembling
 from site_agent.data.sidecar import NOTHING_SAID, Description, read_descriptions
 from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers, usual_codes
-from site_agent.data.tsv import Row, given_in, person_rows, rows_of
+from site_agent.data.tsv import Row, given_in, person_rows, view_rows
 from site_agent.data.wording import Aliases, Wording, is_given, meant, nearest
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def doubts_about(source: Path, study: Study, aliases: Aliases) -> Iterator[str]:
     """
     wording = Wording(study.data.missing, aliases)
     if study.data.persons:
-        table, rules = participants_of(source), study.data.persons
+        table, rules = participants_path(source), study.data.persons
         chosen = [row for _, row in person_rows(table, rules, wording)]
         yield from _doubts(chosen, [*rules.items()], _descriptions(table, rules, wording))
     for view in study.features:
@@ -93,7 +93,7 @@ def doubts_about(source: Path, study: Study, aliases: Aliases) -> Iterator[str]:
             own = cast("TableView", view)
             units = study.analysis.grouped
             by_session = units is not None and units.sessions
-            rows = [row for _, row, _ in rows_of(source, own, wording, by_session=by_session)]
+            rows = [row for _, row, _ in view_rows(source, own, wording, by_session=by_session)]
             names = [name for name, _ in view.single_columns]
             described = _descriptions(source / own.file, names, wording)
             yield from _doubts(rows, view.single_columns, described)

@@ -34,7 +34,7 @@ def encode_cell(text: str | None, column: Column) -> tuple[float, ...] | None:
     return (2.0 * (min(max(number, low), high) - low) / (high - low) - 1.0,)
 
 
-def vector_of(texts: Sequence[str | None], view: TableView) -> NDArray[np.float64] | int:
+def encoded_vector(texts: Sequence[str | None], view: TableView) -> NDArray[np.float64] | int:
     """A person's vector, not a number where a value is missing that may be.
 
     Returns
@@ -52,7 +52,7 @@ def vector_of(texts: Sequence[str | None], view: TableView) -> NDArray[np.float6
     return np.array([x for value in found for x in value])
 
 
-def lack_of(text: str | None, name: str, column: Column) -> str:
+def missing_sentence(text: str | None, name: str, column: Column) -> str:
     """Why a value can't be used, without the value itself."""
     if text == CODED:
         return f"column {name} has a value that the study calls missing"

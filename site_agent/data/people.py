@@ -92,7 +92,7 @@ def taken(row: Row, rules: Mapping[str, PersonRule]) -> bool:
     return all(rule.takes((row[name] or "").strip()) for name, rule in rules.items())
 
 
-def participants_of(source: Path | Sequence[Path]) -> Path:
+def participants_path(source: Path | Sequence[Path]) -> Path:
     """Where a data set keeps its table of persons.
 
     Raises
@@ -114,7 +114,7 @@ def _not_chosen(
     wording: Wording,
     labels: Sequence[str],
 ) -> Iterable[Skipped]:
-    table = participants_of(source)
+    table = participants_path(source)
     lines = person_rows(table, rules, wording, among=set(labels))
     fits = {label: taken(row, rules) for label, row in lines}
     for label in labels:

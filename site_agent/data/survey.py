@@ -24,7 +24,7 @@ CHOICES = ("not-chosen", "does-not-fit", "over-limit", "too-few-volumes")
 """Reasons of who has data and is left out by a rule: how many they are could tell of one."""
 
 
-def sidecar_of(image: Path) -> Path:
+def sidecar_path(image: Path) -> Path:
     """Where an image's metadata are, if it has any: the JSON beside it."""
     name = image.name
     for ending in (".gz", ".nii", ".gii", ".dtseries", ".func"):
@@ -46,7 +46,7 @@ class RecordingRun:
     @property
     def files(self) -> tuple[Path, ...]:
         """All that is read of it: the image, its metadata if it has any, the table."""
-        metadata = sidecar_of(self.bold)
+        metadata = sidecar_path(self.bold)
         beside = (metadata if metadata.is_file() else None, self.confounds, self.right)
         return self.bold, *(path for path in beside if path is not None)
 

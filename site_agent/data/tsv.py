@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from consortium.base.atomic import beside
 from consortium.errors import DataError
 from consortium.views.table import TableView
-from site_agent.data.encoding import encode_cell, lack_of, vector_of
+from site_agent.data.encoding import encode_cell, encoded_vector, missing_sentence
 from site_agent.data.personal import personal_files, personal_rows
 from site_agent.data.survey import Reason, Skipped
 from site_agent.data.wording import AS_WRITTEN, CODED, Wording, is_given, nearest
@@ -74,8 +74,8 @@ def read_table(
     vectors: dict[str, Vector] = {}
     lacking: dict[str, Skipped] = {}
     columns = view.single_columns
-    for label, row, path in rows_of(folder, view, wording, by_session=by_session):
-        vector = vector_of([row[name] for name, _ in columns], view)
+    for label, row, path in view_rows(folder, view, wording, by_session=by_session):
+        vector = encoded_vector([row[name] for name, _ in columns], view)
         if isinstance(vector, int):
             lacking[label] = _lack(label, row, view, path)
         else:
@@ -83,7 +83,7 @@ def read_table(
     return vectors, lacking
 
 
-def rows_of(
+def view_rows(
     folder: Path, view: TableView, wording: Wording, *, by_session: bool = False
 ) -> Iterator[tuple[str, Row, Path]]:
     """Yield every person's label, cells and file of a view; raises as `read_table`."""
@@ -141,7 +141,7 @@ def _lack(label: str, row: Row, view: TableView, path: Path) -> Skipped:
     ]
     enough = len(absent) <= view.most_missing * len(columns)
     reason: Reason = "does-not-fit" if enough else "no-view"
-    return Skipped(label, reason, f"{path}: {lack_of(*(absent or missed)[0])}.")
+    return Skipped(label, reason, f"{path}: {missing_sentence(*(absent or missed)[0])}.")
 
 
 def person_rows(

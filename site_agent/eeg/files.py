@@ -19,7 +19,7 @@ from site_agent.data.bids import (
     VARIANTS,
     Entities,
     entities,
-    first_of,
+    first_recordings,
     has_entities,
     misplaced,
 )
@@ -115,7 +115,7 @@ def find_recordings(
         if strange is not None:
             people[label] = Skipped(label, "unusable", strange)
         elif found:
-            people[label] = tuple(sorted(first_of(chosen, data)))
+            people[label] = tuple(sorted(first_recordings(chosen, data)))
         else:
             reason: Reason = "no-view"
             if _fitting(home, task, data.of_any_recording):

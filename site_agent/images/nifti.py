@@ -16,7 +16,7 @@ from consortium.errors import DataError
 from consortium.space.grid import Grid, is_invertible
 from consortium.space.nifti import UNREADABLE, load_nifti
 from consortium.space.sampling import share_inside, voxel_places
-from site_agent.data.survey import sidecar_of
+from site_agent.data.survey import sidecar_path
 
 COVERAGE = 0.8
 """Part of the study's voxels that an image's field of view must contain."""
@@ -130,7 +130,7 @@ def sidecar_step(path: Path, otherwise: Callable[[Path], float]) -> float:
     DataError
         If neither tells it.
     """
-    sidecar = sidecar_of(path)
+    sidecar = sidecar_path(path)
     try:
         told: Any = json.loads(sidecar.read_text(encoding="utf-8"))
         step = float(told["RepetitionTime"])

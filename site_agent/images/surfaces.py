@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.space.cifti import check_vertices, cortex_rows
-from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti, values_of
+from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti, mesh_values
 from consortium.space.study_space import ViewSpace
 from consortium.study.data_section import DataSection
 from consortium.views.meshes import MeshKind
@@ -156,7 +156,7 @@ def _read(sides: Sides, mesh: Mesh) -> NDArray[np.float64]:
 
 def _read_side(path: Path, side: Hemisphere, mesh: Mesh) -> NDArray[np.float64]:
     gifti = path.suffix == ".gii"
-    whole = values_of(path, load_gifti(path, side.side)) if gifti else _overlay(path)
+    whole = mesh_values(path, load_gifti(path, side.side)) if gifti else _overlay(path)
     check_vertices(path, side, len(whole), mesh)
     return _finite(path, whole[side.cortex])
 

@@ -34,7 +34,7 @@ def budget(ledger: Ledger, policy: Policy) -> tuple[str, ...]:
     return (*told, f"All ε are at δ = {policy.delta:g}. {ADDS_UP} {TWO_READERS}")
 
 
-def budget_of(folder: Path) -> tuple[str, ...]:
+def budget_sentences(folder: Path) -> tuple[str, ...]:
     """The same of a site's folder; of a ledger that can't be read, why."""
     try:
         ledger = _ledger_of(folder)

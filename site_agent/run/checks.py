@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from consortium.engine.closing import (
     Attestation,
     Closing,
-    checkers_of,
     decode_closing,
     encode_closing,
     most_closing,
-    record_of,
+    release_record,
+    round_checkers,
 )
 from consortium.engine.names import ATTESTATION, CLOSING
 from consortium.errors import (
@@ -30,8 +30,8 @@ from consortium.secagg.release import (
     agrees,
     check_answered,
     check_seeds,
-    manifests_of,
     read_release,
+    signed_manifests,
 )
 from consortium.study.agreed import plan_digest
 from consortium.study.plan import Stage
@@ -74,7 +74,7 @@ class Checks:
         question = Question(number, stage, digest)
         self._asked.append(question)
         study = self.joined.context.study
-        falls_here = self.site.name in checkers_of(study.sites, study.checkers, number)
+        falls_here = self.site.name in round_checkers(study.sites, study.checkers, number)
         if falls_here and stage.mechanism.shown and self.outbox.stored(_checked(number)) is None:
             self._due.append(question)
 
@@ -108,7 +108,7 @@ class Checks:
         entries, bits, clear = mechanism.entries, mechanism.lattice.bits, mechanism.public
         try:
             answered = check_answered(session, number, release, request)
-            manifests = manifests_of(session, number, answered, entries, bits, clear=clear)
+            manifests = signed_manifests(session, number, answered, entries, bits, clear=clear)
             check_seeds(session, directory, number, release)
             if release.bits != bits:
                 raise ProtocolError(f"it has {release.bits} bits a number where {bits} are planned")
@@ -124,7 +124,7 @@ class Checks:
             raise self._refute(number, _UNSOUND, str(error)) from error
         if not agrees(total, release):
             raise self._refute(number, _DIFFERS, "its numbers are not the sum of what sites sent")
-        self.outbox.keep(_checked(number), record_of(message))
+        self.outbox.keep(_checked(number), release_record(message))
         return True
 
     def _release(self, question: Question) -> tuple[messages.Release, bytes] | None:
@@ -138,11 +138,11 @@ class Checks:
             return None
         release = read_release(self.joined.party.session, number, message)
         answered = self.outbox.stored(f"{number}/unmask")
-        if answered is not None and record_of(answered) != release.request:
+        if answered is not None and release_record(answered) != release.request:
             raise self._refute(number, _REQUEST, "it names another request than this site answered")
         if release.context != question.digest:
             raise self._refute(number, _UNSOUND, "it answers another question than this site's")
-        self._told[number] = record_of(message), self.site.name in release.lost
+        self._told[number] = release_record(message), self.site.name in release.lost
         return release, message
 
     def _request(self, question: Question) -> bytes | None:
@@ -214,7 +214,7 @@ class Checks:
         told = dict(sorted(self._told.items()))
         return Attestation(
             joined.announced,
-            record_of(stored("keys") or b""),
+            release_record(stored("keys") or b""),
             plan_digest(joined.plan),
             tuple(record for record, _ in told.values()),
             tuple(n for n, (record, _) in told.items() if stored(_checked(n)) == record),

@@ -19,7 +19,7 @@ from consortium.exchange import DirectoryExchange
 from consortium.membership.keys import load_identity
 from consortium.privacy.mechanism import Mechanism
 from consortium.secagg import messages
-from consortium.secagg.release import release_of
+from consortium.secagg.release import release_message
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.support.finished_run import OPEN, STUDY, play, publish
 from tests.support.local_consortium import LocalConsortium, build, conduct
@@ -90,7 +90,7 @@ def invented_result_of_open_vectors(stage: Stage) -> bool:
 
 
 def _false_seed(*given: Any, **more: Any) -> messages.Release:
-    body = release_of(*given, **more)
+    body = release_message(*given, **more)
     return msgspec.structs.replace(body, seeds=(bytes(31), *body.seeds[1:]))
 
 
@@ -105,7 +105,7 @@ def seed_of_its_own_making(stage: Stage) -> bool:
     """Shows another seed, and the false sum that follows from it."""
 
     def change(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr("consortium.engine.releases.release_of", _false_seed)
+        patch.setattr("consortium.engine.releases.release_message", _false_seed)
         patch.setattr("site_agent.run.checks.agrees", lambda *_: True)  # it fits the false seed
 
     return _played(stage, change)

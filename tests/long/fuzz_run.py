@@ -11,7 +11,7 @@ from consortium.engine.queries import SiteNote, encode_note
 from consortium.engine.run_context import RunContext
 from consortium.secagg import CENTRE, Hub, Party
 from consortium.secagg.key_directory import Directory, KeySession, read_keys
-from consortium.secagg.release import release_of
+from consortium.secagg.release import release_message
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 
@@ -75,7 +75,9 @@ class Run:
         for message in self.unmaskings:
             self.hub.receive_unmasking(message)
         total = self.hub.sum(1)
-        self.release = release_of(total, CONTEXT, total.sum, 8 * total.sum.itemsize, shown=True)
+        self.release = release_message(
+            total, CONTEXT, total.sum, 8 * total.sum.itemsize, shown=True
+        )
 
     @property
     def keyring(self) -> dict[str, bytes]:

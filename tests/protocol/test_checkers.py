@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consortium.engine.closing import checkers_of
+from consortium.engine.closing import round_checkers
 from consortium.engine.session import Session
 from consortium.errors import BudgetError, DisagreementError
 from consortium.privacy.mechanism import Mechanism
@@ -32,7 +32,7 @@ def test_a_false_sum_is_refuted_and_the_site_takes_no_further_part(
     local = _local(tmp_path)
     conduct(local.centre())  # a checker is busy while there is something to answer
     sites = local.study.sites
-    for site in checkers_of(sites, local.study.checkers, 1):
+    for site in round_checkers(sites, local.study.checkers, 1):
         assert "not the sum of what sites sent" in local.said(site)
         assert f"{site} disputes round" in local.said("centre")
         agent = local.agent(site)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from consortium.secagg import CENTRE, Hub, Participants, Party, RoundSum, messages, seal, threshold
 from consortium.secagg.key_directory import Directory
 from consortium.secagg.keystream import Ring
-from consortium.secagg.merkle_tree import paths_of
+from consortium.secagg.merkle_tree import tree_paths
 from consortium.secagg.packing import reduced, ring_type
 from consortium.secagg.seed_shares import Given, handed_to
 
@@ -215,7 +215,7 @@ def handed(directory: Directory, sent: Mapping[str, bytes], reader: str, run: st
     for site, message in sent.items():
         body = messages.decode(messages.Share, msgspec.msgpack.decode(message)[5], site)
         shared = messages.decode(messages.Shared, msgspec.msgpack.decode(body.signed)[5], site)
-        given[site] = Given(body, shared, paths_of(body.sealed))
+        given[site] = Given(body, shared, tree_paths(body.sealed))
     told = messages.encode(handed_to(directory, reader, given))
     return seal(identity(CENTRE), run, CENTRE, messages.SHARES, 0, told)
 

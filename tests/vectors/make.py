@@ -15,14 +15,14 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from consortium.engine.closing import Attestation, record_of
+from consortium.engine.closing import Attestation, release_record
 from consortium.engine.closing import encode_closing as encode_closing
 from consortium.secagg import CENTRE, contribution, crypto, messages, seal
 from consortium.secagg.envelope import _Envelope
 from consortium.secagg.keystream import Ring
 from consortium.secagg.messages import decode, encode
 from consortium.secagg.packing import reduced
-from consortium.secagg.release import release_of, ring_digests
+from consortium.secagg.release import release_message, ring_digests
 from tests.support.secagg_wire import (
     Consortium,
     Wire,
@@ -92,7 +92,7 @@ class Played:
     def named(self) -> Played:
         """Let the release name the request as it is now."""
         posted = self.posted or self.signed(messages.UNMASK, self.request)
-        return self.told(request=record_of(posted))
+        return self.told(request=release_record(posted))
 
     def told(self, **changes: Any) -> Played:
         """Change the release."""
@@ -143,7 +143,7 @@ def played(
     released = total.sum
     if opened is not None:
         released = reduced(cast("Ring", plain_sum(opened, objects) - total.sum), bits)
-    release = release_of(total, about, released, bits, shown=True)
+    release = release_message(total, about, released, bits, shown=True)
     lies_open = opened is not None
     return Played(consortium, bundle, body, release, objects, released, clear=lies_open)
 
@@ -354,7 +354,7 @@ def _attestations() -> list[Case]:
     four = Consortium(colluding=1)
     run, roster = four.run, four.roster
     releases = [crypto.pack_tuple("release", number) for number in (1, 2)]
-    records = tuple(map(record_of, releases))
+    records = tuple(map(release_record, releases))
     body = Attestation(**AGREED, records=records, checked=(1, 2), refuted=(), missed=(), earlier=())
 
     def signed(site: str, run: str = run, **changes: Any) -> bytes:
@@ -503,7 +503,7 @@ def _heard(site: str, numbers: tuple[int, ...], number: int = 1, **other: Any) -
     kind = other.get("kind", messages.BROADCAST)
     message = seal(key, run, site, kind, other.get("signed", number), body)
     opened = msgspec.msgpack.decode(message, type=_Envelope)
-    return messages.Heard(site, number, record_of(body), opened.signature)
+    return messages.Heard(site, number, release_record(body), opened.signature)
 
 
 def _tongues() -> list[Case]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consortium.engine.closing import Attestation, attesting, decode_closing, record_of
+from consortium.engine.closing import Attestation, attesting, decode_closing, release_record
 from consortium.engine.names import ATTESTATION
 from consortium.errors import ConsortiumError, ProtocolError
 from consortium.secagg import Participants, contribution, unseal
@@ -20,9 +20,9 @@ from consortium.secagg.release import (
     agrees,
     check_answered,
     check_seeds,
-    manifests_of,
     read_release,
     ring_digests,
+    signed_manifests,
 )
 from consortium.verification.attestations import same_result, shown_by
 from consortium.verification.equivocation import doubts
@@ -52,7 +52,7 @@ def _round(case: dict[str, Any]) -> None:
     if (release.context.hex(), release.bits) != (case["context"], bits):
         raise ProtocolError("another question or ring")
     clear = case["open"]
-    manifests = manifests_of(session, number, request, entries, bits, clear=clear)
+    manifests = signed_manifests(session, number, request, entries, bits, clear=clear)
     check_seeds(session, directory, number, release)
     objects = {site: bytes.fromhex(data) for site, data in case["objects"].items()}
     taken = (
@@ -69,7 +69,7 @@ def _attestations(case: dict[str, Any]) -> None:
     """What the package says of attestations."""
     keys = {name: bytes.fromhex(key) for name, key in case["keys"].items()}
     due = [bytes.fromhex(case[name]) for name in ("announcement", "bundle_digest", "plan")]
-    records = [record_of(bytes.fromhex(data)) for data in case["releases"]]
+    records = [release_record(bytes.fromhex(data)) for data in case["releases"]]
     agreeing = []
     for site, text in case["attestations"].items():
         data = bytes.fromhex(text)
@@ -95,7 +95,7 @@ def _tongues(case: dict[str, Any]) -> None:
         number = told["number"]
         release = read_release(session, number, bytes.fromhex(told["release"]))
         request = Request(release.context, release.survivors, release.lost, release.manifests)
-        manifests[number] = manifests_of(session, number, request, 0, 32)
+        manifests[number] = signed_manifests(session, number, request, 0, 32)
         for site, manifest in manifests[number].items():
             row = bytes.fromhex(told["rows"][site])
             if contribution.opened_digest(release.context, row) != manifest.opened:

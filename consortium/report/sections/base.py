@@ -10,7 +10,7 @@ from consortium.base.formatting import number
 from consortium.report.brain_figures import draw_map, draw_mosaic
 from consortium.report.finished import Finished
 from consortium.report.pictures import Drawing
-from consortium.report.shown_maps import NO_REGION, ShownMap, place_of
+from consortium.report.shown_maps import NO_REGION, ShownMap, peak_region
 from consortium.report.surface_figures import draw_surface
 from consortium.report.viewer import NAME as VIEWER
 from consortium.space.mesh import SIDE_NAMES, Mesh
@@ -78,7 +78,7 @@ def map_card(run: Finished, shown: ShownMap, first: Facts, last: Facts, note: st
     note : str
         Below the pictures.
     """
-    where, name = place_of(run, shown), shown.name
+    where, name = peak_region(run, shown), shown.name
     place = f"{peak_text(tuple(shown.peak))} ({where})" if where else peak_text(tuple(shown.peak))
     region = where.removeprefix("in ").removeprefix("near ").partition(",")[0]
     if region and region != NO_REGION and name == f"Component {name.rpartition(' ')[2]}":
@@ -115,7 +115,7 @@ def mesh_card(
         ("Peak x, y, z", f"{peak_text(tuple(mesh.coordinates[top]))} ({side} hemisphere)"),
         (f"Peak {units}", number(float(values[top])).replace("-", "−")),
         (
-            "Coloured",
+            "Shown",
             f"{len(coloured):,} of {mesh.features:,} vertices, from {number(threshold)} on",
         ),
     )

@@ -22,7 +22,7 @@ _TICKS = 32
 
 def draw_edges(view: AnyViewSpace, values: Array, name: str) -> Drawing:
     """Draw the pairs as a symmetric square, in the order of the regions or maps."""
-    square = square_of(values)
+    square = edge_matrix(values)
     figure = Figure(figsize=(SIZE[0], SIZE[0] * 0.6), dpi=DOTS, layout="constrained")
     axes = figure.subplots()
     top = largest_size(values)
@@ -38,7 +38,7 @@ def draw_edges(view: AnyViewSpace, values: Array, name: str) -> Drawing:
     return Drawing((to_picture(figure, f"{name}: largest pairs {named}"),), f"Largest: {named}.")
 
 
-def square_of(values: Array) -> Array:
+def edge_matrix(values: Array) -> Array:
     """Pairs as a symmetric matrix, zero on its diagonal: R(R - 1)/2 to R x R."""
     nodes = round((1 + (1 + 8 * len(values)) ** 0.5) / 2)
     square = np.zeros((nodes, nodes))

@@ -13,8 +13,8 @@ from consortium.membership.roster import MOST_HANDOVERS, Handover
 from consortium.membership.roster_file import (
     fingerprint,
     found_roster,
-    keys_of,
     read_roster,
+    roster_keys,
     save_roster,
 )
 from consortium.secagg.crypto import pack_tuple
@@ -241,11 +241,11 @@ def test_keys_of_a_study() -> None:
       privacy: {epsilon: 1, delta: 1.0e-5, colluding_sites: 0}}"""
     study = parse_study(text)
     with pytest.raises(StudyError, match="no key for west; the coordinator admits"):
-        keys_of(study, members().keys, "the roster")
-    found = keys_of(study, members().with_site("west", public(104)).keys, "the roster")
+        roster_keys(study, members().keys, "the roster")
+    found = roster_keys(study, members().with_site("west", public(104)).keys, "the roster")
     assert found == {"north": public(101), "west": public(104), "centre": public(1)}
     with pytest.raises(StudyError, match="'centre' is the coordinator's own name"):
-        keys_of(parse_study(text.replace("west", "centre")), members().keys, "the roster")
+        roster_keys(parse_study(text.replace("west", "centre")), members().keys, "the roster")
 
 
 def test_fingerprints_differ_and_are_short() -> None:

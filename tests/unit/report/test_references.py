@@ -8,7 +8,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Captions, Result
 from consortium.report.outputs import escaped, write_credit
 from consortium.report.page import write_page
-from consortium.report.references import OF_ANALYSIS, REFERENCES, bibtex, credit_of
+from consortium.report.references import OF_ANALYSIS, REFERENCES, bibtex, citation_keys
 from consortium.report.sections.methods import paragraphs
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
@@ -72,13 +72,13 @@ def test_methods_say_of_participants_and_series_what_the_study_states(data, said
 
 def test_a_regression_cites_its_model_its_tests_and_its_correction():
     study = sample_study().model_copy(update={"algorithm": "glm"})
-    keys = credit_of(study, sample_report(study), images=False)["The analysis rests on"]
+    keys = citation_keys(study, sample_report(study), images=False)["The analysis rests on"]
     assert set(keys) == {"linear-model", "satterthwaite", "false-discovery"}
 
 
 def test_images_are_credited_where_there_are_any():
     study = sample_study()
-    keys = [credit_of(study, sample_report(study), images=images) for images in (True, False)]
+    keys = [citation_keys(study, sample_report(study), images=images) for images in (True, False)]
     assert [any("bids" in each for each in found.values()) for found in keys] == [True, False]
 
 

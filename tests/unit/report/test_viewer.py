@@ -10,7 +10,9 @@ from dataclasses import replace
 import nibabel as nib
 import numpy as np
 import pytest
+from nibabel.affines import apply_affine
 
+from consortium.report.brain_figures import inside_brain
 from consortium.report.finished import finish_result
 from consortium.report.viewer import write_viewer
 from consortium.space.grid import template_grid
@@ -47,6 +49,17 @@ def test_every_value_that_the_page_colours_is_in_the_viewer_and_noise_is_not(run
         assert told["threshold"] == 3.0
         np.testing.assert_allclose(found, z, atol=np.ptp(z) / 60_000)
         assert told["ident"] == f"component-{r + 1}"
+
+
+def test_what_is_drawn_lies_on_the_template_and_nowhere_outside_of_the_brain(run, source):
+    for r, told in enumerate(held(source)["maps"]):
+        image = nib.Nifti1Image.from_bytes(gzip.decompress(base64.b64decode(told["drawn"])))
+        values, z = np.asarray(image.dataobj), run.components.components.maps[:, r]
+        assert values.shape == inside_brain().shape
+        np.testing.assert_allclose(values[~inside_brain()], 0, atol=np.ptp(z) / 60_000)
+        assert 0.8 * z.max() < values.max() <= z.max() + np.ptp(z) / 60_000
+        (peak,) = apply_affine(image.affine, [np.unravel_index(values.argmax(), values.shape)])
+        assert np.linalg.norm(peak - told["peak"]) < 12.0
 
 
 def test_a_voxel_that_privacy_noise_alone_could_make_is_zero(run, tmp_path):

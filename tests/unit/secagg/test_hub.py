@@ -10,7 +10,7 @@ from consortium.secagg import CENTRE, Hub, messages, packing, seal, seed_shares
 from consortium.secagg.contribution import Vectors
 from consortium.secagg.field import PRIME
 from consortium.secagg.hub_round import Tally
-from consortium.secagg.merkle_tree import root_of
+from consortium.secagg.merkle_tree import tree_root
 from consortium.secagg.unmasking import opened_vectors
 from tests.support.secagg_wire import (
     Consortium,
@@ -122,7 +122,7 @@ def test_a_false_dealer_is_named() -> None:
         if party.name == "s4":
             held = dict.fromkeys(SITES, b"\x05" * 64 * FIVE.rounds)
             sealed = seed_shares.seal_shares(party.directory, "s4", party.setup.keys.channels, held)
-            shared = messages.Shared(party.directory.transcript, root_of(sealed))
+            shared = messages.Shared(party.directory.transcript, tree_root(sealed))
             key = identity("s4")
             signed = seal(key, FIVE.run, "s4", messages.SHARED, 0, messages.encode(shared))
             encoded = messages.encode(messages.Share(signed, sealed))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.secagg.crypto import pack_tuple
-from consortium.secagg.merkle_tree import is_under, paths_of, root_of
+from consortium.secagg.merkle_tree import is_under, tree_paths, tree_root
 
 LEAVES = st.lists(st.binary(max_size=40), min_size=1, max_size=40)
 
@@ -23,20 +23,20 @@ def test_the_root_of_three_leaves_is_the_one_worked_out_by_hand():
         for place, leaf in enumerate(leaves)
     )
     node = "consortium share node 1"
-    assert root_of(leaves) == sha(node, sha(node, one, two), three)
+    assert tree_root(leaves) == sha(node, sha(node, one, two), three)
 
 
 @given(LEAVES)
 def test_every_leaf_is_under_the_root(leaves):
-    root, count = root_of(leaves), len(leaves)
-    for place, (leaf, path) in enumerate(zip(leaves, paths_of(leaves), strict=True)):
+    root, count = tree_root(leaves), len(leaves)
+    for place, (leaf, path) in enumerate(zip(leaves, tree_paths(leaves), strict=True)):
         assert is_under(root, leaf, place, count, path)
         assert len(path) <= count.bit_length()
 
 
 @given(LEAVES, st.data())
 def test_nothing_else_is(leaves, data):
-    root, count, paths = root_of(leaves), len(leaves), paths_of(leaves)
+    root, count, paths = tree_root(leaves), len(leaves), tree_paths(leaves)
     place = data.draw(st.integers(0, count - 1))
     leaf, path = leaves[place], paths[place]
     assert not is_under(root, leaf + b"x", place, count, path)
@@ -52,4 +52,4 @@ def test_nothing_else_is(leaves, data):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 1024])
 def test_leaves_that_are_alike_have_roots_that_differ_by_their_number(count):
-    assert root_of([b""] * count) != root_of([b""] * (count + 1))
+    assert tree_root([b""] * count) != tree_root([b""] * (count + 1))

@@ -13,9 +13,9 @@ from consortium.secagg.release import (
     agrees,
     check_answered,
     check_seeds,
-    manifests_of,
     read_release,
-    release_of,
+    release_message,
+    signed_manifests,
 )
 from tests.support.secagg_wire import Consortium, Wire, as_centre, context, plain_sum, vectors
 
@@ -37,11 +37,11 @@ class Game:
         self.request = self.wire.log[start + len(there)]
         self.session = self.wire.hub.session
         self.directory = self.wire.parties["s0"].directory
-        self.release = release_of(self.total, context(1), self.total.sum, bits, shown=True)
+        self.release = release_message(self.total, context(1), self.total.sum, bits, shown=True)
 
     def added_again(self):
         body = check_answered(self.session, 1, self.release, self.request)
-        told = manifests_of(self.session, 1, body, self.entries, self.bits)
+        told = signed_manifests(self.session, 1, body, self.entries, self.bits)
         check_seeds(self.session, self.directory, 1, self.release)
         taken = [added(site, 1, told[site], self.objects[site], self.entries) for site in told]
         return add_again(self.session, self.directory, 1, self.release, taken, self.entries)
@@ -64,9 +64,9 @@ def test_open_vectors_less_the_sum_are_added_again(lost, bits):
         wire.hub.receive_unmasking(wire.parties[site].unmask(1, request))
     total = wire.hub.sum(1)
     released = plain_sum(opened, objects) - total.sum
-    release = release_of(total, context(1), released, bits, shown=True)
+    release = release_message(total, context(1), released, bits, shown=True)
     session, directory = wire.hub.session, wire.parties["s0"].directory
-    told = manifests_of(
+    told = signed_manifests(
         session, 1, check_answered(session, 1, release, request), 5, bits, clear=True
     )
     taken = [added(site, 1, told[site], objects[site], 5, clear=True) for site in told]
@@ -79,7 +79,7 @@ def test_a_contribution_without_its_open_vector_is_not_added_again():
     body = check_answered(game.session, 1, game.release, game.request)
     many = 1 << 20  # the envelope behind a short vector would pass for an open one
     with pytest.raises(ProtocolError, match="another vector"):
-        manifests_of(game.session, 1, body, many, game.bits, clear=True)
+        signed_manifests(game.session, 1, body, many, game.bits, clear=True)
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -99,7 +99,7 @@ def test_of_each_site_one_seed_is_shown():
     own = {site: party._member.own for site, party in game.wire.parties.items()}
     due = [own[s].mask_seed(1) if s == "s2" else own[s].self_seed(1) for s in own]
     assert list(game.release.seeds) == due
-    hidden = release_of(game.total, context(1), game.total.sum, game.bits, shown=False)
+    hidden = release_message(game.total, context(1), game.total.sum, game.bits, shown=False)
     assert hidden.seeds == ()
 
 
@@ -159,11 +159,11 @@ def test_each_answer_that_is_released_is_signed_for_everybody():
     consortium = Consortium(masked=False)
     total, values = _opened(consortium, True, True)
     rows = np.concatenate(list(values.values()))
-    release = release_of(total, context(1), rows, 32, shown=False)
+    release = release_message(total, context(1), rows, 32, shown=False)
     assert len(release.manifests) == 4
     session = Wire(consortium).set_up().hub.session
     request = messages.Request(context(1), release.survivors, (), release.manifests)
-    for site, body in manifests_of(session, 1, request, 0, 32).items():
+    for site, body in signed_manifests(session, 1, request, 0, 32).items():
         assert body.opened == opened_digest(context(1), values[site].tobytes())
         assert body.opened != opened_digest(context(2), values[site].tobytes())
 

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from consortium.engine.closing import attesting, checkers_of
+from consortium.engine.closing import attesting, round_checkers
 from consortium.study.spec import Study
 from tests.support.cases import SITES, make_study
 
@@ -50,7 +50,7 @@ def test_too_few_or_too_many_are_refused(wanted):
 
 
 def test_every_site_gets_its_turn():
-    turns = [checkers_of(SITES, 3, number) for number in range(1, 9)]
+    turns = [round_checkers(SITES, 3, number) for number in range(1, 9)]
     assert all(len(set(turn)) == 3 for turn in turns)
     assert {site for turn in turns for site in turn} == set(SITES)
     assert [sum(site in turn for turn in turns) for site in SITES] == [6, 6, 6, 6]
