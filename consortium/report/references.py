@@ -218,13 +218,14 @@ def credit_of(study: Study, report: PrivacyReport, *, images: bool) -> dict[str,
     private = scheme != "none"
     summed = not all(release.each for release in report.releases)
     masks = ("secure-aggregation", *(("sparse-masks",) if report.graph else ()))
+    template = () if study.data.mesh else ("template",)
     found = {
         "The analysis rests on": OF_ANALYSIS.get(study.algorithm, ()),
         "Noise is drawn from the discrete Gaussian of": ("discrete-gaussian",) if private else (),
         "Noise that cancels in the sum is due to": ("cape",) if scheme == "cape" and summed else (),
         "Sums are masked after": masks if scheme in ("cape", "secure-sum") and summed else (),
         "Losses are added up after": ("gaussian-dp",) if private else (),
-        "Images are named, resampled and drawn after": ("bids", "template", "nilearn")
+        "Images are named, resampled and drawn after": ("bids", *template, "nilearn")
         if images
         else (),
     }

@@ -136,7 +136,7 @@ def below_cortex(voxels: int = 20) -> nib.cifti2.BrainModelAxis:
 
 
 def write_func_pair(folder: Path, stem: str, space: str, sides: list[np.ndarray]) -> None:
-    """Write series (T x N a side) as GIFTI, an array for each volume; the wall may hold anything."""
+    """Write series (T x N a side) as GIFTI, an array for each volume."""
     for side, values in zip("LR", sides, strict=True):
         write_values(folder / f"{stem}_hemi-{side}_space-{space}_bold.func.gii", *values)
 
