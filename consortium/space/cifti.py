@@ -48,7 +48,7 @@ def _of_side(path: Path, model: Any, side: Hemisphere, mesh: Mesh) -> NDArray[np
     if model is None or model.model_type != "CIFTI_MODEL_TYPE_SURFACE":
         raise DataError(f"{path} has no {SIDE_NAMES[side.side]} cortex; give both hemispheres.")
     check_vertices(path, side, int(model.surface_number_of_vertices), mesh)
-    vertices = np.fromiter(model.vertex_indices, dtype=np.intp)
+    vertices = np.fromiter(model.vertex_indices, np.intp)
     order = np.argsort(vertices, kind="stable")
     if not np.array_equal(vertices[order], np.flatnonzero(side.cortex)):
         raise DataError(
