@@ -7,7 +7,7 @@ import nibabel as nib
 import numpy as np
 
 from benchmarks.table import Row, alternate
-from consortium.space.mesh import Hemisphere, Mesh
+from consortium.space.mesh import SIDES, Hemisphere, Mesh
 from site_agent.data.survey import Run
 from site_agent.images.surface_series import read_surface_series
 
@@ -43,7 +43,7 @@ def made_up_mesh() -> Mesh:
     """Hemispheres with as many vertices as those of fsLR 32k; where they lie does not matter."""
     left, right = (
         Hemisphere(side, np.zeros((VERTICES, 3)), np.zeros((0, 3), int), np.arange(VERTICES) < own)
-        for side, own in zip("LR", CORTEX, strict=True)
+        for side, own in zip(SIDES, CORTEX, strict=True)
     )
     return Mesh("fsLR-32k", left, right)
 
