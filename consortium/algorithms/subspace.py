@@ -223,7 +223,8 @@ def mean_projector(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of U Uᵀ, packed: d(d+1)/2 entries.
 
     A person's K directions are those of Φᵀ X; their projector has norm √K or less, and nothing
-    that a query holds makes it larger than the bound.
+    that a query holds makes it larger than the bound. Nor does Φ, of voxels or of a mesh: the
+    directions are made orthonormal after it.
     """
     count = index_argument(query, "directions", MOST_DIRECTIONS)
     cutoff, word = number_argument(query, "cutoff"), query.arguments.get("global_signal")

@@ -1,8 +1,13 @@
-"""Where a CIFTI file has the vertices of a mesh."""
+"""Where a CIFTI file has the vertices of a mesh.
+
+Asked are the models of its header as they stand: nibabel's axes take longer to make than a series
+takes to read.
+"""
 
 from pathlib import Path
 from typing import Any
 
+import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,40 +17,45 @@ from consortium.space.mesh import SIDE_NAMES, Hemisphere, Mesh
 _STRUCTURES = {"L": "CIFTI_STRUCTURE_CORTEX_LEFT", "R": "CIFTI_STRUCTURE_CORTEX_RIGHT"}
 
 
-def cortex_rows(path: Path, places: Any, mesh: Mesh) -> NDArray[np.intp]:
-    """Which of a file's grayordinates the mesh's D vertices are, in their order: shape (D,).
+def grayordinates(image: nib.Cifti2Image) -> int:
+    """How many a dense file says that it has; 0 for a file of something else."""
+    places = image.header.matrix.get_index_map(1)
+    if places.indices_map_to_data_type != "CIFTI_INDEX_TYPE_BRAIN_MODELS":
+        return 0
+    return sum(int(model.index_count) for model in places.brain_models)
+
+
+def cortex_rows(path: Path, image: nib.Cifti2Image, mesh: Mesh) -> NDArray[np.intp]:
+    """Which grayordinates of a dense file the mesh's D vertices are, in their order: shape (D,).
 
     Parameters
     ----------
     path : Path
         The file, for messages.
-    places : nibabel.cifti2.BrainModelAxis
-        Of the file.
 
     Raises
     ------
     DataError
         If a hemisphere is missing, is of another mesh or has another medial wall.
     """
-    models = {name: (rows, model) for name, rows, model in places.iter_structures()}
-    found = [_of_side(path, models.get(_STRUCTURES[s.side]), s, mesh) for s in mesh.sides]
+    models = image.header.matrix.get_index_map(1).brain_models
+    named = {model.brain_structure: model for model in models}
+    found = [_of_side(path, named.get(_STRUCTURES[s.side]), s, mesh) for s in mesh.sides]
     return np.concatenate(found)
 
 
-def _of_side(
-    path: Path, model: tuple[slice, Any] | None, side: Hemisphere, mesh: Mesh
-) -> NDArray[np.intp]:
-    if model is None or _STRUCTURES[side.side] not in model[1].nvertices:  # or of voxels
+def _of_side(path: Path, model: Any, side: Hemisphere, mesh: Mesh) -> NDArray[np.intp]:
+    if model is None or model.model_type != "CIFTI_MODEL_TYPE_SURFACE":
         raise DataError(f"{path} has no {SIDE_NAMES[side.side]} cortex; give both hemispheres.")
-    rows, own = model
-    check_vertices(path, side, int(own.nvertices[_STRUCTURES[side.side]]), mesh)
-    order = np.argsort(own.vertex)
-    if not np.array_equal(own.vertex[order], np.flatnonzero(side.cortex)):
+    check_vertices(path, side, int(model.surface_number_of_vertices), mesh)
+    vertices = np.fromiter(model.vertex_indices, np.intp)
+    order = np.argsort(vertices, kind="stable")
+    if not np.array_equal(vertices[order], np.flatnonzero(side.cortex)):
         raise DataError(
             f"{path} has {len(order):,} vertices of the {SIDE_NAMES[side.side]} cortex, and the "
             f"study's {side.features:,} are others; use the study's medial wall."
         )
-    return np.asarray((rows.start or 0) + order)
+    return np.asarray(int(model.index_offset) + order)
 
 
 def check_vertices(path: Path, side: Hemisphere, vertices: int, mesh: Mesh) -> None:

@@ -185,7 +185,7 @@ class Space:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all of it; without atlas and finer maps that of the grid."""
-        parts = [f"mesh {self.mesh.digest}" if self.mesh else self.grid.digest]
+        parts = [self.domain.digest]
         if self.regions:
             parts.append(f"regions {self.regions.digest}")
         if self.fine:

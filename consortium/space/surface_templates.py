@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from consortium.algorithms.base import Templates
 from consortium.errors import DataError
-from consortium.space.cifti import check_vertices, cortex_rows
+from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.mesh import DAMAGED, Hemisphere, Mesh, load_gifti
 from consortium.space.nifti import KEPT, is_kept
 from consortium.space.templates import check_varied
@@ -58,8 +58,8 @@ def _of_cifti(path: Path, mesh: Mesh, at_home: bool) -> NDArray[np.float32]:
         image = nib.load(path)
         if not isinstance(image, nib.Cifti2Image):
             raise ValueError("no CIFTI")
-        maps, places = (image.header.get_axis(number) for number in (0, 1))
-        if not isinstance(places, nib.cifti2.BrainModelAxis) or not 0 < len(maps) <= _MOST_MAPS:
+        maps, places = image.shape
+        if not 0 < maps <= _MOST_MAPS or places != grayordinates(image):
             raise ValueError("no dense maps")
         values: NDArray[Any] = np.asarray(image.dataobj, dtype=np.float32)
     except DAMAGED as error:
@@ -68,7 +68,7 @@ def _of_cifti(path: Path, mesh: Mesh, at_home: bool) -> NDArray[np.float32]:
             "hemi-L of a pair of .gii."
         ) from error
     _check_home(path, is_kept(image), at_home)
-    return np.ascontiguousarray(values[:, cortex_rows(path, places, mesh)].T)
+    return np.ascontiguousarray(values[:, cortex_rows(path, image, mesh)].T)
 
 
 def _of_gifti(path: Path, side: Hemisphere, mesh: Mesh, at_home: bool) -> NDArray[np.float32]:

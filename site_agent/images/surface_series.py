@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
-from consortium.space.cifti import check_vertices, cortex_rows
+from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti
 from site_agent.data.survey import RecordingRun
 from site_agent.images.nifti import sidecar_step
@@ -43,9 +43,9 @@ def count_volumes(run: RecordingRun, mesh: Mesh | None = None) -> int:
         If a file can't be read, or does not fit.
     """
     if not _is_gifti(run.bold):
-        image, places = _open_cifti(run.bold)
+        image = _open_cifti(run.bold)
         if mesh is not None:
-            cortex_rows(run.bold, places, mesh)
+            cortex_rows(run.bold, image, mesh)
         return int(image.shape[0])
     counts = [_gifti_count(path) for path in _sides_of(run)]
     if counts[0] != counts[1]:
@@ -94,7 +94,7 @@ def surface_step(path: Path) -> float:
 def _axis_step(path: Path) -> float:
     if _is_gifti(path):
         return 0.0
-    axis = _open_cifti(path)[0].header.get_axis(0)
+    axis = _open_cifti(path).header.get_axis(0)
     return float(axis.step) if axis.unit == "SECOND" else 0.0
 
 
@@ -102,26 +102,25 @@ def _is_gifti(path: Path) -> bool:
     return path.suffix == ".gii"
 
 
-def _open_cifti(path: Path) -> tuple[nib.Cifti2Image, Any]:
-    """A dense series, of which no value is read, and the axis of its grayordinates."""
+def _open_cifti(path: Path) -> nib.Cifti2Image:
+    """A dense series, of which no value is read."""
     try:
         image = nib.load(path)
         if not isinstance(image, nib.Cifti2Image):
             raise ValueError("no CIFTI")
-        times, places = (image.header.get_axis(number) for number in (0, 1))
-        dense = isinstance(places, nib.cifti2.BrainModelAxis)
-        if not (dense and isinstance(times, nib.cifti2.SeriesAxis)):
-            raise ValueError("no dense series")
-        if image.shape != (len(times), len(places)):
-            raise ValueError("its axes are those of another file")
+        times = image.header.get_axis(0)
+        if not isinstance(times, nib.cifti2.SeriesAxis):
+            raise ValueError("no series")
+        if image.shape != (len(times), grayordinates(image)):
+            raise ValueError("not dense, or its axes are those of another file")
     except DAMAGED as error:
         raise DataError(f"{path} is no whole dense series; give a .dtseries.nii.") from error
-    return image, places
+    return image
 
 
 def _of_cifti(path: Path, mesh: Mesh) -> Series:
-    image, places = _open_cifti(path)
-    rows = cortex_rows(path, places, mesh)
+    image = _open_cifti(path)
+    rows = cortex_rows(path, image, mesh)
     series = np.empty((image.shape[0], mesh.features), dtype=np.float32)
     try:
         stored = np.asarray(image.dataobj).T  # a grayordinate's values lie side by side

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
-from consortium.space.cifti import check_vertices, cortex_rows
+from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti, mesh_values
 from consortium.space.study_space import ViewSpace
 from consortium.study.data_section import DataSection
@@ -175,14 +175,13 @@ def _overlay(path: Path) -> NDArray[np.float64]:
 def _read_cifti(path: Path, mesh: Mesh) -> NDArray[np.float64]:
     try:
         image = nib.load(path)
-        maps, places = (image.header.get_axis(number) for number in (0, 1))
-        dense = isinstance(places, nib.cifti2.BrainModelAxis) and len(maps) == 1
+        dense = image.shape == (1, grayordinates(image))
         values = np.asarray(image.dataobj if dense else [], dtype=np.float64)
     except DAMAGED as error:
         raise DataError(f"{path} is no whole CIFTI file; write it again.") from error
-    if not dense or values.shape != (1, len(places)):
+    if not dense or values.shape != image.shape:
         raise DataError(f"{path} is no dense file of one map; give one map per file.")
-    return _finite(path, values[0][cortex_rows(path, places, mesh)])
+    return _finite(path, values[0][cortex_rows(path, image, mesh)])
 
 
 def _finite(path: Path, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,11 +12,16 @@ import pytest
 import yaml
 
 from consortium.coordinator.demo.layout import DemoFolders
+from consortium.errors import DataError
+from consortium.report.bids import label
 from consortium.simulation.dataset import start_dataset
 from consortium.space.mesh import Mesh
 from consortium.space.study_space import study_space
+from consortium.space.surface_templates import read_surface_templates
 from consortium.study.reader import load_study
+from tests.support.command_line import enter
 from tests.support.finished_run import carry_out
+from tests.support.html_page import Page
 from tests.support.local_consortium import SITES, LocalConsortium, build
 from tests.support.surfaces import (
     below_cortex,
@@ -96,8 +101,11 @@ def make_scans(folder: Path, persons: int) -> None:
         generator = np.random.default_rng((34, number))
         labels = [f"{n:02d}" for n in range(persons)]
         start_dataset(folder / site / "bids", "made-up persons", labels)
-        for label in labels:
-            func, stem = folder / site / "bids" / f"sub-{label}" / "func", f"sub-{label}_task-rest"
+        for person in labels:
+            func, stem = (
+                folder / site / "bids" / f"sub-{person}" / "func",
+                f"sub-{person}_task-rest",
+            )
             sides, drift = series(mesh, generator)
             if site == "east":
                 write_func_pair(func, stem, "fsLR_den-32k", sides)
@@ -137,27 +145,77 @@ def dense(algorithm: str, suffix: str) -> Path:
     return path
 
 
-def likeness(path: Path, mesh: Mesh) -> np.ndarray:
-    """Correlation of each true network with the map most like it."""
-    maps = nib.load(path).get_fdata()
-    table = np.abs(np.corrcoef(truth(mesh).T, maps)[:NETWORKS, NETWORKS:])
-    return np.asarray(table.max(axis=1))
+@pytest.mark.parametrize("algorithm", ["group_ica", "template_networks"])
+def test_maps_of_all_hospitals_show_the_networks(algorithm: str) -> None:
+    path = dense(algorithm, "components")
+    table = np.corrcoef(truth(mesh_of(algorithm)).T, nib.load(path).get_fdata())
+    assert np.abs(table[:NETWORKS, NETWORKS:]).max(axis=1).min() > 0.85
+    assert (
+        path.name
+        == f"tpl-fsLR_task-rest_den-32k_desc-rest{label(algorithm)}_components.dscalar.nii"
+    )
+
+
+def test_directions_of_all_hospitals_hold_the_networks() -> None:
+    maps, wanted = nib.load(dense("pca", "components")).get_fdata(), truth(mesh_of("pca"))
+    held = maps.T @ np.linalg.lstsq(maps.T, wanted, rcond=None)[0]
+    assert np.corrcoef(held.T, wanted.T)[:NETWORKS, NETWORKS:].diagonal().min() > 0.85
 
 
 @pytest.mark.parametrize("algorithm", list(ANALYSES))
-def test_maps_of_all_hospitals_show_the_networks(algorithm: str) -> None:
-    mesh, path = mesh_of(algorithm), None
-    if algorithm == "pca":
-        path = dense(algorithm, "components")
-        maps = nib.load(path).get_fdata()
-        found = np.linalg.lstsq(maps.T, truth(mesh), rcond=None)[0]
-        assert np.corrcoef((maps.T @ found).T, truth(mesh).T)[:4, 4:].diagonal().min() > 0.8
-    else:
-        path = next(p for p in [dense_all(algorithm)["components"]])
-        assert likeness(path, mesh).min() > 0.8
-    assert path.name.startswith("tpl-fsLR_task-rest_den-32k_desc-")
+def test_a_pair_of_gifti_holds_what_cifti_holds(algorithm: str) -> None:
+    path = dense(algorithm, "components")
+    mesh, values = mesh_of(algorithm), nib.load(path).get_fdata(dtype=np.float32)
+    for side, rows in mesh.split(values.T):
+        name = path.name.replace("_den-", f"_hemi-{side.side}_den-")
+        arrays = nib.load(path.with_name(name.replace(".dscalar.nii", ".func.gii"))).darrays
+        own = np.stack([each.data for each in arrays], axis=1)
+        np.testing.assert_array_equal(own[side.cortex], rows)
+        assert np.isnan(own[~side.cortex]).all()
 
 
-def dense_all(algorithm: str) -> dict[str, Path]:
-    paths = place(algorithm).files.out.glob("tpl-fsLR/func/*.dscalar.nii")
-    return {p.name.rsplit("_", 1)[1].removesuffix(".dscalar.nii"): p for p in paths}
+@pytest.mark.parametrize("algorithm", list(ANALYSES))
+def test_the_page_draws_cortices_and_speaks_of_vertices(algorithm: str) -> None:
+    page = Page((place(algorithm).files.out / "report.html").read_text(encoding="utf-8"))
+    assert any("on both cortices of fsLR-32k" in text for text in page.values("img", "alt"))
+    assert "on the cortex (mesh fsLR-32k)" in page.text
+    assert "without what files hold of places below the cortex" in page.text
+    assert "voxel" not in page.text
+    assert not (place(algorithm).files.out / "viewer.html").exists()
+
+
+def test_a_hospitals_own_networks_stay_at_home(tmp_path: Path) -> None:
+    files, target = place("group_ica").files, tmp_path / "home"
+    rest = ("--roster", files.roster, "-f", place("group_ica").site("east"))
+    said = enter("site-agent", "posterior", files.out, target, *rest)
+    assert (said.code, said.err) == (0, ""), said.err
+    assert "<img" in (target / "networks.html").read_text()
+    mesh = mesh_of("group_ica")
+    for name in ("own", "posterior", "release"):
+        (path,) = target.glob(f"tpl-fsLR/func/*_desc-rest{name}_components.dscalar.nii")
+        left = path.with_name(path.name.replace("_den-", "_hemi-L_den-"))
+        pair = left.with_name(left.name.replace(".dscalar.nii", ".func.gii"))
+        for each in (path, pair):
+            if name == "release":
+                assert read_surface_templates(each, mesh).count >= NETWORKS
+                continue
+            with pytest.raises(DataError, match="must not leave it"):
+                read_surface_templates(each, mesh)
+            assert read_surface_templates(each, mesh, at_home=True).count >= NETWORKS
+
+
+def test_networks_of_single_participants_are_written_at_home(tmp_path: Path) -> None:
+    made, target = place("template_networks"), tmp_path / "own"
+    files = made.files
+    rest = ("--roster", files.roster, "-f", made.site("north"))
+    said = enter("site-agent", "networks", files.study, target, *rest)
+    assert (said.code, said.err) == (0, ""), said.err
+    stem = "sub-03_task-rest_space-fsLR_den-32k_desc-rest_components.dscalar.nii"
+    maps = nib.load(target / "sub-03" / "func" / stem).get_fdata()
+    assert maps.shape == (NETWORKS, mesh_of("template_networks").features)
+    assert (
+        target
+        / "sub-03"
+        / "func"
+        / stem.replace("_space", "_hemi-R_space").replace(".dscalar.nii", ".func.gii")
+    ).is_file()

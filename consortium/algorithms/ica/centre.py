@@ -65,6 +65,7 @@ class Ica(IcaPlan):
         Case({"components": 3, "rounds": 2, "pca_solver": "power"}),
         Case({"components": 2, "rounds": 2, "pca_solver": "power"}, "timepoint"),
         Case({"components": 3, "rounds": 2, "pca_solver": "subspace"}),
+        Case({"components": 2, "rounds": 2}, mesh=True),
         Case({"components": 3, "rounds": 2, "maps": True}),
         Case({"components": 2, "rounds": 2, "maps": True, "maps_bound": 0.5}, "timepoint"),
         Case({"components": 2, "rounds": 3, "score": "tanh"}),

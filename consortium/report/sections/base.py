@@ -113,7 +113,10 @@ def mesh_card(
     facts = (
         *first,
         ("Peak x, y, z", f"{peak_text(tuple(mesh.coordinates[top]))} ({side} hemisphere)"),
-        (f"Peak {units}", number(float(values[top])).replace("-", "−")),
+        (
+            f"Peak {'value' if units == 'arbitrary' else units}",
+            number(float(values[top])).replace("-", "−"),
+        ),
         (
             "Shown",
             f"{len(coloured):,} of {mesh.features:,} vertices, from {number(threshold)} on",

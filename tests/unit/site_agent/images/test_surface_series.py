@@ -1,0 +1,353 @@
+"""Series on a mesh are read as nibabel reads them, and what is of another mesh is named."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from consortium.errors import DataError
+from consortium.space.mesh import Mesh, read_mesh
+from consortium.space.study_space import Space
+from consortium.space.target import Target
+from consortium.study.data_section import DataSection
+from site_agent.data.survey import Run, Subject
+from site_agent.images.footprint import to_prepare
+from site_agent.images.preprocess import preprocess, standardize
+from site_agent.images.recordings import recording_remarks, seconds_apart
+from site_agent.images.series import SiteDataset
+from site_agent.images.surface_series import count_volumes, read_surface_series
+from tests.support.surfaces import (
+    below_cortex,
+    say_side,
+    wall_of,
+    write_cifti,
+    write_dtseries,
+    write_func_pair,
+    write_sphere,
+    write_values,
+    write_wall,
+)
+
+FSLR, FIVE, SIX = "fsLR-32k", "fsaverage5", "fsaverage6"
+VOLUMES, STEM = 8, "sub-01_task-rest"
+PUBLIC = {
+    "mesh": FSLR,
+    "surfaces": ("L.surf.gii", "R.surf.gii"),
+    "cortex": ("L.wall.gii", "R.wall.gii"),
+    "minimum_volumes": 5,
+}
+WALLS = [wall_of(FSLR)] * 2
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("study")
+    for side in "LR":
+        write_sphere(root / f"{side}.surf.gii", FSLR)
+        write_wall(root / f"{side}.wall.gii", FSLR)
+    return root
+
+
+@pytest.fixture(scope="module")
+def mesh(public: Path) -> Mesh:
+    files = DataSection.model_validate(PUBLIC).mesh_files
+    assert files is not None
+    return read_mesh(files, public)
+
+
+def halves(vertices: int = 32_492, volumes: int = VOLUMES, seed: int = 0) -> list[np.ndarray]:
+    generator = np.random.default_rng(seed)
+    drawn = generator.standard_normal((2, volumes, vertices), dtype=np.float32)
+    return [100 + each for each in drawn]
+
+
+def dataset(root: Path, mesh: Mesh, cache: Path, **data: object) -> SiteDataset:
+    section = DataSection.model_validate(PUBLIC | data)
+    space = Space(grid=None, mesh=mesh)  # type: ignore[arg-type]  # a study on a mesh has no use of it
+    return SiteDataset(root, section, space, "subject", cache)
+
+
+def of_nibabel(path: Path, mesh: Mesh) -> np.ndarray:
+    """Values at the cortex's vertices by nibabel alone, T x D."""
+    image = nib.load(path)
+    values, axis, found = image.get_fdata(dtype=np.float32), image.header.get_axis(1), {}
+    for name, rows, model in axis.iter_structures():
+        found[name] = {v: values[:, rows][:, k] for k, v in enumerate(model.vertex)}
+    sides = zip(mesh.sides, ("LEFT", "RIGHT"), strict=True)
+    return np.stack(
+        [
+            found[f"CIFTI_STRUCTURE_CORTEX_{name}"][v]
+            for side, name in sides
+            for v in np.flatnonzero(side.cortex)
+        ],
+        axis=1,
+    )
+
+
+@pytest.mark.parametrize("more", [[], [below_cortex()]])
+def test_a_dense_series_has_nibabels_values(tmp_path: Path, mesh: Mesh, more: list) -> None:
+    path = write_dtseries(tmp_path / f"{STEM}_bold.dtseries.nii", halves(), WALLS, *more)
+    run = Run(path)
+    series = read_surface_series(run, mesh)
+    assert series.dtype == np.float32
+    assert count_volumes(run, mesh) == VOLUMES
+    np.testing.assert_array_equal(series, of_nibabel(path, mesh))
+
+
+def test_scaled_integers_have_nibabels_values(tmp_path: Path, mesh: Mesh) -> None:
+    path = write_dtseries(tmp_path / "x.dtseries.nii", halves(), WALLS)
+    image = nib.load(path)
+    image.nifti_header.set_data_dtype(np.int16)
+    image.nifti_header.set_slope_inter(0.01, 3.0)
+    again = nib.Cifti2Image(image.get_fdata(), image.header, image.nifti_header)
+    nib.save(again, path)
+    series = read_surface_series(Run(path), mesh)
+    np.testing.assert_allclose(series, of_nibabel(path, mesh), rtol=1e-6)
+
+
+def test_a_pair_of_gifti_has_nibabels_values(tmp_path: Path, mesh: Mesh) -> None:
+    sides = halves()
+    write_func_pair(tmp_path, STEM, "fsLR", sides)
+    left, right = (tmp_path / f"{STEM}_hemi-{s}_space-fsLR_bold.func.gii" for s in "LR")
+    series = read_surface_series(Run(left, right=right), mesh)
+    expected = np.concatenate(
+        [
+            np.stack([a.data for a in nib.load(p).darrays])[:, side.cortex]
+            for p, side in zip((left, right), mesh.sides, strict=True)
+        ],
+        axis=1,
+    )
+    np.testing.assert_array_equal(series, expected)
+
+
+def test_trends_confounds_and_bands_are_taken_out_as_of_voxels(tmp_path: Path, mesh: Mesh) -> None:
+    volumes = 24
+    name = f"{STEM}_space-fsLR_bold.dtseries.nii"
+    path = write_dtseries(tmp_path / name, halves(volumes=volumes), WALLS)
+    drift = np.cumsum(np.random.default_rng(1).standard_normal(volumes))
+    table = tmp_path / f"{STEM}_desc-confounds_timeseries.tsv"
+    table.write_text("\n".join(["drift", *map(str, drift)]) + "\n")
+    data = DataSection.model_validate(PUBLIC | {"confounds": ("drift",), "high_pass": 0.05})
+    found = preprocess(Subject("01", (Run(path, table),)), data, Target(mesh))
+    time = np.linspace(-1, 1, volumes)
+    step, order = 2.0, np.arange(1, volumes)
+    slow = order[order / (2 * volumes * step) < 0.05]
+    cosines = np.cos(np.pi * np.outer(np.arange(volumes) + 0.5, slow) / volumes)
+    model = np.column_stack([np.ones(volumes), time, drift, cosines])
+    values = of_nibabel(path, mesh).astype(np.float64)
+    left = values - model @ np.linalg.lstsq(model, values, rcond=None)[0]
+    standardize(left, data, path)
+    np.testing.assert_allclose(found.T, left, atol=1e-4 * np.abs(left).max())
+
+
+def test_a_data_set_is_found_read_and_kept(tmp_path: Path, mesh: Mesh) -> None:
+    root = tmp_path / "bids"
+    for label, kind in (("01", "cifti"), ("02", "gifti"), ("03", "both")):
+        func, stem = root / f"sub-{label}" / "func", f"sub-{label}_task-rest"
+        if kind != "gifti":
+            name = f"{stem}_space-fsLR_den-91k_bold.dtseries.nii"
+            write_dtseries(func / name, halves(seed=int(label)), WALLS, below_cortex())
+        if kind != "cifti":
+            write_func_pair(func, stem, "fsLR_den-32k", halves(seed=int(label), volumes=6))
+    found = dataset(root, mesh, tmp_path / "cache")
+    assert found.people == ("01", "02", "03")
+    assert found.lengths == (VOLUMES, 6, VOLUMES)  # CIFTI goes before GIFTI
+    assert found.features == mesh.features
+    blocks = [np.array(block) for block in found.blocks()]
+    again = dataset(root, mesh, tmp_path / "cache")
+    for one, other in zip(blocks, again.blocks(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert len(list((tmp_path / "cache").glob("*.npy"))) == 3
+
+
+def test_a_changed_right_hemisphere_is_read_again(tmp_path: Path, mesh: Mesh) -> None:
+    func = tmp_path / "bids" / "sub-02" / "func"
+    write_func_pair(func, "sub-02_task-rest", "fsLR", halves())
+    before = np.array(next(dataset(tmp_path / "bids", mesh, tmp_path / "cache").blocks()))
+    write_values(func / "sub-02_task-rest_hemi-R_space-fsLR_bold.func.gii", *halves(seed=9)[1])
+    after = np.array(next(dataset(tmp_path / "bids", mesh, tmp_path / "cache").blocks()))
+    assert not np.array_equal(before, after)
+
+
+def test_a_session_is_chosen_and_longer_names_are_told_apart(tmp_path: Path, mesh: Mesh) -> None:
+    for session in ("a", "b"):
+        func, stem = tmp_path / "sub-01" / f"ses-{session}", f"sub-01_ses-{session}_task-rest"
+        for more in ("", "_desc-preproc", "_desc-smoothed"):
+            name = f"{stem}_space-fsLR_den-91k{more}_bold.dtseries.nii"
+            write_dtseries(func / name, halves(volumes=8), WALLS)
+    (one,) = dataset(tmp_path, mesh, tmp_path / "c", session="b").survey.subjects
+    names = [run.bold.name for run in one.runs]
+    assert names == ["sub-01_ses-b_task-rest_space-fsLR_den-91k_desc-preproc_bold.dtseries.nii"]
+    (both,) = dataset(tmp_path, mesh, tmp_path / "c").survey.subjects
+    assert len(both.runs) == 2
+
+
+Maker = Callable[[Path], object]
+CIFTI, PAIR = (
+    f"{STEM}_space-fsLR_den-91k_bold.dtseries.nii",
+    f"{STEM}_hemi-{{}}_space-fsLR_bold.func.gii",
+)
+
+
+def _wrong_wall(func: Path) -> None:
+    write_dtseries(func / CIFTI, halves(), [WALLS[0], np.roll(WALLS[1], 1)])
+
+
+def _other_mesh(func: Path) -> None:
+    write_dtseries(func / CIFTI, halves(40_962), [wall_of(SIX)] * 2)
+
+
+def _one_cortex(func: Path) -> None:
+    image = nib.load(write_dtseries(func / "whole.dtseries.nii", halves(), WALLS))
+    (_, rows, model), *_ = image.header.get_axis(1).iter_structures()
+    values = image.get_fdata(dtype=np.float32)[:, rows]
+    nib.save(nib.Cifti2Image(values, (image.header.get_axis(0), model)), func / CIFTI)
+
+
+def _scalars(func: Path) -> None:
+    sides = [np.where(w, 1.0, np.nan).astype(np.float32) for w in WALLS]
+    write_cifti(func / CIFTI, *sides, FSLR, maps=8)
+
+
+def _short(func: Path) -> None:
+    path = write_dtseries(func / CIFTI, halves(), WALLS)
+    path.write_bytes(path.read_bytes()[:-4096])
+
+
+def _gap(func: Path) -> None:
+    sides = halves()
+    sides[1][3, 20_000] = np.nan
+    write_dtseries(func / CIFTI, sides, WALLS)
+
+
+def _no_right(func: Path) -> None:
+    write_func_pair(func, STEM, "fsLR", halves())
+    (func / PAIR.format("R")).unlink()
+
+
+def _no_left(func: Path) -> None:
+    write_func_pair(func, STEM, "fsLR", halves())
+    (func / PAIR.format("L")).unlink()
+
+
+def _sides_differ(func: Path) -> None:
+    write_func_pair(func, STEM, "fsLR", halves())
+    write_values(func / PAIR.format("R"), *halves(volumes=6)[1])
+
+
+def _swapped(func: Path) -> None:
+    write_func_pair(func, STEM, "fsLR", halves())
+    say_side(func / PAIR.format("L"), "Right")
+
+
+def _other_gifti(func: Path) -> None:
+    write_func_pair(func, STEM, "fsLR", halves(10_242))
+
+
+def _no_gifti(func: Path) -> None:
+    for side in "LR":
+        func.mkdir(parents=True, exist_ok=True)
+        (func / PAIR.format(side)).write_text("no XML")
+
+
+def _other_density(func: Path) -> None:
+    write_dtseries(func / CIFTI.replace("91k", "170k"), halves(volumes=6), WALLS)
+
+
+def _native(func: Path) -> None:
+    write_func_pair(func, STEM, "fsnative", halves(volumes=6))
+
+
+REFUSED: dict[str, tuple[Maker, str]] = {
+    "wall": (
+        _wrong_wall,
+        "the right cortex, and the study's 31,139 are others; use the study's medial",
+    ),
+    "mesh": (
+        _other_mesh,
+        "40,962 vertices in the left hemisphere, where fsLR-32k has 32,492; resample",
+    ),
+    "cortex": (_one_cortex, "has no right cortex; give both hemispheres"),
+    "scalars": (_scalars, "is no whole dense series; give a .dtseries.nii"),
+    "short": (_short, "is cut short or damaged; copy the file again"),
+    "gap": (_gap, "has a value that is not finite in volume 4"),
+    "right": (_no_right, "has no right hemisphere beside it; add its file"),
+    "left": (_no_left, "has no left hemisphere beside it; add its file"),
+    "lengths": (_sides_differ, "has 8 volumes and .* has 6; write both again"),
+    "swapped": (
+        _swapped,
+        "says that it is of the right hemisphere, and is given as that of the left",
+    ),
+    "gifti": (_other_gifti, "10,242 vertices in the left hemisphere, where fsLR-32k has 32,492"),
+    "text": (_no_gifti, "is no GIFTI file with a map for each volume; write it again"),
+    "density": (
+        _other_density,
+        "den-170k_bold.dtseries.nii is not named as on fsLR-32k; resample it",
+    ),
+    "native": (_native, "space-fsnative_bold.func.gii is not named as on fsLR-32k; resample it"),
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_what_does_not_fit_is_named_in_a_sentence(tmp_path: Path, mesh: Mesh, name: str) -> None:
+    make, why = REFUSED[name]
+    make(tmp_path / "bids" / "sub-01" / "func")
+    good = "sub-02_task-rest_space-fsLR_den-91k_bold.dtseries.nii"
+    write_dtseries(tmp_path / "bids" / "sub-02" / "func" / good, halves(volumes=8), WALLS)
+    found = dataset(tmp_path / "bids", mesh, tmp_path / "cache")
+    list(found.load())
+    (skipped,) = found.survey.skipped
+    assert found.people == ("02",)  # whose own files are sound
+    with pytest.raises(DataError, match=why):
+        raise DataError(skipped.detail)
+    assert skipped.detail.count(". ") == 0
+
+
+def test_a_volume_that_is_not_finite_is_zero_where_volumes_are_protected(
+    tmp_path: Path, mesh: Mesh
+) -> None:
+    sides = halves()
+    sides[0][3, 20_000] = np.inf
+    run = Run(write_dtseries(tmp_path / CIFTI, sides, WALLS))
+    series = read_surface_series(run, mesh, "timepoint")
+    assert not series[3].any()
+    assert np.isfinite(series).all()
+
+
+def test_a_folder_without_series_says_what_is_wanted(tmp_path: Path, mesh: Mesh) -> None:
+    (tmp_path / "sub-01").mkdir()
+    with pytest.raises(
+        DataError, match=r"sub-\*_bold.dtseries.nii of task-rest on the mesh fsLR-32k"
+    ):
+        _ = dataset(tmp_path, mesh, tmp_path / "c").survey
+
+
+def test_seconds_are_the_sidecars_or_the_axis(tmp_path: Path) -> None:
+    path = write_dtseries(tmp_path / CIFTI, halves(volumes=6), WALLS, step=0.8)
+    assert seconds_apart(Run(path)) == 0.8
+    (tmp_path / CIFTI.replace(".dtseries.nii", ".json")).write_text(
+        json.dumps({"RepetitionTime": 3})
+    )
+    assert seconds_apart(Run(path)) == 3.0
+    write_func_pair(tmp_path, STEM, "fsLR", halves(volumes=6))
+    with pytest.raises(
+        DataError, match=r"tells no RepetitionTime; write it, in s, into .*_bold\.json"
+    ):
+        seconds_apart(Run(tmp_path / PAIR.format("L")))
+
+
+def test_recordings_of_another_length_are_named(tmp_path: Path) -> None:
+    paths = [tmp_path / f"sub-{k}_{CIFTI}" for k in range(3)]
+    for path, volumes in zip(paths, (8, 8, 5), strict=True):
+        write_dtseries(path, halves(volumes=volumes), WALLS)
+    (told,) = recording_remarks([Subject(p.name, (Run(p),)) for p in paths])
+    assert "has 5 volumes, where the median is 8" in told
+
+
+def test_memory_grows_with_the_volumes(mesh: Mesh) -> None:
+    once, twice = (to_prepare(Target(mesh), volumes) for volumes in (100, 200))
+    assert once > 100 * 4 * 3 * mesh.features
+    assert 1.9 < twice / once < 2.0
