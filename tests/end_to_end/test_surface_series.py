@@ -14,11 +14,11 @@ import yaml
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import DataError
 from consortium.report.bids import label
-from consortium.simulation.dataset import start_dataset
+from consortium.simulation.dataset import start_derivatives
 from consortium.space.mesh import Mesh
 from consortium.space.study_space import study_space
 from consortium.space.surface_templates import read_surface_templates
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from tests.support.command_line import enter
 from tests.support.finished_run import carry_out
 from tests.support.html_page import Page
@@ -94,13 +94,13 @@ def make_scans(folder: Path, persons: int) -> None:
     """Write each hospital's data as fMRIPrep names them, and the study's public files."""
     public = DemoFolders(folder.parent).files.study.parent
     write_public(public)
-    mesh = study_space(load_study(DemoFolders(folder.parent).files.study), public).mesh
+    mesh = study_space(read_study(DemoFolders(folder.parent).files.study), public).mesh
     assert mesh is not None
     walls = [side.cortex for side in mesh.sides]
     for number, site in enumerate(SITES):
         generator = np.random.default_rng((34, number))
         labels = [f"{n:02d}" for n in range(persons)]
-        start_dataset(folder / site / "bids", "made-up persons", labels)
+        start_derivatives(folder / site / "bids", "made-up persons", labels)
         for person in labels:
             func, stem = (
                 folder / site / "bids" / f"sub-{person}" / "func",
@@ -135,7 +135,7 @@ def place(algorithm: str) -> DemoFolders:
 
 def mesh_of(algorithm: str) -> Mesh:
     files = place(algorithm).files
-    mesh = study_space(load_study(files.study), files.study.parent).mesh
+    mesh = study_space(read_study(files.study), files.study.parent).mesh
     assert mesh is not None
     return mesh
 

@@ -13,7 +13,7 @@ from consortium.space.mesh import Mesh, read_mesh
 from consortium.space.study_space import Space
 from consortium.space.target import Target
 from consortium.study.data_section import DataSection
-from site_agent.data.survey import Run, Subject
+from site_agent.data.survey import RecordingRun, Subject
 from site_agent.images.footprint import to_prepare
 from site_agent.images.preprocess import preprocess, standardize
 from site_agent.images.recordings import recording_remarks, seconds_apart
@@ -90,7 +90,7 @@ def of_nibabel(path: Path, mesh: Mesh) -> np.ndarray:
 @pytest.mark.parametrize("more", [[], [below_cortex()]])
 def test_a_dense_series_has_nibabels_values(tmp_path: Path, mesh: Mesh, more: list) -> None:
     path = write_dtseries(tmp_path / f"{STEM}_bold.dtseries.nii", halves(), WALLS, *more)
-    run = Run(path)
+    run = RecordingRun(path)
     series = read_surface_series(run, mesh)
     assert series.dtype == np.float32
     assert count_volumes(run, mesh) == VOLUMES
@@ -104,7 +104,7 @@ def test_scaled_integers_have_nibabels_values(tmp_path: Path, mesh: Mesh) -> Non
     image.nifti_header.set_slope_inter(0.01, 3.0)
     again = nib.Cifti2Image(image.get_fdata(), image.header, image.nifti_header)
     nib.save(again, path)
-    series = read_surface_series(Run(path), mesh)
+    series = read_surface_series(RecordingRun(path), mesh)
     np.testing.assert_allclose(series, of_nibabel(path, mesh), rtol=1e-6)
 
 
@@ -112,7 +112,7 @@ def test_a_pair_of_gifti_has_nibabels_values(tmp_path: Path, mesh: Mesh) -> None
     sides = halves()
     write_func_pair(tmp_path, STEM, "fsLR", sides)
     left, right = (tmp_path / f"{STEM}_hemi-{s}_space-fsLR_bold.func.gii" for s in "LR")
-    series = read_surface_series(Run(left, right=right), mesh)
+    series = read_surface_series(RecordingRun(left, right=right), mesh)
     expected = np.concatenate(
         [
             np.stack([a.data for a in nib.load(p).darrays])[:, side.cortex]
@@ -131,7 +131,7 @@ def test_trends_confounds_and_bands_are_taken_out_as_of_voxels(tmp_path: Path, m
     table = tmp_path / f"{STEM}_desc-confounds_timeseries.tsv"
     table.write_text("\n".join(["drift", *map(str, drift)]) + "\n")
     data = DataSection.model_validate(PUBLIC | {"confounds": ("drift",), "high_pass": 0.05})
-    found = preprocess(Subject("01", (Run(path, table),)), data, Target(mesh))
+    found = preprocess(Subject("01", (RecordingRun(path, table),)), data, Target(mesh))
     time = np.linspace(-1, 1, volumes)
     step, order = 2.0, np.arange(1, volumes)
     slow = order[order / (2 * volumes * step) < 0.05]
@@ -311,7 +311,7 @@ def test_a_volume_that_is_not_finite_is_zero_where_volumes_are_protected(
 ) -> None:
     sides = halves()
     sides[0][3, 20_000] = np.inf
-    run = Run(write_dtseries(tmp_path / CIFTI, sides, WALLS))
+    run = RecordingRun(write_dtseries(tmp_path / CIFTI, sides, WALLS))
     series = read_surface_series(run, mesh, "timepoint")
     assert not series[3].any()
     assert np.isfinite(series).all()
@@ -327,23 +327,23 @@ def test_a_folder_without_series_says_what_is_wanted(tmp_path: Path, mesh: Mesh)
 
 def test_seconds_are_the_sidecars_or_the_axis(tmp_path: Path) -> None:
     path = write_dtseries(tmp_path / CIFTI, halves(volumes=6), WALLS, step=0.8)
-    assert seconds_apart(Run(path)) == 0.8
+    assert seconds_apart(RecordingRun(path)) == 0.8
     (tmp_path / CIFTI.replace(".dtseries.nii", ".json")).write_text(
         json.dumps({"RepetitionTime": 3})
     )
-    assert seconds_apart(Run(path)) == 3.0
+    assert seconds_apart(RecordingRun(path)) == 3.0
     write_func_pair(tmp_path, STEM, "fsLR", halves(volumes=6))
     with pytest.raises(
         DataError, match=r"tells no RepetitionTime; write it, in s, into .*_bold\.json"
     ):
-        seconds_apart(Run(tmp_path / PAIR.format("L")))
+        seconds_apart(RecordingRun(tmp_path / PAIR.format("L")))
 
 
 def test_recordings_of_another_length_are_named(tmp_path: Path) -> None:
     paths = [tmp_path / f"sub-{k}_{CIFTI}" for k in range(3)]
     for path, volumes in zip(paths, (8, 8, 5), strict=True):
         write_dtseries(path, halves(volumes=volumes), WALLS)
-    (told,) = recording_remarks([Subject(p.name, (Run(p),)) for p in paths])
+    (told,) = recording_remarks([Subject(p.name, (RecordingRun(p),)) for p in paths])
     assert "has 5 volumes, where the median is 8" in told
 
 
