@@ -148,7 +148,8 @@ def test_tables_of_sessions_and_folders_of_sessions_are_matched(tmp_path: Path) 
         write(folder / f"sub-{label}" / f"sub-{label}_sessions.tsv", "session_id age", *lines)
         for session in range(1, len(ages) + 1):
             stats = folder / "free" / f"sub-{label}" / f"ses-{session}" / "lh.aparc.stats"
-            write(stats, "# ColHeaders StructName ThickAvg", f"insula {session}")
+            stats.parent.mkdir(parents=True)
+            stats.write_text(f"# ColHeaders StructName ThickAvg\ninsula {session}\n")
     views = (
         {**WHO, "columns": {"ill": {"levels": ["no", "yes"]}}},
         {
