@@ -34,7 +34,8 @@ def study_fields(schema: Schema) -> str:
         section = case["then"]["properties"]["analysis"]
         parts += [f"## `analysis` with `algorithm: {name}`\n", fields(section, schema)]
         for field, value in section["properties"].items():
-            inner = resolved(value.get("additionalProperties") or value, schema)
+            kinds = [kind for kind in value.get("anyOf", ()) if "$ref" in kind]  # or nothing
+            inner = resolved(value.get("additionalProperties") or (kinds or [value])[0], schema)
             if inner.get("properties"):
                 parts += [f"### `{field}` of `{name}`\n", fields(inner, schema)]
     return "\n".join(parts)

@@ -96,7 +96,9 @@ class Inspection:
     def show(self, out: Console) -> None:
         """Print it for the site's people."""
         out.print(f"{self.study.study}: {self.study.title}", soft_wrap=True)
-        out.print(f"{len(self.lengths)} participants qualify{self._of_them()}.", soft_wrap=True)
+        units = self.study.analysis.grouped
+        who = "participants" if units is None else units.named
+        out.print(f"{len(self.lengths)} {who} qualify{self._of_them()}.", soft_wrap=True)
         if self.study.data.chooses:
             out.print(self._becomes_public(), soft_wrap=True)
         for reason, many in sorted(Counter(each.reason for each in self.skipped).items()):

@@ -14,7 +14,6 @@ from consortium.algorithms.base import Query
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.persons import persons_of, sloped_persons_of
-from consortium.algorithms.units import Units
 from consortium.privacy.clipping import vector_norm
 
 RANDOM = pytest.mark.parametrize("seed", range(4))
@@ -220,10 +219,3 @@ def test_units_that_mean_nothing_are_refused(case):
     }
     with pytest.raises(ValidationError, match=match):
         GlmParameters.model_validate({**usual, **given})
-
-
-def test_the_forecast_knows_how_many_rows_are_usual():
-    alone = Units(family="family_id", correlation=0.5)
-    usual = Units(family="family_id", correlation=0.5, usual_rows=3)
-    assert alone.deviation == 1.0
-    assert usual.deviation == pytest.approx(np.sqrt(2 / 3))

@@ -1,0 +1,209 @@
+"""Families and sessions at a site: which rows are whose, and what is told of them."""
+
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+import pytest
+import yaml
+
+from consortium.errors import DataError
+from consortium.study.reader import parse_study
+from site_agent.loading.feature_vectors import FeatureDataset
+from site_agent.loading.open import open_dataset
+from site_agent.loading.sizes import sizes_of
+from site_agent.loading.units import grouped, rows_by_person
+from tests.support.tiny_images import FUNC, tiny_grid, tiny_series
+from tests.support.tiny_views import image, view_space
+
+WHO = {
+    "name": "who",
+    "source": "table",
+    "columns": {"age": {"low": 0, "high": 100}, "ill": {"levels": ["no", "yes"]}},
+}
+BRAIN = {
+    "name": "brain",
+    "source": "table",
+    "file": "brain.tsv",
+    "columns": {"area": {"low": 0, "high": 10}},
+}
+FMRI = {"name": "brain", "source": "fmri"}
+
+
+def opened(folder: Path, units: dict[str, Any], *views: dict[str, Any]) -> FeatureDataset:
+    values = {
+        "study": "related",
+        "sites": ["north", "east", "south", "west"],
+        "data": {"standardize": "none", "scale": 0.001},
+        "features": list(views or (WHO, BRAIN)),
+        "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 1},
+        "algorithm": "glm",
+        "analysis": {
+            "outcomes": "brain",
+            "formula": "age",
+            "contrasts": {"age": "age"},
+            "units": units,
+        },
+    }
+    study = parse_study(yaml.safe_dump(values))
+    found = open_dataset(folder, study, view_space(study), folder.parent / "cache")
+    assert isinstance(found, FeatureDataset)
+    return found
+
+
+def write(path: Path, *lines: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(line.replace(" ", "\t") for line in lines) + "\n")
+
+
+@pytest.fixture
+def families(tmp_path: Path) -> Path:
+    folder = tmp_path / "bids"
+    write(
+        folder / "participants.tsv",
+        "participant_id family_id age ill",
+        "sub-05 F1 10 no",
+        "sub-01 F1 20 yes",
+        "sub-02 F2 30 no",
+        "sub-03 n/a 40 yes",
+        "sub-04 n/a 50 no",
+        "sub-06 F2 n/a no",
+    )
+    write(
+        folder / "brain.tsv",
+        "participant_id area",
+        *(f"sub-0{number} {number}" for number in range(1, 7)),
+    )
+    return folder
+
+
+def rows_in(data: FeatureDataset, most: int) -> np.ndarray:
+    """K x D x U."""
+    table = data.table()
+    return table.reshape(most, data.features, table.shape[1])
+
+
+def test_families_are_one_column_each_with_a_row_for_every_person(families: Path) -> None:
+    data = opened(families, {"family": "family_id", "most_rows": 3})
+    assert data.units == 4
+    assert data.lengths == (1, 1, 1, 1)
+    assert data.people == ("01", "02", "03", "04", "05")  # all of whom are charged
+    assert data.representatives == ("01", "02", "03", "04")  # whose number is told
+    rows = rows_in(data, 3)
+    np.testing.assert_allclose(rows[:, 0, 0], [-0.6, -0.8, np.nan])
+    np.testing.assert_allclose(rows[:, 2, 0], [-0.8, 0.0, np.nan])
+    np.testing.assert_allclose(rows[:2, 0, 1], [-0.4, np.nan])  # 06 has no age
+    assert np.isnan(rows[1:, :, 2:]).all()  # who has no family is one alone
+
+
+def test_a_row_that_lacks_a_value_changes_no_number_that_is_told(families: Path) -> None:
+    units = {"family": "family_id"}
+    data = opened(families, units)
+    before = sizes_of(data.study, data).persons
+    text = (families / "participants.tsv").read_text()
+    (families / "participants.tsv").write_text(text.replace("F1\t10", "F1\tn/a"))
+    data = opened(families, units)
+    assert sizes_of(data.study, data).persons == before == ("01", "02", "03", "04")
+
+
+def test_rows_beyond_the_first_of_a_unit_are_not_used_and_told_at_home(families: Path) -> None:
+    text = (families / "participants.tsv").read_text().replace("n/a\t", "F1\t")
+    (families / "participants.tsv").write_text(text)
+    data = opened(families, {"family": "family_id", "most_rows": 2})
+    ages = rows_in(data, 2)[:, 0, 0]
+    np.testing.assert_allclose(ages, [-0.6, -0.2])  # of 01 and 03
+    told, more = data.notes
+    assert told.startswith("5 participants with 3 rows are 2 families")
+    assert more.startswith("2 rows are beyond the first 2")
+
+
+def test_lines_of_sessions_are_rows_of_their_participant(tmp_path: Path) -> None:
+    folder = tmp_path / "bids"
+    write(
+        folder / "participants.tsv",
+        "participant_id session_id age ill",
+        *("sub-02 ses-2 31 no", "sub-02 ses-1 30 no", "sub-01 1 20 yes", "sub-01 3 22 yes"),
+    )
+    lines = (
+        "sub-01_ses-1 1",
+        "sub-01_ses-2 2",
+        "sub-01_ses-3 3",
+        "sub-02_ses-1 4",
+        "sub-02_ses-2 5",
+    )
+    write(folder / "brain.tsv", "participant_id area", *lines)
+    data = opened(folder, {"sessions": True, "most_rows": 2})
+    assert data.people == data.representatives == ("01", "02")
+    rows = rows_in(data, 2)
+    np.testing.assert_allclose(rows[:, 0], [[-0.6, -0.4], [-0.56, -0.38]])
+    np.testing.assert_allclose(rows[:, 2], [[-0.8, -0.2], [-0.4, 0.0]])
+
+
+def test_tables_of_sessions_and_folders_of_sessions_are_matched(tmp_path: Path) -> None:
+    folder = tmp_path / "bids"
+    write(folder / "participants.tsv", "participant_id ill", "sub-01 yes", "sub-02 no")
+    for label, ages in (("01", (20, 25)), ("02", (40,))):
+        lines = (f"ses-{n} {age}" for n, age in enumerate(ages, 1))
+        write(folder / f"sub-{label}" / f"sub-{label}_sessions.tsv", "session_id age", *lines)
+        for session in range(1, len(ages) + 1):
+            stats = folder / "free" / f"sub-{label}" / f"ses-{session}" / "lh.aparc.stats"
+            stats.parent.mkdir(parents=True)
+            stats.write_text(f"# ColHeaders StructName ThickAvg\ninsula {session}\n")
+    views = (
+        {**WHO, "columns": {"ill": {"levels": ["no", "yes"]}}},
+        {
+            "name": "visit",
+            "source": "table",
+            "file": "sub-*/sub-*_sessions.tsv",
+            "columns": {"age": {"low": 0, "high": 100}},
+        },
+        {
+            "name": "brain",
+            "source": "table",
+            "file": "free/sub-*/ses-*/lh.aparc.stats",
+            "columns": {"insula_ThickAvg": {"low": 0, "high": 4}},
+        },
+    )
+    rows = rows_in(opened(folder, {"sessions": True, "most_rows": 2}, *views), 2)
+    np.testing.assert_allclose(rows[:, :, 0], [[1, -0.6, -0.5], [1, -0.5, 0]])
+    np.testing.assert_allclose(rows[:, :, 1], [[-1, -0.2, -0.5], [np.nan] * 3])
+
+
+def test_images_of_sessions_are_rows(tmp_path: Path) -> None:
+    folder = tmp_path / "bids"
+    write(folder / "participants.tsv", "participant_id age ill", "sub-01 20 yes", "sub-02 30 no")
+    for label, session in (("01", "a"), ("01", "b"), ("02", "a")):
+        name = f"sub-{label}_ses-{session}_{FUNC}"
+        path = folder / f"sub-{label}" / f"ses-{session}" / "func" / name
+        path.parent.mkdir(parents=True)
+        nib.save(image(tiny_series(int(label) + ord(session))), path)
+    data = opened(folder, {"sessions": True, "most_rows": 2}, WHO, FMRI)
+    rows = rows_in(data, 2)
+    assert rows.shape == (2, 2 + tiny_grid().features, 2)
+    assert np.isfinite(rows[:, :, 0]).all()
+    assert not np.allclose(rows[0, 2:, 0], rows[1, 2:, 0])
+    assert np.isnan(rows[1, :, 1]).all()
+
+
+def test_a_participant_of_two_families_is_refused_by_name_of_the_line(families: Path) -> None:
+    with (families / "participants.tsv").open("a") as file:
+        file.write("sub-01\tF2\t20\tyes\n")
+    with pytest.raises(DataError, match="participant_id is there twice"):
+        opened(families, {"family": "family_id"}).table()
+
+
+def test_a_family_that_no_table_names_is_refused(families: Path) -> None:
+    with pytest.raises(DataError, match="no column 'household'"):
+        opened(families, {"family": "household"}).table()
+
+
+def test_what_a_view_has_of_a_participant_it_has_of_all_their_sessions() -> None:
+    views = [{"01_ses-1", "01_ses-2", "02_ses-1"}, {"01", "02", "03"}, {"01_ses-2", "02", "03"}]
+    assert rows_by_person(views) == {"01": ["01_ses-2"], "02": ["02_ses-1"]}
+    assert rows_by_person([{"01"}, {"01"}]) == {"01": ["01"]}
+
+
+def test_units_stand_in_the_order_of_their_first_row() -> None:
+    family = {"01": "b", "02": "a", "03": "b"}
+    assert grouped({one: [one] for one in family}, family) == [["01", "03"], ["02"]]
