@@ -165,7 +165,7 @@ def test_a_site_that_is_gone_is_not_waited_for_for_ever(folders: dict[str, Folde
     hub = Hub(folders["hub"], last="runs/a-*/end")
     folders["hub"].put("runs/a-0001/end", b"bytes")
     ends = []
-    for _ in range(GIVEN_UP + 3):
+    for _ in range(GIVEN_UP + 2):
         tick(hub, folders)
         ends.append(hub.over((*SITES, "west")))
     assert ends == [False] * (len(ends) - 1) + [True]
