@@ -17,6 +17,8 @@ from cape_relay.folder import Folder, RelayError, conflict
 
 MOST = 64 << 20
 """Bytes of one message, but for a single larger file."""
+GIVEN_UP = 10
+"""Ticks without anything to move after which a silent site is waited for no longer."""
 _MOST_NAMES = 1_000_000
 _PACE, _SETTLE = 0.05, 0.15  # s
 _SHARE = 10  # times what a look takes passes until the next
@@ -116,9 +118,15 @@ class Hub:
         self._heard[site] = taken["listing"]
 
     def over(self, sites: Iterable[str]) -> bool:
-        """Whether the last name has come in this job, and all sites hold what the hub holds."""
+        """Whether the last name has come in this job, and sites hold what the hub holds.
+
+        A site that is not heard of is waited for until `GIVEN_UP` ticks have moved nothing.
+        """
+        if not self._ending or not self._heard:
+            return False
         own = self._folder.listing()
-        return self._ending and all(self._heard.get(site) == own for site in sites)
+        everybody = set(sites) <= self._heard.keys() or self.idle >= GIVEN_UP
+        return everybody and all(listing == own for listing in self._heard.values())
 
     def patience(self, wait: float, most: float) -> float:
         """Seconds that sites may wait for something to send: twice as long after an idle tick."""

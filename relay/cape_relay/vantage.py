@@ -23,7 +23,12 @@ MOST = 8 << 20
 
 @algorithm_client
 def central(
-    client: Any, only: Sequence[str], last: str, wait: float = 60.0, hours: float = 24.0
+    client: Any,
+    only: Sequence[str],
+    last: str,
+    wait: float = 60.0,
+    hours: float = 24.0,
+    organizations: Sequence[Any] | None = None,
 ) -> str:
     """Ask all other organizations until the study's last message has been carried to each.
 
@@ -38,6 +43,8 @@ def central(
         Seconds that a party may wait for something to send.
     hours : float
         After which it ends whatever has come.
+    organizations : sequence of int, optional
+        Numbers of those that take part; without it all others of the collaboration.
 
     Returns
     -------
@@ -50,7 +57,7 @@ def central(
         If a name has two contents, or a folder can't be used.
     """
     hub = Hub(folder_of(str(client.organization_id), only), last, MOST)
-    found = [each["id"] for each in client.organization.list()]
+    found = organizations or [each["id"] for each in client.organization.list()]
     sites = [each for each in found if each != client.organization_id]
     end = time.monotonic() + 3600 * hours
     while time.monotonic() < end and not hub.over(map(str, sites)):

@@ -289,7 +289,9 @@ def relay_command(
     ] = None,
     wait: Annotated[
         float | None,
-        typer.Option(help="Seconds that a party waits for something to send; else 2 or 60.", min=0),
+        typer.Option(
+            help="Seconds that a party waits for something to send; else 2 or 60.", min=0.1
+        ),
     ] = None,
     hours: Annotated[float, typer.Option(help="After which the job ends.", min=0.01)] = 24.0,
     installed: Annotated[

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from cape_relay.folder import Folder, RelayError
-from cape_relay.sync import Hub, answer
+from cape_relay.sync import GIVEN_UP, Hub, answer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -159,6 +159,16 @@ def test_it_is_over_when_the_last_name_is_everywhere(folders: dict[str, Folder])
     tick(hub, folders)
     assert hub.over(SITES)
     assert not hub.over((*SITES, "west"))
+
+
+def test_a_site_that_is_gone_is_not_waited_for_for_ever(folders: dict[str, Folder]) -> None:
+    hub = Hub(folders["hub"], last="runs/a-*/end")
+    folders["hub"].put("runs/a-0001/end", b"bytes")
+    ends = []
+    for _ in range(GIVEN_UP + 2):
+        tick(hub, folders)
+        ends.append(hub.over((*SITES, "west")))
+    assert ends == [False] * (len(ends) - 1) + [True]
 
 
 def test_an_earlier_run_that_ended_ends_nothing(folders: dict[str, Folder]) -> None:
