@@ -10,24 +10,32 @@ READY := .venv/.ready
 # Many processes start: each would compile all that it imports again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo full-brain test lint long bench docs lock release clean
+.PHONY: demo full-brain test lint quick types tests long bench docs lock release clean
 demo: $(READY)
 	$(BIN)/consortium demo --out build/demo
 
 full-brain: $(READY)
 	$(BIN)/consortium demo --full-brain --out build/full-brain
 
-# Scratch files of the tests lie in memory where that is possible: most of them wait for a disk.
-# Three workers on two cores: a third of the time goes by in waiting for servers to start.
-test: lint
-	OMP_NUM_THREADS=1 TMPDIR=$$(test -w /dev/shm && echo /dev/shm || echo /tmp) \
-		$(BIN)/python -m pytest -n 3
+# What takes a second comes first; types are checked beside the tests.
+test: quick
+	$(MAKE) --no-print-directory -j 2 types tests
 
-lint: $(READY)
+lint: quick types
+
+quick: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: $(READY)
+	$(BIN)/mypy
+
+# Scratch files of the tests lie in memory where that is possible: most of them wait for a disk.
+# Three workers on two cores: a third of the time goes by in waiting for servers to start.
+tests: $(READY)
+	OMP_NUM_THREADS=1 TMPDIR=$$(test -w /dev/shm && echo /dev/shm || echo /tmp) \
+		$(BIN)/python -m pytest -n 3
 
 # Fault matrix, soak, fuzzing, kills, the tutorial as it is typed, and a first study on slow disks:
 # three quarters of an hour, of which the last part needs root.
@@ -53,16 +61,17 @@ docs: $(READY)
 release: $(READY)
 	rm -rf dist
 	$(BIN)/uv build --quiet --out-dir dist
+	$(BIN)/uv build --quiet --out-dir dist relay
 	cp deploy/requirements.lock dist/requirements.txt
 	cp deploy/requirements-all.lock dist/requirements-all.txt
 	$(BIN)/uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements dist/requirements-all.txt --pyproject pyproject.toml --output-format JSON --output-file dist/sbom.cdx.json
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml relay/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cape-consortium needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet uv==0.13.8
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes -r requirements.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable . --editable ./relay
 	touch $@
 
 # A site installs the first of the two short lists; the second is for the coordinator, and for sites

@@ -1,4 +1,4 @@
-"""What a round takes at a site of 10² to 10⁵ persons: processor time, memory, and their growth."""
+"""What a round takes at a site of 10² to 10⁵ participants: processor time, memory, growth."""
 
 import multiprocessing
 import tempfile
@@ -42,7 +42,7 @@ class Taken:
 
 
 def scaling(cases: Sequence[tuple[Size, str, tuple[int, ...]]] = CASES) -> None:
-    """Print a table and draw the figure; every number of persons has a process of its own."""
+    """Print a table and draw the figure; every number of participants has a process of its own."""
     rows: list[list[str]] = []
     found = {}
     for size, name, numbers in cases:
@@ -61,14 +61,14 @@ def scaling(cases: Sequence[tuple[Size, str, tuple[int, ...]]] = CASES) -> None:
 
 
 def line(name: str, size: Size, persons: int, taken: Taken) -> list[str]:
-    """Cells of one number of persons."""
+    """Cells of one number of participants."""
     each = (f"{1e3 * seconds / persons:.3f}" for seconds in (taken.first, taken.second))
     memory = (f"{megabytes:.0f}" for megabytes in (taken.resident, taken.allocated))
     return [name, str(size), f"{persons:,}", *each, *memory]
 
 
 def measured(size: Size, name: str, persons: int) -> Taken:
-    """Two rounds over so many persons, in a process that does nothing else."""
+    """Two rounds over so many participants, in a process that does nothing else."""
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder), size, persons)
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:

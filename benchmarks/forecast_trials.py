@@ -1,7 +1,7 @@
-"""The studies on which `benchmarks.forecasts` tries what is foretold.
+"""The studies on which `benchmarks.forecasts` tries what is forecast.
 
-Persons are those of `benchmarks.honesty` without differences between their four sites, but where
-an analysis is tried on others. They are made here, and not by the code that foretells.
+Participants are those of `benchmarks.honesty` without differences between their four sites, but
+where an analysis is tried on others. They are made here, and not by the code that forecasts.
 """
 
 import math
@@ -23,11 +23,11 @@ from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 
 LINK = 0.5
-"""Correlation of the made-up views, and what their study assumes."""
+"""Correlation of the simulated views, and what their study assumes."""
 TOLD_APART = 0.7
-"""Share that the best rule tells rightly of made-up persons of two classes."""
+"""Share that the best rule tells rightly of simulated participants of two classes."""
 ENTRIES, SPREAD, BINS = 6, 0.4, 10
-"""Of persons of two classes; deviation of their entries; bins of a column."""
+"""Of participants of two classes; deviation of their entries; bins of a column."""
 NEW = 20_000
 Sites = list[Blocks]
 
@@ -45,11 +45,11 @@ class Trial:
         Makes sites from a cell and a generator.
     told : callable
         Of a result: errors of its numbers, whose truth is zero, or numbers whose mean is asked
-        for, such as whether the link was found; nothing where nothing was told.
+        for, such as whether the link was found; nothing where nothing was reported.
     mean : bool
-        Whether the mean of what is told is what is foretold, and not the size of most of it.
+        Whether the mean of what is reported is what is forecast, and not the size of most of it.
     times : float
-        Deviations that what is foretold has.
+        Deviations that what is forecast has.
     """
 
     algorithm: str
@@ -69,7 +69,7 @@ def _average_people(cell: Cell, rng: np.random.Generator) -> Sites:
 
 
 def _uneven_people(cell: Cell, rng: np.random.Generator) -> Sites:
-    """Persons of heavy tails whose sizes differ, under a bound a tenth above their median norm."""
+    """Participants of heavy tails and several sizes; the bound is a tenth above the usual norm."""
     sites: Sites = []
     for size in cell.sizes:
         table = student(5).rvs((_MANY, size), random_state=rng) / math.sqrt(5 / 3 * _MANY)
@@ -105,7 +105,7 @@ def _is_found(result: Result) -> Array:
 
 
 def _two_classes(size: int, spread: float, rng: np.random.Generator) -> Array:
-    """Persons told apart by their first entry, which the best rule does as is assumed."""
+    """Participants separated by their first entry, which the best rule does as is assumed."""
     label = np.where(rng.random(size) < 0.5, 1.0, -1.0)
     entries = rng.standard_normal((ENTRIES, size))
     entries[0] += float(ndtri(TOLD_APART)) * label
@@ -134,7 +134,7 @@ _HALF = math.sqrt(0.5 / ENTRIES)
 
 
 def _even_people(cell: Cell, rng: np.random.Generator) -> Sites:
-    """As many persons in every bin: sites' sizes are multiples of their number."""
+    """As many participants in every bin: sites' sizes are multiples of their number."""
     del rng
     assert not any(size % BINS for size in cell.sizes)
     column = [(np.arange(size) + 0.5) / size * 2 - 1 for size in cell.sizes]
@@ -160,7 +160,7 @@ _LEVELS = {"levels": {"genes": 1.0}}
 
 
 def _coins(cell: Cell, rng: np.random.Generator) -> Sites:
-    """Persons of the largest variance that their views allow."""
+    """Participants of the largest variance that their views allow."""
     views = (("genes", 6), ("scan", 4))
     tables = [np.where(own > 0, 1.0, -1.0) for own in background(cell, 10, rng)]
     return [Persons(table.astype(np.float32), views) for table in tables]

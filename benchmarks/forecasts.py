@@ -1,8 +1,8 @@
 """``python -m benchmarks.forecasts [ANALYSIS ...] [--figure FILE]``: forecasts beside measured.
 
-Every analysis of `ANALYSES` over a grid of ε and persons: what its own `expect` foretells of the
-plan, and what studies of made-up persons then come to, by the code and with the noise of a real
-run.
+Every analysis of `ANALYSES` over a grid of ε and participants: what its own `expect` forecasts of
+the plan, and what studies of simulated participants then come to, by the code and with the noise of
+a real run.
 """
 
 import argparse
@@ -22,7 +22,8 @@ from benchmarks.honesty.running import Blocks, answer
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.assumed import robust_deviation
 from consortium.algorithms.base import AnalysisPlan, Array
-from consortium.coordinator.design import Assumed, expect
+from consortium.coordinator.design import Assumed
+from consortium.study.outlook import Outlook
 from consortium.study.spec import Study
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
@@ -60,7 +61,7 @@ def row(name: str, epsilon: float, persons: int, repetitions: int, first_seed: i
         rng = np.random.default_rng([persons, int(100 * epsilon), seed])
         sites = trial.people(cell, rng)
         if first is None:
-            first = expect(_assumed(trial, cell, sites).plan)[0]
+            first = Outlook(_assumed(trial, cell, sites).plan).expected[0]
         told.append(trial.told(answer(trial.algorithm, trial.analysis, sites, epsilon, rng)))
     assert first is not None
     all_told = np.concatenate(told)
@@ -111,7 +112,7 @@ def main() -> None:
     assert all(
         REGISTRY[each.algorithm].expect is not AnalysisPlan.expect for each in ANALYSES.values()
     )
-    print("| analysis | what | ε | persons | foretold | measured | off | told |")
+    print("| analysis | what | ε | participants | forecast | measured | off | reported |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     with ProcessPoolExecutor(given.processes) as pool:
         futures = [
@@ -136,7 +137,7 @@ def _shown(found: Row) -> Row:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Draw measured over foretold, one panel an analysis, with the tenth on either side."""
+    """Draw measured over forecast, one panel an analysis, with the tenth on either side."""
     told = [each.name for each in rows if each.told >= 0.5]
     names = [name for name in dict.fromkeys(told) if told.count(name) > 1]
     lines = -(-len(names) // _ACROSS)

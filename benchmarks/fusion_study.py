@@ -1,7 +1,7 @@
-"""A whole fusion study: 1,000 made-up persons of four hospitals, 800 of them with both modalities.
+"""A whole fusion study: 1,000 simulated participants, 800 of them with both modalities.
 
 ``python -m benchmarks.fusion_study FOLDER`` writes hospitals' files, runs configs/fusion.yaml as
-`consortium simulate` does, and compares maps and courses to what the true profiles would give.
+`consortium simulate` does, and compares maps and time series to what the true profiles would give.
 """
 
 import sys
@@ -16,7 +16,7 @@ from benchmarks.timing import show
 from consortium.coordinator.simulate import simulate_study
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import study_space
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from site_agent.loading.open import open_dataset
 from tests.support.fusion_bids import FusionMade, make_fusion_consortium
 from tests.support.fusion_person import FusionRecipe
@@ -39,7 +39,7 @@ def fusion_study(folder: Path) -> None:
     made = make_fusion_consortium(folder / "hospitals", RECIPE)
     out = folder / "output"
     report = simulate_study(STUDY, made.sites, out, 0, Console())
-    study = load_study(STUDY)
+    study = read_study(STUDY)
     space = study_space(study, STUDY.parent)
     data = [
         open_dataset(made.sites[s], study, space, out / ".cache" / s)  # as simulate left it
@@ -69,7 +69,7 @@ def fusion_study(folder: Path) -> None:
 
 
 def both(made: FusionMade) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Profiles (K x M) of the persons who have images and EEG, in the data's order."""
+    """Profiles (K x M) of the participants who have images and EEG, in the data's order."""
     with np.load(made.truth / "profiles.npz") as profiles:
         there = [
             profiles[f"{site}_{person.name}"]

@@ -122,7 +122,7 @@ def _part(job: tuple[tuple[int, int, int], range]) -> list[list[dict[str, float]
 
 
 _COLUMNS = (
-    "persons x outcomes, sites",
+    "participants x outcomes, sites",
     "ε",
     "worth it",
     "SE",

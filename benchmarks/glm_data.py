@@ -1,4 +1,4 @@
-"""Unkind made-up data for `glm`: what real consortia have, all at once.
+"""Hard simulated data for `glm`: what real consortia have, all at once.
 
 Unequal sites, groups in proportions from a quarter to three quarters (and with eight sites or more
 one site of one group), scanners that differ in location and scale, entries with heavy tails and a
@@ -19,7 +19,7 @@ COVARIATES = ("age", "icv", "sex")
 
 @dataclass(frozen=True)
 class Unkind:
-    """What is unkind about the data; by default everything is, at once.
+    """What is hard about the data; by default everything is, at once.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class Unkind:
     variances : float
         Largest variance of a scanner over the smallest.
     parts : (float, float)
-        Between which the second group's part of a site's persons lies.
+        Between which the second group's part of a site's participants lies.
     alone : bool
-        Whether one of eight sites or more has persons of one group only.
+        Whether one of eight sites or more has participants of one group only.
     offsets : float
         Standard deviation of the sites' offsets in every outcome.
     norms : float
@@ -48,7 +48,7 @@ class Unkind:
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Persons of a consortium.
+    """Participants of a consortium.
 
     Parameters
     ----------

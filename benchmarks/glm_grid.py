@@ -1,9 +1,9 @@
 """``python -m benchmarks.glm_grid [RUNS]``: what the grid of integers adds to the errors of `glm`.
 
-The same persons with the same noise, once as numbers are and once rounded by every site to the grid
-that a private round plans (scheme `cape`, one colluding site, δ = 1e-5). *Moved* is the root mean
-square of what rounding changes in an effect, over its standard error; *charged* the largest part
-that rounding and arithmetic add to a round's noise; *bits* are of the widest ring.
+The same participants with the same noise, once as numbers are and once rounded by every site to the
+grid that a private round plans (scheme `cape`, one colluding site, δ = 1e-5). *Moved* is the root
+mean square of what rounding changes in an effect, over its standard error; *charged* the largest
+part that rounding and arithmetic add to a round's noise; *bits* are of the widest ring.
 """
 
 import sys
@@ -16,7 +16,7 @@ from benchmarks.glm_runs import make_trial, noise_of, run_trial
 from consortium.algorithms.base import Shape
 from consortium.algorithms.glm.centre import Glm
 from consortium.privacy.gdp import mu_of
-from consortium.privacy.mechanism import Mechanism, plan_mechanism
+from consortium.privacy.mechanism import Mechanism, Sharing, plan_mechanism
 
 CELLS = ((1000, 20, 8), (1000, 68, 8), (1000, 400, 33), (4000, 400, 8))
 EPSILONS = (1.0, 8.0)
@@ -26,12 +26,11 @@ def mechanisms(plan: Glm, shape: Shape, epsilon: float) -> dict[str, Mechanism]:
     """Every round of a plan, as a private study would do it."""
     return {
         release.stage: plan_mechanism(
-            "cape",
+            Sharing("cape", colluding=1),
             entries=release.entries,
             bound=release.bound,
             units=shape.units,
             target=mu_of(epsilon, 1e-5) * float(np.sqrt(release.share)),
-            colluding=1,
         )
         for release in plan.releases
     }
@@ -61,7 +60,7 @@ def measured(cell: tuple[int, int, int], runs: int, epsilon: float) -> tuple[flo
 
 def main(runs: int) -> None:
     """Print the table in Markdown, a row as soon as it is known."""
-    print(f"{runs} runs a row\n\n| persons x outcomes, sites | ε | moved | charged | bits |")
+    print(f"{runs} runs a row\n\n| participants x outcomes, sites | ε | moved | charged | bits |")
     print("| --- | --- | --- | --- | --- |", flush=True)
     for cell in CELLS:
         for epsilon in EPSILONS:

@@ -1,8 +1,8 @@
-"""Persons whom `glm` was not made for, with known effects: rows of `benchmarks.glm_misfit`.
+"""Participants whom `glm` was not made for, with known effects: rows of `benchmarks.glm_misfit`.
 
 Written before the analysis was read. Everything acts linearly and has mean zero beside what is
-known, so that an effect is what least squares over all persons estimates without bias, whatever
-the tails, the variances or the sites are like.
+known, so that an effect is what least squares over all participants estimates without bias,
+whatever the tails, the variances or the sites are like.
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from scipy.special import ndtr
 
 from benchmarks.glm_data import Array, People
 
-_OUT = 0.03  # part of the persons whose values are all far away
+_OUT = 0.03  # part of the participants whose values are all far away
 _FAR = 6.0  # how far, in deviations
 _AGE = 0.6  # deviation of age within a site
 
 
 @dataclass(frozen=True)
 class Odd:
-    """What is odd about the persons.
+    """What is odd about the participants.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class Odd:
         Eight of one size; three of a fifth each beside twenty small ones; one of three quarters
         beside ten.
     residual : {"normal", "heavy", "skewed", "either", "outliers", "one-sided", "rare", "even"}
-        What persons differ by: Gaussian, t with 2.5 degrees of freedom, lognormal (with tails of
-        all outcomes to one side, or of half of them to the other), with persons far
-        off in all outcomes (to either side, or to one), binary outcomes of a tenth or a half.
+        What participants differ by: Gaussian, t with 2.5 degrees of freedom, lognormal (with tails
+        of all outcomes to one side, or of half of them to the other), with participants far off in
+        all outcomes (to either side, or to one), binary outcomes of a tenth or a half.
     group : float
         Deviation of the second group over the first's.
     scanners : float
@@ -40,12 +40,13 @@ class Odd:
     older : float
         By how many deviations sites differ in age; levels of their outcomes go with it.
     grows : float
-        By how much the logarithm of a person's deviation grows with a deviation of age.
+        By how much the logarithm of a participant's deviation grows with a deviation of age.
     smooth : bool
         Whether outcomes are neighbours on a line, alike over a tenth of it; else they share a
         factor.
     wrong : float
-        Part of the persons stated in the wrong group, by turns of the sites: totals stay right.
+        Part of the participants stated in the wrong group, by turns of the sites: totals stay
+        right.
     """
 
     sites: str = "alike"
@@ -60,7 +61,7 @@ class Odd:
 
 
 def sizes_of(kind: str, persons: int) -> NDArray[np.int64]:
-    """Persons of each site."""
+    """Participants of each site."""
     parts = {
         "alike": np.ones(8) / 8,
         "few big": np.repeat([0.2, 0.02], [3, 20]),
@@ -110,7 +111,7 @@ def _binary(chance: Array, like: Array) -> Array:
 def odd_people(
     odd: Odd, persons: int, entries: int, effect: float, part: float, draw: np.random.Generator
 ) -> People:
-    """Persons with an effect, in total deviations, in a part of the outcomes."""
+    """Participants with an effect, in total deviations, in a part of the outcomes."""
     sizes = sizes_of(odd.sites, persons)
     site = np.repeat(np.arange(len(sizes)), sizes)
     share = np.clip(odd.part * draw.uniform(0.6, 1.4, len(sizes)), 0.05, 0.95)
@@ -147,7 +148,7 @@ def odd_people(
 
 
 def wrong_groups(people: People, part: float) -> dict[str, list[int]]:
-    """Groups of which a part of the persons moved, by turns to and fro."""
+    """Groups of which a part of the participants moved, by turns to and fro."""
     groups = {}
     for s in range(int(people.site.max()) + 1):
         here = people.group[people.site == s]

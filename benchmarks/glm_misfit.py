@@ -1,11 +1,11 @@
 """``python -m benchmarks.glm_misfit [RUNS [CELL ...]]``: what `glm` makes of norms that are off.
 
-Persons as in `glm_data`, with stated norms that are right, off in location, too small or too large,
-or left out; and what else moves effects: unequal variances of unequal groups, sites whose outcomes
-and ages go together, two sites, a single outcome. Releases have noise of the exact law (one
-colluding site, δ = 1e-5). Errors are in the outcomes' true standard deviations. *Size* is how often
-p is below .05 where there is no effect, *FDP* the part of discoveries that are false, coverage that
-of 95 % intervals where there is none and where there is one.
+Participants as in `glm_data`, with stated norms that are right, off in location, too small or too
+large, or left out; and what else moves effects: unequal variances of unequal groups, sites whose
+outcomes and ages go together, two sites, a single outcome. Releases have noise of the exact law
+(one colluding site, δ = 1e-5). Errors are in the outcomes' true standard deviations. *Size* is how
+often p is below .05 where there is no effect, *FDP* the part of discoveries that are false,
+coverage that of 95 % intervals where there is none and where there is one.
 """
 
 import os
@@ -91,7 +91,7 @@ def _odd(
     missing: bool = True,
     **given: Any,
 ) -> Misfit:
-    """A row of `glm_liar`: many persons and little noise, where a bias shows; no norms."""
+    """A row of `glm_liar`: many participants and little noise, where a bias shows; no norms."""
     return Misfit(cell, epsilon, odd=odd, missing=missing, **given)
 
 
@@ -145,9 +145,9 @@ CELLS: dict[str, Misfit] = {
         missing=False, off=1.5, signs=True, scale=2.0
     ),
     "heavy tails, ratio 1.5": _odd(Odd("alike", "heavy", 1.5)),
-    "persons far off, ratio 1.5": _odd(Odd("alike", "outliers", 1.5)),
+    "participants far off, ratio 1.5": _odd(Odd("alike", "outliers", 1.5)),
     "persons far above": _odd(Odd("alike", "one-sided")),
-    "persons far above, ratio 1.5": _odd(Odd("alike", "one-sided", 1.5)),
+    "participants far above, ratio 1.5": _odd(Odd("alike", "one-sided", 1.5)),
     "skewed": _odd(Odd("alike", "skewed")),
     "skewed, ratio 1.25": _odd(Odd("alike", "skewed", 1.25)),
     "skewed, ratio 1.5": _odd(Odd("alike", "skewed", 1.5)),
@@ -190,7 +190,7 @@ CELLS: dict[str, Misfit] = {
 
 
 def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
-    """Persons of a row, in units in which a true deviation is one."""
+    """Participants of a row, in units in which a true deviation is one."""
     persons, entries, sites = misfit.cell
     if misfit.odd:
         people = odd_people(misfit.odd, persons, entries, misfit.effect, misfit.part, generator)
@@ -216,7 +216,7 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
 
 
 def _asked_of(misfit: Misfit, people: People, generator: np.random.Generator) -> People:
-    """Persons with the slopes that a row asks for: those of age, or 0 in half of the outcomes."""
+    """Participants with the slopes that a row asks for: of age, or 0 in half of the outcomes."""
     if not misfit.slope:
         return people
     truth = people.slopes[:, 0].copy()
@@ -226,7 +226,7 @@ def _asked_of(misfit: Misfit, people: People, generator: np.random.Generator) ->
 
 
 def _with_norms(misfit: Misfit, people: People, generator: np.random.Generator) -> People:
-    """Persons with what a study states of them."""
+    """Participants with what a study states of them."""
     right, usual = people.outcomes.mean(axis=1), people.outcomes.std(axis=1)
     signs = generator.choice([-1.0, 1.0], len(usual)) if misfit.signs else np.ones(len(usual))
     location = right - misfit.off * usual * signs
@@ -345,9 +345,9 @@ def counted(
         "stopped": 0.0,
         "withheld": float(result.arrays["withheld"].mean()),
         "size": float(np.mean(p[null] < 0.05)) if some else np.nan,
-        "told size": float(np.mean(p[open_null] < 0.05)) if open_null.any() else np.nan,
+        "shown size": float(np.mean(p[open_null] < 0.05)) if open_null.any() else np.nan,
         "false": float((found & null).sum() / max(1, found.sum())),
-        "told false": float((told & null).sum() / max(1, told.sum())),
+        "shown false": float((told & null).sum() / max(1, told.sum())),
         "power": float(found[~null].mean()) if real else np.nan,
         "covered null": float(covered[null].mean()) if some else np.nan,
         "covered real": float(covered[~null].mean()) if real else np.nan,
@@ -361,7 +361,8 @@ def counted(
 
 
 _COLUMNS = (
-    *("cell", "size", "told size", "FDP", "told FDP", "withheld", "coverage null", "real", "power"),
+    *("cell", "size", "shown size", "FDP", "shown FDP", "withheld", "coverage null"),
+    *("real", "power"),
     *("RMSE", "SE/RMSE", "RMSE/pooled", "slope", "forecast/SE", "again/SE", "stopped"),
 )
 
@@ -378,7 +379,7 @@ def row_of(name: str, tally: Tally) -> str:
     error = tally.root("square")
     cells = [
         name,
-        *(told(k) for k in ("size", "told size", "false", "told false", "withheld")),
+        *(told(k) for k in ("size", "shown size", "false", "shown false", "withheld")),
         *(told(k) for k in ("covered null", "covered real", "power")),
         f"{error:.3f}",
         f"{tally.root('stated') / error:.2f}",

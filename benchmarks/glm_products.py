@@ -1,11 +1,11 @@
 """``python -m benchmarks.glm_products [RUNS]``: products and squares in the formula of `glm`.
 
-Persons of 8 sites, whose ages differ between sites; the contrast's part grows with age; outcomes go
-with age and its square. Ages' stated mean is right, half a deviation and two off; outcomes are
-Gaussian, vary half again as much in patients, the more the older, or have long tails. Releases have
-noise of the exact law. *Missed* is how often a 95 % interval lacks the effect at the stated mean,
-``none`` and ``some`` where the contrast's own effect is 0 and where it is not; withheld, of whose
-discoveries nothing is said.
+Participants of 8 sites, whose ages differ between sites; the contrast's part grows with age;
+outcomes go with age and its square. Ages' stated mean is right, half a deviation and two off;
+outcomes are Gaussian, vary half again as much in patients, the more the older, or have long tails.
+Releases have noise of the exact law. *Missed* is how often a 95 % interval lacks the effect at the
+stated mean, ``none`` and ``some`` where the contrast's own effect is 0 and where it is not;
+withheld, of whose discoveries nothing is said.
 """
 
 import sys
@@ -44,7 +44,7 @@ def spread_of(kind: str, z: Array, group: Array, generator: np.random.Generator)
 def study_of(
     kind: str, name: str, persons: int, off: float, effect: float, generator: np.random.Generator
 ) -> tuple[Trial, float]:
-    """A study, and the true effect as it would be told."""
+    """A study, and the true effect as it would be reported."""
     asked, formula = ASKED[name]
     site = np.sort(generator.integers(SITES, size=persons))
     z = np.clip(generator.standard_normal(persons) + generator.normal(0, 0.7, SITES)[site], -3, 3)
@@ -98,7 +98,7 @@ def main(runs: int = 20) -> None:
         )
         cell = [name, kind, str(persons), f"{off:g}"]
         rows.append([*cell, *(f"{each:.3f}" for each in missed), f"{np.mean(withheld):.2f}"])
-    columns = ["contrast", "outcomes", "persons", "mean off", "none", "some", "withheld"]
+    columns = ["contrast", "outcomes", "participants", "mean off", "none", "some", "withheld"]
     show(f"Products and squares, {runs} studies each; ε 4 and 8", columns, rows)
 
 

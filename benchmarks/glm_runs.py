@@ -20,7 +20,7 @@ from consortium.simulation.array_data import ArrayData
 
 Array = NDArray[np.float64]
 GLM = REGISTRY["glm"]
-_SCALE = 8.0  # what the made-up covariates are divided by, to lie within -1 and 1
+_SCALE = 8.0  # what the simulated covariates are divided by, to lie within -1 and 1
 _LIMIT = 3.0  # standard deviations that become 1 for `regression`
 
 
@@ -41,7 +41,7 @@ class Trial:
 
 
 def make_trial(people: People, **analysis: object) -> Trial:
-    """Put persons of made-up data into a study: outcomes, group and covariates."""
+    """Put participants of simulated data into a study: outcomes, group and covariates."""
     covariates = np.vstack([people.covariates[:2] / _SCALE, people.covariates[2:]])
     norms = {
         "location": tuple(people.location.tolist()),
@@ -63,7 +63,7 @@ def trial_of(
     names: Sequence[str] = (),
     **analysis: Any,
 ) -> Trial:
-    """Put any persons into a study, those of a site one behind the other."""
+    """Put any participants into a study, those of a site one behind the other."""
     names = names or tuple(f"z{n}" for n in range(len(columns)))
     views = (("brain", len(outcomes)), ("dx", 1), *((name, 1) for name in names))
     table = np.vstack([outcomes, np.where(group, 1.0, -1.0), columns])
@@ -85,7 +85,7 @@ def trial_of(
 
 
 class TableData(ArrayData):
-    """A site whose table is at hand, without a block for each person."""
+    """A site whose table is at hand, without a block for each participant."""
 
     def __init__(self, table: Array, views: tuple[tuple[str, int], ...]) -> None:
         super().__init__([table[:, :1]], views=views)
@@ -93,7 +93,7 @@ class TableData(ArrayData):
         self.lengths = [1] * table.shape[1]
 
     def table(self) -> Array:
-        """All persons side by side."""
+        """All participants side by side."""
         return self._whole
 
 

@@ -1,11 +1,11 @@
 """``python -m benchmarks.glm_smooth [RUNS [CUTOFF]]``: `glm` on smooth images, in voxels and waves.
 
-A thousand persons at eight sites, with images of 10 x 10 x 10 voxels of 8 mm that a kernel of 1.2
-voxels (standard deviation; 22.6 mm FWHM) made smooth. Scanners and covariates act smoothly, too. A
-difference of half a standard deviation at its peak, 1.7 voxels wide (standard deviation), is what a
-difference of a few voxels is after smoothing. Releases have noise of the exact law (one colluding
-site, δ = 1e-5); errors are in standard deviations within groups and sites. ``CUTOFF`` is over the
-smoothness; by default the plan chooses it. One process.
+A thousand participants at eight sites, with images of 10 x 10 x 10 voxels of 8 mm that a kernel of
+1.2 voxels (standard deviation; 22.6 mm FWHM) made smooth. Scanners and covariates act smoothly,
+too. A difference of half a standard deviation at its peak, 1.7 voxels wide (standard deviation), is
+what a difference of a few voxels is after smoothing. Releases have noise of the exact law (one
+colluding site, δ = 1e-5); errors are in standard deviations within groups and sites. ``CUTOFF`` is
+over the smoothness; by default the plan chooses it. One process.
 """
 
 import sys
@@ -59,7 +59,7 @@ def smooth_fields(count: int, generator: np.random.Generator, width: float = WID
 
 
 def people_of_images(generator: np.random.Generator, width: float = WIDTH) -> People:
-    """Persons with images; group and covariates are those of `glm_data`."""
+    """Participants with images; group and covariates are those of `glm_data`."""
     people = make_people(PERSONS, EDGE**3, SITES, generator, effect=0.0)
     truth = difference()
     values = smooth_fields(PERSONS, generator, width)

@@ -1,6 +1,6 @@
 """``python -m benchmarks.glm_stress [RUNS [PERSONSxOUTCOMESxSITES ε]]``: one unkindness at a time.
 
-Persons as in `glm_data` with nothing unkind about them, then with heavy tails, unequal scanners,
+Participants as in `glm_data` with nothing hard about them, then with heavy tails, unequal scanners,
 groups out of balance, sites' offsets or public norms that are off, each alone, and all together.
 Covariates follow group and site in every row. Releases have noise of the exact law (one colluding
 site, δ = 1e-5); one process. Errors are in public standard deviations.
@@ -50,7 +50,8 @@ def main(runs: int, cell: tuple[int, int, int], epsilon: float) -> None:
     """Print the table in Markdown, a row as soon as it is known."""
     persons, entries, sites = cell
     print(
-        f"{persons:,} persons x {entries} outcomes, {sites} sites, ε = {epsilon:g}, {runs} runs\n"
+        f"{persons:,} participants x {entries} outcomes, {sites} sites, "
+        f"ε = {epsilon:g}, {runs} runs\n"
     )
     columns = (*COLUMNS, "worth it")
     print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}", flush=True)

@@ -1,7 +1,7 @@
 """`glm` on the cortex: maps of a difference in thickness on fsaverage5, released in its modes.
 
 ``python -m benchmarks.glm_surface [RUNS [PERSONS]]`` prints a table with a row for each number of
-participants, ε and model: how far off maps are and were foretold to be, and how often intervals
+participants, ε and model: how far off maps are and were forecast to be, and how often intervals
 held the truth.
 """
 
@@ -71,7 +71,7 @@ def difference() -> Array:
 def people_on_surfaces(
     persons: int, generator: np.random.Generator, smoothness: float, *, heavy: bool = False
 ) -> People:
-    """Persons with maps; group and covariates are those of `glm_data`."""
+    """Participants with maps; group and covariates are those of `glm_data`."""
     truth = difference()
     count = len(truth)
     people = make_people(persons, 1, SITES, generator, effect=0.0)

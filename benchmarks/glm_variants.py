@@ -1,7 +1,7 @@
 """``python -m benchmarks.glm_variants [RUNS [PERSONSxOUTCOMESxSITES ε]]``: `glm` off its main road.
 
 Groups that are counted, sites that drop out, means of outcomes, and maps of smooth images, on the
-unkind persons of `glm_data`, with releases of the exact law of noise (one colluding site,
+hard participants of `glm_data`, with releases of the exact law of noise (one colluding site,
 δ = 1e-5), one process. Errors are in public standard deviations; a forecast is the plan's, which
 knows of no drop-out.
 """
@@ -49,7 +49,7 @@ def _stated(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ..
 
 
 def _wrongly(part: float) -> Variant:
-    """Groups that are off by a part of each site's persons, up and down in turn."""
+    """Groups that are off by a part of each site's participants, up and down in turn."""
 
     def make(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
         del sites
@@ -59,13 +59,13 @@ def _wrongly(part: float) -> Variant:
     return make
 
 
-def wrong_groups(groups: Mapping[str, Sequence[int]], part: float) -> dict[str, tuple[int, int]]:
-    """Groups with a part of each site's persons in the other one; the sites' numbers are right."""
+def wrong_groups(groups: Mapping[str, Sequence[float]], part: float) -> dict[str, tuple[int, int]]:
+    """Groups with a part of each site's participants in the other one; sites' numbers are right."""
     wrong = {}
     for number, (site, (first, second)) in enumerate(groups.items()):
-        many = first + second
+        many = round(first + second)
         moved = round(part * many) * (-1) ** number
-        other = min(max(second + moved, 1), many - 1)
+        other = min(max(round(second) + moved, 1), many - 1)
         wrong[site] = (many - other, other)
     return wrong
 
@@ -233,7 +233,7 @@ def main(runs: int, cells: tuple[tuple[int, int, int], ...], epsilon: float) -> 
     for cell in cells:
         persons, entries, sites = cell
         print(
-            f"\n{persons:,} persons x {entries} outcomes, {sites} sites, ε = {epsilon:g}, "
+            f"\n{persons:,} participants x {entries} outcomes, {sites} sites, ε = {epsilon:g}, "
             f"{runs} runs\n"
         )
         print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}", flush=True)

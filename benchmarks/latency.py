@@ -19,7 +19,7 @@ from consortium.coordinator.demo.agents import start_agent
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.run import RunFiles, run_study
 from consortium.engine.clock import Clock
-from consortium.membership.admission import admit, read_request
+from consortium.membership.admission import admit_site, read_request
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import found_roster, save_roster
 from consortium.membership.signed_study import sign_study
@@ -73,7 +73,7 @@ def settle(
         )
         create_identity(folder, os.urandom(64))
         path, _ = join_consortium(folder, name, consortium.public.hex())
-        members = admit(members, read_request(path))
+        members = admit_site(members, read_request(path))
     save_roster(files.roster, members, consortium.key)
     sign_study(files.study, members, consortium.key)
     for name in names:

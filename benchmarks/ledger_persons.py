@@ -1,4 +1,4 @@
-"""How long a ledger of many persons and studies takes: python benchmarks/ledger_persons.py."""
+"""How long a ledger of many participants and studies takes: python benchmarks/ledger_persons.py."""
 
 import random
 import tempfile
@@ -9,10 +9,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from site_agent.ledger.ledger import Charge, Ledger, Limits
+from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
 
 PERSONS, STUDIES = 50_000, 200
-LIMITS = Limits({"subject": 1e9})
+LIMITS = LedgerLimits({"subject": 1e9})
 QUERY, SITE, CENTRE = "9e" * 32, "5a" * 32, "ce" * 32
 
 
@@ -33,7 +33,7 @@ def seconds(act: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Fill a ledger, each study with nine tenths of all persons, and print a table."""
+    """Fill a ledger, each study with nine tenths of all participants, and print a table."""
     draw = random.Random(1)
     everybody = [f"{number:05d}" for number in range(PERSONS)]
     with tempfile.TemporaryDirectory() as folder:
@@ -49,11 +49,11 @@ def main() -> None:
                 charged.append(seconds(lambda line=line: ledger.reserve(line, LIMITS, "now")))  # type: ignore[misc]
         ledger.settle()
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
-        table = Table("what", f"{PERSONS} persons, {STUDIES} studies", title="A ledger by person")
-        table.add_row("enroll a study's persons, last ten", f"{_mean(enrolled):.3f} s")
+        table = Table("what", f"{PERSONS} participants, {STUDIES} studies", title="By participant")
+        table.add_row("enroll a study's participants, last ten", f"{_mean(enrolled):.3f} s")
         table.add_row("charge a round, last ten", f"{1e3 * _mean(charged):.2f} ms")
         total = seconds(lambda: ledger.total("bids", "subject", everybody))
-        table.add_row("the most charged person of all", f"{total:.3f} s")
+        table.add_row("the most charged participant of all", f"{total:.3f} s")
         limits = {"subject": 0.2}
         over = seconds(lambda: ledger.over_limit(everybody, limits, "subject", 0.01))
         table.add_row("who has no budget left", f"{over:.3f} s")

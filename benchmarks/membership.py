@@ -3,7 +3,8 @@
 The attacker knows what somebody's outcomes are, and how outcomes are distributed in the population.
 Of a site that sends the exact sums of each group, as a mega-analysis does, the likelihood ratio is
 a scalar product. Of `glm` the attacker is the centre with one colluding site; once without knowing
-more, and once, as the promise has it, knowing every other person. Draws docs/images/membership.png.
+more, and once, as the promise has it, knowing every other participant. Draws
+docs/images/membership.png.
 """
 
 from dataclasses import replace
@@ -26,7 +27,7 @@ DELTA, ALARM = 1e-5, 0.05
 
 
 def draw(count: int, generator: np.random.Generator) -> Array:
-    """Persons of the population: V x n, of variance 1, with one shared factor."""
+    """Participants of the population: V x n, of variance 1, with one shared factor."""
     factor = np.sqrt(SHARED) * generator.standard_normal(count)
     return factor + np.sqrt(1 - SHARED) * generator.standard_normal((REGIONS, count))
 
@@ -43,7 +44,7 @@ def of_exact_sums(generator: np.random.Generator, runs: int) -> tuple[Array, Arr
 
 
 class Study:
-    """One consortium whose persons all may be asked for.
+    """One consortium whose participants all may be asked for.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ class Study:
         return PERSONS * np.array([self.bound.split(each)["effects"] for each in told])
 
     def parts(self, persons: Array) -> Array:
-        """What each of a site's worth of persons adds to the effects' sum, V x n."""
+        """What each of a site's worth of participants adds to the effects' sum, V x n."""
         nobody, found = np.zeros((REGIONS, SITES * PERSONS)), []
         for place in range(PERSONS):
             alone = nobody.copy()
@@ -92,7 +93,7 @@ class Study:
         return np.array(found).T
 
     def scores(self) -> tuple[Array, Array, Array, Array]:
-        """Of the first site's persons and of others; then as one who knows all others' data."""
+        """Of the first site's participants and others; then as one who knows all others' data."""
         members, others = self.outcomes[:, :PERSONS], draw(PERSONS, self.generator)
         mine, theirs = self.parts(members), self.parts(others)
         honest = self.sums(self.outcomes)[:-1].sum(axis=0)
@@ -160,8 +161,8 @@ def main() -> None:
     rows = [
         [name, f"{np.interp(ALARM, alarms, found):.0%}"] for name, found in made.items() if name
     ]
-    sizes = f"{SITES} sites of {PERSONS} persons, {REGIONS} regions"
-    show(f"Members found at 5 % false alarms: {sizes}", ["what is told", "found"], rows)
+    sizes = f"{SITES} sites of {PERSONS} participants, {REGIONS} regions"
+    show(f"Members found at 5 % false alarms: {sizes}", ["what is released", "found"], rows)
     draw_figure(made)
 
 

@@ -1,9 +1,9 @@
 """``python -m benchmarks.memory [PERSONS | scale]``: a round over prepared blocks on disk.
 
-Blocks of made-up persons lie in a site's cache, and a round's statistic streams over them, on one
-worker and on two. Ratios are of one run, the engines taken in turn; memory is that of a process
-which does one round. Then the cost of a person, part by part. With ``scale``, sites of 10² to 10⁵
-persons, and docs/images/scaling.png.
+Blocks of simulated participants lie in a site's cache, and a round's statistic streams over them,
+on one worker and on two. Ratios are of one run, the engines taken in turn; memory is that of a
+process which does one round. Then the cost of a participant, part by part. With ``scale``, sites of
+10² to 10⁵ participants, and docs/images/scaling.png.
 """
 
 import multiprocessing
@@ -80,14 +80,14 @@ def rounds(folder: Path, persons: int, repeats: int = 3) -> None:
             rows.append([query, name, f"{warm:.1f}", each, speed, f"{own:.0f}", f"{worker:.0f}"])
     for data in sites.values():
         data.engine.close()
-    columns = ["statistic", "engine", "s", "ms a person", "over 1", "agent MB", "worker MB"]
-    title = f"{persons} persons of {SIZE}, in chunks of {CHUNK}"
+    columns = ["statistic", "engine", "s", "ms a participant", "over 1", "agent MB", "worker MB"]
+    title = f"{persons} participants of {SIZE}, in chunks of {CHUNK}"
     show(f"{title}; all answers equal to the last bit", columns, rows)
     put("workers", columns, rows)
 
 
 def parts(folder: Path, persons: int) -> None:
-    """Where a round's cost goes, on one worker: by person, and by round; processor time."""
+    """Where a round's cost goes, on one worker: by participant, and by round; processor time."""
     data = dataset(folder, SIZE, min(persons, 200), Threads())
     some, total = len(data.lengths), np.zeros((SIZE.features,) * 2, order="F")
     sum(1 for _ in data.blocks())  # digests are compared once
@@ -103,12 +103,15 @@ def parts(folder: Path, persons: int) -> None:
     reading = processor(lambda: [block.max() for block in data.blocks()]) / some
     masks = processor(lambda: meeting.round(next(numbers), vector))
     lines = [
-        ("a person: disk, mapped and read", reading),
-        ("a person: disk, digest compared, once in a process", processor(lambda: _digest(block))),
-        ("a person: second moment, product alone", product),
-        ("a person: second moment, clip of a person beside it", person - product),
-        ("a person: second moment, clip of every volume beside it", volumes - product),
-        ("a person: group_ica, directions", processor(lambda: _directions(block))),
+        ("a participant: disk, mapped and read", reading),
+        (
+            "a participant: disk, digest compared, once in a process",
+            processor(lambda: _digest(block)),
+        ),
+        ("a participant: second moment, product alone", product),
+        ("a participant: second moment, clip of a participant beside it", person - product),
+        ("a participant: second moment, clip of every volume beside it", volumes - product),
+        ("a participant: group_ica, directions", processor(lambda: _directions(block))),
         ("a round: noise, one vector", processor(lambda: sampler.draw(1 << 20, size))),
         (
             "a round: masks, 4 sites and the centre",

@@ -45,7 +45,7 @@ def second_moment() -> list[Row]:
 
 
 def projectors() -> list[Row]:
-    """Persons' leading directions beside their product, eigenvectors and orthonormal columns."""
+    """Participants' leading directions beside product, eigenvectors and orthonormal columns."""
     asked: dict[str, Argument] = {"directions": COMPONENTS, "cutoff": 0.0, "global_signal": "keep"}
     query, rows = Query("", "projectors", asked), []
     for kind in (np.float32, np.float64):
@@ -62,7 +62,7 @@ def projectors() -> list[Row]:
 
 
 def components() -> list[Row]:
-    """Principal components without noise beside scikit-learn's, of pooled persons."""
+    """Principal components without noise beside scikit-learn's, of pooled participants."""
     blocks = made_up(np.float32)
     pooled, data = np.hstack(blocks).T.astype(np.float64), ArrayData(blocks, "timepoint")
     peer = PCA(COMPONENTS, svd_solver="covariance_eigh")
@@ -77,7 +77,7 @@ def components() -> list[Row]:
 
 
 def made_up(kind: type) -> list[np.ndarray]:
-    """Persons' blocks, volumes contiguous, as the loader leaves them."""
+    """Participants' blocks, volumes contiguous, as the loader leaves them."""
     draws = np.random.default_rng(0)
     shape = (VOLUMES, FEATURES)
     return [draws.standard_normal(shape, dtype=np.float32).astype(kind).T for _ in range(SUBJECTS)]

@@ -2,9 +2,9 @@
 
 ``python -m benchmarks.networks bound [FOLDER]``: deviation of what is released over that of the
 bound (docs/explanation/noise-bound.md), at the same ε and among the same sites, one of which may
-collude. *At the most* takes persons' covariance as it is measured, which with fewer persons than
-numbers makes the bound too small; *at the least* takes the hardest one of the same trace.
-FOLDER adds the real persons of `benchmarks.network_halves`.
+collude. *At the most* takes participants' covariance as it is measured, which with fewer
+participants than numbers makes the bound too small; *at the least* takes the hardest one of the
+same trace. FOLDER adds the real participants of `benchmarks.network_halves`.
 """
 
 import math
@@ -36,13 +36,13 @@ def bound(folder: Path | None = None) -> None:
         rows += _of_projectors("real", _people(folder)[0])
     show(
         "Deviation of the noise over the least that is possible",
-        ["release", "persons", "numbers", "ε", "at the least", "at the most"],
+        ["release", "participants", "numbers", "ε", "at the least", "at the most"],
         rows,
     )
 
 
 def _made_up() -> Array:
-    """Leading directions of persons with networks in white noise: n x d x K."""
+    """Leading directions of participants with networks in white noise: n x d x K."""
     generator = np.random.default_rng(0)
     series = generator.standard_normal((PERSONS, SIZE, VOLUMES))
     series[:, :KEPT] *= np.linspace(2.5, 1.5, KEPT)[:, None]
@@ -60,7 +60,7 @@ def _of_projectors(name: str, directions: Array) -> Iterator[list[str]]:
 
 
 def _products(directions: Array) -> Array:
-    """Inner products of the persons' projectors, ‖UᵀU'‖²: n x n."""
+    """Inner products of the participants' projectors, ‖UᵀU'‖²: n x n."""
     persons, size, kept = directions.shape
     flat = directions.transpose(1, 0, 2).reshape(size, -1)
     rows = [
@@ -84,7 +84,7 @@ def _of_contrasts() -> Iterator[list[str]]:
 
 
 def _contributions(trial: Trial, noise: float) -> tuple[Array, float]:
-    """What each person adds to the effects (n x entries), and the noise in a released number."""
+    """What each participant adds to the effects (n x entries), and the noise of a number."""
     shape = replace(trial.shape, noise=noise)
     plan = {stage.stage: stage for stage in Glm(trial.parameters, shape).releases}
     run, generator = GLM(trial.parameters, shape).run(), np.random.default_rng(1)

@@ -1,9 +1,9 @@
-"""Networks of real persons: half of every hospital is the consortium, the other half the truth.
+"""Networks of real participants: half of every hospital is the consortium, the rest the truth.
 
 ``python -m benchmarks.networks halves FOLDER`` reads FOLDER/rois_cc200/*.1D and, for the regions'
 places, FOLDER/CC200.nii.gz (see `benchmarks.real_networks`). Hospitals are the files' prefixes,
 without a, b, c or d of one hospital's samples.
-The truth are the 25 maps that the other halves' pooled data are told apart into, without noise: 20
+The truth are the 25 maps that the other halves' pooled data are separated into, without noise: 20
 networks are looked for among a quarter more directions, and which 20 come first is chance where
 there is no noise.
 """
@@ -116,7 +116,7 @@ def _halved(hospitals: Array, seed: int) -> NDArray[np.bool_]:
 
 
 def all_maps(matrix: Array) -> Array:
-    """What a mean of projectors is told apart into, d x 25, where it has no noise."""
+    """What a mean of projectors is separated into, d x 25, where it has no noise."""
     values, vectors = eigh(matrix)
     many = round(1.25 * KEPT)
     excess = np.maximum(values[::-1][:many] - np.median(values), 0.0)

@@ -1,6 +1,6 @@
-"""What a hospital of real persons has at home: its own mean, the release, and both together.
+"""What a hospital of real participants has at home: its own mean, the release, and both together.
 
-``python -m benchmarks.networks home FOLDER`` takes the persons and halves of
+``python -m benchmarks.networks home FOLDER`` takes the participants and halves of
 `benchmarks.network_halves`: half of every hospital is the consortium, the pool of the other halves
 the truth. *Captured* is the part of the truth's 20 leading directions that lies within 20 leading
 ones of a matrix. The release is simulated, with the noise of a study of these sizes.

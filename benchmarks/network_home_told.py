@@ -1,11 +1,11 @@
-"""What hospitals are told of their networks at home, beside what is true of them.
+"""What hospitals are informed of their networks at home, beside what is true of them.
 
-``python -m benchmarks.networks home_told FOLDER`` takes the persons of `benchmarks.network_halves`.
-Hospitals fall into two groups: on `FITTED` the range and how much hospitals differ at least were
-chosen, the others are held out; samples of one university are in one group. In each group half of
-every hospital is the consortium, the pool of the other halves the truth, and each hospital in turn
-puts its own half beside the release. Of the maps that count as found expected correlation, truth
-and how often the range holds it.
+``python -m benchmarks.networks home_told FOLDER`` takes the participants of
+`benchmarks.network_halves`. Hospitals fall into two groups: on `FITTED` the range and how much
+hospitals differ at least were chosen, the others are held out; samples of one university are in one
+group. In each group half of every hospital is the consortium, the pool of the other halves the
+truth, and each hospital in turn puts its own half beside the release. Of the maps that count as
+found expected correlation, truth and how often the range holds it.
 """
 
 from collections import defaultdict

@@ -1,11 +1,12 @@
-"""How like their templates real persons' maps are, and those of templates that are no networks.
+"""How like their templates real participants' maps are, also of templates that are no networks.
 
-``python -m benchmarks.networks likeness FOLDER`` takes the persons of `benchmarks.network_halves`,
-every ninth, and ten published maps, FOLDER/rsn10.nii.gz: as they are, with the regions' places
-permuted, and mirrored (each region has the value at its mirror image), which stay as smooth. From
-left to right most networks are their own mirror image, so that these stand in a row of their own;
-of the others, those that agree with a published map by `ALIKE` or more are left out. *Less strong*:
-persons whose series vary less along the map than along the published one that it was made of.
+``python -m benchmarks.networks likeness FOLDER`` takes the participants of
+`benchmarks.network_halves`, every ninth, and ten published maps, FOLDER/rsn10.nii.gz: as they are,
+with the regions' places permuted, and mirrored (each region has the value at its mirror image),
+which stay as smooth. From left to right most networks are their own mirror image, so that these
+stand in a row of their own; of the others, those that agree with a published map by `ALIKE` or more
+are left out. *Less strong*: participants whose series vary less along the map than along the
+published one that it was made of.
 """
 
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ MIRRORS = ((1, -1, 1), (1, 1, -1), (1, -1, -1))
 
 
 def likeness(folder: Path) -> None:
-    """Correlation of each template with the persons' mean map."""
+    """Correlation of each template with the participants' mean map."""
     maps, centres = published_maps(folder), _centres(folder)
     files = sorted((folder / "rois_cc200").glob("*.1D"))[::STEP]
     people = [np.loadtxt(path).T for path in files]
@@ -43,7 +44,7 @@ def likeness(folder: Path) -> None:
         part = f"{np.mean(told >= LEAST):.2f}"
         rows.append([name, str(len(told)), *figures, part, f"{np.median(less):.2f}"])
     show(
-        f"How like their templates the mean maps of {len(people)} real persons are",
+        f"How like their templates the mean maps of {len(people)} real participants are",
         [
             "templates",
             "maps",
@@ -79,7 +80,7 @@ def _unlike(templates: Array, maps: Array) -> NDArray[np.bool_]:
 
 
 def _weaker(people: list[Array], templates: Array, maps: Array) -> Array:
-    """Part of the persons whose series vary less along each template than along its map."""
+    """Part of the participants whose series vary less along each template than along its map."""
     return np.mean([_strengths(p, templates) < _strengths(p, maps) for p in people], axis=0)
 
 

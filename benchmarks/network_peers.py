@@ -1,4 +1,4 @@
-"""The same hard persons' networks by group ICA, other noise, capeDJICA and nilearn's CanICA."""
+"""Hard participants' networks by group ICA, other noise, capeDJICA and nilearn's CanICA."""
 
 import warnings
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ EPSILON, SIZE, SEEDS = 8.0, 20, 2
 
 
 def peers() -> None:
-    """Correlation with the true networks, 400 persons in eight hospitals."""
+    """Correlation with the true networks, 400 participants in eight hospitals."""
     people = hard_people(HARD)
     pool, found = Pool(people, 0), {}
     for name, scheme in (
@@ -32,7 +32,7 @@ def peers() -> None:
     found["ica"] = [
         run_study(sites, EPSILON, seed, components=SIZE).arrays["mixing"] for seed in range(SEEDS)
     ]
-    found["CanICA of all persons, no privacy"] = [canica(sites)]
+    found["CanICA of all participants, no privacy"] = [canica(sites)]
     found["CanICA of the largest hospital"] = [canica(sites[:1])]
     rows = []
     for name, maps in found.items():
@@ -40,7 +40,7 @@ def peers() -> None:
         above = np.mean(np.sum(scores >= 0.7, axis=1))
         rows.append([name, f"{np.median(scores):.2f}", f"{scores.mean():.2f}", f"{above:.1f}"])
     show(
-        f"400 hard persons, 20 networks, ε = {EPSILON:g} where there is one",
+        f"400 hard participants, 20 networks, ε = {EPSILON:g} where there is one",
         ["", "median", "mean", "≥ .7"],
         rows,
     )

@@ -1,9 +1,10 @@
-"""Made-up persons with networks, plain and hard, on an 8 mm grid.
+"""Simulated participants with networks, plain and hard, on an 8 mm grid.
 
 The hard ones have the 20 networks that the 300 regions of Seitzman et al. (NeuroImage 2020) fall
 into, whose table nilearn carries (BSD licence): large systems are cut in parts. Courses have the
-1/f spectrum of resting-state BOLD and go together between networks; each person has own strengths,
-a shifted brain, own structure, a global signal, spikes; each hospital has its own noise and gain.
+1/f spectrum of resting-state BOLD and go together between networks; each participant has own
+strengths, a shifted brain, own structure, a global signal, spikes; each hospital has its own noise
+and gain.
 """
 
 import csv
@@ -35,16 +36,16 @@ def places() -> Places:
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """A population: its true maps, and persons of it.
+    """A population: its true maps, and participants of it.
 
     Parameters
     ----------
     sizes : tuple of int
-        Persons of each hospital.
+        Participants of each hospital.
     maps : array, shape (D, R)
         True maps of the group.
     draw : callable
-        One person's D x T series, from the hospital's number and a generator.
+        One participant's D x T series, from the hospital's number and a generator.
     """
 
     sizes: tuple[int, ...]
@@ -52,7 +53,7 @@ class People:
     draw: Callable[[int, np.random.Generator], Array]
 
     def persons(self, seed: int) -> Iterator[tuple[int, Array]]:
-        """All persons, each with the number of their hospital."""
+        """All participants, each with the number of their hospital."""
         for site, size in enumerate(self.sizes):
             generator = np.random.default_rng((seed, site))
             for _ in range(size):
@@ -60,7 +61,7 @@ class People:
 
 
 def plain_people(sizes: tuple[int, ...], volumes: int = 80, networks: float = 1.0) -> People:
-    """14 networks of amplitudes 1.3 to .7, AR(1) courses of .6, noise of one network's peak."""
+    """14 networks of amplitudes 1.3 to .7, AR(1) time series of .6, noise of one network's peak."""
     grid = template_grid(EDGE)
     maps = network_maps(grid.affine, grid.shape, grid.mask)[1]
     strong = networks * maps * np.linspace(1.3, 0.7, PLAIN, dtype=np.float32)
@@ -98,7 +99,7 @@ def hard_people(sizes: tuple[int, ...], volumes: int = 100, networks: float = 1.
 
 
 def _own(coordinates: Array, generator: np.random.Generator) -> Array:
-    """15 spots that this person has alone."""
+    """15 spots that this participant has alone."""
     centres = coordinates[generator.integers(len(coordinates), size=15)]
     return _spots(coordinates, centres, 10.0)
 

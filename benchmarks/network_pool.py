@@ -1,4 +1,4 @@
-"""Means of made-up persons' projectors, and what group ICA makes of them under a study's noise."""
+"""Means of simulated participants' projectors, and group ICA of them under a study's noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -57,14 +57,14 @@ def key(made: Plan) -> Key:
 
 @dataclass
 class Pool:
-    """Means of persons' projectors, of each hospital alone and of all."""
+    """Means of participants' projectors, of each hospital alone and of all."""
 
     people: People
     seed: int
     means: dict[Key, list[Array]] = field(default_factory=dict)
 
     def add(self, keys: Sequence[Key]) -> None:
-        """Work the means out for several bases at once, person by person."""
+        """Work the means out for several bases at once, participant by participant."""
         new = [each for each in dict.fromkeys(keys) if each not in self.means]
         bases = {c: smooth_basis(extent().places, c).matrix for c, _ in new}
         narrow = {cutoff: matrix.astype(np.float32) for cutoff, matrix in bases.items()}
@@ -84,7 +84,7 @@ class Pool:
         }
 
     def mean(self, each: Key) -> Array:
-        """Of all persons."""
+        """Of all participants."""
         self.add([each])
         return np.asarray(np.average(self.means[each], axis=0, weights=self.people.sizes))
 

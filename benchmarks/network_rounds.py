@@ -1,4 +1,4 @@
-"""capeDJICA on made-up persons, plain and hard, beside group ICA: solvers, scores and shares."""
+"""capeDJICA on simulated participants beside group ICA: solvers, scores and shares."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ VARIANTS: tuple[dict[str, Any], ...] = (
 
 
 def sites_of(people: People, seed: int) -> list[ArrayData]:
-    """Every hospital's persons, each volume series of variance 1 per voxel as `preprocess` does."""
+    """Every hospital's participants, with variance 1 per voxel as `preprocess` does."""
     blocks: list[list[Any]] = [[] for _ in people.sizes]
     for site, series in people.persons(seed):
         centred = series - series.mean(axis=1, keepdims=True)
@@ -59,7 +59,7 @@ def rounds(seeds: int = 2) -> None:
                 words = [str(variant[k]) for k in ("pca_solver", "score", "pca_share")]
                 rows.append([name, f"{epsilon:g}", *words, *told])
     show(
-        "capeDJICA, 400 persons: correlation with the truth",
-        ["persons", "ε", "solver", "score", "pca_share", "median", "mean"],
+        "capeDJICA, 400 participants: correlation with the truth",
+        ["participants", "ε", "solver", "score", "pca_share", "median", "mean"],
         rows,
     )

@@ -60,7 +60,7 @@ def smooth() -> None:
     voxels = (f"{fwhm:g} mm ({VOXEL_RUNS})" for fwhm in FWHMS)
     show(
         "Smooth covariance: runs that find something; of 12 networks on it what is found",
-        ["persons", "ε", f"atlas ({RUNS})", *voxels, "found of 12", "agree with none by .5"],
+        ["participants", "ε", f"atlas ({RUNS})", *voxels, "found of 12", "agree with none by .5"],
         rows,
     )
 

@@ -1,7 +1,8 @@
 """What networks by templates tell beside group ICA, from right, private and wrong templates.
 
-The release is simulated as in `benchmarks.networks`: noise is added to the mean of all persons'
-maps, which is worked out once for each basis and set of templates, over a quarter of the persons.
+The release is simulated as in `benchmarks.networks`: noise is added to the mean of all
+participants' maps, which is worked out once for each basis and set of templates, over a quarter of
+the participants.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +43,7 @@ class Cell:
 
 
 def fewer(people: People) -> People:
-    """Every fourth person: their mean stands for that of all, whose noise is added."""
+    """Every fourth participant: their mean stands for that of all, whose noise is added."""
     return replace(people, sizes=tuple(max(size // 4, 1) for size in people.sizes))
 
 
@@ -64,7 +65,7 @@ def cell(people: People, epsilon: float, name: str, maps: Array) -> Cell:
 
 
 def means(people: People, cells: Sequence[Cell]) -> list[Array]:
-    """Mean of the persons' maps for every cell, d x R each."""
+    """Mean of the participants' maps for every cell, d x R each."""
     places = extent().places
     bases = {
         each.cutoff: smooth_basis(places, each.cutoff).matrix.astype(np.float32) for each in cells
@@ -109,8 +110,8 @@ def templates(seeds: int = 2) -> None:
     for name, people, unlike in populations:
         rows += _rows(name, people, unlike, seeds)
     show(
-        "400 persons: mean correlation with the truth over all networks",
-        ["persons", "ε", "way", "template alone", "mean", "≥ .7", "told beyond templates"],
+        "400 participants: mean correlation with the truth over all networks",
+        ["participants", "ε", "way", "template alone", "mean", "≥ .7", "reported beyond templates"],
         rows,
     )
 

@@ -2,9 +2,9 @@
 
 Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``smooth``, ``errors``, ``templates``,
 ``rounds``, ``peers`` and ``bound``; ``halves FOLDER``, ``home FOLDER``, ``home_told FOLDER``,
-``likeness FOLDER`` and ``bound FOLDER`` read real persons' series. The release is simulated: the
-mechanism's noise is added to the mean of all persons' projectors, which is worked out once for each
-basis; ``rounds`` plays whole runs.
+``likeness FOLDER`` and ``bound FOLDER`` read real participants' series. The release is simulated:
+the mechanism's noise is added to the mean of all participants' projectors, which is worked out once
+for each basis; ``rounds`` plays whole runs.
 """
 
 import sys
@@ -44,7 +44,7 @@ def _row(scores: Sequence[Array], told: Sequence[Result]) -> list[str]:
 
 
 def plain(seeds: int = 4) -> None:
-    """Plain persons: 400 of them, 14 networks."""
+    """Plain participants: 400 of them, 14 networks."""
     people, rows = plain_people(PLAIN), []
     pool = Pool(people, 0)
     plans = [plan(people, epsilon, components=14) for epsilon in (8.0, 4.0, 2.0)]
@@ -55,7 +55,7 @@ def plain(seeds: int = 4) -> None:
         size = told[0].numbers["dimensions"]
         rows.append([f"{made.study.privacy.epsilon:g}", str(size), *_row(scores, told)])
     show(
-        "400 persons, 14 networks: correlation with the truth",
+        "400 participants, 14 networks: correlation with the truth",
         ["ε", "d", "median", "mean", "≥ .7", "said to be found"],
         rows,
     )
@@ -65,7 +65,7 @@ HARD_CELLS = ((HARD, (4.0, 8.0)), (LARGE, (1.0, 4.0, 8.0)))
 
 
 def hard(draws: int = 5) -> None:
-    """Hard persons: group ICA beside the pool and the largest hospital, without noise."""
+    """Hard participants: group ICA beside the pool and the largest hospital, without noise."""
     rows = []
     for sizes, epsilons in HARD_CELLS:
         told: dict[str, list[tuple[Array, Result]]] = defaultdict(list)
@@ -77,9 +77,9 @@ def hard(draws: int = 5) -> None:
             for name, every in told.items()
         ]
     show(
-        f"Hard persons, 20 networks, 8 hospitals of unequal size, {draws} draws of persons and "
+        f"Hard participants, 20 networks, 8 unequal hospitals, {draws} draws of participants and "
         "noise: correlation with the truth",
-        ["persons", "", "median", "mean", "≥ .7", "said to be found"],
+        ["participants", "", "median", "mean", "≥ .7", "said to be found"],
         rows,
     )
 
@@ -87,7 +87,7 @@ def hard(draws: int = 5) -> None:
 def _hard_draw(
     sizes: tuple[int, ...], epsilons: Sequence[float], draw: int
 ) -> Iterator[tuple[str, tuple[Array, Result]]]:
-    """Each study's networks against the truth, of persons and noise of one draw."""
+    """Each study's networks against the truth, of participants and noise of one draw."""
     people = hard_people(sizes)
     pool = Pool(people, draw)
     plans = [plan(people, epsilon, components=20) for epsilon in epsilons]
@@ -124,7 +124,7 @@ def _components(pool: Pool, plans: Sequence[Plan], seeds: int) -> tuple[Array, .
 
 
 def calibration(seeds: int = 4) -> None:
-    """Expected against true correlation, over components of plain and of hard persons."""
+    """Expected against true correlation, over components of plain and of hard participants."""
     parts = []
     every: Sequence[tuple[People, int, tuple[float, ...]]] = (
         (plain_people(PLAIN), 14, (2.0, 4.0, 8.0)),
@@ -156,7 +156,7 @@ def calibration(seeds: int = 4) -> None:
 
 
 def null(runs: int = 100) -> None:
-    """Persons without common networks: how often is one found."""
+    """Participants without common networks: how often is one found."""
     rows = []
     makers: Mapping[str, Callable[..., People]] = {
         "plain": plain_people,
@@ -171,7 +171,7 @@ def null(runs: int = 100) -> None:
             told = [answer(matrix, made, seed) for seed in range(runs)]
             parts.append(sum(float(result.numbers["found"]) > 0 for result in told))
         rows.append([name, str(runs), *map(str, parts)])
-    show("No network: runs that find one", ["persons", "runs", "ε = 4", "ε = 100"], rows)
+    show("No network: runs that find one", ["participants", "runs", "ε = 4", "ε = 100"], rows)
 
 
 def errors(runs: int = 100) -> None:
@@ -218,7 +218,7 @@ def rounds() -> None:
 
 
 def peers() -> None:
-    """Other ways to the networks of the same persons."""
+    """Other ways to the networks of the same participants."""
     from benchmarks import network_peers  # as above
 
     network_peers.peers()
@@ -232,7 +232,7 @@ def smooth() -> None:
 
 
 OF_FOLDERS = ("halves", "home", "home_told", "likeness", "bound")
-"""Parts that read real persons' series, each in a module of its own."""
+"""Parts that read real participants' series, each in a module of its own."""
 PARTS: Mapping[str, Callable[[], None]] = {
     "plain": plain,
     "hard": hard,

@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Spectrum:
-    """What the bound takes of persons' covariance Σ.
+    """What the bound takes of participants' covariance Σ.
 
     Parameters
     ----------
@@ -35,12 +35,12 @@ def chi_square(mu: float) -> float:
 
 
 def least_error(spectrum: Spectrum, persons: int, mu: float) -> float:
-    """Least E‖Y − θ‖² of an unbiased Y, chance of persons included: (tr Σ^½)²/(n²(e^{μ²} − 1))."""
+    """Least E‖Y − θ‖² of an unbiased Y, sampling included: (tr Σ^½)²/(n²(e^{μ²} − 1))."""
     return spectrum.root**2 / (persons**2 * chi_square(mu))
 
 
 def least_noise(spectrum: Spectrum, persons: int, mu: float) -> float:
-    """Least E‖Y − x̄‖² where Y is unbiased for the mean x̄ of the persons there are, 0 or more."""
+    """Least E‖Y − x̄‖² where Y is unbiased for the participants' mean x̄, 0 or more."""
     return max(least_error(spectrum, persons, mu) - spectrum.trace / persons**2, 0.0)
 
 
@@ -51,9 +51,9 @@ def spectrum_of(values: Array) -> Spectrum:
 
 
 def spectrum_of_gram(gram: Array) -> Spectrum:
-    """Of the sample covariance of persons with these inner products, n x n.
+    """Of the sample covariance of participants with these inner products, n x n.
 
-    With fewer persons than numbers tr Σ^½ comes out too small, and so does the bound.
+    With fewer participants than numbers tr Σ^½ comes out too small, and so does the bound.
     """
     count = len(gram)
     means = gram.mean(axis=0)

@@ -14,7 +14,7 @@ from consortium.algorithms.pca.site import power_product
 from consortium.kernels.power import ITERATIONS, eigenpairs, orthonormal, start_basis
 from consortium.privacy.bounds import Bound
 from consortium.privacy.gdp import mu_of
-from consortium.privacy.mechanism import plan_mechanism
+from consortium.privacy.mechanism import Sharing, plan_mechanism
 from consortium.simulation.array_data import ArrayData
 
 FEATURES, SITES, SUBJECTS, VOLUMES, SIZE = 70_000, 4, 20, 200, 20
@@ -55,7 +55,7 @@ def power() -> list[Row]:
 
 
 def private() -> None:
-    """Energy of the subspace at ε = 8, over numbers of persons."""
+    """Energy of the subspace at ε = 8, over numbers of participants."""
     energy([site(index) for index in range(SITES)])
 
 
@@ -93,19 +93,18 @@ def energy(sites: list[ArrayData]) -> None:
         deviation = noise(epsilon, persons, products) if epsilon else 0.0
         shares = [f"{share / whole:.4f}" for share in run(few, products, deviation)]
         rows.append([f"{epsilon or 'none'}", f"{persons}", f"{deviation:.2g}", *shares])
-    columns = ["ε (coalition)", "persons", "σ", *(f"after {j + 1}" for j in range(products))]
+    columns = ["ε (coalition)", "participants", "σ", *(f"after {j + 1}" for j in range(products))]
     show(f"Energy in the subspace over the exact one's, bound {BOUND.norm}", columns, rows)
 
 
 def noise(epsilon: float, persons: int, iterations: int) -> float:
     """Standard deviation of the noise in an entry of the mean, four equal sites, one colluding."""
     mechanism = plan_mechanism(
-        "cape",
+        Sharing("cape", colluding=1),
         entries=FEATURES * SIZE,
         bound=BOUND,
         units=(persons // SITES,) * SITES,
         target=mu_of(epsilon, DELTA) / iterations**0.5,
-        colluding=1,
     )
     return mechanism.noise.aggregate(range(SITES))
 

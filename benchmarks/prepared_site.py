@@ -1,7 +1,7 @@
-"""A site of made-up persons whose prepared blocks lie in its cache, as many as one likes.
+"""A site of simulated participants whose prepared blocks lie in its cache, as many as one likes.
 
-A few blocks are drawn; every person's file is one of them under another name. So what a round reads
-is what it would read, and the disk holds no more than a few.
+A few blocks are drawn; every participant's file is one of them under another name. So what a round
+reads is what it would read, and the disk holds no more than a few.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from consortium.space.grid import Grid
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
 from site_agent.data.cache import BlockCache, block_key
-from site_agent.data.survey import Run, Subject, Survey
+from site_agent.data.survey import RecordingRun, Subject, Survey
 from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
 from site_agent.images.series import SiteDataset
@@ -30,7 +30,7 @@ DRAWN = 8
 
 @dataclass(frozen=True)
 class Size:
-    """Persons' numbers of features and volumes."""
+    """Participants' numbers of features and volumes."""
 
     features: int
     volumes: int
@@ -40,11 +40,12 @@ class Size:
 
 
 def dataset(folder: Path, size: Size, persons: int, engine: Engine) -> SiteDataset:
-    """A site whose persons' blocks are prepared."""
+    """A site whose participants' blocks are prepared."""
     grid = Grid(np.ones((size.features, 1, 1), dtype=np.bool_), np.eye(4))
     data = SiteDataset(folder, DataSection(), Space(grid), "subject", folder / "cache", engine)
     subjects = tuple(
-        Subject(f"{number:06}", (Run(folder / f"{number:06}"),)) for number in range(persons)
+        Subject(f"{number:06}", (RecordingRun(folder / f"{number:06}"),))
+        for number in range(persons)
     )
     data.__dict__["survey"] = Survey(subjects, (size.volumes,) * persons, ())
     return data

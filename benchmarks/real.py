@@ -1,15 +1,15 @@
-"""``python -m benchmarks.real FOLDER [SEEDS [EPSILON ...]]``: `glm` on outcomes of real persons.
+"""``python -m benchmarks.real FOLDER [SEEDS [EPSILON ...]]``: `glm` on real participants.
 
-FOLDER holds ``anatomy.csv`` (a line for each person: ``subject_id`` and columns that end in
+FOLDER holds ``anatomy.csv`` (a line for each participant: ``subject_id`` and columns that end in
 ``_thickness``, mm) and ``participants.csv`` (``subject_id``, ``site``, ``sex``, ``age``, ``asd``),
 as the challenge on autism of 2018 published them, and perhaps ``norms.csv``, thicknesses of other
-persons by the same names, which stand in a study as public norms. Or it holds series of regions
-(`benchmarks.real_networks`). Nothing of the data is kept.
+participants by the same names, which stand in a study as public norms. Or it holds series of
+regions (`benchmarks.real_networks`). Nothing of the data is kept.
 
 Every row is one effect (autism, sex, ten years of age; of networks autism, with and without their
-connections) at one ε, beside least squares over the pooled persons with a constant of each site,
-and beside every site of enough persons alone: noise of the exact law, one colluding site, δ = 1e-5.
-Errors are in deviations of the pooled outcomes.
+connections) at one ε, beside least squares over the pooled participants with a constant of each
+site, and beside every site of enough participants alone: noise of the exact law, one colluding
+site, δ = 1e-5. Errors are in deviations of the pooled outcomes.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ AGES = 5.0, 65.0
 USUAL_AGE = {"mean": 18, "deviation": 10}
 EFFECTS = ("autism", "sex", "age")
 _WAYS = (("none", False, False), ("stated", True, False), ("none, means declared", False, True))
-_ALONE = 30  # persons of a site that is tried alone
+_ALONE = 30  # participants of a site that is tried alone
 
 
 @dataclass(frozen=True, eq=False)
 class Real:
-    """Persons in the order of their sites.
+    """Participants in the order of their sites.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Real:
         return {kind: first == kind for kind in dict.fromkeys(first.tolist())}
 
     def only(self, kind: str) -> Real:
-        """The same persons with outcomes of one kind."""
+        """The same participants with outcomes of one kind."""
         chosen = self.kinds[kind]
         names = tuple(np.array(self.names)[chosen].tolist())
         return replace(
@@ -96,12 +96,12 @@ class Real:
 
 
 def read(folder: Path) -> Real:
-    """Read persons, of thicknesses or of networks."""
+    """Read participants, of thicknesses or of networks."""
     return _read_networks(folder) if is_networks(folder) else _read_thicknesses(folder)
 
 
 def _read_networks(folder: Path) -> Real:
-    """Read persons with the strengths and connections of their networks."""
+    """Read participants with the strengths and connections of their networks."""
     names, outcomes, people = read_networks(folder)
     sites = np.array([person["SITE_ID"] for person in people])
     order = np.argsort(sites, kind="stable")
@@ -119,7 +119,7 @@ def _read_networks(folder: Path) -> Real:
 
 
 def _read_thicknesses(folder: Path) -> Real:
-    """Read persons who have every value."""
+    """Read participants who have every value."""
     anatomy = {row["subject_id"]: row for row in _rows(folder / "anatomy.csv")}
     names = tuple(name for name in next(iter(anatomy.values())) if name.endswith("_thickness"))
     names = tuple(name for name in names if "MeanThickness" not in name)
@@ -259,7 +259,7 @@ def one_run(
 _COLUMNS = (
     *("effect", "norms", "ε", "rms error against pooled", "over pooled SE", "stated SE"),
     *("pooled in interval", "slope on pooled", "found", "pooled ones of these", "withheld"),
-    *("forecast / stated", "default mode told"),
+    *("forecast / stated", "default mode found"),
 )
 
 
@@ -267,7 +267,7 @@ def main(folder: Path, seeds: int, epsilons: list[float]) -> None:
     """Print the table, a row as soon as it is known."""
     people = read(folder)
     count, networks = int(people.site.max()) + 1, DEFAULT_MODE in people.names
-    print(f"{len(people.site):,} persons at {count} sites, {len(people.names)} outcomes\n")
+    print(f"{len(people.site):,} participants at {count} sites, {len(people.names)} outcomes\n")
     print(f"| {' | '.join(_COLUMNS)} |\n|{' --- |' * len(_COLUMNS)}", flush=True)
     for effect in EFFECTS[: 1 if networks else None]:
         _tell_pooled(people, effect, pooled_of(people, effect))
@@ -295,7 +295,7 @@ def _tell_studies(people: Real, effect: str, seeds: int, epsilons: list[float]) 
 
 
 def _tell_pooled(people: Real, effect: str, pooled: tuple[Array, Array, Array]) -> None:
-    """Rows of pooled persons, of the site that does best alone, and of the largest."""
+    """Rows of pooled participants, of the site that does best alone, and of the largest."""
     blank, here = " – |" * 4, np.array(people.names) == DEFAULT_MODE
     size, own = float(np.sqrt(np.mean(np.square(pooled[1])))), found_by(pooled[2])
     told_own = _told(own, here)

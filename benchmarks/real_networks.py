@@ -1,12 +1,13 @@
-"""Networks of real persons at rest: strengths and connections, for `benchmarks.real`.
+"""Networks of real participants at rest: strengths and connections, for `benchmarks.real`.
 
-FOLDER holds ``rois_cc200/*.1D`` (a file for each person, named SITE_0NUMBER_rois_cc200.1D: a header
-of region numbers and a line for each volume), ``phenotypes.csv`` (of the Preprocessed Connectomes
-Project), ``CC200.nii.gz`` (the regions) and ``rsn10.nii.gz`` (ten published maps on the same grid).
+FOLDER holds ``rois_cc200/*.1D`` (a file for each participant, named SITE_0NUMBER_rois_cc200.1D: a
+header of region numbers and a line for each volume), ``phenotypes.csv`` (of the Preprocessed
+Connectomes Project), ``CC200.nii.gz`` (the regions) and ``rsn10.nii.gz`` (ten published maps on the
+same grid).
 
-A network's course is the mean of the regions' standardized series, weighed by the positive part of
-its map; its strength is the course's standard deviation, and a connection is the correlation of two
-courses. A region without signal is left out of its person's means.
+A network's time series is the mean of the regions' standardized series, weighed by the positive
+part of its map; its strength is the time series' standard deviation, and a connection is the
+correlation of two time series. A region without signal is left out of its participant's means.
 """
 
 import csv
@@ -31,7 +32,7 @@ def is_networks(folder: Path) -> bool:
 
 
 def read_networks(folder: Path) -> tuple[tuple[str, ...], Array, list[dict[str, str]]]:
-    """Names of the outcomes, outcomes (V x n), and what is known of each person."""
+    """Names of the outcomes, outcomes (V x n), and what is known of each participant."""
     with (folder / "phenotypes.csv").open(encoding="utf-8") as lines:
         known = {int(row["SUB_ID"]): row for row in csv.DictReader(lines)}
     weights = np.maximum(published_maps(folder), 0.0)
@@ -60,7 +61,7 @@ def published_maps(folder: Path) -> Array:
 
 
 def _of_person(series: Array, weights: Array, pairs: Any) -> Array:
-    """Strengths and connections of one person's series (volumes x regions)."""
+    """Strengths and connections of one participant's series (volumes x regions)."""
     deviations = series.std(axis=0)
     standard = (series - series.mean(axis=0)) / np.maximum(deviations, _TINY)
     kept = weights * (deviations > _TINY)[:, None]

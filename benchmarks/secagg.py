@@ -17,7 +17,7 @@ from benchmarks.peers import installed
 from benchmarks.table import Row, alternate
 from consortium.privacy.bounds import Bound
 from consortium.privacy.loss import Scheme
-from consortium.privacy.mechanism import plan_mechanism
+from consortium.privacy.mechanism import Sharing, plan_mechanism
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import CENTRE, Hub, Participants, Party, threshold
 from consortium.secagg.graph_size import plan_neighbourhood
@@ -65,12 +65,12 @@ class Meeting:
     def set_up(self) -> None:
         """Keys and shares."""
         for party in self.parties:
-            self.hub.receive_advertisement(party.advertise(b""))
-        bundle = self.hub.keys()
+            self.hub.setup.receive_advertisement(party.setup.advertise(b""))
+        bundle = self.hub.setup.keys()
         for party in self.parties:
-            self.hub.receive_share(party.receive_keys(bundle))
+            self.hub.setup.receive_share(party.setup.receive_keys(bundle))
         for party in self.parties:
-            party.receive_shares(self.hub.shares(party.name))
+            party.setup.receive_shares(self.hub.setup.shares(party.name))
 
     def round(self, number: int, vector: np.ndarray) -> np.ndarray:
         """Sum one vector over all sites, secretly."""
@@ -161,7 +161,7 @@ def sent_bytes() -> list[Row]:
     """What a site sends for each number of a release, envelope and all.
 
     `cape` sends two vectors by its design: ê masked, and w·f + ê + g open. Their width follows
-    from the noise: here 256 persons at each of four sites and μ = 1 for the round.
+    from the noise: here 256 participants at each of four sites and μ = 1 for the round.
     """
     entries, rows = 405_450, []
     meeting = Meeting(4, 2)
@@ -170,7 +170,11 @@ def sent_bytes() -> list[Row]:
     schemes: tuple[Scheme, ...] = ("secure-sum", "cape")
     for number, scheme in enumerate(schemes, start=1):
         mechanism = plan_mechanism(
-            scheme, entries=entries, bound=Bound(1.0), units=(256,) * 4, target=1.0, colluding=1
+            Sharing(scheme, colluding=1),
+            entries=entries,
+            bound=Bound(1.0),
+            units=(256,) * 4,
+            target=1.0,
         )
         share = mechanism.protect(0, np.zeros(entries), GaussianSampler(_secret("noise")))
         opened = share.opened if mechanism.opened_entries else None

@@ -5,13 +5,21 @@ Statistics, bounds and arguments come from the analysis itself, so that one that
 without a line here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Case, Local, NeighbourAnswers, Query, Templates
+from consortium.algorithms.base import (
+    AnyPlaces,
+    Array,
+    Case,
+    Local,
+    NeighbourAnswers,
+    Query,
+    Templates,
+)
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import vector_norm
 from consortium.simulation.array_data import ArrayData
@@ -49,6 +57,7 @@ class Attack:
     views: tuple[tuple[str, int], ...]
     local: Local
     templates: Templates | None
+    places: AnyPlaces | None
     start: Question
 
     def ratio(self, question: Question) -> float | None:
@@ -69,10 +78,16 @@ class Attack:
         moved = vector_norm((found[1] - found[0]) / question.bound.norm)
         return moved / (question.bound.sensitivity(units) / question.bound.norm)
 
+    def site_of(self, blocks: Sequence[Array]) -> ArrayData:
+        """A site with these persons, and what is public of the analysis's example."""
+        return ArrayData(
+            blocks, self.unit, views=self.views, templates=self.templates, places=self.places
+        )
+
     def _answer(self, question: Question, blocks: tuple[Array, ...]) -> Array | None:
         """What a site sends, or nothing where it would refuse."""
         bound = question.bound
-        site = ArrayData(blocks, self.unit, views=self.views, templates=self.templates)
+        site = self.site_of(blocks)
         try:
             values = np.asarray(self.local(site, question.query, bound), dtype=np.float64)
         except Exception:  # whatever it is, the site refuses
@@ -106,17 +121,19 @@ def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
     blocks = tuple(site.blocks())
     for query in reversed(
         drive(algorithm, parameters, sites, known=known)[0]
-    ):  # the last has heard the most
+    ):  # the last has received the most
         bound = planned[query.stage].bound
         words = [value for value in query.arguments.values() if isinstance(value, str)]
-        label = " ".join([f"{name}.{query.statistic}", site.unit, *words])
+        on_mesh = ["mesh"] if case.mesh else []
+        label = " ".join([f"{name}.{query.statistic}", site.unit, *words, *on_mesh])
         start = Question(query, bound, blocks, blocks[0].copy())
         local, public = algorithm.statistics[query.statistic], site.extent
-        yield Attack(label, site.unit, public.views, local, public.templates, start)
+        maps = public.templates, public.places
+        yield Attack(label, site.unit, public.views, local, *maps, start)
 
 
 def with_arguments(question: Question, arguments: dict[str, Any]) -> Question:
-    """The same question with other arguments; what was heard is one of them, named ``heard``."""
+    """The same question with other arguments; what was received is one of them, named ``heard``."""
     query, given = question.query, dict(arguments)
     answers = given.pop("heard", None)
     if query.neighbour_answers is not None and isinstance(answers, np.ndarray):
@@ -127,6 +144,6 @@ def with_arguments(question: Question, arguments: dict[str, Any]) -> Question:
 
 
 def arguments_of(question: Question) -> dict[str, object]:
-    """Every argument of the query, and what was heard."""
+    """Every argument of the query, and what was received."""
     heard = question.query.neighbour_answers
     return {**question.query.arguments, **({} if heard is None else {"heard": heard.answers})}

@@ -54,7 +54,7 @@ class Outcome:
 
     @property
     def broken(self) -> bool:
-        """Whether a move exceeded the sensitivity, or a refusal told of one unit."""
+        """Whether a move exceeded the sensitivity, or a refusal revealed one unit."""
         return self.worst > 1 + TOLERANCE or self.differ > 0
 
     def note(self, ratio: float | None, question: Question) -> None:

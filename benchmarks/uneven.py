@@ -1,4 +1,4 @@
-"""``python -m benchmarks.uneven [ANALYSIS ...]``: intervals where persons are not all alike.
+"""``python -m benchmarks.uneven [ANALYSIS ...]``: intervals where participants are not all alike.
 
 `regression`: a column that few have, and residuals that differ between them and the others.
 `average`: a column of two levels beside others, which vary less.
@@ -121,7 +121,8 @@ def _regression() -> Iterator[tuple[str, Repetition]]:
             found = regressed(*cell, seed)
             return [Said("rare", found[:1], truths), Said("others", found[1:], truths[1:])]
 
-        yield f"{persons} persons, {part:g} rare, residual × {ratio:g}, ε {epsilon:g}", repetition
+        name = f"{persons} participants, {part:g} rare, residual × {ratio:g}, ε {epsilon:g}"
+        yield name, repetition
 
 
 def _average() -> Iterator[tuple[str, Repetition]]:
@@ -136,7 +137,7 @@ def _average() -> Iterator[tuple[str, Repetition]]:
             return [Said("±1", found[:1], truth[:1]), Said("others", found[1:], truth[1:])]
 
         yield (
-            f"{persons} persons, {columns} columns, ε {epsilon:g}",
+            f"{persons} participants, {columns} columns, ε {epsilon:g}",
             repetition,
         )
 
@@ -155,7 +156,7 @@ def _cca() -> Iterator[tuple[str, Repetition]]:
             return [Said("pair 1", linked(*cell, seed), [LINK])]
 
         entries = f"{sizes[0]} + {sizes[1]} entries"
-        yield f"{persons} persons, {entries}, k^-{decay:g}, ε {epsilon:g}", repetition
+        yield f"{persons} participants, {entries}, k^-{decay:g}, ε {epsilon:g}", repetition
 
 
 ANALYSES: Mapping[str, Callable[[], Iterator[tuple[str, Repetition]]]] = {
@@ -166,7 +167,7 @@ ANALYSES: Mapping[str, Callable[[], Iterator[tuple[str, Repetition]]]] = {
 
 
 def rows(repetition: Repetition, seeds: Sequence[int]) -> Iterator[tuple[str, ...]]:
-    """Of each thing said: coverage, how many intervals were told, and width over true error."""
+    """Of each thing said: coverage, how many intervals were reported, and width over true error."""
     studies = [repetition(seed) for seed in seeds]
     for same in zip(*studies, strict=True):
         pairs = [p for said in same for p in zip(said.findings, said.truths, strict=False)]
@@ -187,7 +188,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=100)
     given = parser.parse_args()
     headings = ("analysis", "studies", "of", "coverage", "intervals", "width / error")
-    table = Table(*headings, title="95 % intervals where persons are not alike")
+    table = Table(*headings, title="95 % intervals where participants are not alike")
     for name in given.analyses or ANALYSES:
         for what, repetition in ANALYSES[name]():
             for row in rows(repetition, range(given.repetitions)):

@@ -14,7 +14,8 @@ from nilearn.datasets import load_mni152_brain_mask
 import consortium as cc
 
 # %%
-# Made-up scans of 80 persons, in memory; paths of NIfTI files, or of a BIDS data set, do as well.
+# Simulated scans of 80 participants, in memory; paths of NIfTI files, or of a BIDS data set, do as
+# well.
 rng, brain = np.random.default_rng(0), load_mni152_brain_mask(resolution=18)
 inside = brain.get_fdata() > 0
 places = nib.affines.apply_affine(brain.affine, np.argwhere(inside))

@@ -3,7 +3,7 @@ Networks of four hospitals, and how sure each map is
 ====================================================
 
 Four hospitals look for the brain networks that their patients have in common. Everything runs in
-this process, on made-up scans; the noise is as large as that of a real run.
+this process, on simulated scans; the noise is as large as that of a real run.
 """
 
 import tempfile
@@ -18,7 +18,7 @@ from nilearn.plotting import plot_glass_brain
 import consortium as cc
 
 # %%
-# Made-up scans: four networks, each of two places, whose courses are independent, and noise.
+# Simulated scans: four networks, each of two places, whose time series are independent, and noise.
 PLACES = {
     "default mode": [(0, -55, 30), (0, 50, 10)],
     "visual": [(-12, -90, 0), (12, -90, 0)],
@@ -35,7 +35,7 @@ for network, places in zip(networks, PLACES.values(), strict=True):
 
 
 def scan(volumes=50):
-    """One person's series."""
+    """One participant's series."""
     values = np.zeros((*inside.shape, volumes), dtype=np.float32)
     series = networks.T @ rng.laplace(size=(len(networks), volumes))
     values[inside] = 100 + series + rng.normal(size=series.shape)
@@ -45,7 +45,7 @@ def scan(volumes=50):
 scans = {site: [scan() for _ in range(30)] for site in ("north", "east", "south", "west")}
 
 # %%
-# The study: the promise of privacy is for a whole person, against the centre and one hospital.
+# The study: the promise of privacy is for a whole participant, against the centre and one hospital.
 study = Path(tempfile.mkdtemp()) / "study.yaml"
 study.write_text("""
 study: networks

@@ -2,7 +2,7 @@
 Where the cortex of patients is thinner: a mega-analysis of four hospitals
 ==========================================================================
 
-Every hospital has FreeSurfer's thickness of 34 regions of each of its persons, as
+Every hospital has FreeSurfer's thickness of 34 regions of each of its participants, as
 ``aparcstats2table`` writes it. The study asks where patients differ from controls, adjusted for age
 and hospital. Each effect comes with an interval that counts the noise of privacy as well as chance.
 """
@@ -17,7 +17,7 @@ from matplotlib import pyplot as plt
 import consortium as cc
 
 # %%
-# Made-up tables. In three regions the cortex of patients is thinner by 0.12 mm; scanners differ.
+# Simulated tables. In three regions the cortex of patients is thinner by 0.12 mm; scanners differ.
 HOSPITALS = {"north": (140, 120), "east": (90, 110), "south": (160, 130), "west": (120, 130)}
 REGIONS = [f"region{number}" for number in range(1, 35)]
 THINNER = {"region4", "region17", "region28"}
@@ -48,7 +48,7 @@ features:
     file: thickness.tsv
     columns:
       region[1-34]: {{low: 1.0, high: 4.5}}
-  - name: person
+  - name: participant
     source: table
     columns:
       diagnosis: {{levels: [control, patient]}}

@@ -15,8 +15,8 @@ from scipy.stats import norm
 import consortium as cc
 
 # %%
-# Made-up contrast images of 400 controls and 400 patients on a grid of 144 voxels. In the first 12
-# patients are higher by 0.9 standard deviations, in all others there is no difference.
+# Simulated contrast images of 400 controls and 400 patients on a grid of 144 voxels. In the first
+# 12 patients are higher by 0.9 standard deviations, in all others there is no difference.
 rng, affine = np.random.default_rng(0), np.diag([12.0, 12.0, 12.0, 1.0])
 mask = nib.Nifti1Image(np.ones((12, 12, 1), dtype=np.float32), affine)
 effect = np.zeros((12, 12, 1))

@@ -17,7 +17,7 @@ from matplotlib import pyplot as plt
 import consortium as cc
 
 # %%
-# Made-up persons: the volume falls by 18 mm³ a year, and scanners differ by hundreds.
+# Simulated participants: the volume falls by 18 mm³ a year, and scanners differ by hundreds.
 SITES = {"north": 260, "east": 200, "south": 290, "west": 250}
 folder, rng, ages, volumes = Path(tempfile.mkdtemp()), np.random.default_rng(0), [], []
 for site, persons in SITES.items():
@@ -31,13 +31,13 @@ for site, persons in SITES.items():
     volumes.append(volume)
 
 # %%
-# The study. Norms are of the literature: slopes are told in them, per deviation of age.
+# The study. Norms are of the literature: slopes are reported in them, per deviation of age.
 (folder / "study.yaml").write_text(f"""
 study: ageing
 sites: {[*SITES]}
 features:
   - {{name: volume, source: table, columns: {{hippocampus: {{low: 1000, high: 7000}}}}}}
-  - {{name: person, source: table, columns: {{age: {{low: 18, high: 90}}}}}}
+  - {{name: participant, source: table, columns: {{age: {{low: 18, high: 90}}}}}}
 privacy: {{unit: subject, epsilon: 2, delta: 1.0e-5, colluding_sites: 1}}
 algorithm: glm
 analysis:
@@ -55,7 +55,7 @@ print(
 )
 
 # %%
-# The curve, beside the persons whom only their own hospitals see.
+# The curve, beside the participants whom only their own hospitals see.
 years = np.linspace(20, 80)
 figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
 for site, age, volume in zip(SITES, ages, volumes, strict=True):

@@ -2,9 +2,9 @@
 What EEG and fMRI have in common, over four hospitals
 =====================================================
 
-Canonical correlation analysis of two tables: every person's responses in 12 brain regions, and the
-amplitudes of 8 potentials. One link is there, of correlation 0.8; a second pair is asked for, too,
-and the result says honestly that it is not found.
+Canonical correlation analysis of two tables: every participant's responses in 12 brain regions, and
+the amplitudes of 8 potentials. One link is there, of correlation 0.8; a second pair is asked for,
+too, and the result says honestly that it is not found.
 """
 
 import tempfile
@@ -17,7 +17,7 @@ from matplotlib import pyplot as plt
 import consortium as cc
 
 # %%
-# Made-up persons. The link: three regions go along with two potentials.
+# Simulated participants. The link: three regions go along with two potentials.
 SITES = {"north": 300, "east": 250, "south": 250, "west": 200}
 REGIONS, POTENTIALS = [f"region{n}" for n in range(1, 13)], [f"erp{n}" for n in range(1, 9)]
 folder, rng = Path(tempfile.mkdtemp()), np.random.default_rng(0)

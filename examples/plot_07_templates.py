@@ -2,9 +2,9 @@
 One study's networks as the next one's templates
 ================================================
 
-Healthy persons' networks are released once, by group ICA. The next study, of patients, takes the
-released maps as its templates: it asks only how the patients differ from them, which needs less ε
-than finding networks anew. Here the patients' second network reaches further to the back.
+Healthy participants' networks are released once, by group ICA. The next study, of patients, takes
+the released maps as its templates: it asks only how the patients differ from them, which needs less
+ε than finding networks anew. Here the patients' second network reaches further to the back.
 """
 
 import tempfile
@@ -20,7 +20,7 @@ from nilearn.plotting import plot_glass_brain
 import consortium as cc
 
 # %%
-# Made-up scans of two networks.
+# Simulated scans of two networks.
 rng, brain = np.random.default_rng(0), load_mni152_brain_mask(resolution=18)
 inside = brain.get_fdata() > 0
 voxels = nib.affines.apply_affine(brain.affine, np.argwhere(inside))
@@ -31,7 +31,7 @@ visual, frontal, parietal = (
 
 
 def scans(networks, persons=30, volumes=50):
-    """Series of a hospital's persons."""
+    """Series of a hospital's participants."""
     for _ in range(persons):
         values = np.zeros((*inside.shape, volumes), dtype=np.float32)
         values[inside] = networks.T @ rng.laplace(size=(2, volumes))
@@ -78,7 +78,7 @@ truth = np.zeros(inside.shape)
 truth[inside] = further / further.std()
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.5))
 pictures = {
-    "template, of healthy persons": released[0].slicer[..., which],
+    "template, of healthy participants": released[0].slicer[..., which],
     "patients, by the template": released[1].slicer[..., which],
     "what the patients were made of": nib.Nifti1Image(truth, brain.affine),
 }

@@ -1,10 +1,10 @@
 """
-How many persons for which ε: planning before anybody is asked
+How many participants for which ε: planning before anybody is asked
 ==============================================================
 
 ``consortium design`` reads a study file and public numbers, no data, and forecasts what the study
 would see, and studies near it. Here: the smallest effect that a mega-analysis can find in 80 % of
-cases, over ε and over the number of persons.
+cases, over ε and over the number of participants.
 """
 
 import json
@@ -23,7 +23,7 @@ features:
     source: table
     columns:
       region[1-34]: {low: 1.0, high: 4.5}
-  - name: person
+  - name: participant
     source: table
     columns:
       diagnosis: {levels: [control, patient]}

@@ -2,9 +2,9 @@
 A year of releases, and what they cost together
 ===============================================
 
-A hospital releases the same persons' components every month. Losses of Gaussian noise add up as
-squares of μ: twelve releases cost far less than twelve times ε, and the sum is exact, not a bound.
-The same sum is what a hospital's ledger keeps, and holds against the hospital's own limit.
+A hospital releases the same participants' components every month. Losses of Gaussian noise add up
+as squares of μ: twelve releases cost far less than twelve times ε, and the sum is exact, not a
+bound. The same sum is what a hospital's ledger keeps, and holds against the hospital's own limit.
 """
 
 import nibabel as nib
@@ -14,8 +14,8 @@ from matplotlib import pyplot as plt
 import consortium as cc
 
 # %%
-# One release of made-up scans: 60 persons on a tiny grid, whose series are noise. There is nothing
-# to be found, and the result says so; it costs ε nevertheless.
+# One release of simulated scans: 60 participants on a tiny grid, whose series are noise. There is
+# nothing to be found, and the result says so; it costs ε nevertheless.
 rng, affine = np.random.default_rng(0), np.diag([20.0, 20.0, 20.0, 1.0])
 mask = nib.Nifti1Image(np.ones((3, 3, 2), dtype=np.float32), affine)
 imgs = [nib.Nifti1Image(rng.normal(size=(3, 3, 2, 20)), affine) for _ in range(60)]

@@ -4,8 +4,8 @@ Is somebody in the study? The same attack on exact sums and on ours
 
 An attacker has somebody's image, and asks whether that person is among a study's patients. The
 exact difference of two group means gives most patients away. Of what ``PrivateGLM`` releases of the
-same persons, the promise limits what *any* attack can find; this one stays at the limit or below,
-but for the chance of 75 persons.
+same participants, the promise limits what *any* attack can find; this one stays at the limit or
+below, but for the chance of 75 participants.
 """
 
 import nibabel as nib
@@ -16,13 +16,15 @@ from scipy.stats import norm
 import consortium as cc
 
 # %%
-# Made-up images of 400 voxels: 75 controls, 75 patients, and 750 patients who are not in the study.
+# Simulated images of 400 voxels: 75 controls, 75 patients, and 750 patients who are not in the
+# study.
 rng, affine = np.random.default_rng(0), np.diag([12.0, 12.0, 12.0, 1.0])
 everybody = rng.normal(0, 0.9, (900, 400)) + rng.normal(0, 0.4, (900, 1))
 controls, patients, others = np.split(everybody, [75, 150])
 
 # %%
-# The release. So few persons can't answer for 400 voxels: without ``anyway`` it would be refused.
+# The release. So few participants can't answer for 400 voxels: without ``anyway`` it would be
+# refused.
 model = cc.PrivateGLM(
     "diagnosis",
     "diagnosis",

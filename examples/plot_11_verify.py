@@ -34,7 +34,7 @@ def typed(program, *words):
 
 
 # %%
-# Made-up ages, of 60 patients a hospital, as each has them in its own ``participants.tsv``.
+# Simulated ages, of 60 patients a hospital, as each has them in its own ``participants.tsv``.
 rng = np.random.default_rng(0)
 for site in SITES:
     ages = np.clip(rng.normal(60, 12, 60), 18, 95).round()

@@ -34,7 +34,7 @@ FLOW, NOT_OPENED = "scheduled-study", "Not opened"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DueRunOutcome:
     """What became of a due run, in a sentence that Prefect may show to anybody.
 
     ``low`` says of a study that is complete why no other run of it would be opened, a sentence a
@@ -57,7 +57,7 @@ class Outcome:
         return State(type=StateType.CANCELLED, name=NOT_OPENED, message=message)
 
 
-RunDue = Callable[[str, bool], Outcome]
+RunDue = Callable[[str, bool], DueRunOutcome]
 """Carries out what a study's schedule asks for, by the study's name; says whether a run that has
 begun may be taken up only, or one be opened, too."""
 
@@ -166,4 +166,6 @@ def serve(
 
     service = Service(name, make_flow, about, schedule, clock, console, since, on_demand)
     with without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: 30, PREFECT_CLIENT_MAX_RETRIES: 1}):
-        service.serve(stop, resume=resume, missed=lambda why: Outcome("not opened", why).state())
+        service.serve(
+            stop, resume=resume, missed=lambda why: DueRunOutcome("not opened", why).state()
+        )

@@ -3,12 +3,15 @@
 What Prefect sees of a study is its name, its run, public progress and the
 privacy report. The centre's objects belong to the flow's own object and are never
 parameters, so no array, path or key is recorded.
+
+Which flow runs a study's run has on Prefect, kept on disk for a start after a kill.
 """
 
+import json
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,11 +26,13 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext, TagsContext
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY
 from prefect.states import Cancelled, Failed
 
 from consortium.algorithms.base import Result
+from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.base.stopping import take_signals
 from consortium.engine.cancellation import Cancellation
 from consortium.engine.centre import Centre
@@ -41,10 +46,36 @@ from consortium.errors import (
     RunCancelledError,
 )
 from consortium.study.plan import Plan
-from flows.kept_runs import take_over
 from flows.outputs import Outputs
 from flows.public import PublicLines, emit, join_runs, without_logs
-from flows.runs import heeded
+from flows.runs import UNHEARD, bury, cancelled, heeded
+
+
+def take_over(notes: Path, run: str, now: Sequence[UUID]) -> bool:
+    """End on Prefect what a killed start of a run left there, and keep the ids of this start.
+
+    Parameters
+    ----------
+    run : str
+        Of the study.
+    now : sequence of UUID
+        The flow runs of this start.
+
+    Returns
+    -------
+    bool
+        Whether somebody cancelled what was left.
+    """
+    found = False
+    with suppress(*DAMAGED, *UNHEARD), get_client(sync_client=True) as client:
+        known = json.loads(notes.read_text(encoding="utf-8"))
+        left = [UUID(each) for each in known[run]]
+        found = cancelled(client, left)
+        bury(client, left)
+    with suppress(OutputError):  # what the run itself writes there will say so
+        write_bytes(notes, json.dumps({run: [str(each) for each in now]}).encode())
+    return found
+
 
 _PROGRESS_EVERY = 1.0  # s; each time costs as much as a small round
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0}

@@ -20,11 +20,14 @@ from consortium.kernels.projectors import GlobalSignal, reduce_series
 from consortium.privacy.clipping import column_norms
 from consortium.report.bids import about_image, label, resolution_label, write_image
 from consortium.report.dataset import BIDS_VERSION, GENERATOR
+from consortium.report.surface_files import write_surface
 from consortium.space.study_space import Space, study_space
+from consortium.space.surface_templates import read_surface_templates
 from consortium.space.templates import read_templates
 from consortium.study.spec import Study
 from site_agent.approval.folder import SiteFolder
 from site_agent.config import SiteConfig
+from site_agent.images.series import SiteDataset
 
 _NOT_IN_BIDS = ("components", "relmat", "timeseries")  # proposals, no standard yet
 _README = """\
@@ -55,7 +58,7 @@ def write_networks(
     target : Path
         A folder that is empty, or not there yet.
     templates : Path, optional
-        4-D NIfTI in place of the study's templates.
+        4-D NIfTI, or on a mesh CIFTI, in place of the study's templates.
     tell : callable
         Hears of each person that is done.
 
@@ -76,19 +79,30 @@ def write_networks(
     if asked.features:
         raise StudyError(f"{study} is about feature vectors; networks need series of images.")
     space = study_space(asked, signed.folder)
-    known = (
-        read_templates(templates, space.grid, space.regions, at_home=True)
-        if templates
-        else space.templates
-    )
-    if known is None:
+    values = _independent(_templates(space, study, templates), templates or study)
+    dataset = site.series(asked.data, space, asked.privacy.unit)
+    names = _names(dataset, values.shape[1])
+    _start(target, asked)
+    for number, (name, block) in enumerate(zip(names, dataset.blocks(), strict=True), start=1):
+        _write_person(target, name, asked, space, block, values)
+        tell(f"{number} of {len(names)}")
+    return len(names)
+
+
+def _templates(space: Space, study: Path, own: Path | None) -> Templates:
+    """The site's own templates if it gives any, or else the study's."""
+    if own is not None:
+        return _given(own, space)
+    if space.templates is None:
         raise StudyError(
             f"{study} names no templates; give --templates FILE, a 4-D NIfTI with a map for each "
-            "network."
+            "network, or dense maps of CIFTI where the study is on a mesh."
         )
-    values = _independent(known, templates or study)
-    dataset = site.series(asked.data, space, asked.privacy.unit)
-    many = values.shape[1]
+    return space.templates
+
+
+def _names(dataset: SiteDataset, many: int) -> list[str]:
+    """BIDS names of all persons, each of whom has more volumes than there are templates."""
     short = [p for p, n in zip(dataset.people, dataset.lengths, strict=True) if n <= many]
     if short:
         raise DataError(
@@ -100,11 +114,14 @@ def write_networks(
         raise DataError(
             "Two labels of participants differ in signs alone that BIDS has no place for."
         )
-    _start(target, asked)
-    for number, (name, block) in enumerate(zip(names, dataset.blocks(), strict=True), start=1):
-        _write_person(target, name, asked, space, block, values)
-        tell(f"{number} of {len(names)}")
-    return len(names)
+    return names
+
+
+def _given(path: Path, space: Space) -> Templates:
+    """Templates of the hospital's own choice."""
+    if space.mesh is not None:
+        return read_surface_templates(path, space.mesh, at_home=True)
+    return read_templates(path, space.grid, space.regions, at_home=True)
 
 
 def check_target(target: Path, config: SiteConfig) -> None:
@@ -151,23 +168,37 @@ def _write_person(
     series = reduce_series(block, None, cast("GlobalSignal", signal))
     maps = person_maps(series, templates) * np.sqrt(len(templates))
     shared = courses(series, templates)
-    resolution = resolution_label(space.grid)
-    parts = (person, f"task-{study.data.task}", f"space-{study.data.space}")
-    front = "_".join((*parts, f"res-{resolution}") if resolution else parts)
+    parts = (person, f"task-{study.data.task}", f"space-{study.data.space}", _size_of(space))
+    front = "_".join(filter(None, parts))
     stem = target / person / "func" / f"{front}_desc-{label(study.study)}"
     stem.parent.mkdir(parents=True, exist_ok=True)
     names = [f"network{k}" for k in range(1, templates.shape[1] + 1)]
+    _write_maps(stem, study, space, maps, names)
+    _write_table(stem.with_name(f"{stem.name}_timeseries.tsv"), names, shared.T)
+    _write_table(stem.with_name(f"{stem.name}_relmat.tsv"), names, shared @ shared.T)
+
+
+def _size_of(space: Space) -> str:
+    """The entity that tells voxels' or vertices' size; empty if voxels are not cubes."""
+    if space.mesh is not None:
+        return f"den-{space.mesh.kind.density}"
+    resolution = resolution_label(space.grid)
+    return f"res-{resolution}" if resolution else ""
+
+
+def _write_maps(stem: Path, study: Study, space: Space, maps: Array, names: list[str]) -> None:
     about: dict[str, Any] = {
         "Description": "The participant's map of each network by dual regression, one volume "
         "each; its root mean square is 1.",
         "Units": "arbitrary",
-        **about_image(study, space.grid),
         "Networks": names,
     }
+    if space.mesh is not None:
+        write_surface(stem.parent, stem.name, "components", space.mesh, maps, names, about)
+        return
+    about |= about_image(study, space.grid)
     write_json(stem.with_name(f"{stem.name}_components.json"), about)
     write_image(stem, "components", space.grid, np.asarray(space.paint(maps), dtype=np.float32))
-    _write_table(stem.with_name(f"{stem.name}_timeseries.tsv"), names, shared.T)
-    _write_table(stem.with_name(f"{stem.name}_relmat.tsv"), names, shared @ shared.T)
 
 
 def _write_table(path: Path, names: list[str], rows: Array) -> None:

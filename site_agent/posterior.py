@@ -25,13 +25,15 @@ from consortium.report.as_templates import HOME_PAGE
 from consortium.report.bids import about_image, label, resolution_label
 from consortium.report.dataset import BIDS_VERSION, GENERATOR
 from consortium.report.image_sets import grid_of, painted
+from consortium.report.surface_files import surface_folder, write_surface
+from consortium.space.mesh import Mesh
 from consortium.space.nifti import mark_kept
 from consortium.study.plan import Plan
 from site_agent.approval.folder import SiteFolder
 from site_agent.finished_run import FinishedRun, read_finished, study_file
 from site_agent.images.series import SiteDataset
 from site_agent.networks import check_target
-from site_agent.posterior_page import NAMES, page, summary
+from site_agent.posterior_page import NAMES, page, posterior_summary
 
 _LEAST = 2
 _README = """\
@@ -161,7 +163,7 @@ def _write(
     own_patients: bool,
 ) -> tuple[str, ...]:
     study, space = finished.plan.study, finished.space
-    told = summary(posterior, results, study.privacy.colluding_sites, own_patients)
+    told = posterior_summary(posterior, results, study.privacy.colluding_sites, own_patients)
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.chmod(0o700)  # of one that was there, too
     images = {name: _write_maps(target, finished, name, each) for name, each in results.items()}
@@ -192,6 +194,17 @@ def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) 
         return None
     study, space, images = finished.plan.study, finished.space, result.images["components"]
     grid = grid_of(space, images)
+    about = {
+        "Description": f"{NAMES[name]}. {images.caption}",
+        "Units": images.units,
+        "ExpectedCorrelation": [each.value if each.told else None for each in images.accuracy],
+    }
+    if isinstance(grid, Mesh):
+        front = f"tpl-{grid.kind.space}_den-{grid.kind.density}"
+        told = grid, images.values, images.labels, about
+        stem = f"{front}_desc-{label(study.study + name)}"
+        place, kept = surface_folder(target, grid), name != "release"
+        return write_surface(place, stem, "components", *told, kept=kept)[0]
     resolution = resolution_label(grid)
     parts = (f"tpl-{study.data.space}", f"res-{resolution}" if resolution else "")
     stem = "_".join([*filter(None, parts), f"desc-{label(study.study + name)}_components"])
@@ -200,12 +213,5 @@ def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) 
     image = grid.image(painted(space, images, images.values).astype(np.float32))
     if name != "release":
         mark_kept(image)
-    expected = [each.value if each.told else None for each in images.accuracy]
-    about = {
-        "Description": f"{NAMES[name]}. {images.caption}",
-        "Units": images.units,
-        **about_image(study, grid),
-        "ExpectedCorrelation": expected,
-    }
-    write_json(place / f"{stem}.json", about)
+    write_json(place / f"{stem}.json", about | about_image(study, grid))
     return write_bytes(place / f"{stem}.nii.gz", gzip.compress(image.to_bytes(), mtime=0))

@@ -13,8 +13,10 @@ from consortium.kernels.home_posterior import Posterior
 from consortium.report.brain_figures import draw_slices
 from consortium.report.image_sets import grid_of, painted
 from consortium.report.pictures import Picture
+from consortium.report.surface_figures import draw_surface
 from consortium.report.templating import plain_environment
 from consortium.space.grid import Grid
+from consortium.space.mesh import Mesh
 from consortium.space.study_space import Space
 
 NAMES = {
@@ -47,7 +49,7 @@ class Cell:
     told: str
 
 
-def summary(
+def posterior_summary(
     posterior: Posterior, results: Mapping[str, Result], colluding: int, own_patients: bool
 ) -> tuple[str, ...]:
     """What came out, in sentences."""
@@ -80,9 +82,9 @@ def page(study: str, space: Space, results: Mapping[str, Result], told: tuple[st
 
 @dataclass(frozen=True, eq=False)
 class _Maps:
-    """A set's maps on the voxels of its grid."""
+    """A set's maps on the voxels of its grid, or on a mesh."""
 
-    grid: Grid
+    grid: Grid | Mesh
     values: Array
     threshold: Array
     accuracy: tuple[Finding, ...]
@@ -120,7 +122,10 @@ def _cell(maps: _Maps, base: _Maps, k: int, peak: Array, name: str) -> Cell:
     values = maps.values[:, best] * np.sign(cosines[best])
     shown = np.where(np.abs(values) >= maps.threshold[:, best], values, 0.0)
     least = float(np.abs(shown)[shown != 0].min(initial=DRAWN))
-    picture = draw_slices(maps.grid, shown, peak, least, NAMES[name])
+    if isinstance(maps.grid, Mesh):
+        picture = draw_surface(maps.grid, shown, least, NAMES[name])
+    else:
+        picture = draw_slices(maps.grid, shown, peak, least, NAMES[name])
     sure = maps.accuracy[best]
     state = "not found"
     if sure.told:

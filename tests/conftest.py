@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Iterator
@@ -30,13 +31,13 @@ GROUPS = {
     "sftp": r"tests/contract/test_exchanges.*(\[sftp|_sftp_|private_key|silence_at_the_door)",
 }
 """Tests that share a server which takes long to start: one worker has them all."""
-WHOLE = re.compile(
-    r"(tests/(end_to_end/test_(atlas|feature|fusion|surface)_study"
-    r"|unit/report/test_(claims|features|outputs|page)"
-    r"|contract/test_sensitivity_search|unit/algorithms/test_group_ica|protocol/test_verify_rounding"
-    r"|unit/site_agent/loading/test_one_unit)\.py)"
+LONGEST = re.compile(
+    r"tests/(?:unit/flows/|contract/test_(?:analyses|exchanges|honesty|sensitivity)"
+    r"|end_to_end/test_(?:atlas|lean|mega|site_posterior|surface)"
+    r"|unit/algorithms/test_(?:glm|group_ica|levels|pca|template_networks|without_noise)"
+    r"|unit/algorithms/template_networks/)"
 )
-"""Files whose tests share what takes long to make: one worker has each."""
+"""Files that begin first, so that no worker has one of them alone at the end."""
 
 ONLY_LONG = re.compile(
     r"tests/(?:"
@@ -72,9 +73,10 @@ ONLY_LONG = re.compile(
     r"|unit/flows/test_no_telemetry\.py::.*\[(?:run|deploy)\]"
     r"|unit/flows/test_hostile_prefect\.py::test_the_run_of_an_agent.*\[15\]"
     r"|unit/algorithms/test_levels\.py::test_a_classifier.*\[5\]"
-    r"|unit/kernels/test_template_shrinkage\.py::test_intervals_hold_where.*\[0\.0(?:4|5)\]"
+    r"|unit/algorithms/template_networks/kernels/test_template_shrinkage\.py::(?:"
+    r"test_intervals_hold_where.*\[0\.0(?:4|5)\]"
     # Each size, noise and agreement stays, in half of their combinations.
-    r"|unit/kernels/test_template_shrinkage\.py::test_it_is_never_worse.*\[(?:250-0\.005|60-0\.04)-"
+    r"|test_it_is_never_worse.*\[(?:250-0\.005|60-0\.04)-)"
     r"|unit/site_agent/engines/test_remote\.py::test_sums_are_equal.*\[timepoint\]"
     r"|protocol/test_faults\.py::test_a_scheme_without_masks\[vanished\]"
     r"|unit/algorithms/test_glm_pooled\.py::.*nilearns_second_level\[[2-9]\]"
@@ -90,6 +92,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if ONLY_LONG.match(item.nodeid):
             item.add_marker(pytest.mark.long)
+    items.sort(key=lambda item: LONGEST.match(item.nodeid) is None)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Look for no garbage among what is collected, which stays to the end."""
+    gc.disable()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -120,17 +133,17 @@ def bulks_are_found_once() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    """Deal tests out one by one, but for the groups and some files.
+    """Deal files out whole, since most share what they make, in the order they are collected in.
 
     The marker ``xdist_group`` would do; pytest 9.2 has no place for what pytest-xdist 3.8 makes of
     it.
     """
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByServer(LoadScopeScheduling):
+    class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             groups = (group for group, ids in GROUPS.items() if re.match(ids, nodeid))
-            whole = WHOLE.match(nodeid)
-            return next(groups, whole[1] if whole else nodeid)
+            return next(groups, nodeid.partition("::")[0])
 
-    return ByServer(config, log)
+    config.option.loadscopereorder = False
+    return ByFile(config, log)

@@ -16,16 +16,21 @@ UNIT = Path("tests/unit")
 TABLE = Path(__file__).with_name("guards.json")
 BY_HAND = {
     "consortium/coordinator/demo/agents.py": ("make demo",),
-    "consortium/coordinator/demo/one_study.py": ("make full-brain",),
-    "consortium/coordinator/demo/run.py": ("make demo",),
+    "consortium/coordinator/demo/run.py": ("make demo", "make full-brain"),
     "consortium/coordinator/demo/story.py": ("make demo",),
+    "relay/cape_relay/flare.py": ("make long",),
+    "relay/cape_relay/vantage.py": ("make long",),
 }
 """Commands of the Makefile that try what no test runs."""
 
 
+PLACES = ("consortium", "site_agent", "flows", "relay")
+"""Folders of the product."""
+
+
 def modules() -> list[str]:
     """Every module of the product, as a path from the repository's root."""
-    found = [path for place in ("consortium", "site_agent", "flows") for path in _in(place)]
+    found = [path for place in PLACES for path in _in(place)]
     return sorted(path for path in found if not Path(path).name.startswith("__"))
 
 

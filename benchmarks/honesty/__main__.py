@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=math.inf,
         help="after so much time of the processor no cell of a kind of data and a number of "
-        "persons is repeated again",
+        "participants is repeated again",
     )
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--markdown", action="store_true")

@@ -1,4 +1,4 @@
-"""`admm`: coefficients without effect that are announced; no interval is told.
+"""`admm`: coefficients without effect that are announced; no interval is reported.
 
 Among "sites" the share of either label differs by site, as measures do.
 """
@@ -16,7 +16,7 @@ ANALYSIS = {"target": "y", "graph": "complete"}
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Persons whose label depends on the first entry."""
+    """Participants whose label depends on the first entry."""
     tables = []
     for table in background(cell, ENTRIES, rng):
         level = PREVALENCE * rng.standard_normal() if cell.data == "sites" else 0.0

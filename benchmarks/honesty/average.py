@@ -1,7 +1,7 @@
 """`average`: intervals of the mean's entries.
 
-The truth is the mean of clipped persons of the same sites. Levels of sites are part of it, so that
-among "sites" a value is false only if its sign is.
+The truth is the mean of clipped participants of the same sites. Levels of sites are part of it, so
+that among "sites" a value is false only if its sign is.
 """
 
 import numpy as np
@@ -15,11 +15,11 @@ from consortium.privacy.clipping import clip_columns
 
 ENTRIES, TRUE, EFFECT = 30, 3, 0.5
 SCALE, BOUND = 0.1, 0.6  # the bound is a little above the usual norm
-MANY = 40  # times as many persons, for the truth
+MANY = 40  # times as many participants, for the truth
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Persons whose first entries have a mean."""
+    """Participants whose first entries have a mean."""
     mean = np.zeros((ENTRIES, 1))
     mean[:TRUE] = EFFECT * SCALE if cell.effect else 0.0
     law = scanners(cell, ENTRIES, rng)

@@ -45,7 +45,7 @@ def findings(result: Result) -> list[Finding]:
 
 
 def table(own: Array, link: float) -> Array:
-    """Persons of one site: the first entries of both views have the link."""
+    """Participants of one site: the first entries of both views have the link."""
     values = own.copy()
     values[FIRST] = link * own[0] + np.sqrt(1.0 - link**2) * own[FIRST]
     return np.clip(SPREAD * values, -1.0, 1.0).astype(np.float32)

@@ -11,7 +11,7 @@ DATA: tuple[Data, ...] = ("no effect", "sparse effect", "sites", "too few")
 EPSILONS = (1.0, 4.0, 8.0)
 PERSONS = (200, 800, 4000)
 FEW = 25
-"""Persons of a site in "too few"."""
+"""Participants of a site in "too few"."""
 UNEQUAL = (0.45, 0.3, 0.15, 0.1)
 
 
@@ -23,7 +23,7 @@ class Cell:
     ----------
     data : {'no effect', 'sparse effect', 'sites', 'too few'}
         "sites": offsets between scanners, scales, t5 tails, unequal sizes, and no effect within
-        sites. "too few": the sparse effect, with `FEW` persons a site or fewer.
+        sites. "too few": the sparse effect, with `FEW` participants a site or fewer.
     epsilon : float
         Of the whole study, against the centre with one colluding site.
     persons : int
@@ -38,7 +38,7 @@ class Cell:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Persons of each site."""
+        """Participants of each site."""
         persons = min(self.persons, FEW * self.sites) if self.data == "too few" else self.persons
         shares = np.full(self.sites, 1.0 / self.sites)
         if self.data == "sites":
@@ -59,7 +59,7 @@ class Outcome:
     Parameters
     ----------
     covered : tuple of bool
-        Of each interval that was told, whether it holds the truth.
+        Of each interval that was reported, whether it holds the truth.
     false : bool
         Whether anything without effect was announced as found.
     found : int

@@ -49,7 +49,7 @@ def findings(result: Result, *, squares: bool) -> list[Finding]:
 
 
 def _table(own: Array, weights: Array, *, squares: bool) -> Array:
-    """Persons of one site: the target explained by others, or means where weights are."""
+    """Participants of one site: the target explained by others, or means where weights are."""
     x, rest = SPREAD * own[:-1], SPREAD * own[-1:]
     if squares:
         x = np.clip(x, -1.0, 1.0)

@@ -1,6 +1,7 @@
 """`glm`: intervals of a contrast on every outcome, adjusted for site and covariates.
 
-Its made-up persons always have scanners that differ, heavy tails and covariates (`glm_data`).
+Its simulated participants always have scanners that differ, heavy tails and covariates
+(`glm_data`).
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ ENTRIES = 12
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Persons of two groups; a false discovery is counted as the false discovery rate has it."""
+    """Participants of two groups; false discoveries count as the false discovery rate has it."""
     effect = 1.0 if cell.effect else 0.0
     people = make_people(sum(cell.sizes), ENTRIES, cell.sites, rng, effect=effect)
     trial = make_trial(people)

@@ -1,4 +1,4 @@
-"""`histogram`: intervals of the counts of the study's own persons; nothing is announced."""
+"""`histogram`: intervals of the counts of the study's own participants; nothing is announced."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ BINS, SCALE, SHIFT = 8, 0.4, 0.3
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Persons of one measure, shifted by the effect."""
+    """Participants of one measure, shifted by the effect."""
     shift = SHIFT if cell.effect else 0.0
     tables = [np.clip(SCALE * x + shift, -1, 1) for x in background(cell, 1, rng)]
     sites = [Persons(table, (("x", 1),)) for table in tables]

@@ -1,4 +1,4 @@
-"""`ica`: components where there are no networks; no accuracy is told."""
+"""`ica`: components where there are no networks; no accuracy is reported."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""`network`: one hidden layer; the truth of its accuracy is that on many new persons."""
+"""`network`: one hidden layer; the truth of its accuracy is that on many new participants."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ ASKED = {"target": "y", "hidden": [4], "rounds": 15}
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Train with and without noise, and try the network on new persons of the same sites."""
+    """Train with and without noise, and try the network on new participants of the same sites."""
     return study(cell, rng)
 
 
@@ -46,7 +46,7 @@ def _told(result: Result) -> Finding:
 
 
 def accuracy(result: Result, tables: list[Array]) -> float:
-    """Share of the persons of all sites that the network tells rightly, each with its site."""
+    """Share of the participants of all sites that the network tells rightly, each with its site."""
     sizes = [int(size) for size in result.arrays["units"]]
     biases = result.arrays.get("site_biases")
     right = []
@@ -66,7 +66,7 @@ def _largest(tables: list[Array]) -> float:
 
 
 def _table(own: Array, weight: float, level: float, rng: np.random.Generator) -> Array:
-    """Persons of one site, told by their first entry."""
+    """Participants of one site, classified by their first entry."""
     x = np.clip(SPREAD * own, -1.0, 1.0)
     chance = 1.0 / (1.0 + np.exp(-(weight * x[0] + level)))
     y = np.where(rng.random(x.shape[1]) < chance, 1.0, -1.0)

@@ -1,4 +1,4 @@
-"""Made-up series of persons who share networks, or have nothing but noise of their own."""
+"""Simulated series of participants who share networks, or have nothing but noise of their own."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -26,7 +26,7 @@ def true_maps() -> Array:
 def made_sites(
     cell: Cell, rng: np.random.Generator, templates: Templates | None = None
 ) -> list[Blocks]:
-    """Persons whose networks have bursting courses of their own, of trace 1.
+    """Participants whose networks have bursting time series of their own, of trace 1.
 
     Cells that differ in ε alone have the same ones of one state of ``rng``, which are kept.
     """

@@ -1,7 +1,8 @@
-"""`pca`: shares of the variance of directions that are told, and directions that are noise.
+"""`pca`: shares of the variance of directions that are reported, and directions that are noise.
 
-"sites": levels are taken out of each person's series, as every image study does; scales and tails
-stay. A share's truth is what the study's persons, clipped, have along the released directions.
+"sites": levels are taken out of each participant's series, as every image study does; scales and
+tails stay. A share's truth is what the study's participants, clipped, have along the released
+directions.
 """
 
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ ANALYSIS = {"components": SIZE, "bound": BOUND}
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """Persons, the directions that they share, and their mean moment as clipped."""
+    """Participants, the directions that they share, and their mean moment as clipped."""
 
     sites: list[Blocks]
     truth: Array
@@ -30,7 +31,7 @@ class _Made:
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Persons of trace 1 whose courses share two directions."""
+    """Participants of trace 1 whose time series share two directions."""
     made = _made(replace(cell, epsilon=0.0), int(rng.integers(2**62)))
     told = answer("pca", ANALYSIS, made.sites, cell.epsilon, rng)
     covered = tuple(
@@ -67,7 +68,7 @@ def _split(table: Array) -> list[Array]:
 
 
 def scaled(block: Array) -> Array:
-    """A person's moment, clipped."""
+    """A participant's moment, clipped."""
     moment = block @ block.T / VOLUMES
     return np.asarray(moment * min(1.0, BOUND / float(np.linalg.norm(moment))))
 

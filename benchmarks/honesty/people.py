@@ -1,4 +1,4 @@
-"""Made-up persons with and without differences between their sites."""
+"""Simulated participants with and without differences between their sites."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from benchmarks.honesty.cells import Cell
 from consortium.algorithms.base import Array
 
 OFFSET, SCALES, TAIL = 0.7, (0.7, 1.4), 5
-"""Of "sites": deviation of the sites' levels in persons' deviations, range of their scales, and
-degrees of freedom of the persons' own."""
+"""Of "sites": deviation of sites' levels in participants' deviations, range of their scales, and
+degrees of freedom of the participants' own."""
 _QUANTILES = 2**16
 
 
 @dataclass(frozen=True)
 class Scanners:
-    """What persons are but for an effect, site by site.
+    """What participants are but for an effect, site by site.
 
     Standard normal and independent; of "sites" with heavy tails, a level of each site and entry and
     a scale of each site.
@@ -35,7 +35,7 @@ class Scanners:
     heavy: bool
 
     def persons(self, sizes: Sequence[int], rng: np.random.Generator) -> list[Array]:
-        """Of each site an array, entries x persons."""
+        """Of each site an array, entries x participants."""
         entries = len(self.levels)
         found = []
         for site, size in enumerate(sizes):
@@ -68,5 +68,5 @@ def scanners(cell: Cell, entries: int, rng: np.random.Generator) -> Scanners:
 
 
 def background(cell: Cell, entries: int, rng: np.random.Generator) -> list[Array]:
-    """Draw what persons are but for the effect: of each site an array, entries x persons."""
+    """Draw what participants are but for the effect: for each site entries x participants."""
     return scanners(cell, entries, rng).persons(cell.sizes, rng)

@@ -47,7 +47,7 @@ def _backgrounds(cell: Cell, rng: np.random.Generator) -> list[Array]:
 
 
 def table(own: Array, truth: Array, model: str, rng: np.random.Generator) -> Array:
-    """Persons of one site: entries within -1 and 1, and the target after them."""
+    """Participants of one site: entries within -1 and 1, and the target after them."""
     x = np.clip(SPREAD * own[:-1], -1.0, 1.0)
     if model == "linear":
         y = np.clip(truth @ x + SPREAD * own[-1], -1.0, 1.0)

@@ -30,7 +30,7 @@ Views = tuple[tuple[str, int], ...]
 class Blocks(ArrayData):
     """A site that keeps what it answered to its first questions.
 
-    The same persons are asked with other noise, and without: see `_statistic`.
+    The same participants are asked with other noise, and without: see `_statistic`.
     """
 
     def __init__(
@@ -41,14 +41,14 @@ class Blocks(ArrayData):
 
 
 class Persons(Blocks):
-    """A site whose persons are columns of one table, each of one vector."""
+    """A site whose participants are columns of one table, each of one vector."""
 
     def __init__(self, table: Array, views: Views) -> None:
         super().__init__([table[:, [k]] for k in range(table.shape[1])], views)
         self._whole = table
 
     def table(self) -> Array:
-        """All persons side by side."""
+        """All participants side by side."""
         return self._whole
 
 

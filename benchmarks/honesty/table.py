@@ -15,7 +15,7 @@ import benchmarks.honesty as package
 from benchmarks.honesty.cells import Cell, Outcome
 from consortium.algorithms import REGISTRY
 
-_FEWEST = 8  # intervals of which a share is told
+_FEWEST = 8  # intervals of which a share is reported
 Repetition = Callable[[Cell, np.random.Generator], Outcome]
 
 
@@ -36,12 +36,12 @@ class Row:
 
     @property
     def intervals(self) -> int:
-        """Intervals that were told."""
+        """Intervals that were reported."""
         return sum(len(each.covered) for each in self.outcomes)
 
     @property
     def coverage(self) -> float:
-        """Share of the intervals told that hold the truth; NaN if none was."""
+        """Share of the intervals reported that hold the truth; NaN if none was."""
         return _share(sum(sum(each.covered) for each in self.outcomes), self.intervals)
 
     @property
@@ -94,7 +94,7 @@ COLUMNS = (
     "analysis",
     "data",
     "ε",
-    "persons",
+    "participants",
     "studies",
     "coverage",
     "false",
@@ -136,7 +136,7 @@ def rows(
 ) -> list[Row]:
     """Repeat cells that differ in ε alone, once for each seed, until so much time is used.
 
-    Of one seed all have the same persons, where the analysis's file keeps them.
+    Of one seed all have the same participants, where the analysis's file keeps them.
     """
     repetition, start = load(analysis), process_time()
     found: list[list[Outcome]] = [[] for _ in cells]

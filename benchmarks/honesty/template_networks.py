@@ -1,7 +1,7 @@
-"""`template_networks`: what is told beside templates, and the correlation that maps are given.
+"""`template_networks`: what is reported beside templates, and the correlation that maps are given.
 
 Templates agree with two thirds of each network. The truth of a map is the mean of many more
-persons' maps.
+participants' maps.
 """
 
 from functools import lru_cache
@@ -54,7 +54,7 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
 
 @lru_cache(maxsize=2)
 def _truth(effect: bool) -> Array:
-    """Mean of many persons' maps; without networks, the templates in expectation."""
+    """Mean of many participants' maps; without networks, the templates in expectation."""
     if not effect:
         return np.asarray(TEMPLATES.values / np.linalg.norm(TEMPLATES.values, axis=0))
     people = made_sites(Cell("sparse effect", 4.0, _MANY), np.random.default_rng(1))
@@ -63,7 +63,7 @@ def _truth(effect: bool) -> Array:
 
 
 def _cosines(maps: Array, truth: Array) -> Array:
-    """Of each map with its own truth, without what the choice of persons adds to its norm."""
+    """Of each map with its own truth, without what the choice of participants adds to its norm."""
     square = np.square(truth).sum(axis=0)
     square = square - (1.0 - square) / _MANY
     sizes = np.linalg.norm(maps, axis=0)

@@ -1,4 +1,4 @@
-"""`tensor`: whether persons who are all of one kind are taken for several."""
+"""`tensor`: whether participants who are all of one kind are taken for several."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ ANALYSIS = {"components": KINDS, "bound": BOUND}
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Persons of three kinds, whose centres are orthogonal, or of one."""
+    """Participants of three kinds, whose centres are orthogonal, or of one."""
     centres = np.linalg.qr(rng.standard_normal((ENTRIES, KINDS)))[0]
     tables = []
     for table in background(cell, ENTRIES, rng):

@@ -115,7 +115,7 @@ def alone(table: Array, epsilon: float, ridge: float, g: np.random.Generator) ->
 
 
 def error(history: Array, test: Array) -> float:
-    """Per cent of people told wrong by the mean of the last models."""
+    """Per cent of people misclassified by the mean of the last models."""
     model = history[-LAST:].mean(axis=(0, 1))
     return 100 * float(np.mean((model @ test[:-1] > 0) != (test[-1] > 0)))
 

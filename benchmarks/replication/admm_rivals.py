@@ -1,10 +1,10 @@
 """PP-ADMM as published and DVP, and what they truly cost.
 
 Both perturb each local cost by a random linear part. For losses of a linear score Redberg, Koskela
-and Wang (2023) bound the Rényi divergences of that. Here the neighbour has another person, not one
-less: the privacy loss is at most 2 log of the determinants' ratio for one person, plus s²/2, plus
-the sum of two normal numbers' sizes, of deviation s/2 each; by Cauchy and Schwarz its moments are
-at most those of one of deviation s, s = 2/(n σ).
+and Wang (2023) bound the Rényi divergences of that. Here the neighbour has another participant, not
+one less: the privacy loss is at most 2 log of the determinants' ratio for one participant, plus
+s²/2, plus the sum of two normal numbers' sizes, of deviation s/2 each; by Cauchy and Schwarz its
+moments are at most those of one of deviation s, s = 2/(n σ).
 """
 
 import math
@@ -62,7 +62,7 @@ def true_epsilon(method: Perturbed, count: int, degree: int) -> float:
 
 
 def least_epsilon(method: Perturbed, count: int) -> float:
-    """ε that no accounting can go below: of persons whose slopes are constant, being told wrong."""
+    """ε that no accounting can go below: slopes of misclassified participants are constant."""
     return epsilon_of(2 / (count * method.cost_noise) * math.sqrt(ROUNDS), DELTA)
 
 
@@ -84,7 +84,7 @@ def run(
 ) -> Array:
     """All sites' models after each round: rounds x S x D.
 
-    ``columns`` are D x N of persons times labels, ``beside`` the graph's S x S matrix.
+    ``columns`` are D x N of participants times labels, ``beside`` the graph's S x S matrix.
     """
     sites, features, degrees = len(columns), len(columns[0]), beside.sum(axis=1)
     models, duals = np.zeros((2, sites, features))

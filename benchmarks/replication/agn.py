@@ -36,7 +36,7 @@ def published_mixture(
 
 
 def published_topics(table: Array, count: int, ratio: float, g: np.random.Generator) -> Array:
-    """Word frequencies of topics, shape (D, K), out of three one-hot words of each person.
+    """Word frequencies of topics, shape (D, K), out of three one-hot words of each participant.
 
     Both sensitivities are √2/N. The moments are made symmetric after the release, and frequencies
     below zero are cut off (section 5.4.2).

@@ -116,7 +116,7 @@ def private_run(
 
 
 def _persons(table: Array, views: Views) -> ArrayData:
-    """Data of which each column is a person."""
+    """Data of which each column is a participant."""
     data = ArrayData([table[:, :1]], views=views)
     data.lengths = [1] * table.shape[1]
     data.table = lambda: table  # type: ignore[method-assign]

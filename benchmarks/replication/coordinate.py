@@ -1,8 +1,8 @@
 """Appendix B.1 of Bayesian coordinate differential privacy: the mean of dependent entries.
 
 ``python -m benchmarks.replication.coordinate`` prints a table and writes
-docs/images/coordinate.png. Everybody keeps ε = 2 for a person and a Bayesian level of 0.2 for the
-first two of ten entries. The published mechanisms do so without δ, ours at δ = 1e-5.
+docs/images/coordinate.png. Everybody keeps ε = 2 for a participant and a Bayesian level of 0.2 for
+the first two of ten entries. The published mechanisms do so without δ, ours at δ = 1e-5.
 """
 
 from functools import cache
@@ -63,7 +63,7 @@ def channel(x: Array, alpha: float, g: np.random.Generator, *, printed: bool = F
 def mean_mechanism(
     x: Array, levels: Array, g: np.random.Generator, *, printed: bool = False
 ) -> Array:
-    """Mechanism 1 for persons in rows, averaged and within [-1, 1]; steps of zero are skipped."""
+    """Mechanism 1 for participants in rows, averaged, within [-1, 1]; steps of zero are skipped."""
     size = x.shape[1]
     total, weights = np.zeros(size), np.zeros(size)
     for k, step in enumerate(np.diff(levels, prepend=0.0)):
@@ -108,7 +108,7 @@ def _alone(whole: float, q: float) -> float | None:
 
 @cache
 def deviations(q: float, randomize: str) -> tuple[float, ...]:
-    """Noise of every entry in our release, with the best ε for a person that q allows."""
+    """Noise of every entry in our release, with the best ε for a participant that q allows."""
     found = []
     for whole in np.linspace(STRICT, WHOLE, 60):
         level = _alone(float(whole), q)
@@ -149,7 +149,7 @@ def _planned(whole: float, level: float, randomize: str) -> Array:
 
 
 def errors(q: float, seed: int) -> dict[str, float]:
-    """Squared distance of every method's mean from the persons' own."""
+    """Squared distance of every method's mean from the participants' own."""
     g = np.random.default_rng([seed, round(1e6 * q)])
     x = persons(q, g)
     mean = x.mean(axis=0)

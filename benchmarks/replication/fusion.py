@@ -45,7 +45,7 @@ def simulated(persons: int, seed: int) -> Data:
 
 
 def digits(copies: int, seed: int) -> Data:
-    """Upper and lower halves, each person ``copies`` times in another order, as in section 7.3."""
+    """Upper and lower halves, participants ``copies`` times in another order (section 7.3)."""
     from sklearn.datasets import load_digits
 
     values = load_digits().data.T / 16.0

@@ -11,7 +11,7 @@ from consortium.algorithms.base import Array, PlannedRelease, Release, Result
 from consortium.algorithms.cca.centre import Cca
 from consortium.algorithms.cca.parameters import CcaParameters
 from consortium.privacy.gdp import mu_of
-from consortium.privacy.mechanism import plan_mechanism
+from consortium.privacy.mechanism import Sharing, plan_mechanism
 from consortium.simulation.array_data import ArrayData
 
 CCA = Cca
@@ -26,7 +26,7 @@ class Way:
     scheme: Any
     colluding: int = 0
     sites: int = SITES
-    part: int = 1  # of the data, one in so many persons
+    part: int = 1  # of the data, one in so many participants
 
 
 WAYS = (
@@ -45,7 +45,7 @@ OURS, RIVAL, CUT = "cape, 3 collude", WAYS[-2].name, WAYS[-1].name
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Persons with two views, what to find in them, and public bounds of their norms."""
+    """Participants with two views, what to find in them, and public bounds of their norms."""
 
     name: str
     views: tuple[Array, Array]
@@ -92,12 +92,11 @@ def aggregate(release: PlannedRelease, way: Way, counts: list[int], epsilon: flo
     if way.scheme == "none":
         return 0.0
     mechanism = plan_mechanism(
-        way.scheme,
+        Sharing(way.scheme, colluding=way.colluding),
         entries=release.entries,
         bound=release.bound,
         units=counts,
         target=mu_of(epsilon, DELTA) * float(np.sqrt(release.share / release.rounds)),
-        colluding=way.colluding,
     )
     return mechanism.noise.aggregate()
 
@@ -105,7 +104,7 @@ def aggregate(release: PlannedRelease, way: Way, counts: list[int], epsilon: flo
 def published(data: Data, epsilon: float, generator: np.random.Generator) -> Array:
     """Correlations of Algorithm 7.1 as they stand: noise may bring them to more than 1.
 
-    At its true ε (see `printed.moment_epsilon`). Persons are centred and scaled to norm 1 for
+    At its true ε (see `printed.moment_epsilon`). Participants are centred and scaled to norm 1 for
     nothing, as in section 7.3.
     """
     z = np.vstack(data.views)

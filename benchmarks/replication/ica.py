@@ -72,7 +72,7 @@ def ours(
 
 
 def runs(subjects: int, seed: int) -> tuple[Courses, dict[str, ArrayData]]:
-    """A data set, as everybody has it, one site, and who protects persons."""
+    """A data set, as everybody has it, one site, and who protects participants."""
     courses = Courses(chapter(seed, subjects=subjects))
     return courses, {
         "all": courses.site("timepoint", subjects),

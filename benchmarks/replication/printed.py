@@ -42,7 +42,7 @@ def published_ratio(epsilon: float, delta: float, sites: int, releases: int) -> 
 def moment_epsilon(nominal: float, delta: float, sites: int) -> float:
     """ε that a second moment keeps, released as Algorithms 4.1 and 7.1 have it for ``nominal``.
 
-    They take 1/N for its sensitivity. Against the coalition two persons are told apart best if
+    They take 1/N for its sensitivity. Against the coalition two participants are separated best if
     they differ on the diagonal: there replacing one moves it by √2/N and κ is 1. Off the diagonal
     E_s without symmetry is as κ = 1/2, but a difference there counts twice in the norm and once in
     the noise, which costs less (`tests/end_to_end/test_papers.py`).

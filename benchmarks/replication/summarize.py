@@ -1,9 +1,9 @@
-"""Figure 1 of data summarization under covariate shift, on made-up data with a built-in shift.
+"""Figure 1 of data summarization under covariate shift, on simulated data with a built-in shift.
 
 ``python -m benchmarks.replication.summarize`` prints tables and writes docs/images/summarize.png.
-Four owners hold persons of one kind and the first some of another, which the consumer's persons are
-of. Every private curve is at its true ε (δ = 0.01, as in the paper) for the consumer's persons, and
-once more for the summary's.
+Four owners hold participants of one kind and the first some of another, which the consumer's
+participants are of. Every private curve is at its true ε (δ = 0.01, as in the paper) for the
+consumer's participants, and once more for the summary's.
 """
 
 import numpy as np
@@ -37,12 +37,12 @@ CURVES = {
     "exact": ("published, with exact hashes", "C7:"),
     "published": ("published, corrected", "C3v-"),
     "gaussian": ("the same, consumer's hash ours", "C1s-"),
-    "ours": ("this project: made-up persons", "C0o-"),
+    "ours": ("this project: simulated participants", "C0o-"),
 }
 
 
 def made(g: np.random.Generator) -> Setting:
-    """Two kinds of persons, each a mixture of three groups, which are shifted between the kinds.
+    """Two kinds of participants, each a mixture of three groups, shifted between the kinds.
 
     The public seed, which stays in the published protocol's hashes, is of the consumer's kind. No
     other does it less harm: it is not in the summary in the end.
@@ -94,7 +94,7 @@ def private(at: Setting, epsilon: float, kind: str, g: np.random.Generator) -> t
 
 
 def _released(at: Setting, epsilon: float, g: np.random.Generator) -> Array:
-    """Mean embedding of the consumer's persons as `summarize` releases it."""
+    """Mean embedding of the consumer's participants as `summarize` releases it."""
     noise = 2 / mu_of(epsilon, DELTA) / CONSUMER
     return at.goal.mean(axis=0) + noise * g.standard_normal(2 * FREQUENCIES)
 
@@ -170,11 +170,11 @@ def main() -> None:
     ]
     show("increase of MMD² over greedy in %, mean of runs", ["ε", "method", *map(str, SIZES)], rows)
     show(
-        "persons asked for each that was chosen",
+        "participants asked for each that was chosen",
         ["ε", "published", "gaussian"],
         [[f"{e:g}", *(f"{x:.2f}" for x in row)] for e, row in zip(EPSILONS, asked, strict=True)],
     )
-    print(f"The printed hash of the consumer's persons (ε = 1.4 claimed): {printed_epsilon():.1f}")
+    print(f"The printed hash of the consumer's data (ε = 1.4 claimed): {printed_epsilon():.1f}")
     print(draw(found))
 
 

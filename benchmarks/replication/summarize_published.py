@@ -18,7 +18,7 @@ DELTA = 0.01
 
 @dataclass(frozen=True)
 class Setting:
-    """Features of the owners' and the consumer's persons, in rows, and the persons."""
+    """Features of the owners' and the consumer's participants, in rows, and the participants."""
 
     owners: list[Array]
     persons: list[Array]
@@ -51,13 +51,13 @@ def pure_level(epsilon: float, count: int) -> float:
 
 
 def printed_epsilon(count: int = 1656, level: float = 0.01) -> float:
-    """True ε of the printed hash: scores and noise lack the sensitivity 2 of replacing a person."""
+    """True ε of the printed hash: scores and noise lack the sensitivity 2 of a replacement."""
     steps = [(count, 4 * level), (count, 2 * level)]
     return float(brentq(lambda e: loss_tail(e, steps) - DELTA, 0.0, 6 * level * count))
 
 
 class Mwem:
-    """Algorithm 2 with the constants of Hardt, Ligett and McSherry, for replacing a person.
+    """Algorithm 2 with the constants of Hardt, Ligett and McSherry, for replacing a participant.
 
     The law over the grid stays a product, of which each coordinate has its own exponent.
     """
@@ -102,7 +102,7 @@ def protocol(
     most: int,
     g: np.random.Generator,
 ) -> tuple[Array, int]:
-    """Algorithm 3 with the sign of step 6 corrected: the chosen persons, and how many were asked.
+    """Algorithm 3 with the sign of step 6 corrected: chosen participants, and how many were asked.
 
     Points that were handed over but not chosen stay with the curator, who may choose them later.
     """

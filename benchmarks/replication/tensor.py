@@ -18,7 +18,7 @@ from consortium.algorithms.base import Array
 
 SITES, DELTA, SPREAD = 5, 0.01, 0.05
 PROBLEMS = ((10, 5, 20_000), (50, 10, 30_000))
-"""D, K, and persons at all sites together."""
+"""D, K, and participants at all sites together."""
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 FACTORS = (0.1, 0.3, 1.0, 2.0)
 DELTAS = (1e-8, 1e-6, 1e-4, 1e-2)
@@ -26,7 +26,7 @@ KEYS = (*SCHEMES, "published", "random")
 
 
 def mixture(features: int, count: int, persons: int, g: np.random.Generator) -> tuple[Array, Array]:
-    """Centres of norm at most 1, and persons around them with variance 0.05 per entry."""
+    """Centres of norm at most 1, and participants around them with variance 0.05 per entry."""
     centres = g.standard_normal((features, count))
     centres /= np.linalg.norm(centres, axis=0)
     kinds = g.integers(count, size=persons)
@@ -35,7 +35,7 @@ def mixture(features: int, count: int, persons: int, g: np.random.Generator) -> 
 
 
 def topics(features: int, count: int, persons: int, g: np.random.Generator) -> tuple[Array, Array]:
-    """Word frequencies of topics, and three one-hot words of each person."""
+    """Word frequencies of topics, and three one-hot words of each participant."""
     centres = g.dirichlet(np.full(features, 0.2), size=count).T
     kinds = g.integers(count, size=persons)
     table = np.zeros((3 * features, persons), dtype=np.float32)
@@ -53,7 +53,7 @@ def error(found: Array, centres: Array) -> float:
 
 
 def reach(features: int) -> float:
-    """Public: what nearly all persons of the mixture keep within."""
+    """Public: what nearly all participants of the mixture keep within."""
     return math.sqrt(1 + SPREAD * features) + 2 * math.sqrt(SPREAD)
 
 

@@ -13,7 +13,7 @@ from consortium.algorithms.base import Array, PlannedRelease, Release, Shape
 _NORMAL = 0.6744897501960817  # the median of |x| for a standard normal x
 
 
-def deviation_of(planned: PlannedRelease, shape: Shape) -> float:
+def round_deviation(planned: PlannedRelease, shape: Shape) -> float:
     """Standard deviation of the noise in an entry of one round of a release.
 
     Where each site's own answer is released, that of the noisiest, the smallest site.
@@ -29,7 +29,7 @@ def drawn(
     planned: PlannedRelease, shape: Shape, values: Array, generator: np.random.Generator
 ) -> Release:
     """Return a release of these values with fresh noise, of all sites."""
-    level = deviation_of(planned, shape)
+    level = round_deviation(planned, shape)
     noisy = values + level * generator.standard_normal(len(values))
     return Release(noisy, level, tuple(range(len(shape.units))))
 

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 from scipy.special import log_ndtr, ndtri
 
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.base import (
     MOST_ROWS,
     AnalysisParameters,
@@ -133,7 +133,7 @@ class Average(AnalysisPlan[AverageParameters]):
         """
         (planned,) = self.releases
         units, entries = sum(self.shape.units), self.shape.features
-        noise = deviation_of(planned, self.shape)
+        noise = round_deviation(planned, self.shape)
         chance = self.parameters.bound / math.sqrt(units * entries)
         error, most = math.hypot(noise, math.sqrt(_USUAL) * chance), math.hypot(noise, chance)
         floor = float(-ndtri((1 - self.parameters.confidence) / (2 * entries))) * most

@@ -70,7 +70,16 @@ from consortium.algorithms.query import (
     forms_of,
 )
 from consortium.algorithms.results import MOST_ROWS, Captions, Result, Table
-from consortium.algorithms.shape import Extent, Places, Shape, SurfacePlaces, Templates, units_of
+from consortium.algorithms.shape import (
+    AnyPlaces,
+    Extent,
+    Places,
+    Shape,
+    SurfacePlaces,
+    Templates,
+    units_of,
+)
+from consortium.algorithms.units import Units
 from consortium.base.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound, Unit
 
@@ -82,6 +91,7 @@ __all__ = [
     "MOST_SOLVED_FEATURES",
     "AnalysisParameters",
     "AnalysisPlan",
+    "AnyPlaces",
     "Argument",
     "Array",
     "Captions",
@@ -158,7 +168,10 @@ class SiteData(Protocol):
         """
 
     def table(self) -> Array:
-        """D x M_s, one feature vector per person; of a study of features only."""
+        """D x M_s, one feature vector per person; of a study of features only.
+
+        Of units with several rows K D x M_s: their first rows, below them their second ones.
+        """
 
     def reduced(self, basis: Array) -> Array:
         """Return ``basis.T @ X`` (R x N_s) for a D x R basis, keeping the last one in memory."""
@@ -183,6 +196,8 @@ class Case:
         Name and number of entries of every view; none for a study of image series.
     templates : int
         Public maps beside the study file, if the analysis names any.
+    mesh : bool
+        Whether image series are on the cortex's surface.
 
     Examples
     --------
@@ -194,6 +209,12 @@ class Case:
     unit: Unit = "subject"
     views: tuple[tuple[str, int], ...] = ()
     templates: int = 0
+    mesh: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Rows of a unit."""
+        return int(self.analysis["units"]["most_rows"]) if "units" in self.analysis else 1
 
 
 class AnalysisParameters(FrozenModel):
@@ -203,6 +224,11 @@ class AnalysisParameters(FrozenModel):
     def may_lack(self) -> tuple[str, ...]:
         """Views whose entries a participant may lack."""
         return ()
+
+    @property
+    def grouped(self) -> Units | None:
+        """Who is one unit of privacy, if a unit may have several rows."""
+        return None
 
     @property
     def template_file(self) -> str | None:

@@ -2,6 +2,9 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
+
+from consortium.base.formatting import number
 
 
 @dataclass(frozen=True)
@@ -31,3 +34,21 @@ class Expectation:
     def bounded(self) -> bool:
         """Whether it has a range."""
         return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def range(self) -> str:
+        """Where it is expected to lie, as text; empty without a range."""
+        return f"{number(self.low)} to {number(self.high)}" if self.bounded else ""
+
+    def as_json(self) -> dict[str, Any]:
+        """As a plan's and a design's JSON have it."""
+        ends = (self.low, self.high) if self.bounded else (None, None)
+        return {
+            "name": self.name,
+            "value": self.value,
+            "range": list(ends) if self.bounded else None,
+            "low": ends[0],
+            "high": ends[1],
+            "range_is": self.ranged if self.bounded else "",
+            "more_is_better": self.rises,
+        }

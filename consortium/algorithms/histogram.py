@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, field_validator
 from scipy.special import ndtri
 
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.base import (
     AnalysisParameters,
     AnalysisPlan,
@@ -144,7 +144,7 @@ class Histogram(AnalysisPlan[HistogramParameters]):
 
     def expect(self) -> tuple[Expectation, ...]:
         """Half the width of a count's interval: the noise's, whoever the persons are."""
-        half = self.half_width(deviation_of(self.releases[0], self.shape))
+        half = self.half_width(round_deviation(self.releases[0], self.shape))
         name = "a count's interval to either side, in participants"
         usual = "the same over a bin's mean share of the participants"
         return (

@@ -1,6 +1,6 @@
 """From least squares to coefficients with intervals, headline and tables, for every analysis.
 
-An analysis says what was asked in a `Question`; what it made of the release is a `Fit`.
+An analysis says what was asked in a `LeastSquaresQuestion`; what it made of the release is a `Fit`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from consortium.algorithms.findings import Finding
 from consortium.base.formatting import number
 from consortium.errors import StudyError
 from consortium.kernels.moments import pack_symmetric, unpack_symmetric
-from consortium.kernels.noisy_least_squares import Fit, Share, least_squares
+from consortium.kernels.noisy_least_squares import ExplainedShare, Fit, least_squares
 from consortium.kernels.noisy_moment import NoisyMoment, noisy_moment
 from consortium.kernels.stabilized_squares import stabilized_squares
 
@@ -51,7 +51,7 @@ class Model:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class LeastSquaresQuestion:
     """What least squares are asked of a released moment.
 
     Parameters
@@ -81,7 +81,7 @@ class Question:
     weights: Array
     order: Array
     confidence: float
-    model: Callable[[Fit, Share | None], Model] = lambda _fit, _share: Model()
+    model: Callable[[Fit, ExplainedShare | None], Model] = lambda _fit, _share: Model()
     remark: str = ""
 
     @cached_property
@@ -113,7 +113,7 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class LinearTables:
     """What is said of every coefficient and constant.
 
     Parameters
@@ -146,7 +146,7 @@ def check_identified(shape: Shape, target: int, constant: bool) -> None:
 
 
 def drawn_fits(
-    question: Question,
+    question: LeastSquaresQuestion,
     level: float,
     moment: Callable[[np.random.Generator], Array],
     draws: int,
@@ -168,7 +168,7 @@ def drawn_fits(
         yield least_squares(question.moment(values, level, sites))
 
 
-def linear_result(question: Question, fit: Fit) -> Result:
+def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
     """Coefficients over all views' entries, 0 for the target, with tables of intervals.
 
     ``predictor`` is for prediction alone: stabilized coefficients, drawn to zero by noise, of which
@@ -198,20 +198,20 @@ def linear_result(question: Question, fit: Fit) -> Result:
         tables=_tables(question, told),
         captions=Captions(
             "coefficient",
-            headline(question.target, told, fit, question.confidence),
+            linear_headline(question.target, told, fit, question.confidence),
             _MEANING,
             found=bool(found.any()),
         ),
     )
 
 
-def tell(question: Question, fit: Fit) -> Told:
+def tell(question: LeastSquaresQuestion, fit: Fit) -> LinearTables:
     """Say of every number how sure it is; where an end of an interval is open, nothing."""
     many, confidence = fit.moment.entries, question.confidence
     ends = fit.intervals(confidence)
     if ends is None:
         nothing = Finding(state="not told")
-        return Told((nothing,) * many, (nothing,) * len(fit.moment.parts), nothing)
+        return LinearTables((nothing,) * many, (nothing,) * len(fit.moment.parts), nothing)
     share = fit.explained(confidence)
     model = question.model(fit, share)
     apart = fit.apart(1.0 - (1.0 - confidence) / many)
@@ -228,9 +228,9 @@ def tell(question: Question, fit: Fit) -> Told:
     )
     anything = any(each.state == "found" for each in found)
     if share is None or not model.least_squares:
-        return Told(found, levels, Finding(state="not told"))
+        return LinearTables(found, levels, Finding(state="not told"))
     explained = Finding(share.value, share.low, share.high, "found" if anything else "not found")
-    return Told(found, levels, explained)
+    return LinearTables(found, levels, explained)
 
 
 def _constant(model: Model, value: float, low: float, high: float) -> Finding:
@@ -243,7 +243,7 @@ def _constant(model: Model, value: float, low: float, high: float) -> Finding:
     )
 
 
-def headline(target: str, told: Told, fit: Fit, confidence: float) -> str:
+def linear_headline(target: str, told: LinearTables, fit: Fit, confidence: float) -> str:
     """Say how many coefficients were found, or what would have been seen."""
     many = len(told.coefficients)
     if not any(each.told for each in told.coefficients):
@@ -265,7 +265,7 @@ def headline(target: str, told: Told, fit: Fit, confidence: float) -> str:
     )
 
 
-def _tables(question: Question, told: Told) -> dict[str, Table]:
+def _tables(question: LeastSquaresQuestion, told: LinearTables) -> dict[str, Table]:
     percent = f"{100 * question.confidence:g}"
     error = f"{100 * (1 - question.confidence):.3g}"
     alike = (

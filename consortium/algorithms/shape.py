@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import null_space, orth
 
 from consortium.errors import StudyError
+from consortium.kernels.projector_forecast import Room
 from consortium.kernels.surface_modes import SurfaceModes
 from consortium.privacy.bounds import Unit
 
 Array = NDArray[Any]
+
+_FINEST = 2.5  # voxel edges: with a shorter cut-off the maps are as many as the voxels
 
 
 def units_of(unit: Unit, lengths: Sequence[int]) -> int:
@@ -40,11 +44,22 @@ class Places:
     coordinates: Array
     volume: float
     fine: Array | None = None
+    word: ClassVar[str] = "voxel"
+
+    @property
+    def finest(self) -> float:
+        """Shortest wavelength in mm that voxels of this size hold."""
+        return float(_FINEST * np.cbrt(self.volume))
+
+    @property
+    def room(self) -> Room:
+        """Volume of all of them."""
+        return Room(self.volume * len(self.coordinates))
 
 
 @dataclass(frozen=True, eq=False)
 class SurfacePlaces:
-    """Where the vertices of a view of surfaces are: public.
+    """Where the vertices of both hemispheres are: public.
 
     Parameters
     ----------
@@ -56,11 +71,30 @@ class SurfacePlaces:
 
     coordinates: Array
     make: Callable[[], tuple[SurfaceModes, ...]]
+    word: ClassVar[str] = "vertex"
+    fine: ClassVar[None] = None
 
     @cached_property
     def modes(self) -> tuple[SurfaceModes, ...]:
         """Each hemisphere's lowest modes, worked out when they are first asked for."""
         return self.make()
+
+    @property
+    def finest(self) -> float:
+        """Shortest wavelength in mm of the modes.
+
+        In whole hundredths, so that no party's last bits decide whether the shortest wave fits.
+        """
+        return math.ceil(100 * max(side.finest for side in self.modes)) / 100
+
+    @property
+    def room(self) -> Room:
+        """Area of both."""
+        return Room(sum(side.area for side in self.modes), 2)
+
+
+AnyPlaces = Places | SurfacePlaces
+"""Where the numbers of smooth maps are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +129,8 @@ class Extent:
         V, rows of a full-resolution map; 0 if they are the features.
     views : tuple of (str, int)
         Name and number of entries of every view of a study of feature vectors.
-    places : Places, optional
-        Where the features are, if they are voxels.
+    places : Places or SurfacePlaces, optional
+        Where the features are, if they are voxels or vertices.
     templates : Templates, optional
         Public maps that the analysis names.
     image_places : Places, optional
@@ -112,9 +146,9 @@ class Extent:
     features: int
     voxels: int = 0
     views: tuple[tuple[str, int], ...] = ()
-    places: Places | None = field(default=None, compare=False, repr=False)
+    places: AnyPlaces | None = field(default=None, compare=False, repr=False)
     templates: Templates | None = field(default=None, compare=False, repr=False)
-    image_places: Places | None = field(default=None, compare=False, repr=False)
+    image_places: AnyPlaces | None = field(default=None, compare=False, repr=False)
     known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
     region_places: Array | None = field(default=None, compare=False, repr=False)
     surface_places: Mapping[str, SurfacePlaces] = field(
@@ -164,8 +198,8 @@ class Shape:
         it in, and 0 stands for no noise.
     alone : float
         The same of each site's own answer, released by itself.
-    places : Places, optional
-        Where the features are, if they are voxels.
+    places : Places or SurfacePlaces, optional
+        Where the features are, if they are voxels or vertices.
     templates : Templates, optional
         Public maps that the analysis names.
     image_places : Places, optional
@@ -198,9 +232,9 @@ class Shape:
     sites: tuple[str, ...] = ()
     noise: float = 0.0
     alone: float = 0.0
-    places: Places | None = field(default=None, compare=False, repr=False)
+    places: AnyPlaces | None = field(default=None, compare=False, repr=False)
     templates: Templates | None = field(default=None, compare=False, repr=False)
-    image_places: Places | None = field(default=None, compare=False, repr=False)
+    image_places: AnyPlaces | None = field(default=None, compare=False, repr=False)
     known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
     region_places: Array | None = field(default=None, compare=False, repr=False)
     surface_places: Mapping[str, SurfacePlaces] = field(

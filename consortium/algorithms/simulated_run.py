@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import DRAWS, NEW, AssumedSite, Classes
 from consortium.algorithms.base import (
     AnalysisPlan,
@@ -25,7 +25,7 @@ from consortium.algorithms.base import (
 )
 
 
-def replay(
+def rehearse(
     plan: AnalysisPlan[Any],
     tables: Sequence[Array],
     generator: np.random.Generator,
@@ -90,7 +90,7 @@ def trained(
         generator = np.random.default_rng(seed)
         classes = law(generator)
         tables = [stacked(*classes.draw(size, generator)) for size in sizes]
-        result = replay(plan, tables, generator)
+        result = rehearse(plan, tables, generator)
         yield result, *classes.draw(NEW, generator)
 
 
@@ -129,7 +129,7 @@ def _released(
     planned: PlannedRelease, shape: Shape, rows: Array, generator: np.random.Generator
 ) -> Release:
     """Mean over the persons of all sites, or each site's own answer, with noise."""
-    units, level = np.array(shape.units, dtype=np.float64), deviation_of(planned, shape)
+    units, level = np.array(shape.units, dtype=np.float64), round_deviation(planned, shape)
     present = tuple(range(len(units)))
     if planned.released == "each":
         levels = level * units.min() / units[:, None]

@@ -13,27 +13,28 @@ from typing import Literal, Protocol, cast
 import numpy as np
 
 from consortium.algorithms.base import (
+    AnyPlaces,
     Argument,
     Array,
-    Places,
     PlannedRelease,
     Query,
     Shape,
     SiteData,
+    SurfacePlaces,
 )
 from consortium.algorithms.over_persons import sum_over_persons
 from consortium.algorithms.query_arguments import index_argument, number_argument
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.moments import add_second_moment, pack_symmetric, packed_size
-from consortium.kernels.projector_forecast import best_cutoff, cutoff_of
+from consortium.kernels.projector_forecast import best_cutoff
 from consortium.kernels.projectors import GlobalSignal, leading_directions, reduce_series
 from consortium.kernels.smooth_basis import SmoothBasis
+from consortium.kernels.surface_basis import SurfaceBasis
 from consortium.privacy.bounds import Bound
 
 BasisKind = Literal["smooth", "atlas", "voxels"]
 _MOST_ROWS = 1500  # a million numbers, and seconds for a replay
 _ROOM = 5  # dimensions for each of K directions: with fewer, anybody's directions are alike
-_FINEST = 2.5  # voxel edges: with a shorter cut-off the blobs are as many as the voxels
 _STEP = 0.5  # mm, so that no rounding makes two parties plan differently
 
 
@@ -106,7 +107,7 @@ def basis_of(parameters: Wanted, shape: Shape) -> BasisKind:
     return parameters.basis or ("smooth" if shape.places is not None else "atlas")
 
 
-def plan_release(parameters: Wanted, shape: Shape) -> PlannedRelease:
+def plan_projectors(parameters: Wanted, shape: Shape) -> PlannedRelease:
     """The one release, with the whole budget.
 
     Raises
@@ -164,19 +165,23 @@ def basis_size(parameters: Wanted, shape: Shape) -> int:
     return smooth_basis(shape.places, cutoff).size
 
 
-def finest_cutoff(places: Places, stated: float | None) -> float:
-    """Shortest wavelength in mm that voxels can hold.
+def finest_cutoff(places: AnyPlaces, stated: float | None) -> float:
+    """Shortest wavelength in mm that voxels, or the modes of a mesh, can hold.
 
     Raises
     ------
     StudyError
         If the stated one is shorter.
     """
-    finest = float(_FINEST * places.volume ** (1.0 / 3.0))
+    finest = places.finest
     if stated is not None and stated < finest:
+        if isinstance(places, SurfacePlaces):
+            what, remedy = "the modes of the study's mesh", ""
+        else:
+            what, remedy = "voxels of this size", ", or a finer data.resolution"
         raise StudyError(
-            f"field 'analysis.cutoff': {stated:g} mm is too short for voxels of this size; take "
-            f"{finest:.3g} mm or more, or a finer data.resolution."
+            f"field 'analysis.cutoff': {stated:g} mm is too short for {what}; take "
+            f"{finest:.4g} mm or more{remedy}."
         )
     return finest
 
@@ -187,18 +192,23 @@ def cutoff_planned(parameters: Wanted, shape: Shape) -> float:
     Raises
     ------
     StudyError
-        If the study asks for finer waves than its voxels can hold.
+        If the study asks for finer waves than its voxels or mesh can hold.
     """
     if basis_of(parameters, shape) != "smooth" or shape.places is None:
         return 0.0
     finest = finest_cutoff(shape.places, parameters.cutoff)
     if parameters.cutoff is not None:
         return parameters.cutoff
-    volume = shape.places.volume * shape.features
-    finest = max(finest, cutoff_of(0.85 * _MOST_ROWS, volume))
-    coarsest = max(finest, cutoff_of(_ROOM * parameters.kept, volume))
+    room = shape.places.room
+    finest = max(finest, room.cutoff(0.85 * _MOST_ROWS))
+    coarsest = max(finest, room.cutoff(_ROOM * parameters.kept))
     steps = np.arange(math.ceil(finest / _STEP), math.ceil(coarsest / _STEP) + 1)
-    return best_cutoff(_STEP * steps, volume, parameters.kept, deviation_of(parameters, shape))
+    return best_cutoff(_STEP * steps, room, parameters.kept, deviation_of(parameters, shape))
+
+
+def resolved(shape: Shape, cutoff: float) -> float:
+    """Correlation of a usual network with what a basis shows of it; 1 of regions and voxels."""
+    return shape.places.room.resolved(cutoff) if cutoff and shape.places is not None else 1.0
 
 
 def deviation_of(parameters: Wanted, shape: Shape) -> float:
@@ -254,7 +264,7 @@ def directions_of(
         yield leading_directions(reduce_series(block, narrow, global_signal), count)
 
 
-def basis_at(places: Places | None, cutoff: float) -> Array | None:
+def basis_at(places: AnyPlaces | None, cutoff: float) -> Array | None:
     """Φ, or nothing for the identity.
 
     Raises
@@ -270,6 +280,8 @@ def basis_at(places: Places | None, cutoff: float) -> Array | None:
 
 
 @lru_cache(maxsize=4)  # public, and asked for by plan, site and centre
-def smooth_basis(places: Places, cutoff: float) -> SmoothBasis:
+def smooth_basis(places: AnyPlaces, cutoff: float) -> SmoothBasis | SurfaceBasis:
     """The basis of a study; places are one object for each space."""
+    if isinstance(places, SurfacePlaces):
+        return SurfaceBasis(places.coordinates, places.modes, cutoff)
     return SmoothBasis(places.coordinates, cutoff)

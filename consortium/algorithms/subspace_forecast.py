@@ -6,12 +6,18 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Expectation, Shape
 from consortium.algorithms.enough import would_be_enough
-from consortium.algorithms.subspace import Wanted, basis_size, cutoff_planned, deviation_of
+from consortium.algorithms.subspace import (
+    Wanted,
+    basis_size,
+    cutoff_planned,
+    deviation_of,
+    resolved,
+)
 from consortium.algorithms.worth import POOLED, worth_sentence
 from consortium.base.formatting import count, number
 from consortium.errors import StudyError
 from consortium.kernels.noise_law import SymmetricNoise
-from consortium.kernels.projector_forecast import STRENGTHS, expected_cosines, resolved
+from consortium.kernels.projector_forecast import STRENGTHS, expected_cosines
 from consortium.kernels.release_worth import Worth, variance_of_projectors, worth_of
 
 LEAST_SEEN = 2
@@ -19,7 +25,7 @@ _RANGED = "from the weakest to the strongest direction that is seen"
 
 
 @dataclass(frozen=True)
-class Forecast:
+class SubspaceForecast:
     """What a study is expected to see.
 
     Parameters
@@ -62,14 +68,13 @@ class Forecast:
 USUAL = "strengths that networks usually have, which the report replaces by those it found"
 
 
-def foretell(parameters: Wanted, shape: Shape) -> Forecast:
+def foretell(parameters: Wanted, shape: Shape) -> SubspaceForecast:
     """Forecast for the usual strengths of networks."""
     many, size = parameters.kept, basis_size(parameters, shape)
     deviation, cutoff = deviation_of(parameters, shape), cutoff_planned(parameters, shape)
     cosines = expected_cosines(many, size, deviation)
-    return Forecast(
-        size, cutoff, SymmetricNoise(size, deviation).edge, many / size, resolved(cutoff), cosines
-    )
+    edge, kept = SymmetricNoise(size, deviation).edge, resolved(shape, cutoff)
+    return SubspaceForecast(size, cutoff, edge, many / size, kept, cosines)
 
 
 def worth(parameters: Wanted, shape: Shape) -> Worth:
@@ -153,6 +158,6 @@ def _too_little(parameters: Wanted, shape: Shape) -> str:
     )
 
 
-def _mean(found: Forecast) -> float:
+def _mean(found: SubspaceForecast) -> float:
     seen = found.cosines[found.cosines > 0]
     return float(np.sqrt(np.mean(np.square(seen))))

@@ -30,7 +30,7 @@ _HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class ReleasedCoefficients:
     """What a run folder holds of all coefficients.
 
     Parameters
@@ -60,7 +60,7 @@ class Released:
     names: dict[str, int | None]
 
 
-def read_released(folder: Path) -> Released:
+def read_released(folder: Path) -> ReleasedCoefficients:
     """Read the tables of coefficients of a run.
 
     Raises
@@ -71,7 +71,7 @@ def read_released(folder: Path) -> Released:
     single, errors = (_rows(folder, name) for name in ("coefficients", "coefficientserrors"))
     try:
         coefficients = [row["coefficient"] for row in errors]
-        found = Released(
+        found = ReleasedCoefficients(
             tuple((row["view"], row["entry"]) for row in single),
             _matrix(single, coefficients),
             _matrix(single, ["chance"])[:, 0],
@@ -87,7 +87,7 @@ def read_released(folder: Path) -> Released:
     return found
 
 
-def contrast(released: Released, expression: str) -> Table:
+def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Table:
     """Work out a combination of coefficients for every outcome, as a run of its own would test it.
 
     Parameters
@@ -126,19 +126,19 @@ def contrast(released: Released, expression: str) -> Table:
     )
 
 
-def worked_out(released: Released, expressions: Sequence[str]) -> Table:
-    """One combination as `contrast`, or several as `joint`."""
+def worked_out(released: ReleasedCoefficients, expressions: Sequence[str]) -> Table:
+    """One combination as `compare_coefficients`, or several as `joint`."""
     one = len(expressions) == 1 and _levels_of(released, expressions[0]) == list(expressions)
-    return contrast(released, expressions[0]) if one else joint(released, expressions)
+    return compare_coefficients(released, expressions[0]) if one else joint(released, expressions)
 
 
-def joint(released: Released, expressions: Sequence[str]) -> Table:
+def joint(released: ReleasedCoefficients, expressions: Sequence[str]) -> Table:
     """Test for every outcome whether any of several combinations is apart from 0.
 
     Parameters
     ----------
     expressions : sequence of str
-        As of `contrast`, or a column's name for all its levels against the first.
+        As of `compare_coefficients`, or a column's name for all its levels against the first.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def joint(released: Released, expressions: Sequence[str]) -> Table:
     )
 
 
-def _directions(released: Released, expressions: Sequence[str]) -> Array:
+def _directions(released: ReleasedCoefficients, expressions: Sequence[str]) -> Array:
     """Combinations that are at right angles and say what the expressions say together.
 
     The test is the same for either; of these no factor is much larger than another.
@@ -180,7 +180,7 @@ def _directions(released: Released, expressions: Sequence[str]) -> Array:
     return np.asarray(found)
 
 
-def _told_apart(released: Released, covariances: Array) -> Array:
+def _told_apart(released: ReleasedCoefficients, covariances: Array) -> Array:
     """Covariances of every outcome's combinations, if each has some chance or noise in it."""
     sizes = np.linalg.eigvalsh(covariances)
     without = np.flatnonzero(~(sizes[:, 0] > _ROUNDING * sizes[:, -1]))
@@ -193,7 +193,7 @@ def _told_apart(released: Released, covariances: Array) -> Array:
     return covariances
 
 
-def _levels_of(released: Released, text: str) -> list[str]:
+def _levels_of(released: ReleasedCoefficients, text: str) -> list[str]:
     """A column's levels but the first, if the text is the name of a column with several."""
     own = [
         name
@@ -216,7 +216,7 @@ def _rows(folder: Path, name: str) -> list[dict[str, str]]:
     return rows
 
 
-def _check_numbers(found: Released) -> None:
+def _check_numbers(found: ReleasedCoefficients) -> None:
     """Raise a ValueError for what no run writes."""
     scales = found.freedom, found.doubt
     for each in (found.values, found.variances, found.chance, found.noise, scales):
@@ -246,7 +246,7 @@ def _names(errors: list[dict[str, str]]) -> dict[str, int | None]:
     return found | {row["coefficient"]: number for number, row in enumerate(errors)}
 
 
-def _weights(released: Released, expression: str) -> Array:
+def _weights(released: ReleasedCoefficients, expression: str) -> Array:
     parts = _SIGN.split(expression)
     terms = [("+", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]
     weights = np.zeros(released.values.shape[1])

@@ -20,8 +20,8 @@ from consortium.coordinator.schedule import (
 )
 from consortium.engine.clock import Clock
 from consortium.errors import ConsortiumError, RunCancelledError
-from consortium.study.reader import load_study
-from flows.deployment import Outcome, check_schedule, check_server, serve
+from consortium.study.reader import read_study
+from flows.deployment import DueRunOutcome, check_schedule, check_server, serve
 from flows.polling import About
 
 _UNSCHEDULED = (
@@ -38,7 +38,7 @@ def about(scheduled: ScheduledStudy) -> About:
     StudyError
         If the study can't be read.
     """
-    study = load_study(scheduled.study)
+    study = read_study(scheduled.study)
     privacy = study.privacy
     parameters = {
         "algorithm": study.algorithm,
@@ -49,7 +49,7 @@ def about(scheduled: ScheduledStudy) -> About:
         "scheme": privacy.scheme,
     }
     lines = [
-        study.title or study.study,
+        study.heading,
         *(f"- {name}: {value}" for name, value in parameters.items()),
     ]
     return About("\n".join([lines[0], "", *lines[1:]]), ("consortium", study.algorithm), parameters)
@@ -74,7 +74,7 @@ class DueRuns:
     clock: Clock
     console: Console
 
-    def run_due(self, study: str, may_open: bool = False) -> Outcome:
+    def run_due(self, study: str, may_open: bool = False) -> DueRunOutcome:
         """Go on with a study's unfinished run, or open a new one if every site's consent covers it.
 
         Parameters
@@ -91,28 +91,28 @@ class DueRuns:
         try:
             return self._run_due(study, may_open)
         except RunCancelledError as error:
-            return Outcome("cancelled", str(error))
+            return DueRunOutcome("cancelled", str(error))
         except ConsortiumError as error:
             self.console.log(str(error), markup=False)
-            return Outcome("failed", f"{error.code}: {type(error).__doc__}")
+            return DueRunOutcome("failed", f"{error.code}: {type(error).__doc__}")
         except Exception as error:  # a traceback holds paths, and Prefect would keep it
             self.console.print_exception()
             message = f"{type(error).__name__}; the service's own log says more."
-            return Outcome("failed", message)
+            return DueRunOutcome("failed", message)
 
-    def _run_due(self, study: str, may_open: bool) -> Outcome:
+    def _run_due(self, study: str, may_open: bool) -> DueRunOutcome:
         scheduled = load_scheduled(self.home, study)
         folder = unfinished(scheduled)
         if folder is None and not may_open:
-            return Outcome("not opened", _UNSCHEDULED)
+            return DueRunOutcome("not opened", _UNSCHEDULED)
         if folder is None:
             reasons = not_covered(scheduled, self.today())
             if reasons:
-                return Outcome("not opened", " ".join(reasons))
+                return DueRunOutcome("not opened", " ".join(reasons))
             folder = fresh_folder(scheduled)
         run_study(scheduled.files(folder), self.clock, self.console)
         low = self._uncovered(scheduled)
-        return Outcome("complete", f"Run {folder.name} is complete.", low)
+        return DueRunOutcome("complete", f"Run {folder.name} is complete.", low)
 
     def _uncovered(self, scheduled: ScheduledStudy) -> tuple[str, ...]:
         """Why the next run would not be opened; of trouble with that, the log alone is told."""

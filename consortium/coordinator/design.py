@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from consortium.algorithms.base import Expectation, Extent
 from consortium.base.formatting import count, number
 from consortium.errors import ConsortiumError
 from consortium.privacy.gdp import epsilon_of, mu_of
+from consortium.study.outlook import Outlook
 from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study
 
@@ -88,8 +89,7 @@ class Assumed:
         return Assumed(study, self.extent, subjects, self.volumes)
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """A study near the one that is planned.
 
     Parameters
@@ -105,34 +105,24 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Design:
-    """A study's outlook.
+class StudyDesign:
+    """A study's outlook, and what studies near it reach.
 
     Parameters
     ----------
     curves : mapping of str to tuple of Point
         Over ``epsilon``, ``persons`` and ``hospitals``.
-    withheld : str
-        What is not foretold, and why; empty if nothing is left out.
-    remarks : tuple of str
-        What more becomes public, or is chosen, than the study file lets expect.
+    sentences : tuple of str
+        What changes with each of them.
     """
 
     assumed: Assumed
-    plan: Plan
-    expected: Expected
+    outlook: Outlook
     curves: Mapping[str, tuple[Point, ...]]
     sentences: tuple[str, ...]
-    withheld: str = ""
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def foretold(self) -> bool:
-        """Whether the analysis has a forecast; else it is told how large the noise is."""
-        return bool(self.plan.analysis.expect())
 
 
-def design(assumed: Assumed) -> Design:
+def design(assumed: Assumed) -> StudyDesign:
     """Foretell a study and those near it.
 
     Raises
@@ -140,7 +130,7 @@ def design(assumed: Assumed) -> Design:
     ConsortiumError
         If the study itself can't be planned.
     """
-    study, plan = assumed.study, assumed.plan
+    study, outlook = assumed.study, Outlook(assumed.plan)
     more = [(extra, assumed.with_hospitals(extra)) for extra in HOSPITALS]
     curves = {
         "epsilon": _points(
@@ -151,34 +141,7 @@ def design(assumed: Assumed) -> Design:
         ),
         "hospitals": _points((len(near.study.sites), near) for _, near in more if near is not None),
     }
-    expected = expect(plan)
-    sentences = _sentences(assumed, expected, curves)
-    return Design(
-        assumed,
-        plan,
-        expected,
-        curves,
-        sentences,
-        plan.analysis.withheld(),
-        plan.analysis.remarks(),
-    )
-
-
-def expect(plan: Plan) -> Expected:
-    """What an analysis foretells of a plan; else how large the noise is beside what is summed."""
-    return plan.analysis.expect() or noise_of(plan)
-
-
-def noise_of(plan: Plan) -> Expected:
-    """How large the noise of every stage is beside the bound of a person's part."""
-    return tuple(
-        Expectation(
-            f"noise in '{stage.name}' over the bound of a participant's part",
-            stage.mechanism.noise.aggregate() / stage.release.bound.norm,
-            rises=False,
-        )
-        for stage in plan.stages
-    )
+    return StudyDesign(assumed, outlook, curves, _sentences(assumed, outlook.expected, curves))
 
 
 def _points(near: Any) -> tuple[Point, ...]:
@@ -187,7 +150,7 @@ def _points(near: Any) -> tuple[Point, ...]:
 
 def _expected(assumed: Assumed) -> Expected:
     try:
-        return expect(assumed.plan)
+        return Outlook(assumed.plan).expected
     except ConsortiumError:
         return ()
 
@@ -220,7 +183,7 @@ def _compared(what: str, first: Expectation, point: Point) -> str:
 
 
 @dataclass(frozen=True)
-class Account:
+class ProjectedAccount:
     """A hospital's ledger in the years to come.
 
     Parameters
@@ -236,9 +199,9 @@ class Account:
     full: int
 
 
-def accounts(
+def project_accounts(
     plans: Sequence[Plan], runs: int, years: int, limit: float, delta: float
-) -> tuple[Account, ...]:
+) -> tuple[ProjectedAccount, ...]:
     """Add up what studies do to every hospital's ledger, each run so often a year.
 
     Parameters
@@ -259,5 +222,5 @@ def accounts(
         losses = [math.sqrt(year) * yearly for year in range(1, years + 1)]
         over = [year for year, mu in enumerate(losses, start=1) if mu > most]
         epsilons = tuple(epsilon_of(mu, delta) for mu in losses)
-        found.append(Account(site, epsilons, over[0] if over else 0))
+        found.append(ProjectedAccount(site, epsilons, over[0] if over else 0))
     return tuple(found)

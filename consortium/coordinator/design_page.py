@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from consortium.algorithms.base import Expectation
 from consortium.base.atomic import write_json, write_text
 from consortium.base.formatting import number
 from consortium.coordinator.design import (
-    Account,
     Assumed,
-    Design,
-    Expected,
     Point,
-    accounts,
+    ProjectedAccount,
+    StudyDesign,
     design,
+    project_accounts,
 )
 from consortium.errors import StudyError
 from consortium.report.cells import cell_text
@@ -35,7 +33,7 @@ _AXES = {
 
 
 @dataclass(frozen=True)
-class Ledger:
+class ProjectedLedgers:
     """What studies do to every hospital's ledger.
 
     Parameters
@@ -46,7 +44,7 @@ class Ledger:
         ε that a hospital allows in all.
     """
 
-    accounts: tuple[Account, ...]
+    accounts: tuple[ProjectedAccount, ...]
     runs: int
     limit: float
     delta: float
@@ -54,7 +52,7 @@ class Ledger:
 
 def design_studies(
     folder: Path, assumed: Sequence[Assumed], runs: int, years: int
-) -> tuple[Path, tuple[Design, ...]]:
+) -> tuple[Path, tuple[StudyDesign, ...]]:
     """Foretell studies, and write page and JSON; a hospital's limit is the usual policy's.
 
     Raises
@@ -71,13 +69,15 @@ def design_studies(
             "one unit together."
         )
     designs, policy = tuple(design(each) for each in assumed), Policy()
-    limit, plans = policy.allowance(units.pop()).total, [each.plan for each in designs]
-    found = accounts(plans, runs, years, limit, policy.delta)
-    page, _ = write_design(folder, designs, Ledger(found, runs, limit, policy.delta))
+    limit, plans = policy.allowance(units.pop()).total, [each.outlook.plan for each in designs]
+    found = project_accounts(plans, runs, years, limit, policy.delta)
+    page, _ = write_design(folder, designs, ProjectedLedgers(found, runs, limit, policy.delta))
     return page, designs
 
 
-def write_design(folder: Path, designs: Sequence[Design], ledger: Ledger) -> tuple[Path, Path]:
+def write_design(
+    folder: Path, designs: Sequence[StudyDesign], ledger: ProjectedLedgers
+) -> tuple[Path, Path]:
     """Write ``design.html`` and ``design.json``, from public numbers alone.
 
     Raises
@@ -86,9 +86,11 @@ def write_design(folder: Path, designs: Sequence[Design], ledger: Ledger) -> tup
         If the folder can't be written.
     """
     content = {"studies": [_study(each) for each in designs], "ledger": _ledger(ledger)}
-    page = plain_environment("consortium.report").get_template("design.html.j2")
-    text = page.render(
-        designs=[_shown(each) for each in designs],
+    environment = plain_environment("consortium.report")
+    environment.filters["cell"] = cell_text
+    text = environment.get_template("design.html.j2").render(
+        designs=designs,
+        draw_curves=draw_curves,
         ledger=ledger,
         years=len(ledger.accounts[0].epsilons),
     )
@@ -98,8 +100,9 @@ def write_design(folder: Path, designs: Sequence[Design], ledger: Ledger) -> tup
     )
 
 
-def draw_curves(found: Design) -> Picture:
+def draw_curves(found: StudyDesign) -> Picture:
     """Draw the first expectation over ε, persons and hospitals, with its range."""
+    reached = found.outlook.expected[0].name
     figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")
     curves = {name: _planned(points) for name, points in found.curves.items()}
     curves = {name: points for name, points in curves.items() if len(points) > 1}
@@ -119,12 +122,12 @@ def draw_curves(found: Design) -> Picture:
         place.minorticks_off()
         place.tick_params(axis="y", labelsize=7)
         place.grid(alpha=0.3)
-    axes[0].set_ylabel(_wrapped(found.expected[0].name), fontsize=8)
+    axes[0].set_ylabel(_wrapped(reached), fontsize=8)
     said = "; ".join(f"over {_AXES[name]} {_path(points)}" for name, points in curves.items())
-    return to_picture(figure, f"{found.expected[0].name}: {said}")
+    return to_picture(figure, f"{reached}: {said}")
 
 
-def _now(found: Design, curve: str) -> float:
+def _now(found: StudyDesign, curve: str) -> float:
     study = found.assumed.study
     whole = {
         "epsilon": study.privacy.epsilon,
@@ -154,73 +157,30 @@ def _planned(points: Sequence[Point]) -> list[Point]:
     return [point for point in points if point.expected]
 
 
-def _shown(found: Design) -> dict[str, Any]:
-    study, analysis = found.assumed.study, found.plan.analysis
-    table, foretold = None, analysis.foretell()
-    if foretold is not None:
-        rows = [[cell_text(cell) for cell in row] for row in foretold.rows]
-        table = {"caption": foretold.caption, "columns": foretold.columns, "rows": rows}
-    return {
-        "study": study,
-        "title": study.title or study.study,
-        "analysis": analysis.title,
-        "persons": sum(found.assumed.subjects),
-        "epsilon": found.plan.epsilon,
-        "forecast": found.foretold,
-        "expected": [(each.name, number(each.value), _range(each)) for each in found.expected],
-        "sentences": found.sentences,
-        "withheld": found.withheld,
-        "remarks": found.remarks,
-        "picture": draw_curves(found),
-        "table": table,
-    }
-
-
-def _range(each: Expectation) -> str:
-    if not each.bounded:
-        return ""
-    span = f"{number(each.low)} to {number(each.high)}"
-    return f"{span} ({each.ranged})" if each.ranged else span
-
-
-def _study(found: Design) -> dict[str, Any]:
-    study = found.assumed.study
+def _study(found: StudyDesign) -> dict[str, Any]:
+    study, outlook = found.assumed.study, found.outlook
     return {
         "study": study.study,
         "digest": study.digest,
         "analysis": study.algorithm,
         "sites": dict(zip(study.sites, found.assumed.subjects, strict=True)),
         "volumes": found.assumed.volumes,
-        "epsilon": found.plan.epsilon,
+        "epsilon": outlook.plan.epsilon,
         "delta": study.privacy.delta,
         "unit": study.privacy.unit,
-        "forecast": found.foretold,
-        "expected": _expected(found.expected),
+        "forecast": bool(outlook.forecast),
+        "expected": [each.as_json() for each in outlook.expected],
         "curves": {
-            name: [{"at": point.at, "expected": _expected(point.expected)} for point in points]
+            name: [{"at": at, "expected": [e.as_json() for e in near]} for at, near in points]
             for name, points in found.curves.items()
         },
         "sentences": list(found.sentences),
-        "not_foretold": found.withheld,
-        "remarks": list(found.remarks),
+        "not_foretold": outlook.withheld,
+        "remarks": list(outlook.remarks),
     }
 
 
-def _expected(expected: Expected) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": each.name,
-            "value": each.value,
-            "low": each.low if each.bounded else None,
-            "high": each.high if each.bounded else None,
-            "range_is": each.ranged if each.bounded else "",
-            "more_is_better": each.rises,
-        }
-        for each in expected
-    ]
-
-
-def _ledger(ledger: Ledger) -> dict[str, Any]:
+def _ledger(ledger: ProjectedLedgers) -> dict[str, Any]:
     return {
         "runs_a_year": ledger.runs,
         "limit": ledger.limit,

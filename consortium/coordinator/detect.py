@@ -9,7 +9,7 @@ import numpy as np
 
 from consortium.base.formatting import number
 from consortium.errors import StudyError
-from site_agent.data.tsv import given_in, read_rows
+from site_agent.data.tsv import given_in, person_rows
 from site_agent.data.wording import is_given
 
 PUBLIC = (
@@ -83,7 +83,7 @@ def detect(table: Path) -> Detected:
         If it can't be read.
     """
     names = [name for name in given_in(table, ()) if _PLAIN.fullmatch(name)]
-    rows = [row for _, row in read_rows(table, names)]
+    rows = [row for _, row in person_rows(table, names)]
     groups: dict[str, tuple[str, str]] = {}
     numeric: dict[str, tuple[float, float]] = {}
     for name in names:

@@ -47,7 +47,7 @@ class Office:
     study: Path | None = None
 
 
-def examine(office: Office, around: Surroundings) -> list[Check]:
+def check_centre(office: Office, around: Surroundings) -> list[Check]:
     """Look at everything that a run needs at the centre, in the order in which one would mend it.
 
     Returns

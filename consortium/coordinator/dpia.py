@@ -1,15 +1,181 @@
-"""A data protection impact assessment, filled in from a study and its plan, as page and as text."""
+"""A data protection impact assessment, filled in from a study and its plan, as page and as text.
+
+Only what follows from the study file and its plan is stated; what people decide is asked. What
+is said of every study stands in the report's ``templates/dpia.yaml``.
+"""
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from consortium import __version__
 from consortium.base.atomic import write_text
-from consortium.coordinator.dpia_figures import figures
-from consortium.coordinator.dpia_parts import Part, Rows, parts
+from consortium.base.formatting import count, number, power_of_ten
+from consortium.base.strict_yaml import parse_yaml
+from consortium.coordinator.dpia_figures import Figure, figures, stage_texts
 from consortium.errors import StudyError
+from consortium.privacy.gdp import ADDS_UP
+from consortium.report.statement import odds_sentence, protected
 from consortium.report.templating import plain_environment
+from consortium.study.outlook import Outlook
 from consortium.study.plan import Plan
+from consortium.study.spec import open_vectors
+
+SENT = {
+    "cape": "Each hospital sends its clipped average with noise added; further noise, which "
+    "cancels in the sum over hospitals and is summed under masks, hides what one hospital sends.",
+    "secure-sum": "Each hospital sends its clipped average with noise added, under masks that "
+    "only come off the sum over hospitals.",
+    "local": "Each hospital sends its clipped average with noise enough to stand alone; the "
+    "centre sees each of them.",
+}
+ANSWERED = (
+    "Each hospital sends its clipped answer with noise enough to stand alone; that answer itself "
+    "is released, and everybody sees each of them."
+)
+
+
+Facts = Mapping[str, str | tuple[str, ...]]
+
+
+class Rows(NamedTuple):
+    """A table: its heads, and its lines."""
+
+    heads: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+
+
+class AssessmentPart(NamedTuple):
+    """A heading, what follows from the plan, and what people have to decide."""
+
+    heading: str
+    paragraphs: tuple[str, ...] = ()
+    table: Rows | None = None
+    asked: tuple[str, ...] = ()
+
+
+def parts(plan: Plan, found: Sequence[Figure]) -> tuple[AssessmentPart, ...]:
+    """Every part of an assessment, in order.
+
+    Parameters
+    ----------
+    found : sequence of Figure
+        Its numbers, of `figures`.
+    """
+    texts = {each.name: each.text for each in found}
+    outlook = Outlook(plan)
+    facts = _facts(outlook, texts)
+    lines = _lines(outlook, texts, found)
+    written = files("consortium.report").joinpath("templates/dpia.yaml").read_text(encoding="utf-8")
+    return tuple(_part(each, facts, lines.get(each["heading"], ())) for each in parse_yaml(written))
+
+
+def _part(
+    written: Mapping[str, Any], facts: Facts, first: Iterable[tuple[str, ...]]
+) -> AssessmentPart:
+    """Fill a part of the file, with lines that the plan gives before its own."""
+    lines = *first, *(tuple(_filled(line, facts)) for line in written.get("lines", ()))
+    return AssessmentPart(
+        written["heading"],
+        tuple(_filled(written.get("said", ()), facts)),
+        Rows(tuple(written["heads"]), lines) if lines else None,
+        tuple(written.get("asked", ())),
+    )
+
+
+def _filled(texts: Iterable[str], facts: Facts) -> Iterator[str]:
+    for text in texts:
+        several = facts.get(text[1:-1])
+        if isinstance(several, tuple):
+            yield from several
+        else:
+            yield text.format_map(facts)
+
+
+def _facts(outlook: Outlook, texts: Mapping[str, str]) -> Facts:
+    """What the file's braces stand for; of whole paragraphs all that are to be said."""
+    plan, study = outlook.plan, outlook.plan.study
+    views, rules = "; ".join(view.heading for view in study.features), ", ".join(study.data.persons)
+    summed = () if outlook.alone else (SENT[study.privacy.scheme],)
+    answered = (ANSWERED,) if any(stage.mechanism.each for stage in plan.stages) else ()
+    alone = "each hospital's noisy answer"
+    return {
+        "title": study.heading,
+        "analysis": plan.analysis.title,
+        "hospitals": count(len(study.sites), "hospital"),
+        "persons": texts["participants in all"],
+        "rounds": count(plan.rounds, "round"),
+        "released": alone if outlook.alone else "a noisy sum over the hospitals",
+        "noisy": "hospital's answer" if outlook.alone else "released sum",
+        "remarks": outlook.remarks,
+        "taken": views or f"functional images of task {study.data.task}",
+        "numbers": count(plan.shape.features, "number"),
+        "chosen": f"Participants are chosen by their columns {rules}."
+        if rules
+        else "The study has no rule that chooses participants.",
+        "seen": tuple(filter(None, (*summed, *answered, open_vectors(study)))),
+        "risks": tuple(_risks(plan, texts)),
+        "checked": outlook.checked,
+    }
+
+
+def _lines(
+    outlook: Outlook, texts: Mapping[str, str], found: Sequence[Figure]
+) -> Mapping[str, Iterable[tuple[str, ...]]]:
+    """Lines of tables that the plan gives, by the part's heading."""
+    study = outlook.plan.study
+    dumped = study.model_dump(mode="json", include={"data", "features"}, exclude_unset=True)
+    return {
+        "Roles": [(site, "a hospital", texts[f"participants of {site}"]) for site in study.sites],
+        "Purpose, and what is computed": [
+            (each.stage, each.statistic, *stage_texts(each).values()) for each in outlook.stages
+        ],
+        "Data": _flat(dumped),
+        "Where every number comes from": [(each.name, each.text, each.source) for each in found],
+    }
+
+
+def _risks(plan: Plan, texts: Mapping[str, str]) -> Iterator[str]:
+    privacy, seen = plan.study.privacy, plan.outsider_epsilon
+    yield protected(privacy.unit)
+    yield (
+        f"One run costs at most ε = {number(plan.epsilon)} against the coordinator together with "
+        f"{count(privacy.colluding_sites, 'colluding hospital')}, and ε = {number(seen)} against "
+        f"outsiders, at δ = {power_of_ten(privacy.delta)}; the study allows "
+        f"ε = {number(privacy.epsilon)}."
+    )
+    yield odds_sentence(privacy.unit, plan.mu, plan.outsider_mu)
+    if privacy.unit == "timepoint":
+        yield (
+            f"For a participant with {texts['volumes of a participant']} volumes this is ε = "
+            f"{texts['ε of a participant']}: the test finds "
+            f"{texts['participants found by the best test']} of them. Participants are protected "
+            "by the unit subject."
+        )
+    yield f"Further runs and studies of the same participants add to this. {ADDS_UP}"
+    yield (
+        "What the study finds about people in general may concern those who were never scanned; "
+        "no noise protects from that."
+    )
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every value of nested mappings and lists, with its path."""
+    if isinstance(value, Mapping) or (isinstance(value, list) and any(map(_nested, value))):
+        pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for key, inner in pairs:
+            yield from _flat(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        yield path, ", ".join(map(str, value))
+    else:
+        yield path, str(value)
+
+
+def _nested(value: Any) -> bool:
+    return isinstance(value, Mapping | list)
+
 
 _MARKED = re.compile(r"[\\`*_<>\[\]|]")
 BLANK = "…"
@@ -46,10 +212,10 @@ def write_dpia(folder: Path, plan: Plan, volumes: int) -> tuple[Path, Path]:
     )
 
 
-def _markdown(plan: Plan, made: tuple[Part, ...]) -> str:
+def _markdown(plan: Plan, made: tuple[AssessmentPart, ...]) -> str:
     study = plan.study
     lines = [
-        f"# Data protection impact assessment: {_plain(study.title or study.study)}\n",
+        f"# Data protection impact assessment: {_plain(study.heading)}\n",
         f"Study {study.study}, digest {study.digest}; cape-consortium {__version__}.\n",
     ]
     for part in made:

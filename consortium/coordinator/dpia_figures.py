@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from consortium.base.formatting import number, percent, power_of_ten
 from consortium.privacy.accountant import person_loss
 from consortium.privacy.gdp import FALSE_ALARMS, best_guess, detection_power, epsilon_of
-from consortium.study.plan import Plan, Stage
+from consortium.study.outlook import Outlook, StageOutlook
+from consortium.study.plan import Plan
 
 _WORDS = {
     "rounds": "rounds",
@@ -61,14 +62,13 @@ def figures(plan: Plan, volumes: int) -> tuple[Figure, ...]:
 
 def _promise(plan: Plan) -> Iterator[Figure]:
     privacy = plan.study.privacy
-    seen = plan.outsider_epsilon
     yield Figure("largest ε that is allowed", number(privacy.epsilon), STUDY, "privacy.epsilon")
     yield Figure("δ", power_of_ten(privacy.delta), STUDY, "privacy.delta")
     colluding = str(privacy.colluding_sites)
     yield Figure("hospitals that may collude", colluding, STUDY, "privacy.colluding_sites")
     yield Figure("hospitals that may drop out", str(privacy.dropouts), STUDY, "privacy.dropouts")
     yield Figure("ε against the coalition", number(plan.epsilon), PLAN, "coalition.epsilon")
-    yield Figure("ε against outsiders", number(seen), PLAN, "outsider.epsilon")
+    yield Figure("ε against outsiders", number(plan.outsider_epsilon), PLAN, "outsider.epsilon")
 
 
 def _meaning(plan: Plan) -> Iterator[Figure]:
@@ -109,16 +109,16 @@ def _sizes(plan: Plan) -> Iterator[Figure]:
 def _cost(plan: Plan) -> Iterator[Figure]:
     yield Figure("numbers measured of a participant", f"{plan.shape.features:,}", PLAN, "features")
     yield Figure("rounds", f"{plan.rounds:,}", PLAN, "rounds")
-    for index, stage in enumerate(plan.stages):
+    for index, stage in enumerate(Outlook(plan).stages):
         for what, text in stage_texts(stage).items():
-            yield Figure(f"{_WORDS[what]} of {stage.name}", text, PLAN, f"stages.{index}.{what}")
+            yield Figure(f"{_WORDS[what]} of {stage.stage}", text, PLAN, f"stages.{index}.{what}")
 
 
-def stage_texts(stage: Stage) -> dict[str, str]:
+def stage_texts(stage: StageOutlook) -> dict[str, str]:
     """A stage's numbers as they are written, by their fields in ``consortium plan --json``."""
     return {
-        "rounds": f"{stage.release.rounds:,}",
-        "entries": f"{stage.release.entries:,}",
-        "bound": number(stage.release.bound.norm),
-        "sigma_aggregate": number(stage.mechanism.noise.aggregate()),
+        "rounds": f"{stage.rounds:,}",
+        "entries": f"{stage.entries:,}",
+        "bound": number(stage.bound),
+        "sigma_aggregate": number(stage.sigma_aggregate),
     }

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.base.atomic import write_bytes, write_json
 from consortium.base.work import work_folder
-from consortium.engine.closing import Published, encode, most_closing
+from consortium.engine.closing import Published, encode_closing, most_closing
 from consortium.engine.mailbox import Mailbox
 from consortium.engine.names import MOST_ANNOUNCEMENT, MOST_NOTICE, PUBLISHED, QUERY, Names
 from consortium.engine.queries import MOST_QUERY, decode_query
@@ -158,7 +158,7 @@ def keep_attestations(folder: Path, releases: Releases, rounds: int) -> None:
 
 def sign_files(folder: Path, identity: Ed25519PrivateKey, run: str) -> None:
     """Sign for every file of the output folder, once all of them are written."""
-    body = encode(Published(dict(digests_of(folder))))
+    body = encode_closing(Published(dict(digests_of(folder))))
     message = seal(identity, run, CENTRE, PUBLISHED, 0, body)
     write_bytes(folder / kept.EVIDENCE / kept.PUBLISHED, message)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from consortium.base.atomic import write_bytes
 from consortium.coordinator.provenance import read_provenance, told
-from consortium.engine.closing import Attestation, Closing, decode, most_closing
+from consortium.engine.closing import Attestation, Closing, decode_closing, most_closing
 from consortium.engine.names import ATTESTATION, CLOSING, Names
 from consortium.errors import OversizedError, ProtocolError
 from consortium.exchange import Exchange
@@ -100,9 +100,9 @@ def check_attestation(record: Record, site: str, data: bytes) -> None:
         sender=site,
         round=0,
     )
-    decode(Attestation, opened.body, site)
+    decode_closing(Attestation, opened.body, site)
 
 
 def _rounds(record: Record) -> int:
     body = record.message(kept.CLOSED, CLOSING)
-    return len(told(lambda: decode(Closing, body, "centre"), place(kept.CLOSED)).records)
+    return len(told(lambda: decode_closing(Closing, body, "centre"), place(kept.CLOSED)).records)

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from consortium.base.atomic import write_text
 from consortium.errors import StudyError
-from consortium.study.reader import load_study, parse_study
+from consortium.study.reader import parse_study, read_study
 from consortium.study.spec import Study
 
 Ask = Callable[[str, str], str]
@@ -32,7 +32,7 @@ def _counts(text: str) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Question:
+class DraftQuestion:
     """What a draft needs to know.
 
     Parameters
@@ -57,26 +57,28 @@ def _deviation(said: str) -> float | None:
     return None if said == _LEARNED else float(said)
 
 
-QUESTIONS: Mapping[str, Question] = {
-    "name": Question("Short name, of lower-case letters, digits and hyphens"),
-    "title": Question("Title, a line for people"),
-    "sites": Question("Sites, with commas", read=_words),
-    "epsilon": Question("Largest ε of a run", "4", float),
-    "delta": Question("δ", "0.00001", float),
-    "colluding_sites": Question("Sites that may side with the coordinator", "1", int),
-    "dropouts": Question("Sites that may fail to answer a round", "0", int),
-    "task": Question("BIDS task of the images", "rest"),
-    "components": Question("Most networks that are looked for", "10", int),
-    "outcomes": Question(
+QUESTIONS: Mapping[str, DraftQuestion] = {
+    "name": DraftQuestion("Short name, of lower-case letters, digits and hyphens"),
+    "title": DraftQuestion("Title, a line for people"),
+    "sites": DraftQuestion("Sites, with commas", read=_words),
+    "epsilon": DraftQuestion("Largest ε of a run", "4", float),
+    "delta": DraftQuestion("δ", "0.00001", float),
+    "colluding_sites": DraftQuestion("Sites that may side with the coordinator", "1", int),
+    "dropouts": DraftQuestion("Sites that may fail to answer a round", "0", int),
+    "task": DraftQuestion("BIDS task of the images", "rest"),
+    "components": DraftQuestion("Most networks that are looked for", "10", int),
+    "outcomes": DraftQuestion(
         "Columns of participants.tsv that are compared, with commas, as region[1-20] or "
         "lh_*_thickness for all regions",
         read=_words,
     ),
-    "deviation": Question("Their usual standard deviation, if known", _LEARNED, _deviation),
-    "column": Question("Column of participants.tsv that is looked at, or has the groups"),
-    "levels": Question("The two groups in it, with a comma", "control,patient", _words),
-    "groups": Question("Participants of each group at a site, with a comma", read=_counts),
-    "limits": Question("Least and largest value of what is measured, with a comma", read=_numbers),
+    "deviation": DraftQuestion("Their usual standard deviation, if known", _LEARNED, _deviation),
+    "column": DraftQuestion("Column of participants.tsv that is looked at, or has the groups"),
+    "levels": DraftQuestion("The two groups in it, with a comma", "control,patient", _words),
+    "groups": DraftQuestion("Participants of each group at a site, with a comma", read=_counts),
+    "limits": DraftQuestion(
+        "Least and largest value of what is measured, with a comma", read=_numbers
+    ),
 }
 _ALL = ("name", "title", "sites", "epsilon", "delta", "colluding_sites", "dropouts")
 DRAFTS: Mapping[str, tuple[str, ...]] = {
@@ -140,7 +142,7 @@ def _of_networks(
     found = folder / EVIDENCE / STUDY_FOLDER / STUDY_FILE
     if not found.is_file():
         raise StudyError(f"{folder} is no output folder of a run: {found} is not there; name one.")
-    first = load_study(found)
+    first = read_study(found)
     told = {**given, "sites": given.get("sites") or ",".join(first.sites)}
     maps = path.with_name(f"{path.stem}-networks.nii.gz")
     text = _draft(

@@ -11,7 +11,7 @@ from consortium.engine.session import Round
 from consortium.engine.transcript import TRANSCRIPT
 from consortium.report.accounting import account
 from consortium.report.course import course
-from consortium.report.finished import finish
+from consortium.report.finished import finish_result
 from consortium.report.legend import Legend
 from consortium.report.privacy_report import PrivacyReport
 from consortium.space.study_space import Space
@@ -20,7 +20,7 @@ from consortium.study.spec import Study
 
 
 @dataclass(frozen=True)
-class Told:
+class MachineFacts:
     """What a finished folder says of day and machine, which nothing else leads to."""
 
     day: date
@@ -47,7 +47,7 @@ class Publisher:
     pages : bool
         Whether the page with its pictures is written, too; without it the numbers alone are, to be
         compared.
-    told : Told, optional
+    told : MachineFacts, optional
         Of a folder that is made again.
     seconds : float, optional
         How long the run took, if its folder doesn't tell.
@@ -59,7 +59,7 @@ class Publisher:
     sampler: str | None = None
     legend: Legend | None = None
     pages: bool = True
-    told: Told | None = None
+    told: MachineFacts | None = None
     seconds: float | None = None
 
     def publish(self, plan: Plan, rounds: Sequence[Round], result: Result) -> PrivacyReport:
@@ -68,7 +68,7 @@ class Publisher:
         day = datetime.now(UTC).date()
         if self.told is not None:
             report, day = self.told.put_into(report), self.told.day
-        done = finish(self.study, self.space, result, report, day, self.legend)
+        done = finish_result(self.study, self.space, result, report, day, self.legend)
         done = replace(done, course=course(self.study, plan, report, self._seconds()))
         from consortium.report.outputs import write_outputs  # brings what draws
 

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from consortium.coordinator.evidence import digests_of
-from consortium.coordinator.outputs import Publisher, Told
+from consortium.coordinator.outputs import MachineFacts, Publisher
 from consortium.coordinator.same_files import TURNED, apart, is_numeric, texts_apart
 from consortium.engine.names import QUERY
 from consortium.errors import ConsortiumError, ContradictionError
@@ -25,7 +25,7 @@ from consortium.report.legend import Legend
 from consortium.report.privacy_report import read_privacy_report
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
-from consortium.verification.agreement import Agreement
+from consortium.verification.agreement import RunAgreement
 from consortium.verification.record import place, round_file
 from consortium.verification.replay import Replayed, distance, replay
 from consortium.verification.rounding import SLACK, TRIES, Apart, Spread
@@ -55,7 +55,7 @@ class Remake:
 
     folder: Path
     study: Study
-    agreement: Agreement
+    agreement: RunAgreement
     space: Space
     legend: Legend
     rounds: Sequence[Released]
@@ -185,12 +185,12 @@ class Remake:
             seconds=0.0,
         ).publish(self.agreement.plan, done.rounds, done.result)
 
-    def _known(self) -> Told | None:
+    def _known(self) -> MachineFacts | None:
         try:
             report = read_privacy_report(self.folder / "privacy_report.json")
             crate = json.loads((self.folder / CRATE).read_text(encoding="utf-8"))
             (day,) = {each["datePublished"] for each in crate["@graph"] if each["@id"] == "./"}
-            return Told(date.fromisoformat(day), report)
+            return MachineFacts(date.fromisoformat(day), report)
         except (ConsortiumError, OSError, ValueError, KeyError, TypeError):
             return None  # what can't be read is found when it is compared
 

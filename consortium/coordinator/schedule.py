@@ -23,7 +23,7 @@ from consortium.exchange.base import Exchange
 from consortium.membership.consent import read_consents, runs_joined, uncovered
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from consortium.study.spec import Name
 
 HOME = "CONSORTIUM_HOME"
@@ -77,7 +77,7 @@ def new_schedule(files: RunFiles, cron: str, timezone: str = "UTC") -> Scheduled
     """
     exchange = str(files.exchange)
     return ScheduledStudy(
-        name=load_study(files.study).study,
+        name=read_study(files.study).study,
         study=files.study.resolve(),
         roster=files.roster.resolve(),
         exchange=exchange if "://" in exchange else str(Path(exchange).resolve()),

@@ -18,7 +18,7 @@ from consortium.report.legend import read_legend
 from consortium.report.privacy_report import SEEDED, PrivacyReport
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import study_space
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from site_agent.loading.open import open_dataset
 
 
@@ -33,7 +33,7 @@ def simulate_study(
         As a run would.
     """
     one_thread()  # as a run would
-    study = load_study(study_path)
+    study = read_study(study_path)
     missing = [site for site in study.sites if site not in folders]
     if missing:
         raise StudyError(f"{missing[0]}: no data set; add --data {missing[0]}=FOLDER.")

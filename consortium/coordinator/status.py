@@ -18,7 +18,7 @@ LOADS = "set-up (loading)"
 
 
 @dataclass(frozen=True)
-class SiteStatus:
+class SiteStanding:
     """What is known of a site in a run.
 
     Parameters
@@ -53,7 +53,7 @@ class RunStatus:
     step: str
     ended: bool
     running: bool
-    sites: tuple[SiteStatus, ...]
+    sites: tuple[SiteStanding, ...]
 
 
 def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunStatus:
@@ -85,9 +85,9 @@ def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunS
         state = "refused" if name in refused else state
         if state in ("awaited", "loading") and waiting is not None and name in waiting.sites:
             until = waiting.deadlines.get(name, waiting.until)
-            sites.append(SiteStatus(name, heard, state, waiting.since, until))
+            sites.append(SiteStanding(name, heard, state, waiting.since, until))
         else:
-            sites.append(SiteStatus(name, heard, state))
+            sites.append(SiteStanding(name, heard, state))
     if ended:
         step += " (complete)" if seems_complete(exchange, run) else " (given up)"
     return RunStatus(run, step, ended, running, tuple(sites))

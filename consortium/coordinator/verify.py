@@ -9,7 +9,7 @@ from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER, digests_of
 from consortium.coordinator.provenance import Provenance, read_provenance, told
 from consortium.coordinator.remake import Remake
 from consortium.coordinator.run_folder import RECORD, read_run
-from consortium.engine.closing import Closing, Published, decode, own_platform
+from consortium.engine.closing import Closing, Published, decode_closing, own_platform
 from consortium.engine.kept_round import Kept
 from consortium.engine.names import PUBLISHED, QUERY
 from consortium.engine.transcript import TRANSCRIPT, Transcript, described
@@ -26,7 +26,7 @@ from consortium.report.legend import read_legend
 from consortium.secagg.messages import RELEASE, UNMASK
 from consortium.study.spec import Study
 from consortium.verification import record as names
-from consortium.verification.agreement import Agreement, read_agreement
+from consortium.verification.agreement import RunAgreement, read_agreement
 from consortium.verification.attestations import hear_attestations, read_closing
 from consortium.verification.equivocation import check_equivocation
 from consortium.verification.record import Record, place, round_file
@@ -90,7 +90,9 @@ class Checkup:
         But sites' attestations may be, which came later: they have signatures of their own.
         """
         body = record.message(names.PUBLISHED, PUBLISHED)
-        listed = told(lambda: decode(Published, body, "centre"), place(names.PUBLISHED)).files
+        listed = told(
+            lambda: decode_closing(Published, body, "centre"), place(names.PUBLISHED)
+        ).files
         found = digests_of(self.folder)
         late = {place(f"{names.ATTESTED}/{site}") for site in sites} - listed.keys()
         for name in sorted(late & found.keys()):
@@ -107,7 +109,7 @@ class Checkup:
                 what = "is not among the files that the centre published."
             self.verdict.contradict(ContradictionError(name, what), "Whoever had this copy did it.")
 
-    def _rounds(self, record: Record, agreement: Agreement) -> list[Released]:
+    def _rounds(self, record: Record, agreement: RunAgreement) -> list[Released]:
         kept: list[Kept] = []
         with self._noted("transcript"):
             kept.extend(Transcript(self.folder / TRANSCRIPT).rounds())
@@ -121,7 +123,7 @@ class Checkup:
     def _result(
         self,
         provenance: Provenance,
-        agreement: Agreement,
+        agreement: RunAgreement,
         rounds: Sequence[Released],
         closing: Closing,
     ) -> None:
@@ -144,7 +146,7 @@ class Checkup:
     def _compare_files(
         self,
         provenance: Provenance,
-        agreement: Agreement,
+        agreement: RunAgreement,
         rounds: Sequence[Released],
         again: Replayed,
         queries: Apart,
@@ -199,7 +201,7 @@ class Checkup:
 
     # -- what stays open ------------------------------------------------------------------
 
-    def _unshown(self, agreement: Agreement, rounds: Sequence[Released]) -> None:
+    def _unshown(self, agreement: RunAgreement, rounds: Sequence[Released]) -> None:
         kinds = {
             "hidden": [d.number for d in rounds if not (d.summed or d.each)],
             "summed": [d.number for d in rounds if d.summed and d.number not in self.verdict.shown],

@@ -17,7 +17,7 @@ from consortium.engine.clock import Clock
 from consortium.engine.closing import Closing, most_closing, own_platform
 from consortium.engine.ending import end_notice
 from consortium.engine.kept_round import Kept
-from consortium.engine.mailbox import Mailbox, Wanted
+from consortium.engine.mailbox import AwaitedMessages, Mailbox
 from consortium.engine.names import (
     ANNOUNCEMENT,
     END,
@@ -114,13 +114,13 @@ class Centre:
         self.releases = Releases(self.context, self._hub.session, self._mail, self._sizes)
         sizes = self._sizes
         self._messages = RoundMessages(self.context, self._mail, self._hub, sizes)
-        self._gather("advertise", sizes.advertisement, self._hub.receive_advertisement)
+        self._gather("advertise", sizes.advertisement, self._hub.setup.receive_advertisement)
         plan = make_plan(self.context.study, self._shape(), agreed=True)
-        self._mail.put(self._names.setup("keys"), self._hub.keys())
-        self._gather("share", sizes.share, self._hub.receive_share)
-        self._hub.check_common(plan_digest(plan))
+        self._mail.put(self._names.setup("keys"), self._hub.setup.keys())
+        self._gather("share", sizes.share, self._hub.setup.receive_share)
+        self._hub.setup.check_common(plan_digest(plan))
         for site in self.context.study.sites:
-            self._mail.put(self._names.setup("shares", site), self._hub.shares(site))
+            self._mail.put(self._names.setup("shares", site), self._hub.setup.shares(site))
         self.session = Session(plan)
         for done in self._transcript.rounds():
             self._same(done)
@@ -138,7 +138,7 @@ class Centre:
         study = self.context.study
         places = {site: self._names.present(site) for site in study.sites}
         timing = study.timing
-        present = Wanted.within(
+        present = AwaitedMessages.within(
             timing.join, "present", places, MOST_NOTICE, self._accept, loading=timing.ready
         )
         missing = self._mail.collect(present)
@@ -165,7 +165,7 @@ class Centre:
     def _gather(self, kind: str, limit: int, receive: Callable[[bytes], str]) -> None:
         seconds = self.context.study.timing.join
         places = {site: self._names.setup(kind, site) for site in self.context.study.sites}
-        wanted = Wanted.within(seconds, f"set-up ({kind})", places, limit, receive)
+        wanted = AwaitedMessages.within(seconds, f"set-up ({kind})", places, limit, receive)
         missing = self._mail.collect(wanted)
         if missing:
             raise shortage(self._mail, missing, f"no sound '{kind}' message", seconds)
@@ -173,7 +173,7 @@ class Centre:
     def _shape(self) -> Shape:
         notes: dict[str, SiteNote] = {}
         for site in self.context.study.sites:
-            notes[site] = decode_note(self._hub.notes[site], site)
+            notes[site] = decode_note(self._hub.setup.notes[site], site)
             if notes[site].grid != self.context.grid:
                 raise StudyError(
                     f"{site} has another mask or space than the centre; give every site the same "
@@ -290,7 +290,7 @@ class Centre:
         """
         closing = Closing(
             hashlib.sha256(self._announced).digest(),
-            hashlib.sha256(self._hub.keys()).digest(),
+            hashlib.sha256(self._hub.setup.keys()).digest(),
             plan_digest(self._open_session.plan),
             tuple(self._records),
             dict(own_platform()),
@@ -300,7 +300,7 @@ class Centre:
         if not study.checkers:
             return
         late = min(study.timing.answer, study.timing.late)
-        wanted = Wanted.within(
+        wanted = AwaitedMessages.within(
             study.timing.answer,
             "attestations",
             {site: self._names.attestation(site) for site in study.sites},

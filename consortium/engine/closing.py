@@ -67,12 +67,12 @@ class Published(_Body, frozen=True, forbid_unknown_fields=True):
 _BodyType = TypeVar("_BodyType", bound=_Body)
 
 
-def encode(body: _Body) -> bytes:
+def encode_closing(body: _Body) -> bytes:
     """Encode a body; the same value always gives the same bytes."""
     return msgspec.msgpack.encode(body, order="sorted")
 
 
-def decode(kind: type[_BodyType], data: bytes, sender: str) -> _BodyType:
+def decode_closing(kind: type[_BodyType], data: bytes, sender: str) -> _BodyType:
     """Decode a body.
 
     Raises

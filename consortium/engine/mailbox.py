@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AwaitedMessages:
     """Messages of one kind that are awaited.
 
     Parameters
@@ -66,7 +66,7 @@ class Wanted:
         enough: int | None = None,
         late: Mapping[str, float] | None = None,
         loading: float = 0.0,
-    ) -> Wanted:
+    ) -> AwaitedMessages:
         """Await every site, or as many as are enough, for so long; those that were late, less."""
         patience = dict.fromkeys(places, seconds) | dict(late or {})
         count = len(places) if enough is None else enough
@@ -168,7 +168,7 @@ class Mailbox:
             data, self.context.keys, run=self.context.run, kind=kind, limit=MOST_NOTICE
         ).sender
 
-    def collect(self, wanted: Wanted) -> Sequence[str]:
+    def collect(self, wanted: AwaitedMessages) -> Sequence[str]:
         """Take messages until enough came, or everybody's time is up; returns who is missing."""
         missing = dict(wanted.places)
         self.notices.rest()  # a round that goes well asks nobody for notices
@@ -190,19 +190,21 @@ class Mailbox:
         self.wait_file.clear()
         return list(missing)
 
-    def _patience(self, site: str, wanted: Wanted) -> float:
+    def _patience(self, site: str, wanted: AwaitedMessages) -> float:
         given = wanted.patience[site]
         return max(given, wanted.loading) if site in self.notices.loading else given
 
-    def _show(self, wanted: Wanted, waited: float, lefts: Mapping[str, float]) -> None:
+    def _show(self, wanted: AwaitedMessages, waited: float, lefts: Mapping[str, float]) -> None:
         loading = self.notices.loading if wanted.loading else set()
         sites = {site: "loading its data" if site in loading else "" for site in lefts}
         self.wait_file.show(wanted.step, waited, max(lefts.values()), sites, lefts)
 
-    def _take(self, missing: dict[str, str], wanted: Wanted) -> None:
+    def _take(self, missing: dict[str, str], wanted: AwaitedMessages) -> None:
         self._read(self._there(missing), missing, wanted)
 
-    def _read(self, places: Sequence[str], missing: dict[str, str], wanted: Wanted) -> None:
+    def _read(
+        self, places: Sequence[str], missing: dict[str, str], wanted: AwaitedMessages
+    ) -> None:
         for place, found in get_each(self.exchange, places, wanted.limit):
             try:
                 if isinstance(found, ExchangeError):

@@ -7,8 +7,8 @@ from consortium.algorithms.base import Array
 from consortium.engine.closing import (
     Attestation,
     Closing,
-    decode,
-    encode,
+    decode_closing,
+    encode_closing,
     most_closing,
     record_of,
 )
@@ -18,7 +18,7 @@ from consortium.engine.names import ATTESTATION, CLOSING, Names
 from consortium.engine.run_context import RunContext
 from consortium.errors import ExchangeError, OutputError, ProtocolError, TakenError
 from consortium.secagg import OVERHEAD, RoundSum, messages, seal, unseal
-from consortium.secagg.key_directory import Session
+from consortium.secagg.key_directory import KeySession
 from consortium.secagg.participants import CENTRE
 from consortium.secagg.release import read_release, release_of, ring_digests
 from consortium.study.plan import Stage
@@ -29,7 +29,7 @@ class Releases:
     """The centre's releases in one run, as they lie on the exchange."""
 
     context: RunContext
-    session: Session
+    session: KeySession
     mail: Mailbox
     sizes: messages.Limits
 
@@ -91,9 +91,9 @@ class Releases:
         name = Names(self.context.run).closing()
         stored = self.mail.get(name, most_closing(len(closing.records)) + OVERHEAD)
         if stored is None:
-            self.mail.post(name, CLOSING, 0, encode(closing))
+            self.mail.post(name, CLOSING, 0, encode_closing(closing))
             return
-        before = decode(Closing, self.mail.own(name, stored, CLOSING, 0), CENTRE)
+        before = decode_closing(Closing, self.mail.own(name, stored, CLOSING, 0), CENTRE)
         told = [(c.announcement, c.keys, c.plan, c.records) for c in (before, closing)]
         if told[0] != told[1]:
             raise TakenError(
@@ -111,7 +111,7 @@ class Releases:
         """
         keys, run = self.context.keys, self.context.run
         opened = unseal(data, keys, run=run, kind=ATTESTATION, limit=len(data), round=0)
-        body = decode(Attestation, opened.body, opened.sender)
+        body = decode_closing(Attestation, opened.body, opened.sender)
         for number, code in body.refuted:
             self.mail.log_once(f"{opened.sender} disputes round {number} ({code[:40]})")
         return opened.sender

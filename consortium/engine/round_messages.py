@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from consortium.engine.absence import shortage
-from consortium.engine.mailbox import Mailbox, Wanted, foreign
+from consortium.engine.mailbox import AwaitedMessages, Mailbox, foreign
 from consortium.engine.names import Names
 from consortium.engine.run_context import RunContext
 from consortium.errors import ProtocolError, ThresholdError
@@ -44,7 +44,7 @@ class RoundMessages:
         limit = self._sizes.contribution(stage.message_bytes, stage.heard)
         late = {site: min(seconds, study.timing.late) for site in self.late}
         self._mail.collect(
-            Wanted.within(
+            AwaitedMessages.within(
                 seconds,
                 f"round {number} (contribution)",
                 places,
@@ -92,7 +92,7 @@ class RoundMessages:
         places = self.places(number, "unmasking")
         due = {site: places[site] for site in survivors if site not in answered}
         missing = self._mail.collect(
-            Wanted.within(
+            AwaitedMessages.within(
                 self._context.study.timing.answer,
                 f"round {number} (unmasking)",
                 due,

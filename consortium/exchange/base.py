@@ -120,7 +120,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def taken(name: str) -> ExchangeError:
+def name_taken(name: str) -> ExchangeError:
     """Make the error of a name that holds other bytes."""
     return TakenError(f"{name} holds another message already; each is written once.")
 

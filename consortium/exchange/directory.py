@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consortium.errors import ExchangeError
-from consortium.exchange.base import check_name, oversized, taken
+from consortium.exchange.base import check_name, name_taken, oversized
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -64,7 +64,7 @@ class DirectoryExchange:
                 _place(folder, target, data, self._likeness)
         except FileExistsError:
             if self.get(name, len(data)) != data:
-                raise taken(name) from None
+                raise name_taken(name) from None
         except OSError as error:
             raise ExchangeError(
                 f"{name} can't be written ({error.strerror}); check the exchange's disk and rights."

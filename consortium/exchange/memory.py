@@ -1,6 +1,6 @@
 """An exchange within one process, for tests and simulations."""
 
-from consortium.exchange.base import check_name, oversized, taken
+from consortium.exchange.base import check_name, name_taken, oversized
 
 
 class MemoryExchange:
@@ -14,7 +14,7 @@ class MemoryExchange:
     def put(self, name: str, data: bytes | memoryview) -> None:
         """See `Exchange.put`."""
         if self._stored.setdefault(check_name(name), bytes(data)) != data:
-            raise taken(name)
+            raise name_taken(name)
 
     def get(self, name: str, limit: int) -> bytes | None:
         """See `Exchange.get`."""

@@ -14,7 +14,7 @@ from typing import Any
 from botocore.exceptions import NoCredentialsError  # type: ignore[import-untyped]
 
 from consortium.errors import ConfigurationError, ExchangeError
-from consortium.exchange.base import check_name, oversized, taken
+from consortium.exchange.base import check_name, name_taken, oversized
 from consortium.exchange.credentials import S3Credentials
 from consortium.exchange.s3_client import TROUBLE, S3Client, cause_of, code_of
 
@@ -70,7 +70,7 @@ class S3Exchange:
         if self._create(check_name(name), bytes(data), f"{name} can't be written"):
             return
         if self.get(name, len(data)) != data:
-            raise taken(name)
+            raise name_taken(name)
 
     def get(self, name: str, limit: int) -> bytes | None:
         """See `Exchange.get`."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from consortium.errors import ExchangeError
-from consortium.exchange.base import check_name, oversized, taken
+from consortium.exchange.base import check_name, name_taken, oversized
 from consortium.exchange.credentials import SftpCredentials
 from consortium.exchange.sftp_connection import Address, Connection, Reconnecting
 
@@ -60,7 +60,7 @@ class SftpExchange:
         if found is None:
             raise ExchangeError(f"{what} (the server refuses); check the directory's rights.")
         if found != data:
-            raise taken(name)
+            raise name_taken(name)
 
     def get(self, name: str, limit: int) -> bytes | None:
         """See `Exchange.get`."""

@@ -27,7 +27,7 @@ _WEAKEST = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Directions:
+class NoisyDirections:
     """Leading directions of a noisy symmetric matrix.
 
     Parameters
@@ -107,7 +107,7 @@ def leading(matrix: Array, count: int, bulk: float = 0.0) -> tuple[Array, Array]
 
 def find_directions(
     matrix: Array, law: SymmetricNoise, most: int, skew: float = 0.0, uncut: int = 0
-) -> Directions:
+) -> NoisyDirections:
     """Directions of a d x d matrix that stand out of bulk and noise, at most ``most``.
 
     The bulk of persons without anything in common is wider than noise alone; its lower half, where
@@ -143,7 +143,7 @@ def find_directions(
         strengths = np.where(values[:count] > limit, strengths, within)
     rest = vectors[:, count:] * np.sqrt(np.maximum(values[count:] - values[-1], 0.0))
     vectors = vectors[:, :count]
-    return Directions(vectors, strengths, excess, seen, bulk, values, rest, limit, law)
+    return NoisyDirections(vectors, strengths, excess, seen, bulk, values, rest, limit, law)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,13 +201,13 @@ class Networks:
 
 
 def find_networks(
-    directions: Directions, way: Way, replays: int, generator: np.random.Generator
+    directions: NoisyDirections, way: Way, replays: int, generator: np.random.Generator
 ) -> Networks:
     """Take directions apart, and do it again in fresh noise.
 
     Parameters
     ----------
-    directions : Directions
+    directions : NoisyDirections
         One or more.
     generator : numpy.random.Generator
         Of starts and of noise.

@@ -123,7 +123,7 @@ class Posterior:
     taken: Taken
 
 
-def mean_projector(directions: Sequence[Array], size: int) -> Array:
+def mean_of_projectors(directions: Sequence[Array], size: int) -> Array:
     """Mean of U Uᵀ over persons, each of whom has U (d x K or fewer): d x d."""
     total = np.zeros((size, size))
     for own in directions:
@@ -151,7 +151,7 @@ def combine(
         Whether the truth is the hospital's own patients, however many more there were of them, and
         not everybody's of all hospitals.
     """
-    own, kept = mean_projector(directions, len(release)), max(u.shape[1] for u in directions)
+    own, kept = mean_of_projectors(directions, len(release)), max(u.shape[1] for u in directions)
     others = without_own(release, own, taken.part)
     spreads = measure_spreads(own, directions, others, kept, taken)
     room = len(own) / kept

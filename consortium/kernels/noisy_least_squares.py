@@ -36,7 +36,7 @@ _STEPS = 2001  # of the explained share from 0 to 1
 
 
 @dataclass(frozen=True)
-class Share:
+class ExplainedShare:
     """An explained share with its interval, and the variance within groups that it is of."""
 
     value: float
@@ -147,7 +147,7 @@ class Fit:
             share = np.where(chance > 0, chance / (chance + noise), 0.0)
         return replace(self, widening=np.sqrt(1.0 + share * (ratios - 1.0)))
 
-    def explained(self, confidence: float) -> Share | None:
+    def explained(self, confidence: float) -> ExplainedShare | None:
         """Share of y's variance within groups that is explained.
 
         Both variances are freed of what noise and chance make of them; what is unsure of their
@@ -177,10 +177,10 @@ class Fit:
         holds = missed <= ndtri((1.0 + confidence) / 2.0) * spread
         value = float(np.clip(1.0 - left / whole, 0.0, 1.0))
         if not holds.any():  # known more closely than the steps between them
-            return Share(value, value, value, whole)
+            return ExplainedShare(value, value, value, whole)
         low, high = shares[holds][[0, -1]]
         low, high = min(float(low), value), max(float(high), value)
-        return None if low <= 0.0 and high >= 1.0 else Share(value, low, high, whole)
+        return None if low <= 0.0 and high >= 1.0 else ExplainedShare(value, low, high, whole)
 
     def _freed(self, q: Array, places: slice) -> tuple[float, float]:
         """Mean of (qᵀz)² without what fitting so many entries took of it, and its own doubt."""

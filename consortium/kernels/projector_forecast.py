@@ -6,7 +6,8 @@ cos² = 1 − edge²/(4θ²). A finer basis loses less of a network and has more
 """
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,40 +43,62 @@ def expected_cosines(count: int, size: int, deviation: float) -> Array:
     return np.asarray(np.where(told, np.sqrt(law.overlaps(strengths)), 0.0))
 
 
-def resolved(cutoff: float) -> float:
-    """Correlation of a usual network with what waves longer than ``cutoff`` (mm) show of it."""
-    if cutoff <= 0:
-        return 1.0
-    # A Gaussian's energy over wave numbers is Gaussian too, in three dimensions.
-    return math.sqrt(float(gammainc(1.5, (2.0 * math.pi / cutoff * NETWORK) ** 2)))
+@dataclass(frozen=True)
+class Room:
+    """What smooth maps lie in: a brain's volume, or the area of its cortex.
+
+    Parameters
+    ----------
+    content : float
+        In mm³, or in mm².
+    dimensions : {3, 2}
+
+    Examples
+    --------
+    >>> cortex = Room(160_000.0, 2)
+    >>> round(cortex.size(28.0)), round(cortex.cutoff(cortex.size(28.0)), 6)
+    (641, 28.0)
+    """
+
+    content: float
+    dimensions: Literal[2, 3] = 3
+
+    def size(self, cutoff: float) -> float:
+        """About how many maps of waves longer than ``cutoff`` mm there are.
+
+        Blobs of a body-centred cubic lattice, or modes by Weyl's law.
+        """
+        if self.dimensions == 2:
+            return math.pi * self.content / cutoff**2
+        return 2.0 * self.content * (math.sqrt(2.0) / cutoff) ** 3
+
+    def cutoff(self, size: float) -> float:
+        """Inverse of `size`."""
+        if self.dimensions == 2:
+            return math.sqrt(math.pi * self.content / size)
+        return float(math.sqrt(2.0) * (2.0 * self.content / size) ** (1.0 / 3.0))
+
+    def resolved(self, cutoff: float) -> float:
+        """Correlation of a usual network with what waves longer than ``cutoff`` mm show of it."""
+        # A Gaussian's energy over wave numbers is Gaussian too, in as many dimensions.
+        reach = (2.0 * math.pi / cutoff * NETWORK) ** 2
+        return math.sqrt(float(gammainc(self.dimensions / 2.0, reach)))
 
 
-def best_cutoff(cutoffs: Array, volume: float, count: int, deviation: float) -> float:
+def best_cutoff(cutoffs: Array, room: Room, count: int, deviation: float) -> float:
     """The cut-off whose maps are expected to agree best with usual networks.
 
     Parameters
     ----------
     cutoffs : array
         In mm.
-    volume : float
-        Of the brain, mm³.
     count : int
         K.
     deviation : float
         τ.
     """
     expected = []
-    for cutoff in cutoffs:
-        size = max(round(size_of(float(cutoff), volume)), count + 1)
-        expected.append(resolved(cutoff) * expected_cosines(count, size, deviation).mean())
+    for cutoff in map(float, cutoffs):
+        size = max(round(room.size(cutoff)), count + 1)
+        expected.append(room.resolved(cutoff) * expected_cosines(count, size, deviation).mean())
     return float(cutoffs[int(np.argmax(expected))])
-
-
-def size_of(cutoff: float, volume: float) -> float:
-    """About how many maps of waves longer than ``cutoff`` mm a brain of ``volume`` mm³ has."""
-    return 2.0 * volume * (math.sqrt(2.0) / cutoff) ** 3
-
-
-def cutoff_of(size: float, volume: float) -> float:
-    """Inverse of `size_of`."""
-    return float(math.sqrt(2.0) * (2.0 * volume / size) ** (1.0 / 3.0))

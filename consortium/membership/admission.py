@@ -13,7 +13,7 @@ from consortium.base.frozen_model import FrozenModel
 from consortium.base.strict_yaml import read_yaml, write_yaml
 from consortium.errors import SignatureError, StudyError
 from consortium.membership.roster import Key, Roster, Signature, fingerprint, verifies
-from consortium.secagg.crypto import pack
+from consortium.secagg.crypto import pack_tuple
 from consortium.study.spec import Name
 
 _LABEL = "consortium join 1"
@@ -49,7 +49,7 @@ class JoinRequest:
 
     def signed(self) -> bytes:
         """Bytes under the signatures."""
-        return pack(_LABEL, self.site, self.key, self.centre, self.replaces or b"")
+        return pack_tuple(_LABEL, self.site, self.key, self.centre, self.replaces or b"")
 
 
 def write_request(
@@ -111,7 +111,7 @@ def read_request(path: Path) -> JoinRequest:
     return request
 
 
-def admit(members: Roster, request: JoinRequest, *, lost_key: bool = False) -> Roster:
+def admit_site(members: Roster, request: JoinRequest, *, lost_key: bool = False) -> Roster:
     """Put a site on the roster, or give it the key that it asks for.
 
     Parameters

@@ -14,7 +14,7 @@ from pydantic import StringConstraints
 from consortium.base.frozen_model import FrozenModel
 from consortium.errors import SignatureError, StudyError
 from consortium.secagg import CENTRE
-from consortium.secagg.crypto import pack
+from consortium.secagg.crypto import pack_tuple
 
 Key = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Signature = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]
@@ -96,7 +96,7 @@ class Roster:
         """Bytes under the signature."""
         members = [part for name, key in sorted(self.sites.items()) for part in (name, key)]
         earlier = self.succession[:-1]
-        return pack(
+        return pack_tuple(
             *(_LABEL, self.serial, self.centre, len(earlier), *earlier, len(members), *members)
         )
 
@@ -135,7 +135,9 @@ class Roster:
             If somebody has the new key already.
         """
         self.check_owner(old)
-        voucher = Handover(key=self.centre.hex(), signature=old.sign(pack(_HANDOVER, new)).hex())
+        voucher = Handover(
+            key=self.centre.hex(), signature=old.sign(pack_tuple(_HANDOVER, new)).hex()
+        )
         return replace(
             self, serial=self.serial + 1, centre=new, handovers=(*self.handovers, voucher)
         )
@@ -162,7 +164,8 @@ class Roster:
         start = self.succession.index(pinned)
         steps = zip(self.handovers[start:], self.succession[start + 1 :], strict=True)
         return all(
-            verifies(bytes.fromhex(e.key), e.signature, pack(_HANDOVER, new)) for e, new in steps
+            verifies(bytes.fromhex(e.key), e.signature, pack_tuple(_HANDOVER, new))
+            for e, new in steps
         )
 
 

@@ -16,7 +16,7 @@ from consortium.base.strict_yaml import read_limited, read_yaml, write_yaml
 from consortium.errors import SignatureError, StudyError
 from consortium.membership.roster import Key, Roster, Signature, verifies
 from consortium.membership.roster_file import keys_of
-from consortium.secagg.crypto import pack
+from consortium.secagg.crypto import pack_tuple
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 
@@ -55,13 +55,15 @@ class SignedStudy:
 
     def signed(self) -> bytes:
         """Bytes under the signature."""
-        return pack(_LABEL, self.file, self.mask, members_digest(self.keys), self.keys["centre"])
+        return pack_tuple(
+            _LABEL, self.file, self.mask, members_digest(self.keys), self.keys["centre"]
+        )
 
 
 def members_digest(keys: dict[str, bytes]) -> str:
     """SHA-256 of names and keys: of a study's own members, so that others may come and go."""
     parts = [part for name, key in sorted(keys.items()) for part in (name, key)]
-    return hashlib.sha256(pack(*parts)).hexdigest()
+    return hashlib.sha256(pack_tuple(*parts)).hexdigest()
 
 
 def signature_path(study: Path) -> Path:

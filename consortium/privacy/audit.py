@@ -30,7 +30,7 @@ Keys = Callable[[], bytes]
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditRow:
     """One row of the audit's table.
 
     ``error`` is the standard error of ``empirical``.
@@ -81,9 +81,9 @@ def audit(mechanism: Mechanism, trials: int, keys: Keys) -> tuple[float, float]:
     return empirical, float(np.sqrt((2.0 + empirical**2 / 4.0) / trials))
 
 
-def examine(
+def audit_scheme(
     scheme: str, sites: int, colluding: int, boost: float, trials: int, keys: Keys
-) -> Finding:
+) -> AuditRow:
     """Audit the symmetric setting at Δ/τ = 1: σ² = κτ², γ² = τ²/S (``local``: γ = τ).
 
     Parameters
@@ -95,7 +95,7 @@ def examine(
     mechanism = symmetric(scheme, sites, colluding, boost, trials)
     empirical, error = audit(mechanism, trials, keys)
     promised = float(mechanism.coalition().max())
-    return Finding(scheme, sites, colluding, boost, promised, empirical, error)
+    return AuditRow(scheme, sites, colluding, boost, promised, empirical, error)
 
 
 def symmetric(scheme: Any, sites: int, colluding: int, boost: float, entries: int) -> Mechanism:

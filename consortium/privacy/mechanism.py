@@ -6,7 +6,7 @@ every site's noise in whole grid steps, and through `losses` its exact price.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ _ODDS = 8.0  # λ: 2e-14
 
 
 @dataclass(frozen=True)
-class Share:
+class ProtectedStatistic:
     """A site's protected contribution, in the ring.
 
     Parameters
@@ -40,6 +40,47 @@ class Share:
 
     masked: Array
     opened: Array
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How sites share the noise of every release of a study, and what it has to stand.
+
+    Parameters
+    ----------
+    scheme : {'cape', 'secure-sum', 'local', 'none'}
+    colluding : int
+        Sites that side with the centre.
+    dropouts, hidden : int
+        Sites that may be missing, and those that may be so without anybody's noticing.
+    boost : float
+        κ, see `calibrate`.
+    public : bool
+        Whether everybody may read the sites' open vectors; with ``cape`` only.
+    """
+
+    scheme: Scheme
+    colluding: int
+    dropouts: int = 0
+    hidden: int = 0
+    boost: float = 10_000.0
+    public: bool = False
+
+    @property
+    def missing(self) -> int:
+        """Sites without which the noise must still be enough."""
+        return max(self.dropouts, self.hidden)
+
+    def noise(self, sensitivities: Sequence[float], target: float) -> SiteNoise:
+        """Noise with which no site loses more than a target; raises as `calibrate`."""
+        return calibrate(
+            self.scheme,
+            sensitivities,
+            [target] * len(sensitivities),
+            colluding=self.colluding,
+            dropouts=self.missing,
+            boost=self.boost,
+        )
 
 
 @dataclass(frozen=True)
@@ -155,7 +196,7 @@ class Mechanism:
         """Of one number's rounding to the coarse grid."""
         return self.lattice.grid / math.sqrt(12.0) if self.lattice.dropped else 0.0
 
-    def protect(self, site: int, statistic: Array, sampler: GaussianSampler) -> Share:
+    def protect(self, site: int, statistic: Array, sampler: GaussianSampler) -> ProtectedStatistic:
         """Weight, round and hide one site's statistic.
 
         Parameters
@@ -184,11 +225,13 @@ class Mechanism:
         whole = self.lattice.coarse(whole)
         nothing = np.zeros(0, dtype=self.lattice.dtype)
         if self.scheme in ("local", "none"):
-            return Share(nothing, self.lattice.wrap(whole))
+            return ProtectedStatistic(nothing, self.lattice.wrap(whole))
         if self.scheme == "secure-sum":
-            return Share(self.lattice.wrap(whole), nothing)
+            return ProtectedStatistic(self.lattice.wrap(whole), nothing)
         correlated = self.lattice.coarse(sampler.draw(self.correlated[site], self.entries))
-        return Share(self.lattice.wrap(correlated), self.lattice.wrap(whole + correlated))
+        return ProtectedStatistic(
+            self.lattice.wrap(correlated), self.lattice.wrap(whole + correlated)
+        )
 
     def combine(self, hidden: Array, opened: Sequence[Array]) -> Array:
         """What becomes public, in the ring: from the opened secure sum and the open contributions.
@@ -245,46 +288,37 @@ def _lattice(draft: SiteNoise, entries: int, norm: float, sensitivity: float) ->
 
 
 def plan_mechanism(
-    scheme: Scheme,
+    sharing: Sharing,
     *,
     entries: int,
     bound: Bound,
     units: Sequence[int],
     target: float,
-    colluding: int,
-    dropouts: int = 0,
-    hidden: int = 0,
-    boost: float = 10_000.0,
     each: bool = False,
-    public: bool = False,
 ) -> Mechanism:
     """Plan one release so that every site's loss against the coalition is at most ``target``.
 
     The release is the sum over all sites, or ``each`` site's own answer. Sites weigh as they have
     units (w_s = n_s/n), so that the release is the mean over all units and every site has the same
-    sensitivity. The noise is enough if ``dropouts`` or ``hidden`` sites are missing, whichever are
-    more. Where the open vectors are ``public``, outsiders are counted as seeing them.
+    sensitivity. Where the open vectors are public, outsiders are counted as seeing them.
 
     Raises
     ------
     PrivacyError
         If the target can't be met; see `calibrate`, `plan_lattice` and `Bound`.
     """
-    if each and scheme != "none":
-        scheme = "local"  # what stands alone needs all its noise
+    if each and sharing.scheme != "none":
+        sharing = replace(sharing, scheme="local")  # what stands alone needs all its noise
     total = sum(units)
     weights = tuple(count / total for count in units)
     largest = max(w * bound.sensitivity(n) for w, n in zip(weights, units, strict=True))
     # All alike: `calibrate` then gives every site the same noise, which the coarse grid rests on.
     plain = (largest * (1.0 + arithmetic(max(units))),) * len(units)
-    missing = max(dropouts, hidden)
-    options = {"colluding": colluding, "dropouts": missing}
-    draft = calibrate(scheme, plain, [target] * len(plain), boost=boost, **options)
-    lattice = _lattice(draft, entries, bound.norm, min(plain))
+    lattice = _lattice(sharing.noise(plain, target), entries, bound.norm, min(plain))
     rounded = (plain[0] + lattice.rounding(entries),) * len(plain)
-    final = calibrate(scheme, rounded, [target] * len(plain), boost=boost, **options)
+    final = sharing.noise(rounded, target)
     planned = Mechanism(
-        scheme,
+        sharing.scheme,
         entries,
         bound,
         weights,
@@ -292,11 +326,11 @@ def plan_mechanism(
         rounded,
         tuple(math.ceil(sigma / lattice.step) for sigma in final.correlated),
         tuple(math.ceil(gamma / lattice.step) for gamma in final.local),
-        colluding,
-        missing,
-        hidden,
+        sharing.colluding,
+        sharing.missing,
+        sharing.hidden,
         each,
-        public and scheme == "cape",
+        sharing.public and sharing.scheme == "cape",
     )
     if lattice.dropped and _least_hiding(planned.noise) < FINENESS * lattice.grid:
         raise PrivacyError(

@@ -1,4 +1,4 @@
-"""Arrays and tables of persons, a line each, in the place of images."""
+"""Arrays and tables of participants, a line each, in the place of images."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from consortium.errors import StudyError
 from consortium.python.scratch import as_text
-from consortium.simulation.dataset import start_dataset
+from consortium.simulation.dataset import start_derivatives
 
 
 @dataclass(frozen=True, eq=False)
 class PersonTable:
-    """Numbers of persons.
+    """Numbers of participants.
 
     Parameters
     ----------
     names : tuple of str
         Of the columns, which become public.
-    values : array, shape (persons, columns)
+    values : array, shape (participants, columns)
     limits : (float, float)
         Public, of every column: what lies beyond them is moved to them.
     """
@@ -43,7 +43,7 @@ class PersonTable:
 
 
 def is_array(given: object) -> bool:
-    """Whether these are numbers with persons in lines: an array of two axes, or a DataFrame."""
+    """Whether these are numbers, a participant in each line: an array or a DataFrame."""
     if isinstance(given, np.ndarray):
         return given.ndim <= 2
     kinds = ("iloc", "toarray", "__array__")  # of pandas, of scipy's sparse matrices, of others
@@ -66,7 +66,7 @@ def person_table(
     limits : (float, float), optional
     front : str
         What columns without a name are called, before their number from 1.
-    checked : array, shape (persons, columns)
+    checked : array, shape (participants, columns)
         The same as finite numbers.
 
     Raises
@@ -85,7 +85,7 @@ def person_table(
 
 
 def write_persons(folder: Path, columns: Mapping[str, Sequence[Any]], persons: int) -> Path:
-    """Write a data set that has a table of persons and no images.
+    """Write a data set that has a table of participants and no images.
 
     Raises
     ------
@@ -93,5 +93,5 @@ def write_persons(folder: Path, columns: Mapping[str, Sequence[Any]], persons: i
         As `as_text`.
     """
     labels = [f"{number:05d}" for number in range(1, persons + 1)]
-    start_dataset(folder, "Participants of one data set", labels, as_text(columns, persons))
+    start_derivatives(folder, "Participants of one data set", labels, as_text(columns, persons))
     return folder

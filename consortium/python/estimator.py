@@ -31,6 +31,7 @@ from consortium.report.privacy_report import SEEDED
 from consortium.simulation.simulation import shape_of
 from consortium.space.grid import TEMPLATE
 from consortium.space.study_space import study_space
+from consortium.study.outlook import Outlook
 from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study
 from site_agent.images.series import SiteDataset
@@ -46,16 +47,16 @@ HERE = "here"
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A study of one data set whose persons are protected from all who see the result.
+    """A study of one data set whose participants are protected from all who see the result.
 
     Attributes
     ----------
     privacy_ : Privacy
-        What the last fit cost each person, at most.
+        What the last fit cost each participant, at most.
     result_ : StudyResult
         All that was released.
     n_persons_ : int
-        Persons in the fit, which is public.
+        Participants in the fit, which is public.
     """
 
     _algorithm: ClassVar[str]
@@ -121,7 +122,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             extent = study_space(study, scratch).extent
         study.analysis.check_sizes(study.sites, [persons])
         plan = make_plan(study, extent.shape([persons], [persons * volumes], "subject"))
-        table = plan.analysis.foretell()
+        table = Outlook(plan).nearby
         assert table is not None  # noqa: S101 - for the type checker
         return data_frame(table.columns, plain_table(table).rows)
 

@@ -25,7 +25,7 @@ def system_keys() -> bytes:
 
 
 def seeded_keys(seed: int) -> Keys:
-    """Keys that anybody can make again: they protect nobody.
+    """Keys that anybody can make again: they protect no participant.
 
     Parameters
     ----------

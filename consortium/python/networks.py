@@ -1,4 +1,4 @@
-"""Maps of one data set's persons: brain networks, and principal components."""
+"""Maps of one data set's participants: brain networks, and principal components."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         return self.result_.found_
 
     def fit(self, X: Any, y: None = None) -> Self:
-        """Release the maps of these persons; it costs (epsilon, delta), again every time.
+        """Release the maps of these participants; it costs (epsilon, delta), again every time.
 
         Parameters
         ----------
-        X : path, or sequence of a person each
-            A BIDS data set; or for each person a 4-D series, a NIfTI file or an image in memory,
-            or a list of such if there are several runs. A person with two entries would be
-            protected half.
+        X : path, or sequence of a participant each
+            A BIDS data set; or for each participant a 4-D series, a NIfTI file or an image in
+            memory, or a list of such if there are several runs. A participant with two entries
+            would be protected half.
         y : None
             Not used.
 
@@ -61,7 +61,7 @@ class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         Raises
         ------
         StudyError
-            If a parameter is out of range, or nothing can be expected of so few persons.
+            If a parameter is out of range, or nothing can be expected of so few participants.
         DataError
             If an image can't be used.
         """
@@ -80,18 +80,18 @@ class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
 @renamed({"imgs": "X"}, components="n_components", seed="random_state", foretell="forecast")
 class PrivateGroupICA(_Components):
-    """Brain networks that one data set's persons have in common, from one noisy release.
+    """Brain networks that one data set's participants have in common, from one noisy release.
 
     Parameters
     ----------
     n_components : int or 'auto'
         Networks to look for, at most; 'auto' takes as many as stand out of the noise.
     epsilon : float
-        ε of every fit, for a whole person, against all who see the result.
+        ε of every fit, for a whole participant, against all who see the result.
     delta : float
-        δ of every fit; far below one over the number of persons.
+        δ of every fit; far below one over the number of participants.
     mask : {'template'}, path or nibabel.Nifti1Image
-        Brain mask, which is public: never one that was computed from these persons.
+        Brain mask, which is public: never one that was computed from these participants.
     atlas : path or nibabel.Nifti1Image, optional
         Regions to analyse instead of voxels; public, too.
     resolution : float
@@ -101,7 +101,7 @@ class PrivateGroupICA(_Components):
     analysis : mapping, optional
         Further fields of the analysis, such as ``cutoff`` or ``global_signal``.
     random_state : int, optional
-        Of the noise, for trying out: a seeded fit protects nobody, and says so.
+        Of the noise, for trying out: a seeded fit protects no participant, and says so.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class PrivateGroupICA(_Components):
         Maps, 4-D, in standard deviations over the brain.
     expected_ : tuple of float
         Expected correlation of each map with the one that there would be without noise, at the
-        same resolution; NaN where none can be told.
+        same resolution; NaN where none can be estimated.
     found_ : tuple of bool
         Whether each map stands out of the noise.
     privacy_ : Privacy
@@ -122,13 +122,13 @@ class PrivateGroupICA(_Components):
 
     Examples
     --------
-    Without data: what would three hundred persons show, at this ε?
+    Without data: what would three hundred participants show, at this ε?
 
     >>> model = PrivateGroupICA(10, epsilon=8.0, delta=1e-5)
     >>> print(model.forecast(300)["forecast"][1])  # doctest: +ELLIPSIS
     With networks of usual strength 10 of 10 directions are seen. ...
 
-    So few persons that nothing can be seen are refused before their images are read:
+    So few participants that nothing can be seen are refused before their images are read:
 
     >>> model.forecast(20)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -165,7 +165,7 @@ class PrivateGroupICA(_Components):
     def expected_(self) -> tuple[float, ...]:
         """Expected correlation of each map with the one that there would be without noise.
 
-        At the same resolution; NaN where none can be told.
+        At the same resolution; NaN where none can be estimated.
         """
         check_is_fitted(self, "result_")
         return self.result_.expected_
@@ -176,7 +176,7 @@ class PrivateGroupICA(_Components):
         Parameters
         ----------
         persons, volumes : int
-            Persons, and volumes of each.
+            Participants, and volumes of each.
 
         Returns
         -------
@@ -197,16 +197,16 @@ class PrivateGroupICA(_Components):
 
 @renamed({"imgs": "X"}, components="n_components", seed="random_state")
 class PrivatePCA(_Components):
-    """Leading principal components of one data set's persons.
+    """Leading principal components of one data set's participants.
 
     Parameters
     ----------
     n_components : int
         Dimensions to keep.
     epsilon : float
-        ε of every fit, for a whole person, against all who see the result.
+        ε of every fit, for a whole participant, against all who see the result.
     delta : float
-        δ of every fit; far below one over the number of persons.
+        δ of every fit; far below one over the number of participants.
     solver : {'moment', 'power', 'subspace'}, optional
         As in a study's ``analysis.solver``; by default what fits the number of features.
     limits : (float, float), optional
@@ -227,7 +227,7 @@ class PrivatePCA(_Components):
 
     Examples
     --------
-    Series of twenty made-up persons on a grid of 27 voxels:
+    Series of twenty simulated participants on a grid of 27 voxels:
 
     >>> import nibabel as nib
     >>> import numpy as np
@@ -241,7 +241,7 @@ class PrivatePCA(_Components):
     >>> print(model.privacy_)
     ε = 2 at δ = 1e-05 (μ = 0.502) for one participant with all their data
 
-    Numbers, a person in each line:
+    Numbers, a participant in each line:
 
     >>> X = rng.normal(size=(500, 1)) * [1.0, 1.0, 0.0] + 0.1 * rng.normal(size=(500, 3))
     >>> model = PrivatePCA(1, epsilon=8.0, delta=1e-5, limits=(-4, 4)).fit(X)
@@ -302,14 +302,14 @@ class PrivatePCA(_Components):
         return self.result_.tables[names[0]] if names else None
 
     def fit(self, X: Imgs | NDArray[Any] | DataFrame, y: None = None) -> Self:
-        """Release the components of these persons; it costs (epsilon, delta), again every time.
+        """Release these participants' components; it costs (epsilon, delta), again every time.
 
         Parameters
         ----------
-        X : path, sequence of a person's series each, array of shape (persons, D), or DataFrame
-            Images as in `PrivateGroupICA.fit`; or numbers, a person in each line, of columns with
-            the public ``limits``. Their directions are told about the middle of the limits, since
-            no mean is taken away: put the limits about what is usual.
+        X : path, sequence of series, array of shape (participants, D), or DataFrame
+            Images as in `PrivateGroupICA.fit`; or numbers, a participant in each line, of columns
+            with the public ``limits``. Their directions are reported about the middle of the
+            limits, since no mean is taken away: put the limits about what is usual.
         y : None
             Not used.
 
@@ -320,7 +320,7 @@ class PrivatePCA(_Components):
         DataError
             If an image can't be used.
         ValueError
-            If an array holds what is no finite number, or not two persons.
+            If an array holds what is no finite number, or not two participants.
         """
         if not is_array(X):
             return super().fit(X, y)
@@ -333,7 +333,7 @@ class PrivatePCA(_Components):
 
         Returns
         -------
-        list of array, shape (T, K); or array, shape (persons, K)
+        list of array, shape (T, K); or array, shape (participants, K)
             Of an array, each line times the components, about the middle of the limits and in
             units of half their width.
         """

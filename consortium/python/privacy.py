@@ -1,4 +1,4 @@
-"""What a result costs the persons in it, as a value that can be added up."""
+"""What a result costs the participants in it, as a value that can be added up."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Privacy:
     ----------
     epsilon : float
         ε at ``delta``, against the centre and the sites that may join it: the larger of a
-        report's two. Infinite if nobody is protected.
+        report's two. Infinite if no participant is protected.
     delta : float
         δ.
     mu : float
         μ of Gaussian differential privacy, which ε is computed from.
     unit : {'subject', 'timepoint'}
-        What one neighbouring data set may replace: a person, or one volume.
+        What one neighbouring data set may replace: a participant, or one volume.
     seeded : bool
-        Whether the noise can be drawn again from a seed, so that it protects nobody.
+        Whether the noise can be drawn again from a seed, so that it protects no participant.
     report : PrivacyReport, optional
         The whole account of a study: both guarantees, every release, every site.
 
@@ -59,7 +59,7 @@ class Privacy:
         return math.isfinite(self.epsilon)
 
     def plus(self, *others: Privacy) -> Privacy:
-        """Return what several releases over the same persons cost together.
+        """Return what several releases over the same participants cost together.
 
         The composition is exact and adaptive: μ is the root of the sum of squares, whatever the
         order, and whether or not a later release was chosen after an earlier one was seen.

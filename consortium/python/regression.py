@@ -1,4 +1,4 @@
-"""A regression of every voxel on what is known of one data set's persons."""
+"""A regression of every voxel on what is known of one data set's participants."""
 
 from __future__ import annotations
 
@@ -39,20 +39,21 @@ class PrivateGLM(PrivateEstimator):
     columns : mapping of str to (float, float) or sequence of str
         For every column of the formula its public limits, or its levels.
     groups : (int, int), optional
-        Persons of each level of that column. They become public, and hold exactly. Without them,
-        and with ``share``, they are counted: released with noise, and paid for like all the rest.
-        A slope needs neither.
+        Participants of each level of that column. They become public, and hold exactly. Without
+        them, and with ``share``, they are counted: released with noise, and paid for like all the
+        rest. A slope needs neither.
     share : float, optional
-        Without ``groups``: part of the persons that is publicly expected to be of the second level.
+        Without ``groups``: part of the participants that is publicly expected to be of the second
+        level.
     epsilon : float
-        ε of every fit, for a whole person, against all who see the result.
+        ε of every fit, for a whole participant, against all who see the result.
     delta : float
-        δ of every fit; far below one over the number of persons.
+        δ of every fit; far below one over the number of participants.
     deviation, location : float, optional
-        Public norms: standard deviation of the images' values among persons, and their usual value,
-        in the images' unit. Effects are told in this deviation. Both are learned by the first
-        release; without them that starts from 1 and 0, and finds deviations from about 0.05 to 5
-        and values within a few of them. Effects are then in the deviation that was learned.
+        Public norms: standard deviation of the images' values among participants, and their usual
+        value, in the images' unit. Effects are reported in this deviation. Both are learned by the
+        first release; without them that starts from 1 and 0, and finds deviations from about 0.05
+        to 5 and values within a few of them. Effects are then in the deviation that was learned.
     correlation : float
         Usual correlation of two voxels; a wrong one costs precision only.
     detect : float
@@ -62,7 +63,7 @@ class PrivateGLM(PrivateEstimator):
         Of outcomes in an array, public: what lies beyond them is moved to them. By default eight
         stated deviations to either side of the stated location.
     mask : {'template'}, path or nibabel.Nifti1Image
-        Brain mask, which is public: never one that was computed from these persons.
+        Brain mask, which is public: never one that was computed from these participants.
     atlas : path or nibabel.Nifti1Image, optional
         Regions to explain instead of voxels; public, too. Fewer outcomes are known better.
     resolution : float
@@ -72,7 +73,7 @@ class PrivateGLM(PrivateEstimator):
     analysis : mapping, optional
         Further fields of the analysis, such as ``covariates`` or ``anyway``.
     random_state : int, optional
-        Of the noise, for trying out: a seeded fit protects nobody, and says so.
+        Of the noise, for trying out: a seeded fit protects no participant, and says so.
 
     Attributes
     ----------
@@ -88,7 +89,7 @@ class PrivateGLM(PrivateEstimator):
 
     Examples
     --------
-    Without data: what would eight hundred persons and four regions show?
+    Without data: what would eight hundred participants and four regions show?
 
     >>> import nibabel as nib
     >>> import numpy as np
@@ -104,11 +105,11 @@ class PrivateGLM(PrivateEstimator):
     ...     delta=1e-6,
     ...     mask=mask,
     ... )
-    >>> told = model.forecast()
-    >>> told["study"][0], 0.05 < float(told["error"][0]) < 0.1, told["worth it"][0]
+    >>> table = model.forecast()
+    >>> table["study"][0], 0.05 < float(table["error"][0]) < 0.1, table["worth it"][0]
     ('as it is', True, 'yes')
 
-    Images of made-up persons, the patients' a standard deviation higher everywhere:
+    Images of simulated participants, the patients' a standard deviation higher everywhere:
 
     >>> rng = np.random.default_rng(0)
     >>> diagnosis = ["control", "patient"] * 400
@@ -119,7 +120,7 @@ class PrivateGLM(PrivateEstimator):
     >>> bool(np.abs(effect.mean() - 1.0) < 0.4)
     True
 
-    The same persons' numbers as an array:
+    The same participants' numbers as an array:
 
     >>> numbers = np.reshape(values, (800, 4))
     >>> from sklearn.base import clone
@@ -177,12 +178,13 @@ class PrivateGLM(PrivateEstimator):
 
         Parameters
         ----------
-        X : pandas.DataFrame, mapping of str to sequence, or array of shape (persons, columns)
+        X : pandas.DataFrame, mapping of str to sequence, or array of shape (participants, columns)
             What explains: the columns of the formula, or an array's in the order of ``columns``,
-            one value for each person. What lies beyond a column's limits is moved to them.
-        y : sequence of path or nibabel.Nifti1Image, array of shape (persons, V), or DataFrame
-            What is explained: one 3-D image for each person, such as a contrast of a first-level
-            analysis; or numbers, a person in each line, with the public ``limits``.
+            one value for each participant. What lies beyond a column's limits is moved to them.
+        y : sequence of path or nibabel.Nifti1Image, array of shape (participants, V), or DataFrame
+            What is explained: one 3-D image for each participant, such as a contrast of a
+            first-level analysis; or numbers, a participant in each line, with the public
+            ``limits``.
 
         Returns
         -------
@@ -269,7 +271,7 @@ class PrivateGLM(PrivateEstimator):
         ------
         StudyError
             If it could not find what ``detect`` says, with what would be enough; or if neither
-            ``groups`` nor ``persons`` say how many persons there are.
+            ``groups`` nor ``persons`` say how many participants there are.
         """
         many = sum(self.groups or ()) if persons is None else persons
         if not many:
@@ -302,7 +304,7 @@ class PrivateGLM(PrivateEstimator):
         return {"features": features}, analysis
 
     def _of_groups(self) -> dict[str, Any]:
-        """What the analysis is told of the groups' numbers of persons."""
+        """What the analysis knows of the groups' sizes."""
         counted = {} if self.share is None else {"counts": "released", "shares": self.share}
         stated = {} if self.groups is None else {"groups": {HERE: tuple(self.groups)}}
         return counted | stated

@@ -68,7 +68,7 @@ class StudyResult:
 
     Examples
     --------
-    Made-up persons, of whose twelve voxels the four on the left go up and down together:
+    Simulated participants, of whose twelve voxels the four on the left go up and down together:
 
     >>> import nibabel as nib
     >>> import numpy as np
@@ -87,7 +87,7 @@ class StudyResult:
 
     Courses of the released map in other people's scans:
 
-    >>> [courses.shape for courses in result.transform([scan(), scan()])]
+    >>> [series.shape for series in result.transform([scan(), scan()])]
     [(30, 1), (30, 1)]
 
     What was not asked for is not there:
@@ -131,7 +131,7 @@ class StudyResult:
     def expected_(self) -> tuple[float, ...]:
         """Expected correlation of each component with what there would be without noise.
 
-        At the maps' own resolution; NaN where none can be told.
+        At the maps' own resolution; NaN where none can be estimated.
 
         Empty if the analysis doesn't tell it, or found nothing.
         """
@@ -145,7 +145,7 @@ class StudyResult:
 
     @property
     def connectivity_(self) -> NDArray[np.float64]:
-        """Correlations of every two networks' courses, R x R, of a study that released them.
+        """Correlations of every two networks' time series, R x R, of a study that released them.
 
         The diagonal is 1, and NaN stands where the noise leaves no number.
 

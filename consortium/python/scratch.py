@@ -1,4 +1,4 @@
-"""Images of persons as a BIDS data set that exists only as long as it is worked on.
+"""Images of participants as a BIDS data set that exists only as long as it is worked on.
 
 The estimators read images with the very code that a site does. Files are linked to, not copied;
 only images in memory, and what was prepared, are written, readable by their owner only.
@@ -14,18 +14,18 @@ from typing import Any, TypeAlias
 import nibabel as nib
 
 from consortium.errors import DataError
-from consortium.simulation.dataset import start_dataset
+from consortium.simulation.dataset import start_derivatives
 from consortium.study.data_section import DataSection
 
 Img: TypeAlias = "str | Path | nib.Nifti1Image"
 """A NIfTI file, or an image in memory."""
-Person: TypeAlias = "Img | Sequence[Img]"
-"""One person's image, or images of several runs."""
-Imgs: TypeAlias = "str | Path | Sequence[Person]"
-"""A BIDS data set, or one entry for each person."""
+Participant: TypeAlias = "Img | Sequence[Img]"
+"""One participant's image, or images of several runs."""
+Imgs: TypeAlias = "str | Path | Sequence[Participant]"
+"""A BIDS data set, or one entry for each participant."""
 
 MAP = "desc-map_statmap"
-"""End of the name of a person's single image."""
+"""End of the name of a participant's single image."""
 _ENDINGS = (".nii.gz", ".nii")
 
 
@@ -44,33 +44,33 @@ def lay_out(
     *,
     series: bool = True,
 ) -> Path:
-    """Make persons' images a data set.
+    """Make participants' images a data set.
 
     Parameters
     ----------
     folder : Path
         Empty, or not there yet.
-    imgs : path, or sequence of a person each
+    imgs : path, or sequence of a participant each
         A path is taken for a BIDS data set and is returned as it is.
     data : DataSection
         The study's: its task and space, which go into the files' names.
     columns : mapping of str to sequence, optional
-        What is known of the persons, in the images' order, for ``participants.tsv``.
+        What is known of the participants, in the images' order, for ``participants.tsv``.
     series : bool
-        Whether images are 4-D series, or one 3-D image per person.
+        Whether images are 4-D series, or one 3-D image per participant.
 
     Raises
     ------
     DataError
-        If there is nobody, an image is there twice, a file is missing, or a column has another
-        length.
+        If there is no participant, an image is there twice, a file is missing, or a column has
+        another length.
     """
     if isinstance(imgs, str | Path):
         return Path(imgs)
     people = [_runs(person) for person in imgs]
     _check_once([run for runs in people for run in runs])
     labels = [f"{number:05d}" for number in range(1, len(people) + 1)]
-    start_dataset(folder, "Images of one data set", labels, as_text(columns or {}, len(people)))
+    start_derivatives(folder, "Images of one data set", labels, as_text(columns or {}, len(people)))
     for label, runs in zip(labels, people, strict=True):
         if not series and len(runs) > 1:
             raise DataError(f"Participant {int(label)} has {len(runs)} images; give one for each.")
@@ -99,12 +99,12 @@ def copy_beside(folder: Path, given: Img, name: str) -> str:
     return path.name
 
 
-def _runs(person: Person) -> list[Img]:
+def _runs(person: Participant) -> list[Img]:
     return [*person] if isinstance(person, list | tuple) else [person]
 
 
 def _check_once(runs: Sequence[Img]) -> None:
-    """Refuse an image that is there twice: its person would count, and lose, twice."""
+    """Refuse an image that is there twice: its participant would count, and lose, twice."""
     if not runs:
         raise DataError("There are no images; give one entry for each participant.")
     seen = [str(Path(r).resolve()) if isinstance(r, str | Path) else id(r) for r in runs]
@@ -139,7 +139,7 @@ def _put(given: Img, stem: Path) -> Path:
 
 
 def as_text(columns: Mapping[str, Sequence[Any]], persons: int) -> dict[str, list[str]]:
-    """Cells of a table, every digit of a number told.
+    """Cells of a table, with every digit of a number.
 
     Raises
     ------

@@ -19,7 +19,7 @@ from consortium.study.spec import Study
 from site_agent.loading.open import open_dataset
 
 SiteSource: TypeAlias = "Imgs | SiteData"
-"""A site's persons: a BIDS data set, images, or blocks that are in memory already."""
+"""A site's participants: a BIDS data set, images, or blocks that are in memory already."""
 
 
 def load_study(path: str | Path) -> Study:
@@ -46,7 +46,7 @@ def load_study(path: str | Path) -> Study:
         ...
     consortium.errors.StudyError: nowhere.yaml can't be read as a study file; check the path.
     """
-    return reader.load_study(Path(path))
+    return reader.read_study(Path(path))
 
 
 def simulate(
@@ -55,7 +55,7 @@ def simulate(
     """Run a study with all its sites in this process, as ``consortium simulate`` does.
 
     The noise is as large as that of a real run, and comes from the seed: a simulation shows what
-    a study would find, and protects nobody.
+    a study would find, and protects no participant.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ def simulate(
     ... privacy: {unit: subject, epsilon: 4, delta: 1.0e-5, colluding_sites: 0}
     ... algorithm: average
     ... ''')
-    >>> persons = [np.array([[0.5]])] * 300
-    >>> site = ArrayData(persons, views=[("age", 1)])
+    >>> participants = [np.array([[0.5]])] * 300
+    >>> site = ArrayData(participants, views=[("age", 1)])
     >>> result = simulate(study, {"north": site, "south": site}, seed=1)
     >>> abs(float(result.tables["means"]["mean"][0]) - 0.5) < 0.05
     True

@@ -2,7 +2,11 @@
 
 import platform
 from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cached_property
 from importlib.metadata import version
+
+import numpy as np
 
 from consortium import __version__
 from consortium.engine.session import Round
@@ -21,8 +25,7 @@ from consortium.report.privacy_report import (
     ReleaseRecord,
     SiteRecord,
 )
-from consortium.study.masking import Masking
-from consortium.study.plan import Plan
+from consortium.study.plan import Plan, Stage
 
 _DECLARED = {
     "groups": "how many participants of each group each site has, as the study file states it",
@@ -44,15 +47,7 @@ def account(
     sampler : str, optional
         Where the noise came from, if not from the exact sampler with secret keys.
     """
-    privacy, sites = plan.study.privacy, plan.study.sites
-    coalition, outsider = _losses(plan, rounds)
-    totals = [compose(column) for column in coalition]
-    worst = max(totals)
-    seen = max(compose(column) for column in outsider)
-    costliest = coalition[totals.index(worst)]
-    checked = cross_check([mu for mu in costliest if mu > 0], plan.delta)
-    person = worst if privacy.unit == "subject" else person_loss(worst, volumes)
-    answered = [sum(s in done.survivors for done in rounds) for s in range(len(sites))]
+    privacy, losses = plan.study.privacy, Losses(plan, rounds)
     return PrivacyReport(
         study=plan.study.study,
         unit=privacy.unit,
@@ -62,27 +57,17 @@ def account(
         sampler=sampler or SAMPLER,
         colluding_sites=privacy.colluding_sites,
         delta=privacy.delta,
-        graph=_graph(plan.masking),
+        graph=GraphRecord(**asdict(plan.masking)) if plan.masking.holders else None,
         promised=Guarantee(epsilon=privacy.epsilon, mu=plan.promised_mu),
         guarantees=Guarantees(
-            coalition=_guarantee(worst, plan.delta), outsider=_guarantee(seen, plan.outsider_delta)
+            coalition=_guarantee(losses.worst, plan.delta),
+            outsider=_guarantee(max(map(compose, losses.outsider)), plan.outsider_delta),
         ),
-        person=Person(
-            epsilon_coalition=epsilon_of(person, plan.delta),
-            mu_coalition=person,
-            volumes=volumes,
-        ),
-        sites=tuple(
-            SiteRecord(name=name, units=units, answered=count, mu_coalition=total)
-            for name, units, count, total in zip(
-                sites, plan.shape.units, answered, totals, strict=True
-            )
-        ),
+        person=_person(plan, losses.worst, volumes),
+        sites=_sites(plan, rounds, losses.totals),
         releases=tuple(_release(plan, done) for done in rounds),
         public=tuple(t for name, t in _DECLARED.items() if getattr(plan.study.analysis, name, 0)),
-        cross_check=CrossCheckRecord(
-            library=checked.library, version=checked.version, epsilon_coalition=checked.epsilon
-        ),
+        cross_check=_cross_check(losses.costliest, plan.delta),
         versions={
             "cape-consortium": __version__,
             "python": platform.python_version(),
@@ -92,26 +77,68 @@ def account(
     )
 
 
-def _losses(plan: Plan, rounds: Sequence[Round]) -> tuple[list[list[float]], list[list[float]]]:
+class Losses:
     """μ of every round (columns) for every site (rows), against coalition and outsider.
 
     A site that is not in a round's sum is charged what was planned: its message may have been seen,
     by outsiders, too, if open vectors are public or its answer went to neighbours in the open.
     """
-    count = len(plan.study.sites)
-    coalition: list[list[float]] = [[] for _ in range(count)]
-    outsider: list[list[float]] = [[] for _ in range(count)]
-    for done in rounds:
-        stage = plan.stage(done.stage)
+
+    def __init__(self, plan: Plan, rounds: Sequence[Round]) -> None:
+        sites = plan.study.sites
+        self.coalition: list[list[float]] = [[] for _ in sites]
+        self.outsider: list[list[float]] = [[] for _ in sites]
+        for done in rounds:
+            self._add(plan.stage(done.stage), done.survivors)
+
+    def _add(self, stage: Stage, present: Sequence[int]) -> None:
         mechanism, open_ = stage.mechanism, bool(stage.release.neighbours)
-        near = dict(zip(done.survivors, mechanism.coalition(done.survivors), strict=True))
-        far = dict(zip(done.survivors, mechanism.outsider(done.survivors), strict=True))
+        near = dict(zip(present, mechanism.coalition(present), strict=True))
+        far = dict(zip(present, mechanism.outsider(present), strict=True))
         planned = mechanism.coalition()
-        read = mechanism.outsider() if mechanism.public or open_ else [0.0] * count
-        for site in range(count):
-            coalition[site].append(float(near.get(site, planned[site])))
-            outsider[site].append(float(far.get(site, read[site])))
-    return coalition, outsider
+        read = mechanism.outsider() if mechanism.public or open_ else np.zeros(len(planned))
+        for site, (coalition, outsider) in enumerate(zip(planned, read, strict=True)):
+            self.coalition[site].append(float(near.get(site, coalition)))
+            self.outsider[site].append(float(far.get(site, outsider)))
+
+    @cached_property
+    def totals(self) -> list[float]:
+        """Of every site, over all rounds."""
+        return [compose(row) for row in self.coalition]
+
+    @property
+    def worst(self) -> float:
+        """The largest of `totals`."""
+        return max(self.totals)
+
+    @property
+    def costliest(self) -> list[float]:
+        """Of the site that lost most, round by round."""
+        return self.coalition[self.totals.index(self.worst)]
+
+
+def _person(plan: Plan, worst: float, volumes: int) -> Person:
+    mu = worst if plan.study.privacy.unit == "subject" else person_loss(worst, volumes)
+    return Person(epsilon_coalition=epsilon_of(mu, plan.delta), mu_coalition=mu, volumes=volumes)
+
+
+def _sites(plan: Plan, rounds: Sequence[Round], totals: Sequence[float]) -> tuple[SiteRecord, ...]:
+    return tuple(
+        SiteRecord(
+            name=name,
+            units=units,
+            answered=sum(site in done.survivors for done in rounds),
+            mu_coalition=totals[site],
+        )
+        for site, (name, units) in enumerate(zip(plan.study.sites, plan.shape.units, strict=True))
+    )
+
+
+def _cross_check(losses: Sequence[float], delta: float) -> CrossCheckRecord:
+    found = cross_check([mu for mu in losses if mu > 0], delta)
+    return CrossCheckRecord(
+        library=found.library, version=found.version, epsilon_coalition=found.epsilon
+    )
 
 
 def _release(plan: Plan, done: Round) -> ReleaseRecord:
@@ -146,17 +173,6 @@ def _own(values: Sequence[float], weights: Sequence[float]) -> float | tuple[flo
     """From the aggregator's units to the sites' own; one number if all are alike."""
     own = tuple(value / weight for value, weight in zip(values, weights, strict=True))
     return own[0] if len(set(own)) == 1 else own
-
-
-def _graph(masking: Masking) -> GraphRecord | None:
-    if not masking.holders:
-        return None
-    return GraphRecord(
-        holders=masking.holders,
-        threshold=masking.threshold,
-        hidden=masking.hidden,
-        failure=masking.failure,
-    )
 
 
 def _guarantee(mu: float, delta: float) -> Guarantee:

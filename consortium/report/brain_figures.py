@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from consortium.report.pictures import DOTS, PALETTE, SIZE, Picture, pack, to_picture
+from consortium.report.pictures import DOTS, PALETTE, SIZE, Picture, pack_picture, to_picture
 from consortium.space.grid import Grid
 from consortium.space.sampling import sample
 
@@ -125,7 +125,7 @@ def draw_mosaic(grid: Grid, values: NDArray[np.floating], threshold: float, name
         corner = (k % COLUMNS * wide + 3, (k // COLUMNS + 1) * high - 13)
         pen.text(corner, f"z={height}", fill="black", font=ImageFont.load_default(10))
     told = ", ".join(map(str, HEIGHTS))
-    return pack(drawn, f"{name} on horizontal slices at z = {told} mm, left is left")
+    return pack_picture(drawn, f"{name} on horizontal slices at z = {told} mm, left is left")
 
 
 @lru_cache(maxsize=2)

@@ -76,7 +76,7 @@ def deployment_entry(run: Finished) -> dict[str, Any] | None:
 def _basic(run: Finished) -> dict[str, Any]:
     report, study = run.report, run.study
     return {
-        "name": study.title or study.study,
+        "name": study.heading,
         "data_curators": [{"data_curator_name": site.name} for site in report.sites],
         "description": f"{REGISTRY[study.algorithm].title} over the data of "
         f"{count(len(report.sites), 'site')}, which stay at the sites.",

@@ -1,4 +1,7 @@
-"""The component maps of a study of images as files: maps, mask and noise, each with a sidecar."""
+"""The component maps of a study of images as files: maps, mask and noise, each with a sidecar.
+
+On a mesh each is one file of CIFTI and a pair of GIFTI, and there is no mask.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,8 @@ from consortium.report.bids import about_image, about_study, map_stem, write_ima
 from consortium.report.cells import cell_json
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.mask_file import write_mask
-from consortium.space.grid import Grid
+from consortium.report.surface_files import surface_folder, surface_name, write_surface
+from consortium.space.mesh import Mesh
 from consortium.study.spec import Study
 
 
@@ -31,16 +35,18 @@ def write_component_maps(folder: Path, run: Finished) -> list[Path]:
     if run.components is None:
         return []
     study, grid, components = run.study, run.components.grid, run.components.components
+    if isinstance(grid, Mesh):
+        return _write_on_mesh(folder, run, run.components, grid)
     place = folder / f"tpl-{study.data.space}"
     maps = place / "func" / map_stem(study, grid)
-    about = _about_maps(study, run.components) | about_study(study, run.result.numbers)
+    about = _about_maps(run, run.components) | about_image(study, grid)
     images: list[tuple[Path, str, NDArray[Any], dict[str, Any]]] = [
         (maps, "components", components.maps.astype(np.float32), about),
     ]
     noise, floor = run.components.noise, run.components.floor
     if noise is not None and floor is not None:
         floor = floor.astype(np.float32)
-        told = _about_noise(study, grid, float(np.median(noise)), np.median(floor, axis=0))
+        told = _about_noise(study, noise, floor) | about_image(study, grid)
         images.append((maps, "noise", floor, told))
     for stem, suffix, _, sidecar in images:
         write_json(stem.with_name(f"{stem.name}_{suffix}.json"), sidecar)
@@ -48,13 +54,26 @@ def write_component_maps(folder: Path, run: Finished) -> list[Path]:
     return [files[0], write_mask(folder, study, grid), *files[1:]]
 
 
-def _about_maps(study: Study, maps: ComponentMaps) -> dict[str, Any]:
+def _write_on_mesh(folder: Path, run: Finished, maps: ComponentMaps, mesh: Mesh) -> list[Path]:
+    """Write a file of CIFTI and a pair of GIFTI of the maps, and of the noise if it is told."""
+    name = surface_name(run.study, mesh, "")
+    labels = [f"component {r + 1}" for r in range(len(maps.components))]
+    told = maps.components.maps, labels, _about_maps(run, maps)
+    place = surface_folder(folder, mesh)
+    written = write_surface(place, name, "components", mesh, *told)
+    noise, floor = maps.noise, maps.floor
+    if noise is not None and floor is not None:
+        about = _about_noise(run.study, noise, floor)
+        written += write_surface(place, name, "noise", mesh, floor, labels, about)
+    return written
+
+
+def _about_maps(run: Finished, maps: ComponentMaps) -> dict[str, Any]:
     """Sidecar of the maps: how to read volume r of the image, entry r of every list."""
-    grid, components = maps.grid, maps.components
+    components = maps.components
     return {
         "Description": "Group component maps over the consortium's sites, one volume each.",
         "Units": "robust z-score",
-        **about_image(study, grid),
         "FourthDimension": "component, in descending order of explained share",
         "SignConvention": "arbitrary in the analysis; fixed so that the heavier tail of a map's "
         "values is positive",
@@ -69,20 +88,20 @@ def _about_maps(study: Study, maps: ComponentMaps) -> dict[str, Any]:
         "Peaks": [[round(float(mm), 2) for mm in peak] for peak in components.peaks],
         "PeaksUnits": "mm",
         "PeakScores": [float(height) for height in components.heights],
+        **about_study(run.study, run.result.numbers),
     }
 
 
 def _about_noise(
-    study: Study, grid: Grid, noise: float, floor: NDArray[np.float32]
+    study: Study, noise: NDArray[np.float64], floor: NDArray[np.floating]
 ) -> dict[str, Any]:
     return {
         "Description": "Standard deviation of the privacy noise in each voxel of each component "
         "map, in the units of that map. A map divided by it has noise of size 1 from privacy "
         "alone; the sampling error comes on top.",
         "Units": "robust z-score",
-        **about_image(study, grid),
-        "MedianNoise": [float(value) for value in floor],
-        "MedianNoiseBeforeScaling": noise,
+        "MedianNoise": [float(value) for value in np.median(floor, axis=0)],
+        "MedianNoiseBeforeScaling": float(np.median(noise)),
         "MapsSmoothing": study.data.maps_smoothing,
         "MapsSmoothingUnits": "mm FWHM, after the release",
     }

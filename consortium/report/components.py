@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.space.grid import Grid
+from consortium.space.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +60,7 @@ class Components:
 
 
 def tidy_components(
-    maps: NDArray[np.floating], grid: Grid, variances: NDArray[np.floating] | None = None
+    maps: NDArray[np.floating], grid: Grid | Mesh, variances: NDArray[np.floating] | None = None
 ) -> Components:
     """Order, sign and scale component maps.
 
@@ -67,8 +68,8 @@ def tidy_components(
     ----------
     maps : array, shape (D, R)
         Raw maps, such as the mixing matrix of a temporal ICA.
-    grid : Grid
-        The D voxels.
+    grid : Grid or Mesh
+        The D voxels, or vertices.
     variances : array, shape (R,), optional
         Variance that each component explains; by default the sum of squares of
         its column, which is right for sources of unit variance.
@@ -154,7 +155,9 @@ def robust_z(values: Floats) -> tuple[Floats, float]:
     return centred / noise, noise
 
 
-def _check(maps: NDArray[np.floating], grid: Grid, variances: NDArray[np.floating] | None) -> None:
+def _check(
+    maps: NDArray[np.floating], grid: Grid | Mesh, variances: NDArray[np.floating] | None
+) -> None:
     if maps.ndim != 2 or maps.shape[0] != grid.features or maps.shape[1] < 1:
         raise DataError(
             f"Maps of shape {maps.shape} don't fit a grid of {grid.features} voxels; give one "

@@ -14,6 +14,7 @@ from consortium.report.course import Step
 from consortium.report.legend import Legend
 from consortium.report.privacy_report import PrivacyReport
 from consortium.space.grid import Grid
+from consortium.space.mesh import Mesh
 from consortium.space.smoothing import smooth_maps
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
@@ -25,8 +26,8 @@ class ComponentMaps:
 
     Parameters
     ----------
-    grid : Grid
-        Their V voxels.
+    grid : Grid or Mesh
+        Their V voxels, or vertices.
     noise : array, shape (V,), optional
         Standard deviation of the privacy noise in each voxel of the maps before they were scaled,
         if it can be told.
@@ -38,7 +39,7 @@ class ComponentMaps:
         part of all components' is told.
     """
 
-    grid: Grid
+    grid: Grid | Mesh
     components: Components
     noise: NDArray[np.float64] | None = None
     found: tuple[bool, ...] = ()
@@ -65,7 +66,7 @@ class ComponentMaps:
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """All that is told of a study that has ended; `finish` makes one.
+    """All that is told of a study that has ended; `finish_result` makes one.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ class Finished:
         return not self.space.views or any(view.view.is_image for view in self.space.views)
 
 
-def finish(
+def finish_result(
     study: Study,
     space: Space,
     result: Result,
@@ -125,7 +126,7 @@ def finish(
 def _component_maps(study: Study, space: Space, result: Result) -> ComponentMaps:
     """Paint, smooth and tidy the result's maps."""
     values = result.arrays[result.maps]
-    grid = space.maps if result.fine else space.grid
+    grid = space.maps if result.fine else space.domain
     painted = values if result.fine else space.paint(values)
     smooth, noise = smooth_maps(painted, result.noise, grid, study.data.maps_smoothing)
     # A region's voxels share their noise, so that it is not told voxel by voxel.

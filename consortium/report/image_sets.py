@@ -12,8 +12,9 @@ from consortium.report.bids import about_image, about_study, label, map_stem, wr
 from consortium.report.cells import cell_json
 from consortium.report.finished import Finished
 from consortium.report.mask_file import write_mask
-from consortium.report.surface_files import surface_name, write_surface
+from consortium.report.surface_files import surface_folder, surface_name, write_surface
 from consortium.space.grid import Grid
+from consortium.space.mesh import Mesh
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
 
@@ -46,12 +47,12 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
             **_about_maps(images),
             **about_study(study, run.result.numbers),
         }
-        mesh = space.mesh_of(images.view)
-        if mesh is not None:
-            told = images.values, images.labels, about
-            written += write_surface(folder, names[key], images.suffix, mesh, *told)
-            continue
         grid = grid_of(space, images)
+        if isinstance(grid, Mesh):
+            told = images.values, images.labels, about
+            place = surface_folder(folder, grid)
+            written += write_surface(place, names[key], images.suffix, grid, *told)
+            continue
         grids[grid.digest] = grid
         stem = folder / f"tpl-{study.data.space}" / "func" / names[key]
         about |= about_image(study, grid)
@@ -63,14 +64,17 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
     return [*written, *(write_mask(folder, study, grid) for grid in grids.values())]
 
 
-def grid_of(space: Space, images: ImageSet) -> Grid:
-    """Voxels that a set's maps are painted on."""
+def grid_of(space: Space, images: ImageSet) -> Grid | Mesh:
+    """Voxels or vertices that a set's maps are painted on."""
+    mesh = space.mesh_of(images.view)
+    if mesh is not None:
+        return mesh
     return space.maps if images.fine else space.grid
 
 
 def painted(space: Space, images: ImageSet, values: Array) -> Array:
     """Values in a set's rows as values of its grid's voxels: V x K."""
-    if images.fine:
+    if images.fine or space.mesh_of(images.view) is not None:
         return values
     for view in space.views:
         if view.name == images.view:
@@ -95,10 +99,10 @@ def _names(study: Study, space: Space, result: Result) -> dict[str, str]:
 
 
 def _name(study: Study, space: Space, images: ImageSet, entities: str) -> str:
-    mesh = space.mesh_of(images.view)
-    if mesh is not None:
-        return surface_name(study, mesh, images.view, entities)
-    stem = map_stem(study, grid_of(space, images), images.view)
+    grid = grid_of(space, images)
+    if isinstance(grid, Mesh):
+        return surface_name(study, grid, images.view, entities)
+    stem = map_stem(study, grid, images.view)
     front, _, description = stem.partition("_desc-")
     return f"{front}{entities}_desc-{description}"
 

@@ -26,7 +26,7 @@ LEAST = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class Networks:
+class NamedNetworks:
     """Public maps with names.
 
     Parameters
@@ -50,7 +50,7 @@ class Networks:
 
 
 @lru_cache(maxsize=2)
-def _sampled(networks: Networks, grid: Grid) -> NDArray[np.float32]:
+def _sampled(networks: NamedNetworks, grid: Grid) -> NDArray[np.float32]:
     """Networks at the voxels of a grid, K x V; the same for every map."""
     image, maps = read_image(networks.path, "file of networks")
     return sample_maps(maps[..., None] if maps.ndim == 3 else maps, image, grid)
@@ -61,7 +61,7 @@ class Legend:
     """Names for what the maps show; by default there are none."""
 
     anatomy: Anatomy | None = None
-    networks: Networks | None = None
+    networks: NamedNetworks | None = None
 
 
 def read_legend(study: Study, folder: Path) -> Legend:
@@ -87,7 +87,7 @@ def correlation(one: NDArray[np.floating], other: NDArray[np.floating]) -> float
     return float(first @ second) / size if size > 0 else 0.0
 
 
-def _networks(path: Path) -> Networks:
+def _networks(path: Path) -> NamedNetworks:
     _, maps = read_image(path, "file of networks")
     names, many = read_names(table_of(path)), maps.shape[3] if maps.ndim == 4 else 1
     if sorted(names) not in (list(range(many)), list(range(1, many + 1))):
@@ -95,7 +95,7 @@ def _networks(path: Path) -> Networks:
             f"The names {table_of(path)} don't number the {many} maps of {path.name}; give one "
             "line for each map, in the maps' order."
         )
-    return Networks(path, [names[k] for k in sorted(names)])
+    return NamedNetworks(path, [names[k] for k in sorted(names)])
 
 
 def _beside(folder: Path, name: str) -> Path:

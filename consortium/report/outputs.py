@@ -1,19 +1,54 @@
-"""The output folder of a finished study: its files, and the page that shows them."""
+"""The output folder of a finished study: its files, and the page that shows them.
 
+The methods as a text to be copied into a paper, with a bibliography beside it.
+"""
+
+import re
 from dataclasses import replace
 from pathlib import Path
 
+from consortium.base.atomic import write_text
 from consortium.report.claims import write_claims
 from consortium.report.component_files import write_component_maps
-from consortium.report.credit import write_credit
 from consortium.report.dataset import DATASET, start_dataset
 from consortium.report.finished import Finished
 from consortium.report.image_sets import write_image_sets
 from consortium.report.page import write_page
 from consortium.report.privacy_report import write_privacy_report
+from consortium.report.references import bibtex, credit_of
+from consortium.report.sections.methods import paragraphs
+from consortium.report.sections.verdict import guarantee_text
 from consortium.report.tables import write_tables
 from consortium.report.viewer import write_viewer
 from consortium.report.views import write_loadings
+
+METHODS, BIBLIOGRAPHY = "methods.md", "references.bib"
+
+
+def write_credit(folder: Path, run: Finished) -> tuple[Path, Path]:
+    """Write the text in Markdown, which cites as Pandoc does, and its BibTeX.
+
+    Raises
+    ------
+    OutputError
+        If the folder can't be written.
+    """
+    found = credit_of(run.study, run.report, images=run.has_images)
+    cited = [
+        f"{what} {'; '.join(f'@{key}' for key in keys)}." for what, keys in found.items() if keys
+    ]
+    told = map(escaped, (*paragraphs(run), guarantee_text(run.report)))
+    text = (*told, " ".join(cited))
+    keys = list(dict.fromkeys(key for each in found.values() for key in each))
+    return (
+        write_text(folder / METHODS, "\n\n".join(filter(None, text)) + "\n"),
+        write_text(folder / BIBLIOGRAPHY, bibtex(keys)),
+    )
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is, whatever a study file says."""
+    return re.sub(r"([\\`*_<>@\[\]{}#|$^~])", r"\\\1", text)
 
 
 def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[Path, ...]:

@@ -54,7 +54,7 @@ def _frame(run: Finished) -> dict[str, Any]:
     maps = run.components
     return {
         "study": study,
-        "title": study.title or study.study,
+        "title": study.heading,
         "day": f"{day.day} {day:%B %Y}",
         "algorithm": REGISTRY[study.algorithm].title,
         "source": views or f"{study.data.task}, {study.data.space}",

@@ -49,10 +49,10 @@ def to_picture(figure: Figure, text: str) -> Picture:
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png", facecolor="white")
     with Image.open(drawn) as picture:
-        return pack(picture.convert("RGB"), text)
+        return pack_picture(picture.convert("RGB"), text)
 
 
-def pack(image: Image.Image, text: str) -> Picture:
+def pack_picture(image: Image.Image, text: str) -> Picture:
     """Store an image."""
     stored = io.BytesIO()
     image.save(stored, format="webp", quality=QUALITY)

@@ -50,20 +50,20 @@ PerSite = Amount | tuple[Amount, ...]
 """One number for all sites, or one per site in the order of ``sites``."""
 
 
-class Record(FrozenModel):
+class ReportRecord(FrozenModel):
     """A part of the report: frozen, and an unknown key is an error; a loss may be infinite."""
 
     model_config = ConfigDict(allow_inf_nan=True)
 
 
-class Guarantee(Record):
+class Guarantee(ReportRecord):
     """A promise in two currencies."""
 
     epsilon: Amount = Field(description="ε at the report's delta.")
     mu: Amount = Field(description="μ of Gaussian differential privacy, which ε is computed from.")
 
 
-class Guarantees(Record):
+class Guarantees(ReportRecord):
     """What the whole run cost at most, whoever looks."""
 
     coalition: Guarantee = Field(
@@ -74,7 +74,7 @@ class Guarantees(Record):
     )
 
 
-class Person(Record):
+class Person(ReportRecord):
     """What the coalition's guarantee means for one participant with all their volumes."""
 
     epsilon_coalition: Amount = Field(description="ε for a participant, at the report's delta.")
@@ -82,7 +82,7 @@ class Person(Record):
     volumes: int = Field(ge=1, description="T, the most volumes that one participant contributed.")
 
 
-class SiteRecord(Record):
+class SiteRecord(ReportRecord):
     """One site's part in the run."""
 
     name: str = Field(description="The site, as in the study file.")
@@ -91,7 +91,7 @@ class SiteRecord(Record):
     mu_coalition: Amount = Field(description="μ that its units lost to the coalition in all.")
 
 
-class ReleaseRecord(Record):
+class ReleaseRecord(ReportRecord):
     """A noisy sum that was opened, or the sites' own noisy answers.
 
     Sums, bounds and noise are in the statistic's own unit.
@@ -124,7 +124,7 @@ class ReleaseRecord(Record):
         return told and self.sigma_aggregate > 0 and len(self.survivors) > 1
 
 
-class GraphRecord(Record):
+class GraphRecord(ReportRecord):
     """The graph within which the sites of a large consortium masked their sums."""
 
     holders: int = Field(ge=1, description="Sites that each site drew to hold its shares.")
@@ -137,7 +137,7 @@ class GraphRecord(Record):
     )
 
 
-class CrossCheckRecord(Record):
+class CrossCheckRecord(ReportRecord):
     """The same composition by a library that is not ours."""
 
     library: str = Field(description="Name of the library.")
@@ -145,7 +145,7 @@ class CrossCheckRecord(Record):
     epsilon_coalition: Amount = Field(description="ε against the coalition, by its accountant.")
 
 
-class PrivacyReport(Record):
+class PrivacyReport(ReportRecord):
     """The whole report."""
 
     study: str = Field(description="Name of the study.")

@@ -17,6 +17,7 @@ from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.image_sets import grid_of, painted
 from consortium.report.published_regions import nearest_region
 from consortium.space.grid import Grid
+from consortium.space.mesh import Mesh
 
 NO_REGION = "no region of the atlas"
 
@@ -61,11 +62,13 @@ class ShownMap:
 
 
 def component_maps(maps: ComponentMaps) -> list[ShownMap | None]:
-    """Every component, the most explained share first; None for what is not found."""
-    floor, values = maps.floor, maps.components.maps
-    if floor is not None:
-        # What privacy noise alone could make is no finding, whatever its z.
-        values = np.where(np.abs(values) >= THRESHOLD * floor, values, 0.0)
+    """Every component, the most explained share first; None for what is not found.
+
+    Those on a mesh are none: its vertices are no voxels.
+    """
+    values = component_values(maps)
+    if isinstance(maps.grid, Mesh):
+        return []
     return [
         ShownMap(
             f"component-{r + 1}",
@@ -82,14 +85,23 @@ def component_maps(maps: ComponentMaps) -> list[ShownMap | None]:
     ]
 
 
+def component_values(maps: ComponentMaps) -> Array:
+    """Robust z of the components, V x R; zero where privacy noise alone could be as large."""
+    floor, values = maps.floor, maps.components.maps
+    if floor is None:
+        return values
+    # What privacy noise alone could make is no finding, whatever its z.
+    return np.where(np.abs(values) >= THRESHOLD * floor, values, 0.0)
+
+
 def set_maps(run: Finished, key: str, images: ImageSet) -> list[ShownMap | None]:
     """Every map of a set; None for one that is not found or has no voxel to colour.
 
     A set on a mesh has none: its vertices are no voxels.
     """
-    if run.space.mesh_of(images.view) is not None:
-        return []
     grid, values = grid_of(run.space, images), painted(run.space, images, images.coloured())
+    if isinstance(grid, Mesh):
+        return []
     return [_of_set(key, images, grid, values[:, k], k) for k in range(values.shape[1])]
 
 

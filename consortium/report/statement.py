@@ -142,10 +142,10 @@ def _spent(promised: Guarantee, coalition: Guarantee) -> str:
 
 def _test(report: PrivacyReport) -> Clause:
     coalition, outsider = report.guarantees.coalition.mu, report.guarantees.outsider.mu
-    return Clause("What that means", meaning(report.unit, coalition, outsider))
+    return Clause("What that means", odds_sentence(report.unit, coalition, outsider))
 
 
-def meaning(unit: str, coalition: float, outsider: float) -> str:
+def odds_sentence(unit: str, coalition: float, outsider: float) -> str:
     """Say what losses μ mean: how well a test of one person, or volume, can do."""
     one = "participant's scans fill" if unit == "subject" else "volume fills"
     blind = percent(FALSE_ALARMS)

@@ -15,16 +15,26 @@ from consortium.algorithms.base import Array
 from consortium.base.atomic import write_bytes, write_json
 from consortium.report.bids import label
 from consortium.space.mesh import SIDE_NAMES, Hemisphere, Mesh
+from consortium.space.nifti import KEPT, mark_kept
 from consortium.study.spec import Study
+
+_DENSITY = "_den-"
 
 
 def surface_name(study: Study, mesh: Mesh, view: str, entities: str = "") -> str:
     """File name of maps on a mesh up to the suffix, for both hemispheres.
 
-    ``entities`` come before ``desc``, each with an underscore in front.
+    ``entities`` come before ``desc``, each with an underscore in front. Maps of series name the
+    task.
     """
     description = label(study.study + study.algorithm + view)
-    return f"tpl-{mesh.kind.space}_den-{mesh.kind.density}{entities}_desc-{description}"
+    front = f"tpl-{mesh.kind.space}" + ("" if view else f"_task-{study.data.task}")
+    return f"{front}{_DENSITY}{mesh.kind.density}{entities}_desc-{description}"
+
+
+def surface_folder(folder: Path, mesh: Mesh) -> Path:
+    """Where an output folder has maps on a mesh."""
+    return folder / f"tpl-{mesh.kind.space}" / "func"
 
 
 def about_mesh(mesh: Mesh) -> dict[str, Any]:
@@ -45,13 +55,15 @@ def write_surface(
     values: Array,
     labels: Sequence[str],
     about: dict[str, Any],
+    *,
+    kept: bool = False,
 ) -> list[Path]:
     """Write maps (D x K) with a sidecar.
 
     Parameters
     ----------
     folder : Path
-        Output folder.
+        Where the files are to lie; `surface_folder` of an output folder.
     name : str
         From `surface_name`.
     suffix : str
@@ -62,6 +74,8 @@ def write_surface(
         Of the K maps.
     about : dict
         Content of the sidecar.
+    kept : bool
+        Whether the files must not leave the hospital, and say so.
 
     Returns
     -------
@@ -73,16 +87,16 @@ def write_surface(
     OutputError
         If the folder can't be written.
     """
-    place = folder / f"tpl-{mesh.kind.space}" / "func"
-    write_json(place / f"{name}_{suffix}.json", {**about, **about_mesh(mesh)})
-    written = [
-        write_bytes(place / f"{name}_{suffix}.dscalar.nii", _cifti(mesh, values, labels).to_bytes())
-    ]
-    front = f"tpl-{mesh.kind.space}"
+    write_json(folder / f"{name}_{suffix}.json", {**about, **about_mesh(mesh)})
+    dense = _cifti(mesh, values, labels)
+    if kept:
+        mark_kept(dense)
+    written = [write_bytes(folder / f"{name}_{suffix}.dscalar.nii", dense.to_bytes())]
+    before = "_space-" if "_space-" in name else _DENSITY
     for side, rows in mesh.split(values):
-        own = name.replace(front, f"{front}_hemi-{side.side}", 1)
-        content = _gifti(side, rows, labels).to_bytes()
-        written.append(write_bytes(place / f"{own}_{suffix}.func.gii", content))
+        own = name.replace(before, f"_hemi-{side.side}{before}", 1)
+        content = _gifti(side, rows, labels, {"Description": KEPT.decode()} if kept else {})
+        written.append(write_bytes(folder / f"{own}_{suffix}.func.gii", content.to_bytes()))
     return written
 
 
@@ -99,7 +113,9 @@ def _cifti(mesh: Mesh, values: Array, labels: Sequence[str]) -> nib.Cifti2Image:
     return image
 
 
-def _gifti(side: Hemisphere, values: Array, labels: Sequence[str]) -> GiftiImage:
+def _gifti(
+    side: Hemisphere, values: Array, labels: Sequence[str], more: dict[str, str]
+) -> GiftiImage:
     structure = f"Cortex{SIDE_NAMES[side.side].capitalize()}"
     arrays = [
         GiftiDataArray(
@@ -109,5 +125,5 @@ def _gifti(side: Hemisphere, values: Array, labels: Sequence[str]) -> GiftiImage
         )
         for column, name in zip(values.T, labels, strict=True)
     ]
-    meta = GiftiMetaData({"AnatomicalStructurePrimary": structure})
+    meta = GiftiMetaData({"AnatomicalStructurePrimary": structure, **more})
     return GiftiImage(darrays=arrays, meta=meta)

@@ -44,7 +44,7 @@ def write_viewer(folder: Path, run: Finished) -> Path | None:
         plain_environment("consortium.report")
         .get_template("viewer.html.j2")
         .render(
-            title=run.study.title or run.study.study,
+            title=run.study.heading,
             space=run.study.data.space,
             maps=maps,
             scripts=scripts,

@@ -4,7 +4,7 @@
 business of theirs. `seal` and `unseal` sign and check every other message of the project, too.
 """
 
-from consortium.secagg.contribution import contradicts
+from consortium.secagg.contribution import contribution_contradicts
 from consortium.secagg.envelope import OVERHEAD, Opened, seal, unseal
 from consortium.secagg.hub import Hub
 from consortium.secagg.participants import CENTRE, Participants
@@ -20,7 +20,7 @@ __all__ = [
     "Participants",
     "Party",
     "RoundSum",
-    "contradicts",
+    "contribution_contradicts",
     "most_dropouts",
     "seal",
     "threshold",

@@ -235,7 +235,9 @@ def check_manifest(
     return told == found and body.chunks == digests(parts.before)
 
 
-def contradicts(found: bytes, own: bytes | memoryview, roster: Mapping[str, bytes]) -> bool:
+def contribution_contradicts(
+    found: bytes, own: bytes | memoryview, roster: Mapping[str, bytes]
+) -> bool:
     """Whether a sender has signed something else in the place of a message, with payload or none.
 
     Vectors that were changed under the sender's own envelope don't count: anybody can do that.

@@ -32,24 +32,24 @@ _LOW_ORDER = frozenset(
 """u-coordinates of order 1, 2, 4 and 8, on Curve25519 or its twist: they agree on zero."""
 
 
-def pack(*parts: str | int | bytes) -> bytes:
+def pack_tuple(*parts: str | int | bytes) -> bytes:
     """Encode a tuple so that no two different tuples have the same bytes (MessagePack)."""
     return msgspec.msgpack.encode(parts)
 
 
 def digest(*parts: str | int | bytes) -> bytes:
-    """SHA-256 of `pack`, 32 bytes."""
-    return hashlib.sha256(pack(*parts)).digest()
+    """SHA-256 of `pack_tuple`, 32 bytes."""
+    return hashlib.sha256(pack_tuple(*parts)).digest()
 
 
 def derive(
     key: bytes, *info: str | int | bytes, length: int = KEY_BYTES, salt: bytes = b""
 ) -> bytes:
     """HKDF-SHA256 (RFC 5869) with the packed ``info``; at most 8160 bytes."""
-    return HKDF(hashes.SHA256(), length, salt, pack(*info)).derive(key)
+    return HKDF(hashes.SHA256(), length, salt, pack_tuple(*info)).derive(key)
 
 
-def agree(private: X25519PrivateKey, public: bytes) -> bytes:
+def shared_secret(private: X25519PrivateKey, public: bytes) -> bytes:
     """X25519 (RFC 7748): the 32-byte secret that both owners compute.
 
     Raises

@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from consortium.errors import ProtocolError, SignatureError
-from consortium.secagg.crypto import pack
+from consortium.secagg.crypto import pack_tuple
 
 LABEL = "consortium envelope 1"
 OVERHEAD = 512
@@ -38,7 +38,7 @@ class _Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
 
 
 def _under(run: str, sender: str, kind: str, number: int, digest: bytes) -> bytes:
-    return pack(LABEL, run, sender, kind, number, digest)
+    return pack_tuple(LABEL, run, sender, kind, number, digest)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ WIDE_BYTES = 48
 """Bytes reduced to one random element: 384 bits leave a bias below 2^-128."""
 
 
-def draw(stream: bytes) -> list[int]:
+def draw_elements(stream: bytes) -> list[int]:
     """Turn random bytes into uniform field elements, one per `WIDE_BYTES` bytes."""
     return [
         int.from_bytes(stream[start : start + WIDE_BYTES], "little") % PRIME

@@ -1,7 +1,5 @@
 """The hub's side of secure aggregation: it learns the sum of each round, and nothing else."""
 
-from collections.abc import Mapping
-
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.errors import ProtocolError
@@ -12,7 +10,7 @@ from consortium.secagg.key_directory import Member
 from consortium.secagg.packing import MOST_BITS
 from consortium.secagg.participants import CENTRE, Participants
 from consortium.secagg.states import HUB, HUB_ROUND, HubRound, advance
-from consortium.secagg.unmasking import Opener, RoundSum, opened_vectors, read_request
+from consortium.secagg.unmasking import Opener, RoundSum, opened_vectors, read_unmask_request
 
 
 class Hub:
@@ -49,39 +47,9 @@ class Hub:
     ) -> None:
         member = Member.enter(run, CENTRE, roster, rounds, identity, secret)
         self.session = member.session
-        self._member, self._setup = member, HubSetup(member)
+        self._member, self.setup = member, HubSetup(member)
         self._tallies: dict[int, Tally] = {}
         self._finished: dict[int, HubRound] = {}
-
-    @property
-    def notes(self) -> Mapping[str, bytes]:
-        """Every site's note, signed by the site itself; raises as `HubSetup.known`."""
-        return self._setup.known.directory.notes
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Sites that the set-up waits for now; none once it is complete."""
-        return self._setup.missing
-
-    def receive_advertisement(self, data: bytes) -> str:
-        """See `HubSetup.receive_advertisement`."""
-        return self._setup.receive_advertisement(data)
-
-    def keys(self) -> bytes:
-        """See `HubSetup.keys`."""
-        return self._setup.keys()
-
-    def receive_share(self, data: bytes) -> str:
-        """See `HubSetup.receive_share`."""
-        return self._setup.receive_share(data)
-
-    def shares(self, site: str) -> bytes:
-        """See `HubSetup.shares`."""
-        return self._setup.shares(site)
-
-    def check_common(self, own: bytes) -> None:
-        """See `HubSetup.check_common`."""
-        self._setup.check_common(own)
 
     def open(
         self,
@@ -121,7 +89,7 @@ class Hub:
         ProtocolError
             If the round was opened before, is not of this run, or an argument is out of range.
         """
-        advance(HUB, self._setup.state, "open", "The centre")
+        advance(HUB, self.setup.state, "open", "The centre")
         self.session.check_round(number)
         known = self._tallies.get(number)
         before = self._finished.get(number, known.state if known else HubRound.UNOPENED)
@@ -152,7 +120,7 @@ class Hub:
         """
         tally = self._tally(number)
         after = tally.after("restore")
-        body = read_request(self.session, number, tally.context, request)
+        body = read_unmask_request(self.session, number, tally.context, request)
         if tally.contributed:
             raise ProtocolError(
                 f"Round {number} has contributions already; restore its request before them."
@@ -177,7 +145,7 @@ class Hub:
         after = tally.after("contribution")
         tally.add(
             opened.sender,
-            self._setup.known.unload(opened, parts, released=tally.released, clear=tally.clear),
+            self.setup.known.unload(opened, parts, released=tally.released, clear=tally.clear),
             parts.manifest,
         )
         tally.state = after
@@ -222,8 +190,8 @@ class Hub:
         opened = self.session.unseal(messages.UNMASKING, data, self.session.limits.unmasking)
         tally = self._tally(opened.round)
         after = tally.after("unmasking")
-        body = self._setup.known.decrypt(messages.Unmasking, opened)
-        tally.answer(opened.sender, body, self._setup.known.directory.graph.owners(opened.sender))
+        body = self.setup.known.decrypt(messages.Unmasking, opened)
+        tally.answer(opened.sender, body, self.setup.known.directory.graph.owners(opened.sender))
         tally.state = after
         return opened.sender
 
@@ -244,7 +212,7 @@ class Hub:
         tally = self._tally(number)
         if tally.entries:
             after = tally.after("sum")
-            result = Opener(self.session, self._setup.known.directory, tally).open()
+            result = Opener(self.session, self.setup.known.directory, tally).open()
         else:
             after, survivors = tally.close("sum open")
             opened, lost = opened_vectors(tally), tally.lost()

@@ -14,8 +14,8 @@ from consortium.secagg import contribution, crypto, messages
 from consortium.secagg.envelope import Opened
 from consortium.secagg.key_directory import (
     Directory,
+    KeySession,
     Member,
-    Session,
     read_advertisement,
     read_keys,
 )
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class HubSetup:
-    """All that happens at the hub before round 1."""
+    """All that happens at the hub before round 1; the rounds find it as `Hub.setup`."""
 
     def __init__(self, member: Member) -> None:
         self.state = HubState.ADVERTISING
@@ -56,6 +56,11 @@ class HubSetup:
         return self._keys
 
     @property
+    def notes(self) -> Mapping[str, bytes]:
+        """Every site's note, signed by the site itself; raises as `known`."""
+        return self.known.directory.notes
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """Sites that the set-up waits for now; none once it is complete."""
         arrived = self._advertisements if self._keys is None else self._given
@@ -77,7 +82,7 @@ class HubSetup:
             after = advance(HUB, self.state, "last advertisement", "The centre")
             directory = read_keys(self._member.session, self._bundle(gathered))
             channels = {
-                site: crypto.agree(self._channel, body.channel)
+                site: crypto.shared_secret(self._channel, body.channel)
                 for site, body in directory.sites.items()
             }
             self._keys, self.state = HubKeys(self._member.session, directory, channels), after
@@ -161,7 +166,7 @@ class HubKeys:
         What the hub shares with each site.
     """
 
-    session: Session
+    session: KeySession
     directory: Directory
     channels: Mapping[str, bytes]
 

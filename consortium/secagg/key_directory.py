@@ -26,14 +26,14 @@ class Member:
 
     Parameters
     ----------
-    session : Session
+    session : KeySession
         What all members have in common.
     own : OwnKeys
         Keys of every round, from the member's secret.
     """
 
     name: str
-    session: Session
+    session: KeySession
     identity: Ed25519PrivateKey
     own: OwnKeys
 
@@ -55,7 +55,7 @@ class Member:
             If the identity isn't the roster's, or the secret has another length.
         """
         roster.check_identity(name, identity, secret)
-        session = Session(run, roster, rounds)
+        session = KeySession(run, roster, rounds)
         return cls(name, session, identity, OwnKeys(session.digest, name, secret))
 
     def seal(self, kind: str, number: int, body: bytes) -> bytes:
@@ -67,7 +67,7 @@ RUN_BYTES = 128
 
 
 @dataclass(frozen=True)
-class Session:
+class KeySession:
     """What hub and sites of one run have in common.
 
     Parameters
@@ -181,7 +181,7 @@ class Directory:
         return self.sites[site].commitments[number - 1]
 
 
-def own_advertisement(session: Session, own: OwnKeys, note: bytes) -> messages.Advertisement:
+def own_advertisement(session: KeySession, own: OwnKeys, note: bytes) -> messages.Advertisement:
     """Make the one advertisement that belongs to a site's secret and note."""
     digest, site, roster = session.digest, own.name, session.roster
     count = len(roster.sites)
@@ -197,7 +197,7 @@ def own_advertisement(session: Session, own: OwnKeys, note: bytes) -> messages.A
 
 
 def read_advertisement(
-    session: Session, data: bytes, site: str | None = None
+    session: KeySession, data: bytes, site: str | None = None
 ) -> tuple[str, messages.Advertisement]:
     """Check one advertisement, perhaps of a given site, and return its sender and body.
 
@@ -230,7 +230,7 @@ def read_advertisement(
     return opened.sender, body
 
 
-def read_keys(session: Session, bundle: bytes) -> Directory:
+def read_keys(session: KeySession, bundle: bytes) -> Directory:
     """Check the hub's bundle of advertisements.
 
     Raises

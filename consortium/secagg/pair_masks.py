@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from consortium.secagg.crypto import agree
+from consortium.secagg.crypto import shared_secret
 from consortium.secagg.key_directory import Directory
 from consortium.secagg.participants import Participants
 
@@ -41,7 +41,7 @@ def pair_masks(
     subtracted: list[bytes] = []
     place = {name: index for index, name in enumerate(roster.sites)}
     for peer in peers:
-        shared = agree(private, directory.mask_key(peer, number))
+        shared = shared_secret(private, directory.mask_key(peer, number))
         first, second = (site, peer) if place[site] < place[peer] else (peer, site)
         key = directory.keys.pair_mask(shared, number, context, first, second)
         (added if first == site else subtracted).append(key)

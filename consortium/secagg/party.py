@@ -6,14 +6,14 @@ self-mask seed, so that what is reconstructed in one round opens no other.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.errors import ProtocolError
 from consortium.secagg import contribution, crypto, keystream, messages, seed_shares
-from consortium.secagg.key_directory import Directory, Member, Session
+from consortium.secagg.key_directory import Directory, KeySession, Member
 from consortium.secagg.key_schedule import mask_private
 from consortium.secagg.keystream import Ring
 from consortium.secagg.pair_masks import pair_masks
@@ -70,7 +70,7 @@ class Party:
         secret: bytes,
     ) -> None:
         self._member = Member.enter(run, name, roster, rounds, identity, secret)
-        self._setup = PartySetup(self._member)
+        self.setup = PartySetup(self._member)
         self._rounds: dict[int, _Round] = {}
 
     @property
@@ -79,33 +79,14 @@ class Party:
         return self._member.name
 
     @property
-    def session(self) -> Session:
+    def session(self) -> KeySession:
         """What hub and sites have in common."""
         return self._member.session
 
     @property
     def directory(self) -> Directory:
         """Everybody's public keys; raises as `PartySetup.keys`."""
-        return self._setup.keys.directory
-
-    @property
-    def notes(self) -> Mapping[str, bytes]:
-        """Every site's note, signed by the site itself; raises as `PartySetup.keys`."""
-        return self.directory.notes
-
-    def advertise(self, note: bytes) -> bytes:
-        """See `PartySetup.advertise`."""
-        return self._setup.advertise(note)
-
-    def receive_keys(
-        self, bundle: bytes, common: Callable[[Mapping[str, bytes]], bytes] = lambda _: b""
-    ) -> bytes:
-        """See `PartySetup.receive_keys`."""
-        return self._setup.receive_keys(bundle, common)
-
-    def receive_shares(self, bundle: bytes) -> None:
-        """See `PartySetup.receive_shares`."""
-        self._setup.receive_shares(bundle)
+        return self.setup.keys.directory
 
     def contribute(
         self,
@@ -180,7 +161,7 @@ class Party:
                 f"{self.name} has answered another unmask request of round {number}; "
                 "give up the round, a site answers one."
             )
-        held = self._setup.keys.held
+        held = self.setup.keys.held
         answer = messages.Unmasking(
             digest,
             tuple(seed_shares.self_share(held[s], number) for s in body.survivors if s in held),
@@ -230,7 +211,7 @@ class Party:
 
     def _after(self, number: int, event: str) -> _Round:
         """Return what is remembered of a round after an event, if the event is legal."""
-        advance(PARTY, self._setup.state, event, self.name)
+        advance(PARTY, self.setup.state, event, self.name)
         self.session.check_round(number)
         now = self._rounds.get(number, _Round())
         where = f"{self.name} in round {number}"
@@ -259,5 +240,5 @@ class Party:
 
     def _key(self, kind: str, number: int) -> bytes:
         """Key of what this site encrypts to the hub."""
-        shared = self._setup.keys.channels[CENTRE]
+        shared = self.setup.keys.channels[CENTRE]
         return self.directory.keys.channel(shared, self.name, CENTRE, kind, number)

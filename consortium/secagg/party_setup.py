@@ -32,7 +32,7 @@ class PartyKeys:
 
 
 class PartySetup:
-    """All that happens at a site before round 1."""
+    """All that happens at a site before round 1; the rounds find it as `Party.setup`."""
 
     def __init__(self, member: Member) -> None:
         self.state = PartyState.NEW
@@ -55,6 +55,11 @@ class PartySetup:
                 f"{self._member.name} has no keys of the others yet; receive them first."
             )
         return self._keys
+
+    @property
+    def notes(self) -> Mapping[str, bytes]:
+        """Every site's note, signed by the site itself; raises as `keys`."""
+        return self.keys.directory.notes
 
     def advertise(self, note: bytes) -> bytes:
         """Return the site's public keys and a note for all to read (at most 64 KiB)."""
@@ -95,7 +100,7 @@ class PartySetup:
         publics = {peer: directory.sites[peer].channel for peer in near}
         publics |= {CENTRE: directory.channel}
         own = self._member.own.channel()
-        channels = {peer: crypto.agree(own, key) for peer, key in publics.items()}
+        channels = {peer: crypto.shared_secret(own, key) for peer, key in publics.items()}
         holders = directory.graph.holders(self._member.name)
         held = seed_shares.split_seeds(self._member.session, self._member.own, holders)
         agreed = common(directory.notes)

@@ -19,7 +19,7 @@ import numpy as np
 
 from consortium.errors import AlteredError, ProtocolError, legible
 from consortium.secagg import contribution, keystream, messages
-from consortium.secagg.key_directory import Directory, Session
+from consortium.secagg.key_directory import Directory, KeySession
 from consortium.secagg.keystream import Ring
 from consortium.secagg.packing import MOST_BITS, packed_bytes, reduced, ring_type, unpack
 from consortium.secagg.participants import CENTRE
@@ -68,7 +68,7 @@ def ring_digests(vector: Ring) -> tuple[bytes, ...]:
     return contribution.digests(plain.view(np.uint8).data) if plain.size else ()
 
 
-def read_release(session: Session, number: int, data: bytes) -> messages.Release:
+def read_release(session: KeySession, number: int, data: bytes) -> messages.Release:
     """Check what the hub says of a round as anybody can who knows the roster.
 
     Raises
@@ -83,7 +83,7 @@ def read_release(session: Session, number: int, data: bytes) -> messages.Release
     return body
 
 
-def _check_lists(session: Session, number: int, body: messages.Release) -> None:
+def _check_lists(session: KeySession, number: int, body: messages.Release) -> None:
     roster = session.roster
     lists = roster.ordered(body.survivors), roster.ordered(body.lost)
     complete = set(body.survivors).isdisjoint(body.lost)
@@ -105,7 +105,7 @@ def _check_lists(session: Session, number: int, body: messages.Release) -> None:
 
 
 def check_seeds(
-    session: Session, directory: Directory, number: int, release: messages.Release
+    session: KeySession, directory: Directory, number: int, release: messages.Release
 ) -> None:
     """Hold the seeds that the hub shows against what their owners signed before round 1.
 
@@ -130,7 +130,7 @@ def check_seeds(
 
 
 def check_answered(
-    session: Session, number: int, release: messages.Release, request: bytes
+    session: KeySession, number: int, release: messages.Release, request: bytes
 ) -> messages.Request:
     """Hold a release against the request that the hub posted before any mask was opened.
 
@@ -162,7 +162,7 @@ def check_answered(
 
 
 def manifests_of(
-    session: Session,
+    session: KeySession,
     number: int,
     request: messages.Request,
     entries: int,
@@ -238,7 +238,7 @@ def added(
 
 
 def add_again(
-    session: Session,
+    session: KeySession,
     directory: Directory,
     number: int,
     release: messages.Release,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from consortium.errors import DisagreementError, ProtocolError
 from consortium.secagg import crypto, messages, shamir
-from consortium.secagg.key_directory import Directory, Session
+from consortium.secagg.key_directory import Directory, KeySession
 from consortium.secagg.key_schedule import OwnKeys
 from consortium.secagg.merkle_tree import is_under, paths_of, root_of
 from consortium.secagg.participants import CENTRE
@@ -26,7 +26,7 @@ class Given:
     paths: tuple[tuple[bytes, ...], ...]
 
 
-def split_seeds(session: Session, own: OwnKeys, holders: Sequence[str]) -> dict[str, bytes]:
+def split_seeds(session: KeySession, own: OwnKeys, holders: Sequence[str]) -> dict[str, bytes]:
     """Share all seeds of a site; returns what each of its holders is to hold.
 
     In a complete graph the owner is one of them.
@@ -72,7 +72,7 @@ def seal_shares(
 
 
 def read_share(
-    session: Session, directory: Directory, envelope: bytes, sender: str | None = None
+    session: KeySession, directory: Directory, envelope: bytes, sender: str | None = None
 ) -> tuple[str, Given]:
     """Check one site's share message as the hub can, without decrypting anything.
 
@@ -99,7 +99,7 @@ def read_share(
 
 
 def read_shared(
-    session: Session, directory: Directory, site: str, envelope: bytes
+    session: KeySession, directory: Directory, site: str, envelope: bytes
 ) -> messages.Shared:
     """Check what a site says of its shares, for everybody.
 
@@ -130,7 +130,7 @@ def handed_to(directory: Directory, reader: str, given: Mapping[str, Given]) -> 
     return messages.Shares(reader, tuple(parts))
 
 
-def read_shares(session: Session, reader: str, bundle: bytes) -> dict[str, messages.SharePart]:
+def read_shares(session: KeySession, reader: str, bundle: bytes) -> dict[str, messages.SharePart]:
     """Take what the hub hands to a site apart: one part, still unchecked, of each site.
 
     Raises
@@ -167,7 +167,7 @@ def check_common(shared: messages.Shared, site: str, own: bytes, who: str) -> No
 
 
 def open_share(
-    session: Session,
+    session: KeySession,
     directory: Directory,
     name: str,
     sender: str,

@@ -51,7 +51,7 @@ def split(secret: bytes, threshold: int, points: Iterable[int], noise: bytes) ->
     """
     if len(secret) != SECRET_BYTES or len(noise) != noise_bytes(threshold):
         raise ValueError("a secret has 31 bytes and its polynomial 48 a coefficient")
-    coefficients = [int.from_bytes(secret, "little"), *field.draw(noise)]
+    coefficients = [int.from_bytes(secret, "little"), *field.draw_elements(noise)]
     return [field.evaluate(coefficients, point).to_bytes(SHARE_BYTES, "little") for point in points]
 
 

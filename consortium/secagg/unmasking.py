@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from consortium.errors import ProtocolError, ThresholdError
 from consortium.secagg import field, keystream, messages, shamir
 from consortium.secagg.hub_round import Tally
-from consortium.secagg.key_directory import Directory, Session
+from consortium.secagg.key_directory import Directory, KeySession
 from consortium.secagg.key_schedule import commitment, mask_private, public_bytes
 from consortium.secagg.keystream import Ring
 from consortium.secagg.packing import reduced
@@ -21,14 +21,14 @@ from consortium.secagg.participants import CENTRE
 
 
 def is_self_seed(
-    session: Session, directory: Directory, number: int, site: str, seed: bytes
+    session: KeySession, directory: Directory, number: int, site: str, seed: bytes
 ) -> bool:
     """Whether a site has committed to this seed of its self-mask."""
     return commitment(session.digest, site, number, seed) == directory.commitment(site, number)
 
 
 def is_key_seed(
-    session: Session, directory: Directory, number: int, site: str, seed: bytes
+    session: KeySession, directory: Directory, number: int, site: str, seed: bytes
 ) -> bool:
     """Whether a site's public key of a round comes from this seed."""
     private = mask_private(session.digest, site, number, seed)
@@ -36,7 +36,7 @@ def is_key_seed(
 
 
 def mask_streams(
-    session: Session,
+    session: KeySession,
     directory: Directory,
     number: int,
     context: bytes,
@@ -75,7 +75,9 @@ def mask_streams(
     return added, subtracted
 
 
-def read_request(session: Session, number: int, context: bytes, data: bytes) -> messages.Request:
+def read_unmask_request(
+    session: KeySession, number: int, context: bytes, data: bytes
+) -> messages.Request:
     """Check a request as anybody can.
 
     Parameters
@@ -104,7 +106,7 @@ def read_request(session: Session, number: int, context: bytes, data: bytes) -> 
 
 
 def read_manifest(
-    session: Session, number: int, context: bytes, site: str, data: bytes
+    session: KeySession, number: int, context: bytes, site: str, data: bytes
 ) -> messages.Manifest:
     """Check a manifest as anybody can: it is the site's own, for this round and question.
 
@@ -122,7 +124,7 @@ def read_manifest(
     return body
 
 
-def _check_lists(session: Session, number: int, body: messages.Request) -> None:
+def _check_lists(session: KeySession, number: int, body: messages.Request) -> None:
     roster = session.roster
     survivors, lost = roster.ordered(body.survivors), roster.ordered(body.lost)
     complete = set(survivors).isdisjoint(lost) and len(survivors) + len(lost) == len(roster.sites)
@@ -140,7 +142,7 @@ def _check_lists(session: Session, number: int, body: messages.Request) -> None:
 
 
 def check_request(
-    session: Session,
+    session: KeySession,
     number: int,
     context: bytes,
     name: str,
@@ -157,12 +159,12 @@ def check_request(
     Raises
     ------
     ProtocolError
-        As `read_request`, or if the site itself is not among the survivors, or a neighbour is
-        without having said what it sent.
+        As `read_unmask_request`, or if the site itself is not among the survivors, or a neighbour
+        is without having said what it sent.
     """
     if not session.roster.masked:
         raise ProtocolError("This run was set up without masks; no unmask request is due in it.")
-    body = read_request(session, number, context, data)
+    body = read_unmask_request(session, number, context, data)
     if name not in body.survivors:
         raise ProtocolError(
             f"The unmask request of round {number} lists {name} as lost, though it has "
@@ -173,7 +175,7 @@ def check_request(
 
 
 def _check_manifests(
-    session: Session, number: int, body: messages.Request, watched: Collection[str]
+    session: KeySession, number: int, body: messages.Request, watched: Collection[str]
 ) -> None:
     for site, manifest in zip(body.survivors, body.manifests, strict=True):
         if site in watched:
@@ -224,7 +226,7 @@ class RoundSum:
 class Opener:
     """Recovers seeds from a round's answers, and remembers whose shares were wrong."""
 
-    def __init__(self, session: Session, directory: Directory, tally: Tally) -> None:
+    def __init__(self, session: KeySession, directory: Directory, tally: Tally) -> None:
         self._session, self._directory, self._tally = session, directory, tally
         self._shares: dict[str, dict[str, bytes]] = {site: {} for site in session.roster.sites}
         # In a complete graph few sets of sites answer for all seeds: their weights are kept.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from consortium.errors import ConsortiumError
 from consortium.simulation.bids import Recipe, make_consortium
-from consortium.simulation.signals import Levels
+from consortium.simulation.signals import SignalLevels
 
 
 def main(words: list[str] | None = None) -> None:
@@ -19,7 +19,7 @@ def main(words: list[str] | None = None) -> None:
         volumes=asked.volumes,
         networks=asked.networks,
         resolution=asked.resolution,
-        levels=Levels(signal=0.04),
+        levels=SignalLevels(signal=0.04),
     )
     try:
         made = make_consortium(asked.folder, recipe)

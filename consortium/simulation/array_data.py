@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import (
+    AnyPlaces,
     Extent,
     Places,
     Resolution,
@@ -29,8 +30,8 @@ class ArrayData:
         The same subjects at full resolution; by default the same arrays.
     views : sequence of (str, int), optional
         Names and sizes of the views that the features are made of.
-    places : Places, optional
-        Where the features are, if they are voxels.
+    places : Places or SurfacePlaces, optional
+        Where the features are, if they are voxels or vertices.
     templates : Templates, optional
         Public maps that the analysis names.
     image_places : Places, optional
@@ -47,7 +48,7 @@ class ArrayData:
         unit: Literal["subject", "timepoint"] = "subject",
         fine: Sequence[Array] | None = None,
         views: Sequence[tuple[str, int]] = (),
-        places: Places | None = None,
+        places: AnyPlaces | None = None,
         templates: Templates | None = None,
         image_places: Places | None = None,
         region_places: Array | None = None,
@@ -58,7 +59,8 @@ class ArrayData:
         self._basis: Array | None = None
         self._reduced: Array = np.zeros((0, 0))
         self.unit: Literal["subject", "timepoint"] = unit
-        self.features = len(subjects[0])
+        # Blocks of units with several rows have these under each other.
+        self.features = sum(size for _, size in views) or len(subjects[0])
         self.voxels = len(self._fine[0])
         where = (places, templates, image_places)
         self.extent = Extent(

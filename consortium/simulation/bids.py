@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.simulation.dataset import (
-    Run,
+    MadeUpRun,
     require_empty,
-    start_dataset,
+    start_derivatives,
     stored_image,
-    write_json,
+    write_indented,
     write_run,
 )
 from consortium.simulation.networks import network_maps
-from consortium.simulation.signals import Anatomy, Array, Levels, anatomy, scan
+from consortium.simulation.signals import Array, MadeUpAnatomy, SignalLevels, anatomy, scan
 from consortium.space.grid import Grid, template_grid
 
 SPACE = "MNI152NLin2009cAsym"
@@ -82,7 +82,7 @@ class Recipe:
         Seconds.
     task : str
         BIDS label.
-    levels : Levels
+    levels : SignalLevels
         How strong signal and nuisances are.
     scanners : tuple of Scanner
         One for each site, or none if all are alike.
@@ -98,7 +98,7 @@ class Recipe:
     resolution: float = 8.0
     repetition_time: float = 2.0
     task: str = "rest"
-    levels: Levels = field(default_factory=Levels)
+    levels: SignalLevels = field(default_factory=SignalLevels)
     scanners: tuple[Scanner, ...] = ()
     patients: Patients | None = None
 
@@ -198,7 +198,7 @@ def _jobs(made: MadeUp, recipe: Recipe) -> Iterator[Job]:
         columns = {}
         if recipe.patients:
             columns = _people(np.random.SeedSequence(recipe.seed, spawn_key=(number,)), size, well)
-        start_dataset(
+        start_derivatives(
             made.sites[site], f"Simulated resting-state data of {site}", subjects, columns
         )
         for index, subject in enumerate(subjects):
@@ -216,7 +216,7 @@ def _people(seed: np.random.SeedSequence, size: int, well: int) -> dict[str, lis
 
 
 def _write_subject(
-    job: Job, common: Anatomy, recipe: Recipe, weights: NDArray[np.float64]
+    job: Job, common: MadeUpAnatomy, recipe: Recipe, weights: NDArray[np.float64]
 ) -> Array:
     """Draw and write one subject; returns the true courses (R x T)."""
     generator = np.random.default_rng(job.seed)
@@ -226,7 +226,7 @@ def _write_subject(
     levels = replace(recipe.levels, noise=recipe.levels.noise * job.scanner.noise)
     drawn = scan(generator, common, volumes, levels, weights if job.patient else None)
     grid, pause = common.grid, recipe.repetition_time
-    run = Run(job.subject, recipe.task, SPACE, pause)
+    run = MadeUpRun(job.subject, recipe.task, SPACE, pause)
     scanned = drawn.volumes * np.float32(job.scanner.gain)
     image = stored_image(scanned, grid.mask, grid.affine, pause)
     write_run(job.folder, run, image, drawn.confounds)
@@ -246,4 +246,4 @@ def _write_truth(
     nib.save(grid.image(maps), folder / "networks.nii.gz")
     nib.save(grid.image(np.ones(grid.features)), folder / "mask.nii.gz")
     np.savez(folder / "courses.npz", **courses)  # type: ignore[arg-type]
-    write_json(folder / "truth.json", {"networks": list(names), "recipe": asdict(recipe)})
+    write_indented(folder / "truth.json", {"networks": list(names), "recipe": asdict(recipe)})

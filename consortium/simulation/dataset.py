@@ -18,7 +18,7 @@ SLOPE = 0.5
 
 
 @dataclass(frozen=True)
-class Run:
+class MadeUpRun:
     """Where a run belongs.
 
     Parameters
@@ -35,7 +35,7 @@ class Run:
     repetition_time: float
 
 
-def start_dataset(
+def start_derivatives(
     folder: Path,
     name: str,
     subjects: Sequence[str],
@@ -67,7 +67,7 @@ def start_dataset(
         "DatasetType": "derivative",
         "GeneratedBy": [{"Name": "cape-consortium"}],
     }
-    write_json(folder / "dataset_description.json", description)
+    write_indented(folder / "dataset_description.json", description)
     table = {"participant_id": [f"sub-{subject}" for subject in subjects], **(columns or {})}
     lines = ["\t".join(row) for row in [tuple(table), *zip(*table.values(), strict=True)]]
     (folder / "participants.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -86,7 +86,7 @@ def require_empty(folder: Path) -> None:
 
 def write_run(
     folder: Path,
-    run: Run,
+    run: MadeUpRun,
     image: nib.Nifti1Image,
     confounds: Mapping[str, NDArray[Any]] | None = None,
 ) -> Path:
@@ -112,7 +112,7 @@ def write_run(
     bold = func / f"{stem}_space-{run.space}_desc-preproc_bold.nii.gz"
     nib.save(image, bold)
     sidecar = {"TaskName": run.task, "RepetitionTime": run.repetition_time, "SkullStripped": False}
-    write_json(bold.with_name(bold.name.removesuffix(".nii.gz") + ".json"), sidecar)
+    write_indented(bold.with_name(bold.name.removesuffix(".nii.gz") + ".json"), sidecar)
     if confounds:
         write_table(func / f"{stem}_desc-confounds_timeseries.tsv", confounds)
     return bold
@@ -147,6 +147,6 @@ def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
     path.write_text("\n".join(["\t".join(columns), *lines]) + "\n", encoding="utf-8")
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
+def write_indented(path: Path, content: Mapping[str, Any]) -> None:
     """Write JSON that people can read."""
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

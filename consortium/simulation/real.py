@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
-from consortium.simulation.dataset import Run, require_empty, start_dataset, write_run
+from consortium.simulation.dataset import MadeUpRun, require_empty, start_derivatives, write_run
 from consortium.space.nifti import UNREADABLE
 
 SERIES = {
@@ -98,9 +98,11 @@ def split_over_sites(
         require_empty(bids)
     for number, (site, bids) in enumerate(made.sites.items()):
         own = {f"{index + 1:03d}": piece for index, piece in enumerate(dealt[number :: len(sites)])}
-        start_dataset(bids, f"Stretches of real scans, pseudo-subjects of {site}", tuple(own))
+        start_derivatives(bids, f"Stretches of real scans, pseudo-subjects of {site}", tuple(own))
         for label, piece in own.items():
-            write_run(bids, Run(label, task, SPACE, float(piece.header.get_zooms()[3])), piece)
+            write_run(
+                bids, MadeUpRun(label, task, SPACE, float(piece.header.get_zooms()[3])), piece
+            )
     nib.save(_brain(series), made.mask)
     return made
 

@@ -29,7 +29,7 @@ TRENDS = 2
 
 
 @dataclass(frozen=True)
-class Levels:
+class SignalLevels:
     """How strong everything is.
 
     Parameters
@@ -64,7 +64,7 @@ class Levels:
 
 
 @dataclass(frozen=True, eq=False)
-class Anatomy:
+class MadeUpAnatomy:
     """What all subjects have in common, on D voxels.
 
     Parameters
@@ -107,20 +107,20 @@ class Scan:
     confounds: dict[str, NDArray[Any]]
 
 
-def anatomy(grid: Grid, maps: Array) -> Anatomy:
+def anatomy(grid: Grid, maps: Array) -> MadeUpAnatomy:
     """Work out once what every subject's scan needs."""
     smooth = ndimage.gaussian_filter(grid.mask.astype(np.float32), sigma=1.0) * grid.mask
     volume: Array = BASELINE * smooth / smooth.max()
     fluid = sum_of_blobs(grid.coordinates, VENTRICLES).astype(np.float32)
     baseline = volume[grid.mask]
-    return Anatomy(grid, baseline, maps, _edges(grid, volume), fluid, _smoother(grid.mask))
+    return MadeUpAnatomy(grid, baseline, maps, _edges(grid, volume), fluid, _smoother(grid.mask))
 
 
 def scan(
     generator: np.random.Generator,
-    anatomy: Anatomy,
+    anatomy: MadeUpAnatomy,
     volumes: int,
-    levels: Levels,
+    levels: SignalLevels,
     weights: NDArray[np.float64] | None = None,
 ) -> Scan:
     """Draw one subject.
@@ -154,7 +154,7 @@ def scan(
 
 
 def _courses(
-    generator: np.random.Generator, rank: int, volumes: int, levels: Levels
+    generator: np.random.Generator, rank: int, volumes: int, levels: SignalLevels
 ) -> NDArray[np.floating[Any]]:
     """Draw the networks' courses, shape (R, T), of variance 1."""
     if not levels.autocorrelation:

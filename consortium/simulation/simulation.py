@@ -113,11 +113,11 @@ class Simulation:
             for name in study.sites
         ]
         for party in parties:
-            hub.receive_advertisement(party.advertise(b""))
+            hub.setup.receive_advertisement(party.setup.advertise(b""))
         for party in parties:
-            hub.receive_share(party.receive_keys(hub.keys()))
+            hub.setup.receive_share(party.setup.receive_keys(hub.setup.keys()))
         for party in parties:
-            party.receive_shares(hub.shares(party.name))
+            party.setup.receive_shares(hub.setup.shares(party.name))
         return hub, parties
 
     def _secret(self, purpose: str) -> bytes:

@@ -7,6 +7,8 @@ holds the voxels of the mask in C order, the order of ``image[mask]``.
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import nibabel as nib
 import numpy as np
 from nibabel.affines import apply_affine
 from numpy.typing import NDArray
+from scipy.ndimage import affine_transform
 
 from consortium.base.atomic import beside
 from consortium.errors import DataError
@@ -21,6 +24,7 @@ from consortium.space.nifti import UNREADABLE, load_nifti
 from consortium.study.data_section import DataSection
 
 TEMPLATE = "template"
+TEMPLATE_FILE = "mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz"
 TEMPLATE_THRESHOLD = 0.2
 """Part of the template's largest intensity above which a voxel is brain (nilearn's default)."""
 FINEST = 0.5
@@ -152,7 +156,7 @@ def study_grid(data: DataSection, folder: Path) -> Grid:
     return mask_grid(path)
 
 
-@lru_cache(maxsize=4)  # a public constant that takes a fifth of a second
+@lru_cache(maxsize=4)  # a public constant that takes half a second
 def template_grid(resolution: float) -> Grid:
     """Brain mask of the MNI152 template that nilearn carries.
 
@@ -171,16 +175,36 @@ def template_grid(resolution: float) -> Grid:
             f"The study's resolution of {resolution:g} mm is finer than {FINEST:g} mm; ask for a "
             "coarser grid."
         )
-    # Importing nilearn costs seconds, which only those who need the template should pay.
-    from nilearn.datasets import load_mni152_template
-    from nilearn.image import resample_img
-
-    template = load_mni152_template(resolution=1)
+    values, affine = _template()
     if resolution != 1:
-        # nilearn's own loader takes whole millimetres only; this is what it does with them.
-        template = resample_img(template, np.eye(3) * resolution)
-    mask = np.asarray(template.dataobj) > TEMPLATE_THRESHOLD
-    return Grid(mask, np.asarray(template.affine, dtype=np.float64))
+        values, affine = _resampled(values, affine, resolution)
+    return Grid(values > TEMPLATE_THRESHOLD, affine)
+
+
+def _template() -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """The template's intensities, over the largest, and its affine.
+
+    They are read from where nilearn has them: to import nilearn takes seconds, in every process.
+    """
+    found = find_spec("nilearn")
+    folder = Path(next(iter((found and found.submodule_search_locations) or ["nilearn"])))
+    image = load_nifti(folder / "datasets" / "data" / TEMPLATE_FILE)
+    values = np.asarray(image.dataobj, dtype=np.float32)
+    return values / values.max(), np.asarray(image.affine, dtype=np.float64)
+
+
+def _resampled(
+    values: NDArray[np.float32], affine: NDArray[np.float64], resolution: float
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Cubic splines on the cubes that hold the image, as nilearn's ``resample_img`` makes them."""
+    corners = np.array(list(product(*((0, length - 1) for length in values.shape))))
+    places = apply_affine(affine, corners) / resolution
+    low, high = places.min(axis=0), places.max(axis=0)
+    target = np.diag([resolution] * 3 + [1.0])
+    target[:3, 3] = resolution * low
+    step = np.linalg.inv(affine) @ target
+    shape = tuple(np.ceil(high - low).astype(int) + 1)
+    return affine_transform(values, np.diag(step)[:3], step[:3, 3], shape), target
 
 
 def mask_grid(path: Path) -> Grid:

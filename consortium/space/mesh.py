@@ -144,10 +144,15 @@ def read_mesh(files: MeshFiles, folder: Path) -> Mesh:
     return Mesh(files.mesh, sides[0], sides[1])
 
 
-def load_gifti(path: Path, side: Side) -> Any:
+def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES) -> Any:
     """Open a GIFTI file of one hemisphere that holds all of its numbers.
 
     Whoever wrote it may be the coordinator: one that names a further file is not followed there.
+
+    Parameters
+    ----------
+    most : int
+        Bytes that it may have.
 
     Raises
     ------
@@ -155,7 +160,7 @@ def load_gifti(path: Path, side: Side) -> Any:
         If it can't be read, is none, or says itself that it is of the other hemisphere.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        if path.stat().st_size > most:
             raise ValueError("no file of one hemisphere is as large")
         image = nib.GiftiImage.from_bytes(path.read_bytes())  # which knows no folder to look in
     except DAMAGED as error:

@@ -40,13 +40,18 @@ KEPT = b"KEPT AT THE HOSPITAL: exact, without the noise of privacy"
 
 def mark_kept(image: Any) -> None:
     """Write into an image's header that it must not leave."""
-    image.header["descrip"] = KEPT
+    _header(image)["descrip"] = KEPT
 
 
 def is_kept(image: Any) -> bool:
     """Whether an image says that it must not leave the hospital where it was made."""
-    header = image.header
+    header = _header(image)
     return "descrip" in header and bytes(header["descrip"].item()).startswith(KEPT)
+
+
+def _header(image: Any) -> Any:
+    """NIfTI's header, which an image of CIFTI has besides its own."""
+    return getattr(image, "nifti_header", image.header)
 
 
 def load_nifti(path: Path) -> Any:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from consortium.space.grid import Grid
+from consortium.space.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
@@ -21,7 +22,7 @@ REACH = 3.0
 
 
 def smooth_maps(
-    values: NDArray[np.floating[Any]], deviation: float, grid: Grid, fwhm: float
+    values: NDArray[np.floating[Any]], deviation: float, grid: Grid | Mesh, fwhm: float
 ) -> tuple[Floats, Floats]:
     """Smooth maps over their voxels by a normalised Gaussian.
 
@@ -30,8 +31,8 @@ def smooth_maps(
     values : array, shape (V, R)
     deviation : float
         Standard deviation of the independent noise in every entry.
-    grid : Grid
-        The V voxels.
+    grid : Grid or Mesh
+        The V voxels; along a mesh nothing is smoothed, and no study asks for it.
     fwhm : float
         Full width of the kernel at half its maximum in mm; 0 for none.
 
@@ -41,7 +42,7 @@ def smooth_maps(
     deviations : array, shape (V,)
         Of the noise that is left.
     """
-    if not fwhm:
+    if not fwhm or isinstance(grid, Mesh):
         return np.asarray(values, dtype=np.float64), np.full(len(values), deviation)
     kernels = [_kernel(fwhm / FWHM_PER_SIGMA / edge) for edge in voxel_sizes(grid.affine)]
     inside = grid.mask.astype(np.float64)

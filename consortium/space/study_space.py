@@ -10,13 +10,14 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent, Places, SurfacePlaces, Templates
+from consortium.algorithms.base import AnyPlaces, Extent, Places, SurfacePlaces, Templates
 from consortium.base.atomic import beside
 from consortium.errors import DataError
 from consortium.space.atlas import Regions, read_maps, read_regions
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
 from consortium.space.kept_modes import surface_places
 from consortium.space.mesh import Mesh, read_mesh
+from consortium.space.surface_templates import read_surface_templates
 from consortium.space.target import Target
 from consortium.space.templates import read_templates
 from consortium.study.data_section import DataSection
@@ -79,7 +80,7 @@ class Space:
     Parameters
     ----------
     grid : Grid
-        Voxels that images are sampled on.
+        Voxels that images are sampled on, unless there is a mesh.
     regions : Regions, optional
         An atlas over these voxels; its regions are then the features, and the voxels otherwise.
     fine : Grid, optional
@@ -88,6 +89,8 @@ class Space:
         Of a study of feature vectors, whose features are their entries.
     templates : Templates, optional
         Public maps that the study's analysis names.
+    mesh : Mesh, optional
+        Whose vertices image series have their numbers at, in the place of the grid's voxels.
     """
 
     grid: Grid
@@ -95,11 +98,17 @@ class Space:
     fine: Grid | None = None
     views: tuple[AnyViewSpace, ...] = ()
     templates: Templates | None = None
+    mesh: Mesh | None = None
+
+    @property
+    def domain(self) -> Grid | Mesh:
+        """Where image series have their numbers."""
+        return self.mesh or self.grid
 
     @property
     def target(self) -> Target:
         """What a volume becomes for the analysis."""
-        return Target(self.grid, self.regions)
+        return Target(self.domain, self.regions)
 
     @property
     def maps_target(self) -> Target:
@@ -108,7 +117,7 @@ class Space:
 
     @property
     def image_features(self) -> int:
-        """Rows of a person's image series: regions, or else voxels."""
+        """Rows of a person's image series: regions, or else voxels or vertices."""
         return self.target.features
 
     @property
@@ -142,13 +151,15 @@ class Space:
             start += view.size
 
     @cached_property
-    def places(self) -> Places | None:
-        """Where the features are, if they are voxels of the grid."""
+    def places(self) -> AnyPlaces | None:
+        """Where the features are, if they are voxels of the grid or vertices of the mesh."""
         return None if self.views else self.image_places
 
     @cached_property
-    def image_places(self) -> Places | None:
-        """Where a person's images have their numbers, if these are of the grid's voxels."""
+    def image_places(self) -> AnyPlaces | None:
+        """Where a person's images have their numbers, if these are of voxels or vertices."""
+        if self.mesh is not None:
+            return surface_places(self.mesh)
         if self.regions:
             return None
         volume = abs(float(np.linalg.det(self.grid.affine[:3, :3])))
@@ -162,9 +173,9 @@ class Space:
         return np.asarray(self.regions.weights @ self.grid.coordinates, dtype=np.float64)
 
     @property
-    def maps(self) -> Grid:
-        """Voxels of full-resolution maps."""
-        return self.fine or self.grid
+    def maps(self) -> Grid | Mesh:
+        """Voxels of full-resolution maps, or the mesh."""
+        return self.fine or self.domain
 
     @property
     def voxels(self) -> int:
@@ -174,7 +185,7 @@ class Space:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all of it; without atlas and finer maps that of the grid."""
-        parts = [self.grid.digest]
+        parts = [f"mesh {self.mesh.digest}" if self.mesh else self.grid.digest]
         if self.regions:
             parts.append(f"regions {self.regions.digest}")
         if self.fine:
@@ -186,7 +197,9 @@ class Space:
         return parts[0] if len(parts) == 1 else hashlib.sha256("|".join(parts).encode()).hexdigest()
 
     def mesh_of(self, view: str) -> Mesh | None:
-        """The mesh whose vertices a view's entries are."""
+        """The mesh whose vertices a view's entries are, or those of series without views."""
+        if not self.views:
+            return self.mesh
         return next((each.mesh for each in self.views if each.name == view), None)
 
     def paint(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -207,8 +220,8 @@ def study_space(study: Study, folder: Path) -> Space:
     Parameters
     ----------
     study : Study
-        Its views, its analysis's templates, and of its data section ``mask``, ``resolution``,
-        ``atlas`` and ``maps_resolution``.
+        Its views, its analysis's templates, and of its data section ``mesh``, ``mask``,
+        ``resolution``, ``atlas`` and ``maps_resolution``.
     folder : Path
         Folder of the study file, which all files that it names lie beside.
 
@@ -226,6 +239,8 @@ def _templates(study: Study, images: Space, folder: Path) -> Templates | None:
     if study.templates is None:
         return None
     path = _beside(folder, study.templates, "templates")
+    if images.mesh is not None:
+        return read_surface_templates(path, images.mesh)
     return read_templates(path, images.grid, images.regions, images.fine)
 
 
@@ -242,7 +257,7 @@ def _view_space(view: BaseView, images: Space, folder: Path) -> AnyViewSpace:
 
 
 def image_space(data: DataSection, folder: Path) -> Space:
-    """Space of a study's images: its grid, its atlas and the voxels of its maps.
+    """Space of a study's images: its mesh, or its grid, its atlas and the voxels of its maps.
 
     Raises
     ------
@@ -252,7 +267,8 @@ def image_space(data: DataSection, folder: Path) -> Space:
     grid = study_grid(data, folder)
     regions = read_regions(_beside(folder, data.atlas, "atlas"), grid) if data.atlas else None
     finer = data.maps_resolution
-    return Space(grid, regions, _finer(data, grid, finer) if finer else None)
+    mesh = read_mesh(data.mesh_files, folder) if data.mesh_files else None
+    return Space(grid, regions, _finer(data, grid, finer) if finer else None, mesh=mesh)
 
 
 def _beside(folder: Path, name: str, what: str) -> Path:

@@ -1,9 +1,10 @@
-"""What a volume becomes: values of a grid's voxels, or of an atlas's regions over them."""
+"""What a volume becomes: values of voxels or vertices, or of an atlas's regions over voxels."""
 
 from dataclasses import dataclass
 
 from consortium.space.atlas import Regions
 from consortium.space.grid import Grid
+from consortium.space.mesh import Mesh
 
 
 @dataclass(frozen=True, eq=False)
@@ -12,16 +13,18 @@ class Target:
 
     Parameters
     ----------
+    grid : Grid or Mesh
+        Of a mesh the vertices' values are taken as they are.
     regions : Regions, optional
         Of an atlas, over the voxels of the grid; without one, the voxels are kept.
     """
 
-    grid: Grid
+    grid: Grid | Mesh
     regions: Regions | None = None
 
     @property
     def features(self) -> int:
-        """D, what a volume becomes: regions, or else voxels."""
+        """D, what a volume becomes: regions, or else voxels or vertices."""
         return self.regions.features if self.regions else self.grid.features
 
     @property

@@ -56,16 +56,17 @@ def read_templates(
     coarse = sample_maps(stack, image, grid).T
     if regions is not None:
         coarse = np.asarray(regions.weights @ coarse, dtype=np.float32)
-    _check_varied(coarse, path)
+    check_varied(coarse, path)
     finer = sample_maps(stack, image, fine).T if fine is not None and regions is None else None
     return Templates(coarse, finer)
 
 
-def _check_varied(maps: NDArray[np.float32], path: Path) -> None:
+def check_varied(maps: NDArray[np.float32], path: Path) -> None:
+    """Raise DataError if a map (D x R) is the same everywhere."""
     spread = maps.std(axis=0, dtype=np.float64)
     flat = np.flatnonzero(spread <= _LEAST_SPREAD * np.abs(maps).max(axis=0, initial=0.0))
     if len(flat):
         raise DataError(
-            f"Map {flat[0] + 1} of the templates {path} is the same in all of the study's voxels; "
-            "remove it, or check that the file is in the study's space."
+            f"Map {flat[0] + 1} of the templates {path} is the same everywhere in the study's "
+            "brain; remove it, or check that the file is in the study's space."
         )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
 from consortium.base.frozen_model import FrozenModel, Line
 from consortium.study.choice import PersonRules
+from consortium.views.base import BesideName
+from consortium.views.meshes import CORTEX, MESHES, SURFACES, MeshFiles, MeshName
 
 EntityLabel = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")]
 CHOICE = ("persons", "session", "run", "acquisition", "direction", "echo", "runs")
 """Fields that say whom and what a study takes, and nothing of how it is prepared."""
+_OF_VOXELS = "resolution", "mask", "atlas", "maps_resolution", "maps_smoothing", "smoothing"
 
 
 class Section(FrozenModel):
@@ -64,7 +67,22 @@ class DataSection(Section):
     )
     space: EntityLabel = Field(
         default="MNI152NLin2009cAsym",
-        description="Name of the template space that the sites' images are aligned to.",
+        description="Name of the template space that the sites' images are aligned to; of a mesh "
+        "its own, fsLR or fsaverage.",
+    )
+    mesh: MeshName | None = Field(
+        default=None,
+        description="Series on the cortex instead of voxels: 'fsLR-32k', 'fsaverage5' or "
+        "'fsaverage6'. Files are fMRIPrep's dense series of CIFTI (*_bold.dtseries.nii), or else "
+        "pairs of GIFTI (hemi-L and hemi-R, *_bold.func.gii); of CIFTI the voxels below the cortex "
+        "are left out. Files of another mesh or medial wall are refused. resolution, mask, atlas, "
+        "smoothing and what is said of maps are then left out.",
+    )
+    surfaces: tuple[BesideName, BesideName] | None = Field(
+        default=None, description=f"Of the mesh: {SURFACES}"
+    )
+    cortex: tuple[BesideName, BesideName] | None = Field(
+        default=None, description=f"Of the mesh: {CORTEX}"
     )
     resolution: float = Field(
         default=12.0,
@@ -170,6 +188,35 @@ class DataSection(Section):
         """The same without its choice among a person's recordings."""
         open_fields = dict.fromkeys(("session", "run", "acquisition", "direction", "echo"))
         return self.model_copy(update=open_fields)
+
+    @property
+    def mesh_files(self) -> MeshFiles | None:
+        """The mesh that series are on, if they are on one."""
+        return MeshFiles(self.mesh, self.surfaces, self.cortex) if self.mesh else None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _space_of_mesh(cls, values: Any) -> Any:
+        kind = MESHES.get(str(values.get("mesh"))) if isinstance(values, dict) else None
+        return values if kind is None else {"space": kind.space, **values}
+
+    @model_validator(mode="after")
+    def _fits_a_mesh(self) -> DataSection:
+        if self.mesh_files is None or self.mesh is None:
+            if self.surfaces or self.cortex:
+                raise ValueError("mesh: surfaces and cortex are of a mesh; name it")
+            return self
+        self.mesh_files.check()
+        if self.space != MESHES[self.mesh].space:
+            raise ValueError(f"space: {self.mesh} has a space of its own; leave space out")
+        fields = type(self).model_fields
+        named = [n for n in _OF_VOXELS if getattr(self, n) not in (fields[n].default, 0)]
+        if named:
+            raise ValueError(
+                f"{named[0]}: it is for voxels, and the series are on the mesh {self.mesh}; leave "
+                "it out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _leaves_a_band(self) -> DataSection:

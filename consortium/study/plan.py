@@ -16,10 +16,9 @@ from consortium.algorithms import REGISTRY, AnalysisPlan
 from consortium.algorithms.base import Extent, PlannedRelease, Shape
 from consortium.errors import BudgetError, ConsortiumError, PrivacyError, StudyError
 from consortium.privacy.accountant import Budget
-from consortium.privacy.calibrate import calibrate
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.privacy.loss import Floats
-from consortium.privacy.mechanism import Mechanism, plan_mechanism
+from consortium.privacy.mechanism import Mechanism, Sharing, plan_mechanism
 from consortium.secagg.packing import packed_bytes
 from consortium.study.masking import Masking, delta_left, plan_masking
 from consortium.study.spec import Study
@@ -193,12 +192,13 @@ def make_plan(study: Study, shape: Shape, *, agreed: bool = False) -> Plan:
     plan_masking(study.started_with(study.sites[: study.fewest]))
     masking = plan_masking(study)
     limit = promised_mu(study)
-    noise = _whole_noise(study, limit, masking.hidden)
+    sharing = _sharing(study, masking.hidden)
+    noise = _whole_noise(study, sharing, limit)
     shape = replace(shape, noise=noise, alone=1.0 / limit if noise else 0.0)
     stages = []
     budget = Budget(limit)
     for release in planned_releases(study, shape, agreed=agreed):
-        stage = _plan_stage(study, shape, release, limit, masking.hidden)
+        stage = _plan_stage(study, shape, release, sharing, limit)
         stages.append(stage)
         for number in range(release.rounds if math.isfinite(limit) else 0):
             mu = float(stage.mechanism.coalition().max())
@@ -206,23 +206,28 @@ def make_plan(study: Study, shape: Shape, *, agreed: bool = False) -> Plan:
     return Plan(study, shape, tuple(stages))
 
 
-def _whole_noise(study: Study, limit: float, hidden: int) -> float:
+def _sharing(study: Study, hidden: int) -> Sharing:
+    privacy = study.privacy
+    return Sharing(
+        privacy.scheme,
+        privacy.colluding_sites,
+        privacy.dropouts,
+        hidden,
+        privacy.boost,
+        study.verification.open,
+    )
+
+
+def _whole_noise(study: Study, sharing: Sharing, limit: float) -> float:
     """Noise over sensitivity of one release with the whole budget, over equal sites."""
-    privacy, count = study.privacy, len(study.sites)
     if not math.isfinite(limit):
         return 0.0
     try:
-        noise = calibrate(
-            privacy.scheme,
-            [1.0] * count,
-            [limit] * count,
-            colluding=privacy.colluding_sites,
-            dropouts=max(privacy.dropouts, hidden),
-            boost=privacy.boost,
-        )
+        noise = sharing.noise((1.0,) * len(study.sites), limit)
     except PrivacyError as error:
         raise BudgetError(
-            f"field 'privacy.epsilon': {privacy.epsilon} is too small ({error}); raise epsilon."
+            f"field 'privacy.epsilon': {study.privacy.epsilon} is too small ({error}); raise "
+            "epsilon."
         ) from error
     return float(noise.aggregate())
 
@@ -309,30 +314,24 @@ def _out_of_range(study: Study) -> StudyError:
 
 
 def _plan_stage(
-    study: Study, shape: Shape, release: PlannedRelease, limit: float, hidden: int
+    study: Study, shape: Shape, release: PlannedRelease, sharing: Sharing, limit: float
 ) -> Stage:
-    privacy = study.privacy
     target = limit * math.sqrt(release.share / release.rounds)
     try:
         mechanism = plan_mechanism(
-            privacy.scheme,
+            sharing,
             entries=release.entries,
             bound=release.bound,
             units=shape.units,
             target=target if math.isfinite(target) else 1.0,
-            colluding=privacy.colluding_sites,
-            dropouts=privacy.dropouts,
-            hidden=hidden,
-            boost=privacy.boost,
             each=release.released == "each",
-            public=study.verification.open,
         )
     except BudgetError:
         raise
     except PrivacyError as error:
         raise BudgetError(
-            f"field 'privacy.epsilon': {privacy.epsilon} is too small for {release.rounds} rounds "
-            f"of '{release.stage}' over {sum(shape.units)} units ({error}); raise epsilon, ask "
-            "for fewer rounds or bring more data."
+            f"field 'privacy.epsilon': {study.privacy.epsilon} is too small for {release.rounds} "
+            f"rounds of '{release.stage}' over {sum(shape.units)} units ({error}); raise epsilon, "
+            "ask for fewer rounds or bring more data."
         ) from error
     return Stage(release, mechanism)

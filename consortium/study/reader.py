@@ -39,7 +39,7 @@ def parse_study(text: str, where: str = "study") -> Study:
         raise StudyError(f"{where}: {first_problem(error)}") from error
 
 
-def load_study(path: Path) -> Study:
+def read_study(path: Path) -> Study:
     """Read a study file.
 
     Raises

@@ -20,6 +20,7 @@ from consortium.base.frozen_model import Line
 from consortium.errors import StudyError
 from consortium.study.data_section import DataSection, Section
 from consortium.views import View, files_of
+from consortium.views.meshes import sides_of
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 """Lower-case letters, digits and hyphens: safe as a file name, a BIDS label and a report key."""
@@ -115,7 +116,9 @@ class ReportSection(Section):
 
 
 def open_vectors(study: Study) -> str:
-    """What people are told before they agree to a study with ``verification.open``."""
+    """What people are told before they agree to ``verification.open``; empty without it."""
+    if not study.verification.open:
+        return ""
     return (
         "Everybody who reads the exchange sees this site's vectors one by one, and not the centre "
         "alone: what hides a participant in them is noise that cancels in the sum, of "
@@ -314,7 +317,17 @@ class Study(Section):
             raise ValueError(
                 "privacy.unit: feature vectors belong to participants; set unit: subject"
             )
-        data = self.data
+        data, report = self.data, self.report
+        if data.mesh and self.features:
+            raise ValueError(
+                "data.mesh: it is for series, and the study is of feature vectors; leave it out, "
+                "and name a view of source: surface"
+            )
+        if data.mesh and (report.atlas or report.networks):
+            raise ValueError(
+                "report: its atlas and networks have voxels, and the maps are on a mesh; leave "
+                "them out"
+            )
         for view in self.features:
             if why := view.unfit(data.standardize, bool(data.atlas)):
                 raise ValueError(why)
@@ -330,14 +343,21 @@ class Study(Section):
             raise ValueError("features: two views have one name; name each differently")
 
     @property
+    def heading(self) -> str:
+        """What people call it: its title, or else its name."""
+        return self.title or self.study
+
+    @property
     def templates(self) -> str | None:
         """File of public maps that the analysis names."""
         return self.analysis.template_file
 
     @property
     def map_files(self) -> tuple[str, ...]:
-        """Files of public maps beside the study file, of views and of the analysis."""
-        return (*files_of(self.features), *([self.templates] if self.templates else []))
+        """Files of meshes and public maps beside it, of the data, of views and of the analysis."""
+        mesh = self.data.mesh_files
+        templates = sides_of(self.templates) if self.templates else ()
+        return (*(mesh.named if mesh else ()), *files_of(self.features), *templates)
 
     @property
     def fewest(self) -> int:

@@ -13,14 +13,14 @@ from consortium.engine.names import ANNOUNCEMENT, START
 from consortium.engine.queries import decode_note, read_announcement
 from consortium.engine.run_context import RunContext, read_start
 from consortium.errors import ConfigurationError, ConsortiumError, ContradictionError, legible
-from consortium.secagg.key_directory import Directory, Session, read_keys
+from consortium.secagg.key_directory import Directory, KeySession, read_keys
 from consortium.study.agreed import plan_integers
 from consortium.study.plan import Plan, count_rounds, make_plan
 from consortium.verification.record import ANNOUNCED, KEYS, PLAN, STARTED, Record, place
 
 
 @dataclass(frozen=True)
-class Agreement:
+class RunAgreement:
     """A run before its first round, as its messages lead to it.
 
     Parameters
@@ -32,14 +32,14 @@ class Agreement:
     """
 
     context: RunContext
-    session: Session
+    session: KeySession
     directory: Directory
     plan: Plan
     announced: bytes
     keys: bytes
 
 
-def read_agreement(record: Record, approved: RunContext) -> Agreement:
+def read_agreement(record: Record, approved: RunContext) -> RunAgreement:
     """Check the messages before round 1, and work the plan out anew.
 
     Parameters
@@ -62,14 +62,14 @@ def read_agreement(record: Record, approved: RunContext) -> Agreement:
     try:
         context = approved.started_with(read_start(started))
         rounds = count_rounds(context.study, context.extent)
-        session = Session(context.run, context.roster, rounds)
+        session = KeySession(context.run, context.roster, rounds)
         where = KEYS
         directory = read_keys(session, bundle)
         plan = make_plan(context.study, _shape(context, directory), agreed=True)
     except ConsortiumError as error:
         raise ContradictionError(place(where), str(error)) from error
     _check_plan(record.file(PLAN), plan)
-    return Agreement(
+    return RunAgreement(
         context,
         session,
         directory,

@@ -6,14 +6,14 @@ from consortium.engine import closing as bodies
 from consortium.engine.names import ATTESTATION, CLOSING
 from consortium.errors import ContradictionError, ProtocolError
 from consortium.study.agreed import plan_digest
-from consortium.verification.agreement import Agreement
+from consortium.verification.agreement import RunAgreement
 from consortium.verification.record import ATTESTED, CLOSED, Record, place
 from consortium.verification.rounds import Released
 from consortium.verification.verdict import Verdict
 
 
 def read_closing(
-    record: Record, agreement: Agreement, rounds: Sequence[Released]
+    record: Record, agreement: RunAgreement, rounds: Sequence[Released]
 ) -> bodies.Closing:
     """Check that the centre closed the run with exactly these rounds.
 
@@ -22,7 +22,7 @@ def read_closing(
     ContradictionError
     """
     try:
-        closing = bodies.decode(bodies.Closing, record.message(CLOSED, CLOSING), "centre")
+        closing = bodies.decode_closing(bodies.Closing, record.message(CLOSED, CLOSING), "centre")
     except ProtocolError as error:
         raise ContradictionError(place(CLOSED), str(error)) from error
     digests = (closing.announcement, closing.keys, closing.plan)
@@ -45,7 +45,7 @@ def read_closing(
 
 
 def hear_attestations(
-    record: Record, agreement: Agreement, rounds: Sequence[Released], verdict: Verdict
+    record: Record, agreement: RunAgreement, rounds: Sequence[Released], verdict: Verdict
 ) -> None:
     """Count what sites signed: the rounds that are shown, and whether the run has one result.
 
@@ -100,14 +100,14 @@ def _attestation(record: Record, site: str) -> bodies.Attestation:
     name = f"{ATTESTED}/{site}"
     try:
         body = record.message(name, ATTESTATION, sender=site)
-        return bodies.decode(bodies.Attestation, body, site)
+        return bodies.decode_closing(bodies.Attestation, body, site)
     except ProtocolError as error:
         raise ContradictionError(place(name), str(error)) from error
 
 
 def _agrees(
     said: bodies.Attestation,
-    agreement: Agreement,
+    agreement: RunAgreement,
     rounds: Sequence[Released],
     site: str,
     verdict: Verdict,

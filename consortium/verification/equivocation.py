@@ -15,14 +15,14 @@ from consortium.errors import legible
 from consortium.secagg.envelope import has_signed
 from consortium.secagg.messages import BROADCAST, RELEASE, Heard, Manifest
 from consortium.secagg.participants import CENTRE, NAME_BYTES
-from consortium.verification.agreement import Agreement
+from consortium.verification.agreement import RunAgreement
 from consortium.verification.record import place, round_file
 from consortium.verification.rounds import Released
 from consortium.verification.verdict import Verdict
 
 
 @dataclass(frozen=True)
-class Doubt:
+class Equivocation:
     """What a site has proven of itself.
 
     Parameters
@@ -36,7 +36,9 @@ class Doubt:
     sentence: str
 
 
-def check_equivocation(agreement: Agreement, rounds: Sequence[Released], verdict: Verdict) -> None:
+def check_equivocation(
+    agreement: RunAgreement, rounds: Sequence[Released], verdict: Verdict
+) -> None:
     """Tell of every site that told its neighbours something else, or lists what nobody said."""
     manifests = {done.number: done.manifests for done in rounds}
     keys = {site: agreement.context.keys[site] for site in agreement.context.study.sites}
@@ -46,7 +48,7 @@ def check_equivocation(agreement: Agreement, rounds: Sequence[Released], verdict
 
 def doubts(
     run: str, keys: Mapping[str, bytes], manifests: Mapping[int, Mapping[str, Manifest]]
-) -> Iterator[Doubt]:
+) -> Iterator[Equivocation]:
     """Hold what was heard against what was said.
 
     Parameters
@@ -63,13 +65,13 @@ def doubts(
                 said[number, site][manifest.opened].append(CENTRE)
             unsigned = [each for each in manifest.heard if not _is_signed(run, keys, each)]
             if unsigned:
-                yield Doubt(number, site, _invented(number, site, unsigned))
+                yield Equivocation(number, site, _invented(number, site, unsigned))
             for each in manifest.heard:
                 if each not in unsigned:
                     said[each.round, each.site][each.body].append(site)
     for (number, site), answers in sorted(said.items()):
         if _differ(answers):
-            yield Doubt(number, site, _equivocated(number, site, list(answers.values())))
+            yield Equivocation(number, site, _equivocated(number, site, list(answers.values())))
 
 
 def _is_signed(run: str, keys: Mapping[str, bytes], heard: Heard) -> bool:

@@ -10,7 +10,7 @@ from consortium.engine.names import QUERY
 from consortium.engine.queries import decode_query, encode_query
 from consortium.engine.session import Round, Session
 from consortium.errors import ConsortiumError, ContradictionError
-from consortium.verification.agreement import Agreement
+from consortium.verification.agreement import RunAgreement
 from consortium.verification.record import place, round_file
 from consortium.verification.rounding import SLACK, Apart, shaken
 from consortium.verification.rounds import Released
@@ -34,7 +34,9 @@ class Replayed:
     result: Result | None
 
 
-def replay(agreement: Agreement, rounds: Sequence[Released], seed: int | None = None) -> Replayed:
+def replay(
+    agreement: RunAgreement, rounds: Sequence[Released], seed: int | None = None
+) -> Replayed:
     """Feed the releases to the analysis.
 
     Parameters

@@ -19,7 +19,7 @@ from consortium.secagg.release import (
     ring_digests,
 )
 from consortium.study.plan import Stage
-from consortium.verification.agreement import Agreement
+from consortium.verification.agreement import RunAgreement
 from consortium.verification.record import Record, place, round_file
 
 
@@ -62,7 +62,7 @@ class Released:
         return self.stage.mechanism.each
 
 
-def read_round(record: Record, agreement: Agreement, kept: Kept) -> Released:
+def read_round(record: Record, agreement: RunAgreement, kept: Kept) -> Released:
     """Hold a round's messages and numbers against each other.
 
     Raises
@@ -96,7 +96,7 @@ def read_round(record: Record, agreement: Agreement, kept: Kept) -> Released:
     return Released(kept, stage, query, release, manifests, record_of(message))
 
 
-def _stage(agreement: Agreement, kept: Kept, query: bytes) -> Stage:
+def _stage(agreement: RunAgreement, kept: Kept, query: bytes) -> Stage:
     asked = sketch_query(query)
     if (asked.stage, asked.statistic) != (kept.stage, kept.statistic):
         raise ContradictionError(
@@ -107,7 +107,11 @@ def _stage(agreement: Agreement, kept: Kept, query: bytes) -> Stage:
 
 
 def _manifests(
-    record: Record, agreement: Agreement, number: int, release: messages.Release, stage: Stage
+    record: Record,
+    agreement: RunAgreement,
+    number: int,
+    release: messages.Release,
+    stage: Stage,
 ) -> Mapping[str, messages.Manifest]:
     mechanism = stage.mechanism
     if not mechanism.masked_entries:
@@ -124,7 +128,7 @@ def _manifests(
 
 
 def _told(
-    agreement: Agreement, number: int, release: messages.Release, stage: Stage
+    agreement: RunAgreement, number: int, release: messages.Release, stage: Stage
 ) -> Mapping[str, messages.Manifest]:
     """Manifests of a round without masks, which stand in its release."""
     request = messages.Request(release.context, release.survivors, release.lost, release.manifests)
@@ -146,7 +150,9 @@ def _check_rows(kept: Kept, manifests: Mapping[str, messages.Manifest], context:
             )
 
 
-def _check_kept(agreement: Agreement, kept: Kept, release: messages.Release, stage: Stage) -> None:
+def _check_kept(
+    agreement: RunAgreement, kept: Kept, release: messages.Release, stage: Stage
+) -> None:
     sites = agreement.context.study.sites
     inside = all(0 <= site < len(sites) for site in kept.survivors)
     names = tuple(sites[site] for site in kept.survivors) if inside else ()

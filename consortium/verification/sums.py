@@ -12,13 +12,13 @@ from consortium.exchange.base import Exchange
 from consortium.secagg import messages
 from consortium.secagg.keystream import Ring
 from consortium.secagg.release import add_again, added, agrees
-from consortium.verification.agreement import Agreement
+from consortium.verification.agreement import RunAgreement
 from consortium.verification.rounds import Released
 from consortium.verification.verdict import Verdict
 
 
 def add_rounds_again(
-    exchange: Exchange, agreement: Agreement, rounds: list[Released], verdict: Verdict
+    exchange: Exchange, agreement: RunAgreement, rounds: list[Released], verdict: Verdict
 ) -> None:
     """Add every round again that releases its masked sum."""
     names = Names(agreement.context.run)
@@ -39,7 +39,7 @@ def add_rounds_again(
             verdict.shown.add(done.number)
 
 
-def _add(exchange: Exchange, names: Names, agreement: Agreement, done: Released) -> None:
+def _add(exchange: Exchange, names: Names, agreement: RunAgreement, done: Released) -> None:
     number, release, mechanism = done.number, done.release, done.stage.mechanism
     clear = mechanism.public
 

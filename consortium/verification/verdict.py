@@ -12,7 +12,7 @@ SHOWN, CONTRADICTED, OPEN = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Finding:
+class VerdictLine:
     """One thing that was found.
 
     Parameters
@@ -46,19 +46,19 @@ class Verdict:
     run: str = ""
     rounds: int = 0
     shown: set[int] = field(default_factory=set)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[VerdictLine] = field(default_factory=list)
 
     def contradict(self, error: ContradictionError, blame: str = "") -> None:
         """Something can't be true."""
-        self.findings.append(Finding("contradiction", error.where, error.sentence, blame))
+        self.findings.append(VerdictLine("contradiction", error.where, error.sentence, blame))
 
     def leave_open(self, where: str, sentence: str) -> None:
         """Something is not shown."""
-        self.findings.append(Finding("open", where, sentence))
+        self.findings.append(VerdictLine("open", where, sentence))
 
     def tell(self, where: str, sentence: str) -> None:
         """Something is worth knowing."""
-        self.findings.append(Finding("note", where, sentence))
+        self.findings.append(VerdictLine("note", where, sentence))
 
     @property
     def contradicted(self) -> bool:

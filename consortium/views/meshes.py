@@ -67,3 +67,29 @@ class MeshFiles(NamedTuple):
     def named(self) -> tuple[str, ...]:
         """Files beside the study file."""
         return (*(self.surfaces or ()), *(self.cortex or ()))
+
+    def check(self) -> None:
+        """Raise ValueError if surfaces are not named that no package carries."""
+        if self.surfaces is None and self.mesh != BUILT_IN:
+            raise ValueError(
+                f"surfaces: those of {self.mesh} are in no package; name a GIFTI file of each "
+                "hemisphere beside the study file"
+            )
+
+
+def sides_of(name: str) -> tuple[str, ...]:
+    """A file's name, with that of the right hemisphere where it is GIFTI of the left one."""
+    left = name.endswith(".gii") and "hemi-L" in name
+    return (name, name.replace("hemi-L", "hemi-R")) if left else (name,)
+
+
+SURFACES = (
+    "GIFTI files of the left and the right surface beside the study file, such as the white or "
+    "midthickness surface that TemplateFlow has; nilearn carries the white one of fsaverage5, "
+    "which needs none."
+)
+CORTEX = (
+    "GIFTI files of the left and the right hemisphere beside the study file with a number for "
+    "every vertex, 0 on the medial wall; by default every vertex counts. CIFTI files must have "
+    "values at exactly the vertices that are not 0."
+)

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from consortium.views.base import BaseView, BesideName, Label
-from consortium.views.meshes import BUILT_IN, MeshFiles, MeshName
+from consortium.views.meshes import CORTEX, SURFACES, MeshFiles, MeshName
 
 
 class SurfaceView(BaseView):
@@ -31,15 +31,11 @@ class SurfaceView(BaseView):
     )
     surfaces: tuple[BesideName, BesideName] | None = Field(
         default=None,
-        description="GIFTI files of the left and the right surface beside the study file, such as "
-        "the white or midthickness surface that TemplateFlow has; nilearn carries the white one of "
-        "fsaverage5, which needs none.",
+        description=SURFACES,
     )
     cortex: tuple[BesideName, BesideName] | None = Field(
         default=None,
-        description="GIFTI files of the left and the right hemisphere beside the study file with a "
-        "number for every vertex, 0 on the medial wall; by default every vertex counts. CIFTI "
-        "files must have values at exactly the vertices that are not 0.",
+        description=CORTEX,
     )
     center: bool = Field(
         default=False, description="Take a participant's own mean over all vertices away."
@@ -50,11 +46,7 @@ class SurfaceView(BaseView):
 
     @model_validator(mode="after")
     def _has_surfaces(self) -> SurfaceView:
-        if self.surfaces is None and self.mesh != BUILT_IN:
-            raise ValueError(
-                f"surfaces: those of {self.mesh} are in no package; name a GIFTI file of each "
-                "hemisphere beside the study file"
-            )
+        self.mesh_files.check()
         return self
 
     @property

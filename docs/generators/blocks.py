@@ -18,7 +18,7 @@ from consortium.privacy.gdp import detection_power, mu_of
 from consortium.privacy.loss import SiteNoise, coalition_losses, printed_loss
 from consortium.secagg import states
 from consortium.secagg.threshold import most_dropouts, threshold
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from generators.errors import codes
 from generators.markdown import table
 
@@ -81,7 +81,7 @@ def _studies() -> str:
     """The example studies, with what each is of."""
     rows = []
     for path in sorted((ROOT / "configs").glob("*.yaml")):
-        study = load_study(path)
+        study = read_study(path)
         kind = "participants" if study.features else "image series"
         rows.append([f"`{path.name}`", kind, f"`{study.algorithm}`", study.title or study.study])
     return table(["study", "of", "`algorithm`", "title"], rows)

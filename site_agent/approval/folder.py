@@ -1,21 +1,31 @@
-"""A site's folder as one value: its settings and keys, and its data as a study takes them."""
+"""A site's folder as one value, and a study held against it."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from consortium.membership.keys import Identity, load_identity
 from consortium.privacy.bounds import Unit
-from consortium.space.study_space import Space
+from consortium.space.study_space import Space, study_space
 from consortium.study.data_section import DataSection
+from consortium.study.spec import Study
 from site_agent.approval.approval import Papers, read_papers
 from site_agent.config import SiteConfig
 from site_agent.data.people import left_out_here
+from site_agent.data.survey import Skipped, in_turn, over_the_limit
+from site_agent.engines.open import open_engine
+from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.series import SiteDataset
 from site_agent.ledger.ledger import Ledger
+from site_agent.ledger.totals import left_out, spent_in
+from site_agent.loading.feature_vectors import FeatureDataset
+from site_agent.loading.open import open_dataset
+from site_agent.loading.sizes import too_few_new
 from site_agent.policy.policy import Policy
+from site_agent.policy.refusals import Spent
 
 
 @dataclass(frozen=True)
@@ -59,3 +69,49 @@ class SiteFolder:
             without=left_out_here(config.left_out),
             aliases=config.aliases,
         )
+
+
+@dataclass(frozen=True)
+class StudyCase:
+    """A study that a site's people are asked for, held against the site's folder."""
+
+    site: SiteFolder
+    papers: Papers
+
+    @property
+    def study(self) -> Study:
+        """What is asked."""
+        return self.papers.signed.study
+
+    @cached_property
+    def centres(self) -> Collection[str]:
+        """Keys that the consortium's centre has or had; raises as `check_members`."""
+        return check_members(self.site.path, self.papers.members).centres
+
+    @cached_property
+    def space(self) -> Space:
+        """Where the study's numbers lie; raises ConsortiumError if a public file can't be used."""
+        return study_space(self.study, self.papers.signed.folder)
+
+    @cached_property
+    def data(self) -> SiteDataset | FeatureDataset:
+        """The site's data as a run would take them, without whose budget is used up."""
+        config, ledger, policy = self.site.config, self.site.ledger, self.site.policy
+        return open_dataset(
+            *(config.dataset, self.study, self.space, config.cache, open_engine(config)),
+            in_turn(left_out_here(config.left_out), self._over_budget),
+            partial(too_few_new, ledger, policy),
+            config.aliases,
+        )
+
+    def spent(self, people: Sequence[str]) -> Spent:
+        """What the ledger holds of the most charged of those who would take part."""
+        dataset = str(self.site.config.dataset.resolve())
+        return spent_in(self.site.ledger, dataset, self.study, self.centres, people)
+
+    def left_out(self, people: Sequence[str]) -> set[str]:
+        """Whose budget is used up, and whom the policy leaves out then."""
+        return set(left_out(self.site.ledger, self.site.policy, self.study, people))
+
+    def _over_budget(self, people: Sequence[str]) -> Iterator[Skipped]:
+        return map(over_the_limit, left_out(self.site.ledger, self.site.policy, self.study, people))

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -16,9 +15,9 @@ from consortium.algorithms.base import Serious
 from consortium.base.formatting import count, number
 from consortium.errors import ConsortiumError, DataError, PrivacyError, StudyError
 from consortium.membership.consent import post_consent
-from consortium.membership.signed_study import SignedStudy
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of
-from consortium.space.study_space import Space, study_space
+from consortium.space.study_space import Space
+from consortium.study.outlook import HEADS, Outlook
 from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study, open_vectors
 from site_agent.approval.approval import (
@@ -28,24 +27,20 @@ from site_agent.approval.approval import (
     approve_papers,
     post_withdrawn,
 )
-from site_agent.approval.folder import SiteFolder
+from site_agent.approval.folder import SiteFolder, StudyCase
 from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
 from site_agent.data.doubts import Misnamed, doubts_about, few_lacking
-from site_agent.data.people import candidates, left_out_here, read_left_out
-from site_agent.data.survey import Skipped, Subject, in_turn, over_the_limit
-from site_agent.engines.open import open_engine
-from site_agent.enrolment.pinned_consortium import check_members
+from site_agent.data.people import candidates, read_left_out
+from site_agent.data.survey import Skipped, Subject
 from site_agent.images.quality import quality_remarks
 from site_agent.images.recordings import recording_remarks
 from site_agent.images.series import SiteDataset
-from site_agent.ledger.ledger import Ledger
-from site_agent.ledger.totals import left_out, over_limit, spent_in
+from site_agent.ledger.totals import over_limit
 from site_agent.loading.feature_vectors import FeatureDataset
-from site_agent.loading.open import open_dataset
-from site_agent.loading.sizes import sizes_of, too_few_new
+from site_agent.loading.sizes import sizes_of
 from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import Request, Spent, check, refusals
+from site_agent.policy.refusals import Spent, StudyRequest, check, refusals
 
 _NAMED = 5
 """Persons whose labels a line names."""
@@ -57,58 +52,62 @@ class Inspection:
 
     Parameters
     ----------
-    papers : Papers
+    case : StudyCase
         What was read, to be said yes to.
     lengths : tuple of int
         Volumes of every person who qualifies.
     skipped : tuple of Skipped
         Who doesn't, and why.
+    whole : int
+        Persons who would qualify but for the study's rules and used-up budgets.
     plan : Plan or None
         As if every site had as many persons and volumes as this one.
     spent : Spent
         What the ledger holds, as μ.
-    price : float
-        μ of one run.
-    outsiders : tuple of float
-        μ against outsiders: what the ledger holds, and one run.
+    outsiders : float
+        What it holds as μ against outsiders.
     problems : tuple of str
         Why the site would refuse; none if it would not.
     notes : tuple of str
         What more becomes public than the study's name lets expect, what the study states of the
         site and its data contradict, and images that look odd; the site answers all the same.
-    whole : int
-        Persons who would qualify but for the study's rules and used-up budgets.
     """
 
-    papers: Papers
+    case: StudyCase
     lengths: tuple[int, ...]
     skipped: tuple[Skipped, ...]
+    whole: int
     plan: Plan | None
-    policy: Policy
     spent: Spent
-    price: float
-    outsiders: tuple[float, float]
+    outsiders: float
     problems: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    whole: int = 0
 
     @property
-    def signed(self) -> SignedStudy:
-        """The study."""
-        return self.papers.signed
+    def study(self) -> Study:
+        """What is asked."""
+        return self.case.study
+
+    @property
+    def price(self) -> float:
+        """μ of one run."""
+        return self.plan.site_loss(0) if self.plan else 0.0
 
     def show(self, out: Console) -> None:
         """Print it for the site's people."""
-        out.print(f"{self.signed.study.study}: {self.signed.study.title}", soft_wrap=True)
+        out.print(f"{self.study.study}: {self.study.title}", soft_wrap=True)
         out.print(f"{len(self.lengths)} participants qualify{self._of_them()}.", soft_wrap=True)
-        if self.signed.study.data.chooses:
+        if self.study.data.chooses:
             out.print(self._becomes_public(), soft_wrap=True)
         for reason, many in sorted(Counter(each.reason for each in self.skipped).items()):
             out.print(f"{many} left out: {reason}")
         for line in _who_lacks_what(self.skipped):
             out.print(f"  {line}", soft_wrap=True)
         if self.plan is not None:
-            self._show_releases(self.plan, out)
+            table = Table(*HEADS)
+            for row in Outlook(self.plan).rows():
+                table.add_row(*row)
+            out.print(table)
             self._show_price(self.plan, out)
         for note in self.notes:
             name = "WARNING" if isinstance(note, Serious) else "NOTE"
@@ -129,15 +128,15 @@ class Inspection:
 
     def as_json(self) -> dict[str, object]:
         """Return what ``check --json`` prints."""
-        privacy, plan = self.signed.study.privacy, self.plan
+        privacy, plan = self.study.privacy, self.plan
         return {
-            "study": self.signed.study.study,
+            "study": self.study.study,
             "persons": len(self.lengths),
             "skipped": [asdict(each) for each in self.skipped],
             "rounds": plan and plan.rounds,
             "epsilon": plan and plan.epsilon,
             "epsilon_outsiders": plan and plan.outsider_epsilon,
-            "open_vectors": self.signed.study.verification.open,
+            "open_vectors": self.study.verification.open,
             "delta": privacy.delta,
             "unit": privacy.unit,
             "problems": list(self.problems),
@@ -153,34 +152,23 @@ class Inspection:
 
     def _of_them(self) -> str:
         """What those who qualify have."""
-        views = ", ".join(view.name for view in self.signed.study.features)
+        views = ", ".join(view.name for view in self.study.features)
         return f" with all views ({views})" if views else f", with {sum(self.lengths)} volumes"
 
-    def _show_releases(self, plan: Plan, out: Console) -> None:
-        table = Table("stage", "statistic", "rounds", "numbers", "bound per unit", "noise σ in all")
-        for stage in plan.stages:
-            release, sigma = stage.release, stage.mechanism.noise.aggregate()
-            table.add_row(
-                *(release.stage, release.statistic, str(release.rounds), str(release.entries)),
-                *(f"{release.bound.norm:.3g}", f"{sigma:.3g}"),
-            )
-        out.print(table)
-
     def _show_price(self, plan: Plan, out: Console) -> None:
-        privacy, delta = self.signed.study.privacy, self.policy.delta
-        total = self.policy.allowance(privacy.unit).total
+        privacy, policy = self.study.privacy, self.case.site.policy
+        total, delta = policy.allowance(privacy.unit).total, policy.delta
         before, after = _before_after(self.spent.total, self.price, delta)
-        outside = _before_after(*self.outsiders, delta)
+        outside = _before_after(self.outsiders, plan.site_outsider_loss(0), delta)
         colluders = count(privacy.colluding_sites, "colluding site")
-        outsiders = plan.outsider_epsilon
         out.print(
             f"One run costs ε ≤ {number(plan.epsilon)} against the centre and {colluders}, and "
-            f"ε ≤ {number(outsiders)} against outsiders (δ = {privacy.delta:g}, "
+            f"ε ≤ {number(plan.outsider_epsilon)} against outsiders (δ = {privacy.delta:g}, "
             f"unit {privacy.unit}, sites of equal size).",
             soft_wrap=True,
         )
-        if self.signed.study.verification.open:
-            out.print(open_vectors(self.signed.study), soft_wrap=True)
+        if opened := open_vectors(self.study):
+            out.print(opened, soft_wrap=True)
         out.print(
             f"The ledger holds ε = {before} before and ε = {after} after one run against the "
             f"coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = {outside[0]} "
@@ -213,58 +201,65 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
         If the study is not signed, not of this site's consortium, or a file can't be used.
     """
     site = SiteFolder.open(folder)
-    config, policy, ledger = site.config, site.policy, site.ledger
-    papers = site.papers(study, roster)
-    asked = papers.signed.study
-    space = study_space(asked, papers.signed.folder)
-    over_budget = partial(_over_budget, ledger, policy, asked)
-    without = in_turn(left_out_here(config.left_out), over_budget)
-    engine, late = open_engine(config), partial(too_few_new, ledger, policy)
-    cache, aliases = config.cache, config.aliases
-    data = open_dataset(config.dataset, asked, space, cache, engine, without, late, aliases)
+    case = StudyCase(site, site.papers(study, roster))
+    data = case.data
     problems = _load(data)
     survey = data.survey
-    plan = _plan_here(asked, space, survey.lengths, problems)
-    if not survey.lengths:
-        problems.append(
-            f"No participant in {config.dataset} qualifies, and without any the site can't "
+    plan = _plan_here(case.study, case.space, survey.lengths, problems)
+    people = _people(data)
+    spent = case.spent(people)
+    problems += _refused(case, plan, spent, people)
+    return Inspection(
+        case,
+        survey.lengths,
+        survey.skipped,
+        len(survey.whole),
+        plan,
+        spent,
+        site.ledger.outsider_total(case.study.privacy.unit, people),
+        tuple(problems),
+        tuple(_notes(case, people, None if problems else plan)),
+    )
+
+
+def _refused(
+    case: StudyCase, plan: Plan | None, spent: Spent, people: Sequence[str]
+) -> Iterator[str]:
+    """Why the site would refuse a study whose data can be loaded."""
+    site, study = case.site, case.study
+    if not case.data.survey.lengths:
+        yield (
+            f"No participant in {site.config.dataset} qualifies, and without any the site can't "
             "take part; see above why each is left out."
         )
-    centres = check_members(folder, papers.members).centres
-    people = _people(data)
-    spent = spent_in(ledger, str(config.dataset.resolve()), asked, centres, people)
-    request = Request(config.name, spent, persons=len(people) or None)
-    problems += _sizes_refused(ledger, policy, asked, data)
-    problems += [str(error) for error in refusals(policy, asked, plan, request)]
-    over = over_limit(ledger, policy, asked, people)
+    yield from _sizes_refused(site, study, case.data)
+    request = StudyRequest(site.config.name, spent, persons=len(case.data.survey.lengths) or None)
+    yield from map(str, refusals(site.policy, study, plan, request))
+    over = over_limit(site.ledger, site.policy, study, people)
     if over:
-        problems.append(
+        yield (
             f"{count(len(over), 'participant')} of {len(people)} would be over the limit; decline "
             "the study, or go on without them by 'persons_over_limit: leave-out' in policy.yaml."
         )
-    return Inspection(
-        papers,
-        survey.lengths,
-        survey.skipped,
-        plan,
-        policy,
-        spent,
-        price=plan.site_loss(0) if plan else 0.0,
-        outsiders=(
-            ledger.outsider_total(asked.privacy.unit, people),
-            plan.site_outsider_loss(0) if plan else 0.0,
-        ),
-        problems=tuple(problems),
-        notes=(
-            *_unknown(config),
-            *_too_large(config, data),
-            *_unusable(survey.skipped),
-            *_doubts(config, asked),
-            *_few_lacking(config, people, policy, ledger.has_told_of(people)),
-            *(_notes(plan, config.name, data) if plan and not problems else ()),
-        ),
-        whole=len(survey.whole),
-    )
+
+
+def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterator[str]:
+    """What a site's people should know, and of a plan what the data say to it."""
+    site, data = case.site, case.data
+    config = site.config
+    yield from _unknown(config)
+    yield from _too_large(config, data)
+    yield from _unusable(data.survey.skipped)
+    yield from _doubts(config, case.study)
+    yield from _few_lacking(config, people, site.policy, site.ledger.has_told_of(people))
+    if plan is None:
+        return
+    yield from data.notes if isinstance(data, FeatureDataset) else ()
+    yield from Outlook(plan).remarks
+    yield from plan.analysis.compare(plan.study.sites.index(config.name), data)
+    subjects = _scanned(data)
+    yield from quality_remarks(subjects, plan.study.data)
+    yield from recording_remarks(subjects)
 
 
 def _plan_here(
@@ -334,16 +329,6 @@ def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterat
         )
 
 
-def _notes(plan: Plan, site: str, data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
-    """What becomes public, what the data contradict of the study's words, and odd images."""
-    notes = [*plan.analysis.remarks()]
-    notes += plan.analysis.compare(plan.study.sites.index(site), data)
-    subjects = _scanned(data)
-    notes += quality_remarks(subjects, plan.study.data)
-    notes += recording_remarks(subjects)
-    return tuple(notes)
-
-
 def _scanned(data: SiteDataset | FeatureDataset) -> tuple[Subject, ...]:
     """Persons whose image series the study takes, whole or measured."""
     if isinstance(data, SiteDataset):
@@ -359,10 +344,7 @@ def _scanned(data: SiteDataset | FeatureDataset) -> tuple[Subject, ...]:
 def say_yes(
     folder: Path,
     papers: Papers,
-    *,
-    runs: int,
-    until: date | None,
-    epsilon: float | None,
+    terms: Terms,
     today: date,
     ask: Callable[[], None] = lambda: None,
 ) -> tuple[Approval, ConsortiumError | None]:
@@ -384,37 +366,28 @@ def say_yes(
     ConsortiumError
         If the site's policy refuses the study, or a file can't be used.
     """
-    if until is not None and until < today:
+    if terms.ended(today):
         raise StudyError(
-            f"--until {until} has passed, so that no run could begin; name a later day."
+            f"--until {terms.until} has passed, so that no run could begin; name a later day."
         )
-    site, signed = SiteFolder.open(folder), papers.signed
-    config, policy, ledger = site.config, site.policy, site.ledger
-    name, people = signed.study.study, candidates(config, signed.study.data)
-    centres = check_members(folder, papers.members).centres
-    out = set(left_out(ledger, policy, signed.study, people))
-    stay = [label for label in people if label not in out]
-    spent = spent_in(ledger, str(config.dataset.resolve()), signed.study, centres, stay)
-    allowed = runs if epsilon is None else 1  # its own bound may end it before its last run
-    terms = Terms(runs, epsilon, until)
-    check(policy, signed.study, None, Request(config.name, spent, allowed))
+    site = SiteFolder.open(folder)
+    case, name = StudyCase(site, papers), site.config.name
+    people = candidates(site.config, case.study.data)
+    out = case.left_out(people)
+    spent = case.spent([label for label in people if label not in out])
+    runs = terms.runs if terms.epsilon is None else 1  # its own bound may end it before its last
+    check(site.policy, case.study, None, StudyRequest(name, spent, runs))
     ask()
-    had = ledger.used(name, centres, told=True)
-    terms = replace(terms, runs=runs + had)
+    had = site.ledger.used(case.study.study, case.centres, told=True)
+    terms = replace(terms, runs=terms.runs + had)
     approval = approve_papers(folder, site.identity, papers, terms)
     try:
-        exchange = config.open_exchange()
-        post_consent(exchange, site.identity.key, name, approval.consent(config.name))
-        post_withdrawn(folder, site.identity, config.name, exchange)
+        exchange = site.config.open_exchange()
+        post_consent(exchange, site.identity.key, case.study.study, approval.consent(name))
+        post_withdrawn(folder, site.identity, name, exchange)
     except ConsortiumError as error:
         return approval, error
     return approval, None
-
-
-def _over_budget(
-    ledger: Ledger, policy: Policy, study: Study, labels: Sequence[str]
-) -> Iterator[Skipped]:
-    return (over_the_limit(label) for label in left_out(ledger, policy, study, labels))
 
 
 def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:
@@ -423,16 +396,15 @@ def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:
 
 
 def _sizes_refused(
-    ledger: Ledger, policy: Policy, study: Study, data: SiteDataset | FeatureDataset
-) -> list[str]:
+    site: SiteFolder, study: Study, data: SiteDataset | FeatureDataset
+) -> Iterator[str]:
     """Why the number of those who would take part is not told; nothing if nobody would."""
     try:
-        ledger.check_sizes(sizes_of(study, data), policy.fewest_subjects_chosen)
+        site.ledger.check_sizes(sizes_of(study, data), site.policy.fewest_subjects_chosen)
     except PrivacyError as error:
-        return [str(error)]
+        yield str(error)
     except DataError:  # told elsewhere
-        pass
-    return []
+        return
 
 
 def _people(data: SiteDataset | FeatureDataset) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.study.plan import promised_mu
 from site_agent.approval.record import Approval, newest
 from site_agent.enrolment.pinned_consortium import read_pinned
-from site_agent.ledger.ledger import Ledger, Limits
+from site_agent.ledger.ledger import Ledger, LedgerLimits
 from site_agent.ledger.limits import no_run_left
 from site_agent.policy.policy import Policy
 
@@ -31,7 +31,7 @@ class Permission:
     centres: frozenset[str]
     today: date
 
-    def limits(self, policy: Policy, run: float) -> Limits:
+    def limits(self, policy: Policy, run: float) -> LedgerLimits:
         """Return what the ledger holds a round against.
 
         Parameters
@@ -43,7 +43,7 @@ class Permission:
         approved = math.inf
         if terms.epsilon is not None:
             approved = mu_of(terms.epsilon, study.privacy.delta)
-        return Limits(
+        return LedgerLimits(
             totals=policy.totals(),
             study=policy.study_limit(study.privacy.unit),
             approved=approved,

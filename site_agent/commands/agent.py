@@ -109,9 +109,9 @@ def page(
     ] = None,
 ) -> None:
     """Write the site's page: what the agent does, what is approved, and what was spent."""
-    from site_agent.page.page import write_page
+    from site_agent.page.page import write_site_page
 
-    out.print(f"{write_page(folder, now(), to)} is written; open it in any browser.")
+    out.print(f"{write_site_page(folder, now(), to)} is written; open it in any browser.")
 
 
 @app.command(rich_help_panel=DAILY)
@@ -126,11 +126,11 @@ def doctor(
     import time
 
     from consortium.base.checkup import Surroundings
-    from consortium.study.reader import load_study
+    from consortium.study.reader import read_study
     from site_agent.doctor.checkup import examine
 
     around = Surroundings(time.time, secrets.token_hex(8), os.environ)
-    checks = examine(folder, around, load_study(study) if study else None)
+    checks = examine(folder, around, read_study(study) if study else None)
     out.print_checks(checks, as_json)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -98,6 +99,27 @@ def posterior(
     out.print(f"{target / 'networks.html'} shows them; keep {target} as you keep the scans.")
 
 
+@dataclass
+class _Question:
+    """Asks for a yes, unless it was given with the command."""
+
+    yes: bool
+    despite_warnings: bool
+    warnings: int = 0
+
+    def __call__(self) -> None:
+        from consortium.base.formatting import count
+
+        despite = f" in spite of {count(self.warnings, 'WARNING')}" if self.warnings else ""
+        if not self.yes:
+            out.confirm(f"Say yes to this study{despite}?", _WITHOUT)
+        elif self.warnings and not self.despite_warnings:
+            raise StudyError(
+                f"Nothing is approved{despite} above; mend what it names, or say yes all the same "
+                "with --yes --despite-warnings."
+            )
+
+
 @app.command(name="approve", rich_help_panel=STUDIES)
 def approve_command(
     study: StudyFile,
@@ -121,46 +143,33 @@ def approve_command(
     folder: Folder = Path(),
 ) -> None:
     """Look at a study as check does, and say yes to exactly it with exactly these keys."""
-    from consortium.base.formatting import count
     from site_agent.approval.approval import Terms
     from site_agent.approval.inspection import inspect, say_yes
-    from site_agent.commands.agent import start
-    from site_agent.status import promise, read_status
+    from site_agent.status import promise
 
-    def ask(warnings: int = 0) -> None:
-        despite = f" in spite of {count(warnings, 'WARNING')}" if warnings else ""
-        if not yes:
-            out.confirm(f"Say yes to this study{despite}?", _WITHOUT)
-        elif warnings and not despite_warnings:
-            raise StudyError(
-                f"Nothing is approved{despite} above; mend what it names, or say yes all the same "
-                "with --yes --despite-warnings."
-            )
-
-    day = until.date() if until else None
-    Terms(runs, epsilon, day)  # which refuses nonsense before any scan is loaded
+    terms = Terms(runs, epsilon, until.date() if until else None)  # before any scan is loaded
+    ask = _Question(yes, despite_warnings)
     if not (yes or sys.stdin.isatty()):
         ask()  # as here, which says how to go on
     found = inspect(folder, study, roster)
     found.show(out.console)
     if found.problems:
-        raise StudyError(f"{found.signed.study.study} is not approved: {found.refusal}")
-    today = now().date()
-    approval, trouble = say_yes(
-        folder,
-        found.papers,
-        runs=runs,
-        until=day,
-        epsilon=epsilon,
-        today=today,
-        ask=lambda: ask(len(found.warnings)),
-    )
+        raise StudyError(f"{found.study.study} is not approved: {found.refusal}")
+    ask.warnings = len(found.warnings)
+    approval, trouble = say_yes(folder, found.case.papers, terms, now().date(), ask)
     out.print(f"Approved: {promise(approval)}.")
-    if trouble:
-        out.print(f"The coordinator is informed when the agent starts ({trouble})")
-    if take_part and read_status(folder).running:
+    _tell(trouble)
+    if take_part:
+        _take_part(folder, once)
+
+
+def _take_part(folder: Path, once: bool) -> None:
+    from site_agent.commands.agent import start
+    from site_agent.status import read_status
+
+    if read_status(folder).running:
         out.print("The agent of this folder is at work already and takes part.")
-    elif take_part:
+    else:
         start(folder, once=once)
 
 
@@ -174,5 +183,9 @@ def withdraw(
 
     trouble = take_back(folder, study)
     out.print(f"Withdrawn: {study} is approved no more.")
+    _tell(trouble)
+
+
+def _tell(trouble: Exception | None) -> None:
     if trouble:
         out.print(f"The coordinator is informed when the agent starts ({trouble})")

@@ -6,12 +6,15 @@ from pathlib import Path
 
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
-from site_agent.data.survey import Run, Skipped, Subject
+from consortium.views.meshes import MESHES, MeshKind, sides_of
+from site_agent.data.survey import RecordingRun, Skipped, Subject
 
 Entities = dict[str, str]
 
 ENDINGS = (".nii.gz", ".nii")
-VARIANTS = ("space", "res", "desc", "cohort")
+ON_MESHES = (".dtseries.nii", ".func.gii")
+"""Of series on the cortex: CIFTI, and of GIFTI one file for each hemisphere."""
+VARIANTS = ("space", "res", "den", "hemi", "desc", "cohort")
 """Entities that tell versions of one recording apart, not recordings."""
 UNCOMBINED = ("echo", "part")
 """Entities of files that are only a share of a recording."""
@@ -81,11 +84,20 @@ def _in_dataset(folder: Path, data: DataSection) -> tuple[tuple[Subject, ...], t
             detail = f"{home} holds other recordings, but none of {wanted}; left out."
             skipped.append(Skipped(label, "not-chosen", detail))
         else:
-            detail = f"{home} holds no image of {wanted}; preprocess the subject or remove it."
-            skipped.append(Skipped(label, "no-image", detail))
+            skipped.append(Skipped(label, "no-image", _without(home, data)))
     if not subjects and all(each.reason in ("no-image", "not-chosen") for each in skipped):
-        raise DataError(f"{folder} holds no sub-*_bold.nii[.gz] of {wanted}; check the path.")
+        ends = " or ".join(f"sub-*_bold{ending}" for ending in _endings(data)[::-1])
+        raise DataError(f"{folder} holds no {ends} of {wanted}; check the path.")
     return tuple(subjects), tuple(skipped)
+
+
+def _without(home: Path, data: DataSection) -> str:
+    """Say that a folder has no fitting image, and which one of another mesh it has."""
+    other = [path for path in _series(home, data) if entities(path).get("task") == data.task]
+    if data.mesh and other:
+        return f"{other[0]} is not named as on {data.mesh}; resample it, or rename it if it is."
+    wanted = wanted_of(data)
+    return f"{home} holds no image of {wanted}; preprocess the subject or remove it."
 
 
 def labels_in(folder: Path) -> tuple[str, ...]:
@@ -112,19 +124,39 @@ def misplaced(home: Path, paths: Iterable[Path]) -> str | None:
 def _fitting(home: Path, data: DataSection) -> list[Path]:
     """List a folder's images of the study's task and space, in all their versions."""
     found = []
-    for path in sorted(home.rglob("*_bold.nii*")):
+    for path in _series(home, data):
         named = entities(path)
-        fits = named.get("task") == data.task and named.get("space") == data.space
         share = named.keys() & set(UNCOMBINED) - ({"echo"} if data.echo is not None else set())
-        if fits and has_entities(named, data) and path.name.endswith(ENDINGS) and not share:
+        if _is_of(named, data) and has_entities(named, data) and not share:
             found.append(path)
     return found
 
 
 def _has_any(home: Path, data: DataSection) -> bool:
     """Whether a folder has any image of the study's task and space, whatever else it is named."""
-    images = (entities(path) for path in home.rglob("*_bold.nii*"))
-    return any(e.get("task") == data.task and e.get("space") == data.space for e in images)
+    return any(_is_of(entities(path), data) for path in _series(home, data))
+
+
+def _series(home: Path, data: DataSection) -> list[Path]:
+    """List a folder's series of voxels, or of a mesh's vertices if the study has one."""
+    ends = tuple(f"_bold{ending}" for ending in _endings(data))
+    return [path for path in sorted(home.rglob("*_bold.*")) if path.name.endswith(ends)]
+
+
+def _endings(data: DataSection) -> tuple[str, ...]:
+    return ON_MESHES if data.mesh else ENDINGS
+
+
+def _is_of(named: Entities, data: DataSection) -> bool:
+    """Whether a file is named as of the study's task, and space or mesh."""
+    space = is_on(named, MESHES[data.mesh]) if data.mesh else named.get("space") == data.space
+    return named.get("task") == data.task and space
+
+
+def is_on(named: Entities, kind: MeshKind) -> bool:
+    """Whether a file's name has space and density of a mesh; what it does not say, fits."""
+    space, density = named.get("space", kind.space), named.get("den", kind.density)
+    return space in kind.spaces and density in kind.densities
 
 
 def has_entities(named: Entities, data: DataSection) -> bool:
@@ -140,7 +172,8 @@ def wanted_of(data: DataSection) -> str:
     """What a study's images are called, in the words of BIDS."""
     keys = {"ses": data.session, "run": data.run, "acq": data.acquisition, "dir": data.direction}
     more = [f"{key}-{x}" for key, x in {**keys, "echo": data.echo}.items() if x is not None]
-    return ", ".join([f"task-{data.task}", *more]) + f" in space-{data.space}"
+    where = f"on the mesh {data.mesh}" if data.mesh else f"in space-{data.space}"
+    return ", ".join([f"task-{data.task}", *more]) + f" {where}"
 
 
 def first_of(paths: Iterable[Path], data: DataSection) -> list[Path]:
@@ -169,11 +202,12 @@ def _chosen(fitting: Iterable[Path]) -> Iterator[Path]:
         yield min(versions, key=_preference)
 
 
-def _preference(path: Path) -> tuple[bool, bool, bool, str]:
-    """Sort desc-preproc first, then no desc; a version without res before the others."""
+def _preference(path: Path) -> tuple[bool, bool, bool, bool, str]:
+    """Sort CIFTI before GIFTI, desc-preproc first, then no desc; without res before the others."""
     named = entities(path)
     description = named.get("desc")
-    return description != "preproc", description is not None, "res" in named, path.name
+    preprocessed = description != "preproc", description is not None
+    return path.suffix == ".gii", *preprocessed, "res" in named, path.name
 
 
 def _recording(named: Entities) -> tuple[tuple[str, str], ...]:
@@ -191,7 +225,20 @@ def _grouped(paths: Iterable[Path]) -> Iterator[Subject]:
 
 
 def _subject(label: str, paths: Iterable[Path]) -> Subject:
-    return Subject(label, tuple(Run(path, _confounds(path)) for path in sorted(paths)))
+    found = sorted(paths)
+    rights = {path: _right_of(path) for path in found}
+    runs = (path for path in found if path not in rights.values())
+    return Subject(
+        label, tuple(RecordingRun(path, _confounds(path), rights[path]) for path in runs)
+    )
+
+
+def _right_of(path: Path) -> Path | None:
+    """The right hemisphere's file beside a GIFTI file of the left one, if it is there."""
+    for name in sides_of(path.name)[1:]:
+        right = path.with_name(name)
+        return right if right.is_file() else None
+    return None
 
 
 def _confounds(bold: Path) -> Path | None:
@@ -207,6 +254,6 @@ def _confounds(bold: Path) -> Path | None:
 
 def _stem(path: Path) -> str:
     name = path.name
-    for ending in (*ENDINGS, ".tsv"):
+    for ending in (*ON_MESHES, *ENDINGS, ".tsv"):
         name = name.removesuffix(ending)
     return name

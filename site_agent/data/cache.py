@@ -159,7 +159,7 @@ def block_key(subject: Subject, data: DataSection, target: Target, unit: Unit = 
         If a file is gone.
     """
     runs = [[_facts(path) for path in run.files] for run in subject.runs]
-    apart = {"atlas", "maps_resolution", "maps_smoothing", *CHOICE}
+    apart = {"atlas", "maps_resolution", "maps_smoothing", "mesh", "surfaces", "cortex", *CHOICE}
     settings = data.model_dump(mode="json", exclude=apart)
     single = ["timepoint"] if unit == "timepoint" else []
     return _digest_of(runs, settings, target.digests, *single)

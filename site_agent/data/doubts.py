@@ -21,7 +21,7 @@ from site_agent.data.people import PARTICIPANTS, participants_of
 from site_agent.data.personal import resembling
 from site_agent.data.sidecar import NOTHING_SAID, Description, read_descriptions
 from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers, usual_codes
-from site_agent.data.tsv import Row, given_in, read_rows, rows_of
+from site_agent.data.tsv import Row, given_in, person_rows, rows_of
 from site_agent.data.wording import Aliases, Wording, is_given, meant, nearest
 
 if TYPE_CHECKING:
@@ -86,12 +86,14 @@ def doubts_about(source: Path, study: Study, aliases: Aliases) -> Iterator[str]:
     wording = Wording(study.data.missing, aliases)
     if study.data.persons:
         table, rules = participants_of(source), study.data.persons
-        chosen = [row for _, row in read_rows(table, rules, wording)]
+        chosen = [row for _, row in person_rows(table, rules, wording)]
         yield from _doubts(chosen, [*rules.items()], _descriptions(table, rules, wording))
     for view in study.features:
         if view.single_columns:  # of a table
             own = cast("TableView", view)
-            rows = [row for _, row, _ in rows_of(source, own, wording)]
+            units = study.analysis.grouped
+            by_session = units is not None and units.sessions
+            rows = [row for _, row, _ in rows_of(source, own, wording, by_session=by_session)]
             names = [name for name, _ in view.single_columns]
             described = _descriptions(source / own.file, names, wording)
             yield from _doubts(rows, view.single_columns, described)
@@ -268,7 +270,7 @@ def _without_folder(source: Path) -> Iterator[str]:
     if not table.is_file():
         return
     there = set(labels_in(source))
-    lacking = [label for label, _ in read_rows(table, ()) if label not in there]
+    lacking = [label for label, _ in person_rows(table, ()) if label not in there]
     if lacking:
         who = ", ".join(f"sub-{label}" for label in lacking[:_NAMED])
         more = ", …" if lacking[_NAMED:] else ""

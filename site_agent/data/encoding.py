@@ -11,7 +11,7 @@ from consortium.views.table import TableView
 from site_agent.data.wording import CODED, is_given
 
 
-def encode(text: str | None, column: Column) -> tuple[float, ...] | None:
+def encode_cell(text: str | None, column: Column) -> tuple[float, ...] | None:
     """Entries of a value between -1 and 1; None if there is no usable value.
 
     Only the person's own value and the public limits go into it.
@@ -42,7 +42,7 @@ def vector_of(texts: Sequence[str | None], view: TableView) -> NDArray[np.float6
     array, or the place of the first column that is missing of too many
     """
     columns = [column for _, column in view.single_columns]
-    values = [encode(text, column) for text, column in zip(texts, columns, strict=True)]
+    values = [encode_cell(text, column) for text, column in zip(texts, columns, strict=True)]
     if values.count(None) > view.most_missing * len(values):
         return values.index(None)
     found = [

@@ -14,7 +14,7 @@ from consortium.study.data_section import DataSection
 from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
 from site_agent.data.survey import Skipped, Without, in_turn, nobody
-from site_agent.data.tsv import Row, read_rows
+from site_agent.data.tsv import Row, person_rows
 from site_agent.data.wording import NO_ALIASES, Aliases, Wording
 
 PARTICIPANTS = "participants.tsv"
@@ -68,7 +68,7 @@ def everybody_in(folder: Path) -> set[str]:
     """
     found = set(labels_in(folder))
     with suppress(DataError):  # a table that can't be read adds nobody
-        found.update(label for label, _ in read_rows(folder / PARTICIPANTS, ()))
+        found.update(label for label, _ in person_rows(folder / PARTICIPANTS, ()))
     return found
 
 
@@ -80,7 +80,7 @@ def read_left_out(table: Path) -> dict[str, str]:
     DataError
         As `left_out_here`.
     """
-    reasons = {label: (row[REASON] or "").strip() for label, row in read_rows(table, [REASON])}
+    reasons = {label: (row[REASON] or "").strip() for label, row in person_rows(table, [REASON])}
     for label, reason in reasons.items():
         if reason in ("", "n/a"):
             raise DataError(f"{table}: sub-{label} has no reason; write why they are left out.")
@@ -115,7 +115,7 @@ def _not_chosen(
     labels: Sequence[str],
 ) -> Iterable[Skipped]:
     table = participants_of(source)
-    lines = read_rows(table, rules, wording, among=set(labels))
+    lines = person_rows(table, rules, wording, among=set(labels))
     fits = {label: taken(row, rules) for label, row in lines}
     for label in labels:
         if label not in fits:

@@ -1,27 +1,97 @@
-"""Tables with a file for each person, in that person's folder."""
+"""Tables with a file for each person, in that person's folder.
+
+One person's values by parcel, from a CIFTI file of one map (``.pscalar.nii``).
+
+FreeSurfer's stats files, one for each person: regions in lines, measures in columns.
+
+Source: the comment lines of ``aparc.stats`` and ``aseg.stats`` (FreeSurfer 5 to 8), of which
+``ColHeaders`` names the columns and ``Measure`` lines hold numbers of the whole brain.
+"""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from consortium.base.atomic import beside
 from consortium.errors import DataError
+from consortium.space.mesh import DAMAGED
 from consortium.views.table import ANYONE, TableView
 from site_agent.data.pairs import pair_cells, regions_of
-from site_agent.data.parcels import PARCELS, parcel_cells, parcel_lines
-from site_agent.data.stats import stats_cells
 from site_agent.data.wording import Wording, nearest
+
+_NAME = "StructName"
+
+
+def stats_cells(lines: Sequence[str]) -> dict[str, str]:
+    """Every number of a file by name.
+
+    A column is called after its region and its measure, as ``insula_ThickAvg`` or
+    ``Left-Hippocampus_Volume_mm3``; a number of the whole brain by its own name, as
+    ``EstimatedTotalIntraCranialVol``.
+    """
+    found: dict[str, str] = {}
+    headings: list[str] = []
+    for line in lines:
+        words = line.split()
+        if line.startswith("# ColHeaders"):
+            headings = words[2:]
+        elif line.startswith("# Measure"):
+            parts = [part.strip() for part in line.split(",")]
+            if len(parts) >= 4:
+                found[parts[1]] = parts[3]
+        elif words and not line.startswith("#") and len(words) == len(headings):
+            row = dict(zip(headings, words, strict=True))
+            region = row.pop(_NAME, "")
+            found |= {f"{region}_{heading}": value for heading, value in row.items()}
+    return found
+
+
+PARCELS = ".pscalar.nii"
+
+
+def parcel_lines(path: Path) -> list[str]:
+    """Name and value of every parcel, with a tab between; none of a file that is no map of some.
+
+    A number is written so that it is read as the same number again.
+    """
+    import nibabel as nib  # half a second, which only who has such files should pay
+
+    try:
+        image = nib.load(path)
+        maps, parcels = (image.header.get_axis(number) for number in (0, 1))
+        if not isinstance(parcels, nib.cifti2.ParcelsAxis) or len(maps) != 1:
+            return []
+        values = np.asarray(image.dataobj, dtype=np.float64)
+    except DAMAGED:
+        return []
+    if values.shape != (1, len(parcels)):
+        return []
+    names = [str(name) for name in parcels.name]
+    pairs = zip(names, values[0].tolist(), strict=True)
+    return [f"{name}\t{value!r}" if np.isfinite(value) else f"{name}\tn/a" for name, value in pairs]
+
+
+def parcel_cells(lines: Sequence[str]) -> dict[str, str]:
+    """What `parcel_lines` holds, by parcel; a name that is there twice has nothing."""
+    pairs = [line.rsplit("\t", 1) for line in lines]
+    many = Counter(name for name, _ in pairs)
+    return {name: value for name, value in pairs if many[name] == 1}
+
 
 _MOST_BYTES = 50_000_000
 """Of a person's file; a matrix between a thousand regions takes about 20 MB."""
 _TABLE, _COURSES = ".tsv", "_timeseries.tsv"
 """Ends of a table between regions, and of one with a line for each volume."""
+_ANY_SESSION, _SESSION = "ses-*", re.compile(r"ses-[A-Za-z0-9]+")
 _LABEL = re.compile(r"sub-([A-Za-z0-9]+)")
 _LONGER = re.compile(rf"{re.escape(ANYONE)}[A-Za-z0-9]")
 
 
 def personal_rows(
-    folder: Path, view: TableView, wording: Wording
+    folder: Path, view: TableView, wording: Wording, *, by_session: bool = False
 ) -> Iterator[tuple[str, Mapping[str, str], Path]]:
     """Yield every person's label, cells and file.
 
@@ -31,6 +101,8 @@ def personal_rows(
         The site's data set.
     view : TableView
         Its file has ``sub-*`` for a person's folder.
+    by_session : bool
+        Whether ``ses-*`` in it stands for each of a person's sessions, which then are rows.
 
     Raises
     ------
@@ -39,13 +111,16 @@ def personal_rows(
         person's files.
     """
     names = [name for name, _ in view.single_columns]
-    for label, path in _files(folder, view.file):
+    files = personal_files(folder, view.file)
+    if by_session:
+        files = [each for label, path in files for each in _of_sessions(label, path)]
+    for label, path in files:
         found = _cells(folder, path, [wording.column(name) for name in names])
         yield label, {n: wording.cell(n, found.get(wording.column(n))) for n in names}, path
 
 
-def _files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
-    """Every person's label and file; the pattern comes from the coordinator.
+def personal_files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
+    """List every person's label and file; the pattern comes from the coordinator.
 
     A label that more letters follow is another person's, who would not be charged.
     """
@@ -72,6 +147,17 @@ def _files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
     return [(each, folder / pattern.replace(ANYONE, f"sub-{each}")) for each in labels]
 
 
+def _of_sessions(label: str, path: Path) -> Iterator[tuple[str, Path]]:
+    """Files of each session of a person, where a folder of the path is any session's."""
+    if _ANY_SESSION not in path.parts:
+        yield label, path
+        return
+    home = Path(*path.parts[: path.parts.index(_ANY_SESSION)])
+    for own in sorted(home.glob(_ANY_SESSION)):
+        if _SESSION.fullmatch(own.name):
+            yield f"{label}_{own.name}", Path(str(path).replace(_ANY_SESSION, own.name))
+
+
 def resembling(folder: Path, view: TableView, name: str) -> str | None:
     """What the first person's file that has anything calls a column that it has not, by spelling.
 
@@ -80,7 +166,7 @@ def resembling(folder: Path, view: TableView, name: str) -> str | None:
     DataError
         As `personal_rows`.
     """
-    read = (_lines(folder, path) for _, path in _files(folder, view.file))
+    read = (_lines(folder, path) for _, path in personal_files(folder, view.file))
     lines = next((each for each in read if each), [])
     if not view.file.endswith(_TABLE):
         return nearest(name, [*_single_cells(view.file, lines)])

@@ -15,7 +15,7 @@ _ROUNDING = 1e-12
 """Relative to the largest entry: a smaller norm is what rounding leaves of equal values."""
 
 
-def finish(
+def scale_vector(
     values: NDArray[Any], scale: float, center: bool, normalize: bool, where: Path
 ) -> Vector:
     """Scale, centre and normalize one person's vector.

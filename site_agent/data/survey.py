@@ -26,21 +26,28 @@ CHOICES = ("not-chosen", "does-not-fit", "over-limit", "too-few-volumes")
 
 def sidecar_of(image: Path) -> Path:
     """Where an image's metadata are, if it has any: the JSON beside it."""
-    return image.with_name(image.name.removesuffix(".gz").removesuffix(".nii") + ".json")
+    name = image.name
+    for ending in (".gz", ".nii", ".gii", ".dtseries", ".func"):
+        name = name.removesuffix(ending)
+    return image.with_name(f"{name}.json")
 
 
 @dataclass(frozen=True)
-class Run:
-    """One recording: the image, and the confounds table if there is one."""
+class RecordingRun:
+    """One recording: the image, and the confounds table if there is one.
+
+    Of a pair of GIFTI files ``bold`` is that of the left hemisphere and ``right`` the other.
+    """
 
     bold: Path
     confounds: Path | None = None
+    right: Path | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:
         """All that is read of it: the image, its metadata if it has any, the table."""
         metadata = sidecar_of(self.bold)
-        beside = (metadata if metadata.is_file() else None, self.confounds)
+        beside = (metadata if metadata.is_file() else None, self.confounds, self.right)
         return self.bold, *(path for path in beside if path is not None)
 
 
@@ -52,7 +59,7 @@ class Subject:
     """
 
     label: str
-    runs: tuple[Run, ...]
+    runs: tuple[RecordingRun, ...]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -13,12 +13,18 @@ from numpy.typing import NDArray
 from consortium.base.atomic import beside
 from consortium.errors import DataError
 from consortium.views.table import TableView
-from site_agent.data.encoding import encode, lack_of, vector_of
-from site_agent.data.personal import personal_rows
+from site_agent.data.encoding import encode_cell, lack_of, vector_of
+from site_agent.data.personal import personal_files, personal_rows
 from site_agent.data.survey import Reason, Skipped
 from site_agent.data.wording import AS_WRITTEN, CODED, Wording, is_given, nearest
 
 IDENTIFIER = "participant_id"
+SESSION = "_ses-"
+"""Between a participant's label and a session's, in the name of a row."""
+_SESSIONS = ("session_id", "session")
+_OWN_SESSION = re.compile(r"_ses-([A-Za-z0-9]+)")
+SESSIONS_TABLE = "_sessions.tsv"
+"""End of the name of a participant's own table of sessions."""
 _FIRST = re.compile(
     r"(lh|rh)\.\S+|Measure:\S+|subj(ect)?_?(id)?|participants?|src_subject_id", re.I
 )
@@ -39,7 +45,7 @@ Row = Mapping[str, str | None]
 
 
 def read_table(
-    folder: Path, view: TableView, wording: Wording = AS_WRITTEN
+    folder: Path, view: TableView, wording: Wording = AS_WRITTEN, *, by_session: bool = False
 ) -> tuple[dict[str, Vector], dict[str, Skipped]]:
     """Read a view's vectors from its table.
 
@@ -49,6 +55,8 @@ def read_table(
         The site's data set.
     wording : Wording
         How cells are read.
+    by_session : bool
+        Whether each session of a person is a row, by label and session (`row_of_session`).
 
     Returns
     -------
@@ -66,7 +74,7 @@ def read_table(
     vectors: dict[str, Vector] = {}
     lacking: dict[str, Skipped] = {}
     columns = view.single_columns
-    for label, row, path in rows_of(folder, view, wording):
+    for label, row, path in rows_of(folder, view, wording, by_session=by_session):
         vector = vector_of([row[name] for name, _ in columns], view)
         if isinstance(vector, int):
             lacking[label] = _lack(label, row, view, path)
@@ -75,21 +83,58 @@ def read_table(
     return vectors, lacking
 
 
-def rows_of(folder: Path, view: TableView, wording: Wording) -> Iterator[tuple[str, Row, Path]]:
+def rows_of(
+    folder: Path, view: TableView, wording: Wording, *, by_session: bool = False
+) -> Iterator[tuple[str, Row, Path]]:
     """Yield every person's label, cells and file of a view; raises as `read_table`."""
+    names = [name for name, _ in view.single_columns]
+    if by_session and view.is_by_person and view.file.endswith(SESSIONS_TABLE):
+        for label, path in personal_files(folder, view.file):
+            if path.is_file():
+                yield from (
+                    (row, cells, path) for row, cells in _sessions(label, path, names, wording)
+                )
+        return
     if view.is_by_person:
-        yield from personal_rows(folder, view, wording)
+        yield from personal_rows(folder, view, wording, by_session=by_session)
         return
     path = _path(folder, view.file)
-    for label, row in read_rows(path, [name for name, _ in view.single_columns], wording):
+    for label, row in person_rows(path, names, wording, by_session=by_session):
         yield label, row, path
+
+
+def row_of_session(label: str, session: str) -> str:
+    """Name of a session's row; without a session the person's label."""
+    return f"{label}{SESSION}{session.removeprefix('ses-')}" if session else label
+
+
+def _sessions(
+    label: str, path: Path, names: Sequence[str], wording: Wording
+) -> Iterator[tuple[str, Row]]:
+    """Rows of a person's own table, each of the session that its first column names."""
+    wanted = {name: wording.column(name) for name in names}
+    with _opened(path, MOST_BYTES_OF_RUN) as file:
+        rows = _cells(file)
+        header = next(rows, [])
+        for name in (_SESSIONS[0], *wanted.values()):
+            if header.count(name) != 1:
+                raise DataError(_no_column(path, name, header))
+        for number, cells in enumerate(rows, start=2):
+            row = dict(zip_longest(header, cells[: len(header)]))
+            _check_bytes(path, number, row, (_SESSIONS[0], *wanted.values()))
+            session = (row[_SESSIONS[0]] or "").strip()
+            if session:
+                found = {name: wording.cell(name, row[own]) for name, own in wanted.items()}
+                yield row_of_session(label, session), found
 
 
 def _lack(label: str, row: Row, view: TableView, path: Path) -> Skipped:
     """Why a person has no vector: for want of values, or else by the study's levels and codes."""
     columns = view.single_columns
     missed = [
-        (row[name], name, column) for name, column in columns if encode(row[name], column) is None
+        (row[name], name, column)
+        for name, column in columns
+        if encode_cell(row[name], column) is None
     ]
     absent = [
         each for each in missed if each[0] != CODED and not (each[2].levels and is_given(each[0]))
@@ -99,16 +144,19 @@ def _lack(label: str, row: Row, view: TableView, path: Path) -> Skipped:
     return Skipped(label, reason, f"{path}: {lack_of(*(absent or missed)[0])}.")
 
 
-def read_rows(
+def person_rows(
     table: Path,
     columns: Iterable[str],
     wording: Wording = AS_WRITTEN,
     among: Container[str] | None = None,
+    *,
+    by_session: bool = False,
 ) -> Iterator[tuple[str, Row]]:
     """Yield every person's label, without ``sub-``, with their cells of some columns.
 
     Cells are separated by tabs, or by commas where the first line has no tab. A name that goes on
-    with a session, as FreeSurfer's do (``sub-01_ses-2``), is its person's.
+    with a session, as FreeSurfer's do (``sub-01_ses-2``), is its person's; ``by_session`` it is a
+    row of its own, as is a line with a session in a column session_id.
 
     Raises
     ------
@@ -129,6 +177,8 @@ def read_rows(
             label = _person(row[identifier])
             if among is not None and label not in among:
                 continue
+            if by_session:
+                label = row_of_session(label, _session_of(row, identifier))
             _check_bytes(table, number, row, (identifier, *wanted.values()))
             found = {name: wording.cell(name, row[own]) for name, own in wanted.items()}
             if label and label not in seen:
@@ -206,6 +256,15 @@ def _person(identifier: str | None) -> str:
     name = (identifier or "").strip()
     session = _SESSION.fullmatch(name)
     return session[1] if session else name.removeprefix("sub-")
+
+
+def _session_of(row: Row, identifier: str) -> str:
+    """Session of a line, by its own column or behind the person's name; or nothing."""
+    column = next((row[name] for name in _SESSIONS if name in row), None)
+    if is_given(column):
+        return (column or "").strip()
+    named = _OWN_SESSION.search(row[identifier] or "")
+    return named[1] if named else ""
 
 
 def _cells(file: Iterator[str]) -> Iterator[list[str]]:

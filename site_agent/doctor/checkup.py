@@ -34,7 +34,7 @@ from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.summary import budget
 from site_agent.ledger.totals import spent_in
 from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import Request, Spent, refusals
+from site_agent.policy.refusals import Spent, StudyRequest, refusals
 
 __all__ = ["Check", "Surroundings", "examine"]
 
@@ -172,7 +172,7 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
         spent = spent_in(ledger, dataset, study, centres, people)
         used = _used_up(folder, ledger, study, centres)
     runs = 0 if used else 1  # no other is asked of the policy before it is approved
-    request = Request(config.name, spent, runs)
+    request = StudyRequest(config.name, spent, runs)
     problems = [str(error) for error in refusals(Policy.load(folder), study, None, request)]
     if not problems:
         return Check("study", "ok", f"The policy allows '{study.study}'{used}.")

@@ -12,7 +12,7 @@ from consortium.errors import DataError
 from consortium.study.data_section import DataSection
 from consortium.views.eeg import EegView
 from site_agent.data.cache import BlockCache, vector_key
-from site_agent.data.scaling import Vector, finish
+from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Reason, Skipped
 from site_agent.eeg.epochs import WINDOW, cut_epochs
 from site_agent.eeg.files import find_recordings, read_recording
@@ -119,7 +119,7 @@ class _Reader:
             values = self._values(label, paths)
             if isinstance(values, Skipped):
                 return values
-            return finish(values, view.scale, view.center, view.normalize, paths[0])
+            return scale_vector(values, view.scale, view.center, view.normalize, paths[0])
         except DataError as error:
             return Skipped(label, "unusable", str(error))
 

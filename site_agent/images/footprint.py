@@ -15,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import ConfigurationError
+from consortium.space.mesh import Mesh
 from consortium.space.target import Target
 
 _PREPARED = 20
 """Bytes for a voxel's value: the runs, all runs, and a float64 copy while they are standardized."""
 _VOLUMES = 8
 """Whole volumes of 8 bytes while one is read, smoothed and resampled."""
+_UNPACKED = 64
+"""Bytes for a vertex of a hemisphere: both, and what is below the cortex, in float64 if scaled."""
 _SUMMED = 20
 """Bytes for a feature's value: the block, and float64 copies while it is clipped and multiplied."""
 _PARTS = 24
@@ -32,8 +35,11 @@ _KEPT = 16
 
 def to_prepare(target: Target, length: int) -> int:
     """Bytes to prepare a person of so many volumes."""
-    voxels, box = target.grid.features, math.prod(target.grid.shape)
+    grid, voxels = target.grid, target.grid.features
     blocks = _PREPARED * voxels * length
+    if isinstance(grid, Mesh):
+        return blocks + _UNPACKED * grid.kind.vertices * length + _SMALL
+    box = math.prod(grid.shape)
     return blocks + 8 * _VOLUMES * box + 4 * target.features * length + _SMALL
 
 

@@ -17,13 +17,14 @@ from consortium.privacy.clipping import column_norms
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
 from consortium.views.fmri import FmriView
-from site_agent.data.scaling import Vector, finish
+from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Skipped, Subject
 from site_agent.data.wording import NO_ALIASES, Aliases
 from site_agent.engines.base import Engine
 from site_agent.images.contrasts import read_contrasts
-from site_agent.images.nifti import open_series, repetition_time
+from site_agent.images.nifti import repetition_time
 from site_agent.images.person_blocks import PersonBlocks
+from site_agent.images.recordings import volumes_of
 from site_agent.images.series import SiteDataset
 
 Courses = NDArray[np.floating[Any]]
@@ -148,7 +149,7 @@ def _measured(view: FmriView, unmix: NDArray[np.float64] | None, person: PersonB
     """
     (subject,) = person.subjects
     try:
-        lengths = [int(open_series(run.bold, person.target.grid).shape[3]) for run in subject.runs]
+        lengths = [volumes_of(run, person.target.grid) for run in subject.runs]
         kind = connectivity if view.is_of_edges else amplitude
         measures: list[Callable[[Courses], Vector]] = [kind] * len(lengths)
         if view.measure == "alff":
@@ -203,7 +204,7 @@ def _finished(
     for label, vector in vectors.items():
         try:
             where = source / f"sub-{label}"
-            done[label] = finish(vector, 1.0, view.center, view.normalize, where)
+            done[label] = scale_vector(vector, 1.0, view.center, view.normalize, where)
         except DataError as error:
             skipped.append(Skipped(label, "unusable", str(error)))
     return done, skipped

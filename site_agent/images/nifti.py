@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,18 +119,32 @@ def repetition_time(path: Path) -> float:
     DataError
         If neither tells it.
     """
+    return sidecar_step(path, _header_step)
+
+
+def sidecar_step(path: Path, otherwise: Callable[[Path], float]) -> float:
+    """Seconds from volume to volume, from the JSON beside a series, or else what a file says.
+
+    Raises
+    ------
+    DataError
+        If neither tells it.
+    """
     sidecar = sidecar_of(path)
     try:
         told: Any = json.loads(sidecar.read_text(encoding="utf-8"))
         step = float(told["RepetitionTime"])
     except DAMAGED:
-        header = open_nifti(path).header
-        # Without a unit the number is whatever the writer left there, most often 1.
-        unit = _SECONDS.get(int(header["xyzt_units"]) & 0x38, 0.0)
-        step = unit * float(header["pixdim"][4])
+        step = otherwise(path)
     if not 0.01 <= step <= 60:
         raise DataError(f"{path} tells no RepetitionTime; write it, in s, into {sidecar.name}.")
     return step
+
+
+def _header_step(path: Path) -> float:
+    header = open_nifti(path).header
+    # Without a unit the number is whatever the writer left there, most often 1.
+    return _SECONDS.get(int(header["xyzt_units"]) & 0x38, 0.0) * float(header["pixdim"][4])
 
 
 def same_grid(image: nib.Nifti1Image, grid: Grid) -> bool:

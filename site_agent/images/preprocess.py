@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.grid import Grid
+from consortium.space.mesh import Mesh
 from consortium.space.resampling import resampler
 from consortium.space.sampling import lies_in
 from consortium.space.smoothing import FWHM_PER_SIGMA
 from consortium.space.target import Target
 from consortium.study.data_section import DataSection
-from site_agent.data.survey import Run, Subject
+from site_agent.data.survey import RecordingRun, Subject
 from site_agent.images.confounds import read_confounds
-from site_agent.images.nifti import open_series, repetition_time, same_grid
-from site_agent.images.volumes import iterate_volumes, stored_places
+from site_agent.images.nifti import open_series, same_grid
+from site_agent.images.recordings import seconds_apart
+from site_agent.images.surface_series import read_surface_series
+from site_agent.images.volumes import check_finite, iterate_volumes, stored_places
 
 Block = NDArray[np.float32]
 
@@ -59,7 +62,7 @@ def preprocess(
         If an image or table can't be used; the message names the file.
     """
     if unit == "timepoint":
-        runs = [read_series(run.bold, data.smoothing, target.grid, unit) for run in subject.runs]
+        runs = [_read(run, data, target.grid, unit) for run in subject.runs]
     else:
         runs = [preprocess_run(run, data, target.grid) for run in subject.runs]
     series = runs[0] if len(runs) == 1 else np.vstack(runs)
@@ -69,18 +72,24 @@ def preprocess(
     return series.T
 
 
-def preprocess_run(run: Run, data: DataSection, grid: Grid) -> Block:
+def preprocess_run(run: RecordingRun, data: DataSection, grid: Grid | Mesh) -> Block:
     """Load one run: all steps but standardization; shape (T, D)."""
-    series = read_series(run.bold, data.smoothing, grid)
+    series = _read(run, data, grid)
     peaks = _peaks(series)
     regressors = np.hstack([_confounds(run, data, len(series)), _band(run, data, len(series))])
-    project_out(series, design(len(series), DEGREES[data.detrend], regressors), run.bold)
+    project_out(series, confound_design(len(series), DEGREES[data.detrend], regressors), run.bold)
     # A course that was nothing but trend must not be blown up to unit variance later.
     series[:, _peaks(series) <= CONSTANT * peaks] = 0.0
     if not series.any():
         msg = f"{run.bold} is zero or constant in the study's mask; check image and mask."
         raise DataError(msg)
     return series
+
+
+def _read(run: RecordingRun, data: DataSection, grid: Grid | Mesh, unit: Unit = "subject") -> Block:
+    if isinstance(grid, Mesh):
+        return read_surface_series(run, grid, unit)
+    return read_series(run.bold, data.smoothing, grid, unit)
 
 
 def read_series(path: Path, smoothing: float | None, grid: Grid, unit: Unit = "subject") -> Block:
@@ -111,7 +120,7 @@ def read_series(path: Path, smoothing: float | None, grid: Grid, unit: Unit = "s
         volumes = iterate_volumes(path, image, kept)
         for number, (row, voxels) in enumerate(zip(series, volumes, strict=True), 1):
             row[:] = voxels
-            _check_finite(path, number, row, unit)
+            check_finite(path, number, row, unit)
     else:
         own = voxel_sizes(image.affine)
         width = np.sqrt(np.maximum(grid.edge**2 - own**2, 0.0))
@@ -121,7 +130,7 @@ def read_series(path: Path, smoothing: float | None, grid: Grid, unit: Unit = "s
         for number, (row, volume) in enumerate(zip(series, volumes, strict=True), 1):
             with np.errstate(all="ignore"):  # what is not finite is found below
                 row[:] = at_voxels(_zero_outside(volume, image, grid))
-            _check_finite(path, number, row, unit)
+            check_finite(path, number, row, unit)
     return series
 
 
@@ -133,18 +142,7 @@ def _zero_outside(volume: Block, image: nib.Nifti1Image, grid: Grid) -> Block:
     return np.where(inside | np.isfinite(volume), volume, np.float32(0))
 
 
-def _check_finite(path: Path, number: int, row: NDArray[np.float32], unit: Unit) -> None:
-    """Refuse a volume, or make it zero, while it is still in the processor's cache."""
-    if np.isfinite(row).all():
-        return
-    if unit == "timepoint":
-        row[:] = 0.0
-    else:
-        msg = f"{path} has a value that is not finite in volume {number}; "
-        raise DataError(msg + "repair it, or write 0 outside the brain.")
-
-
-def design(
+def confound_design(
     volumes: int, degree: int, confounds: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Build an orthonormal basis of all that is to be taken out at once.
@@ -260,14 +258,14 @@ def frequencies_outside(
     return np.asarray(np.cos(np.pi * np.outer(times, order[outside])))
 
 
-def _band(run: Run, data: DataSection, volumes: int) -> NDArray[np.float64]:
+def _band(run: RecordingRun, data: DataSection, volumes: int) -> NDArray[np.float64]:
     if data.high_pass is None and data.low_pass is None:
         return np.zeros((volumes, 0))
-    step = repetition_time(run.bold)
+    step = seconds_apart(run)
     return frequencies_outside(volumes, step, data.high_pass, data.low_pass)
 
 
-def _confounds(run: Run, data: DataSection, volumes: int) -> NDArray[np.float64]:
+def _confounds(run: RecordingRun, data: DataSection, volumes: int) -> NDArray[np.float64]:
     if not data.confounds:
         return np.zeros((volumes, 0))
     if run.confounds is None:

@@ -10,7 +10,7 @@ from nibabel.affines import apply_affine, voxel_sizes
 
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
-from site_agent.data.survey import Run, Subject
+from site_agent.data.survey import RecordingRun, Subject
 from site_agent.images.nifti import open_nifti
 from site_agent.images.volumes import iterate_volumes
 
@@ -39,7 +39,7 @@ def quality_remarks(subjects: Sequence[Subject], data: DataSection) -> tuple[str
     )
 
 
-def _oddities(run: Run, data: DataSection) -> Iterator[str]:
+def _oddities(run: RecordingRun, data: DataSection) -> Iterator[str]:
     try:
         image = open_nifti(run.bold)
         apart = _forms_apart(image)

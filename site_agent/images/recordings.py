@@ -9,8 +9,12 @@ from pathlib import Path
 
 from consortium.base.formatting import count
 from consortium.errors import DataError
-from site_agent.data.survey import Subject
-from site_agent.images.nifti import open_nifti, repetition_time
+from consortium.space.grid import Grid
+from consortium.space.mesh import Mesh
+from site_agent.data.bids import ON_MESHES
+from site_agent.data.survey import RecordingRun, Subject
+from site_agent.images.nifti import open_nifti, open_series, repetition_time
+from site_agent.images.surface_series import count_volumes, surface_step
 
 _SHORTER = 0.8
 """Of the median length, or the median of another's: what is told."""
@@ -31,11 +35,42 @@ def recording_remarks(subjects: Sequence[Subject]) -> tuple[str, ...]:
     steps: dict[Path, float] = {}
     for run in (run for subject in subjects for run in subject.runs):
         try:
-            lengths[run.bold] = float(open_nifti(run.bold).shape[3])
-            steps[run.bold] = repetition_time(run.bold)
+            lengths[run.bold] = float(_volumes(run))
+            steps[run.bold] = seconds_apart(run)
         except (DataError, IndexError):
             continue  # loading tells it, where it matters
     return (*_other_lengths(lengths), *_other_steps(steps))
+
+
+def volumes_of(run: RecordingRun, grid: Grid | Mesh) -> int:
+    """Volumes of a recording, once its headers were found to fit a study's voxels or vertices.
+
+    Raises
+    ------
+    DataError
+        If they do not fit.
+    """
+    if isinstance(grid, Mesh):
+        return count_volumes(run, grid)
+    return int(open_series(run.bold, grid).shape[3])
+
+
+def seconds_apart(run: RecordingRun) -> float:
+    """Seconds from volume to volume, from the JSON beside a recording or its header.
+
+    Raises
+    ------
+    DataError
+        If neither tells it.
+    """
+    on_mesh = run.bold.name.endswith(ON_MESHES)
+    return surface_step(run.bold) if on_mesh else repetition_time(run.bold)
+
+
+def _volumes(run: RecordingRun) -> int:
+    if run.bold.name.endswith(ON_MESHES):
+        return count_volumes(run)
+    return int(open_nifti(run.bold).shape[3])
 
 
 def _other_lengths(lengths: Mapping[Path, float]) -> Iterator[str]:

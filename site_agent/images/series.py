@@ -32,8 +32,8 @@ from site_agent.data.wording import NO_ALIASES, Aliases
 from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
 from site_agent.images.footprint import scratch, to_prepare, to_sum
-from site_agent.images.nifti import open_series
 from site_agent.images.person_blocks import PersonBlocks, attempted, prepared, reduced_by, summed
+from site_agent.images.recordings import volumes_of
 
 Block = NDArray[np.float32]
 
@@ -47,7 +47,7 @@ class SiteDataset:
     Parameters
     ----------
     source : Path or sequence of Path
-        A BIDS data set, or NIfTI files.
+        A BIDS data set, or NIfTI files; on a mesh CIFTI or GIFTI ones.
     data : DataSection
         The study's.
     space : Space
@@ -81,7 +81,6 @@ class SiteDataset:
         self.source = source
         self.data = data
         self.space = space
-        self.grid = space.grid
         self.unit = unit
         self.cache = BlockCache(cache)
         self.engine = engine or Threads()
@@ -91,7 +90,7 @@ class SiteDataset:
 
     @property
     def features(self) -> int:
-        """D, voxels of the study's mask, or regions of its atlas."""
+        """D, voxels of the study's mask, vertices of its mesh, or regions of its atlas."""
         return self.space.features
 
     @property
@@ -114,6 +113,11 @@ class SiteDataset:
             If nobody can take part.
         """
         return self.sound.lengths
+
+    @property
+    def representatives(self) -> tuple[str, ...]:
+        """A label for each unit, which is a person."""
+        return self.people
 
     @property
     def people(self) -> tuple[str, ...]:
@@ -314,7 +318,7 @@ class SiteDataset:
         if subject.label in self._damaged:
             return Skipped(subject.label, "unusable", self._damaged[subject.label])
         try:
-            length = sum(int(open_series(run.bold, self.grid).shape[3]) for run in subject.runs)
+            length = sum(volumes_of(run, self.space.domain) for run in subject.runs)
         except DataError as error:
             return Skipped(subject.label, "unusable", str(error))
         first, data = subject.runs[0].bold, self.data

@@ -7,23 +7,22 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
+from consortium.space.cifti import check_vertices, cortex_rows
 from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti, values_of
 from consortium.space.study_space import ViewSpace
 from consortium.study.data_section import DataSection
 from consortium.views.meshes import MeshKind
 from consortium.views.surface import SurfaceView
-from site_agent.data.bids import entities, has_entities, misplaced
-from site_agent.data.scaling import Vector, finish
+from site_agent.data.bids import entities, has_entities, is_on, misplaced
+from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Reason, Skipped
 
-_STRUCTURES = {"L": "CIFTI_STRUCTURE_CORTEX_LEFT", "R": "CIFTI_STRUCTURE_CORTEX_RIGHT"}
 _BOTH = "LR"
 Sides = dict[str, Path]
 """Files of a map, by the hemispheres that they hold: one of `_BOTH`, or one of each."""
@@ -83,7 +82,7 @@ def _of_person(home: Path, data: DataSection, view: ViewSpace[SurfaceView]) -> V
         return Skipped(label, reason, f"{home} holds no {_wanted(settings)}.")
     try:
         values = _read(_one_map(home, chosen, settings.values), view.mesh)
-        return finish(values, 1.0, settings.center, settings.normalize, home)
+        return scale_vector(values, 1.0, settings.center, settings.normalize, home)
     except DataError as error:
         return Skipped(label, "unusable", str(error))
 
@@ -96,9 +95,7 @@ def _on_mesh(home: Path, values: str, kind: MeshKind) -> Iterator[Path]:
     """List a folder's files of a map, but for those that are named as of another mesh."""
     patterns = _patterns(values)
     for path in sorted(home.rglob(f"*{values}*")):
-        named = entities(path)
-        fits = named.get("space", kind.space) in kind.spaces
-        fits = fits and named.get("den", kind.density) in kind.densities
+        fits = is_on(entities(path), kind)
         if fits and path.is_file() and any(each.fullmatch(path.name) for each in patterns):
             yield path
 
@@ -160,7 +157,7 @@ def _read(sides: Sides, mesh: Mesh) -> NDArray[np.float64]:
 def _read_side(path: Path, side: Hemisphere, mesh: Mesh) -> NDArray[np.float64]:
     gifti = path.suffix == ".gii"
     whole = values_of(path, load_gifti(path, side.side)) if gifti else _overlay(path)
-    _check_vertices(path, side, len(whole), mesh)
+    check_vertices(path, side, len(whole), mesh)
     return _finite(path, whole[side.cortex])
 
 
@@ -185,36 +182,7 @@ def _read_cifti(path: Path, mesh: Mesh) -> NDArray[np.float64]:
         raise DataError(f"{path} is no whole CIFTI file; write it again.") from error
     if not dense or values.shape != (1, len(places)):
         raise DataError(f"{path} is no dense file of one map; give one map per file.")
-    models = {name: (rows, model) for name, rows, model in places.iter_structures()}
-    found = [
-        _of_side(path, models.get(_STRUCTURES[s.side]), s, values[0], mesh) for s in mesh.sides
-    ]
-    return _finite(path, np.concatenate(found))
-
-
-def _of_side(
-    path: Path, model: tuple[slice, Any] | None, side: Hemisphere, values: Any, mesh: Mesh
-) -> NDArray[np.float64]:
-    """Values of one cortex in a CIFTI file, in the order of its vertices."""
-    if model is None or _STRUCTURES[side.side] not in model[1].nvertices:  # or of voxels
-        raise DataError(f"{path} has no {SIDE_NAMES[side.side]} cortex; give both hemispheres.")
-    rows, own = model
-    _check_vertices(path, side, int(own.nvertices[_STRUCTURES[side.side]]), mesh)
-    order = np.argsort(own.vertex)
-    if not np.array_equal(own.vertex[order], np.flatnonzero(side.cortex)):
-        raise DataError(
-            f"{path} has {len(order):,} vertices of the {SIDE_NAMES[side.side]} cortex, and the "
-            f"study's {side.features:,} are others; use the study's medial wall."
-        )
-    return np.asarray(values[rows][order])
-
-
-def _check_vertices(path: Path, side: Hemisphere, vertices: int, mesh: Mesh) -> None:
-    if vertices != mesh.kind.vertices:
-        raise DataError(
-            f"{path} has {vertices:,} vertices in the {SIDE_NAMES[side.side]} hemisphere, where "
-            f"{mesh.name} has {mesh.kind.vertices:,}; resample it to {mesh.name}."
-        )
+    return _finite(path, values[0][cortex_rows(path, places, mesh)])
 
 
 def _finite(path: Path, values: NDArray[np.float64]) -> NDArray[np.float64]:

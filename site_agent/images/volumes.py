@@ -15,6 +15,7 @@ from nibabel.openers import ImageOpener
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
+from consortium.privacy.bounds import Unit
 from consortium.space.nifti import UNREADABLE
 
 Voxels = NDArray[np.float32]
@@ -64,6 +65,23 @@ def iterate_volumes(
     except damaged as error:
         msg = f"{path} is cut short or damaged after volume {done}; copy the file again."
         raise DataError(msg) from error
+
+
+def check_finite(path: Path, number: int, row: Voxels, unit: Unit) -> None:
+    """Refuse a volume, counted from 1, while it is in the processor's cache, or make it zero.
+
+    Raises
+    ------
+    DataError
+        If a value is not finite and a person is the unit.
+    """
+    if np.isfinite(row).all():
+        return
+    if unit == "timepoint":
+        row[:] = 0.0
+    else:
+        msg = f"{path} has a value that is not finite in volume {number}; "
+        raise DataError(msg + "repair it, or write 0 outside the brain.")
 
 
 def stored_places(mask: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -66,7 +66,7 @@ EMPTY = Head(0, START)
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """A line: ``event`` is 'reserve', 'spend', 'void' or 'tell', ``at`` the time for people.
 
     'tell' stands for the numbers of persons and volumes that a site told before a run's rounds;
@@ -88,20 +88,20 @@ class Entry:
         return Head(self.seq, self.digest)
 
 
-def standing(entries: Iterable[Entry]) -> list[Entry]:
+def standing(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     """Reservations that count: those that no later line made void."""
     lines = list(entries)
     void = {line.charge for line in lines if line.event == "void"}
     return [line for line in lines if line.event == "reserve" and line.charge not in void]
 
 
-def next_entry(head: Head, charge: Charge, event: str, at: str) -> Entry:
+def next_entry(head: Head, charge: Charge, event: str, at: str) -> LedgerEntry:
     """Make the line that follows a head."""
     digest = _digest(charge, event, at, head.digest)
-    return Entry(head.seq + 1, charge, event, at, head.digest, digest)
+    return LedgerEntry(head.seq + 1, charge, event, at, head.digest, digest)
 
 
-def follow(head: Head, entries: Iterable[Entry], where: str) -> Iterator[Entry]:
+def follow(head: Head, entries: Iterable[LedgerEntry], where: str) -> Iterator[LedgerEntry]:
     """Yield lines as they follow one another from a head.
 
     Raises

@@ -38,7 +38,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.errors import LedgerError, legible
 from consortium.membership.roster import fingerprint, verifies
-from site_agent.ledger.entries import EMPTY, Charge, Entry, Head, follow
+from site_agent.ledger.entries import EMPTY, Charge, Head, LedgerEntry, follow
 from site_agent.ledger.ledger import Ledger
 
 FORMAT, VERSION = "cape-consortium ledger", 3
@@ -72,10 +72,10 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> LedgerEntry:
         """The line as the ledger has it."""
         charge = Charge(**{name: getattr(self, name) for name in Charge.__dataclass_fields__})
-        return Entry(self.seq, charge, self.event, self.at, self.previous, self.digest)
+        return LedgerEntry(self.seq, charge, self.event, self.at, self.previous, self.digest)
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,7 +96,7 @@ class Export:
 
     site: str
     at: str
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     head: Head
     key: bytes
 

@@ -10,7 +10,7 @@ from typing import Literal, Self
 import numpy as np
 
 from consortium.errors import LedgerError
-from site_agent.ledger.entries import EMPTY, Charge, Entry, follow, next_entry
+from site_agent.ledger.entries import EMPTY, Charge, LedgerEntry, follow, next_entry
 from site_agent.ledger.limits import Sums
 from site_agent.ledger.persons import (
     Ids,
@@ -18,8 +18,8 @@ from site_agent.ledger.persons import (
     group_digest,
     key_path,
     make_key,
-    mark_of,
     pack_ids,
+    person_mark,
     read_key,
     unpack_ids,
 )
@@ -150,7 +150,7 @@ class LedgerFile:
             If the key of the persons' marks is lost or is another ledger's.
         """
         key = self._key()
-        marks = sorted({mark_of(key, label) for label in labels})
+        marks = sorted({person_mark(key, label) for label in labels})
         digest = group_digest(marks)
         if self.connection.execute("SELECT 1 FROM groups WHERE digest = ?", (digest,)).fetchone():
             return digest
@@ -168,7 +168,7 @@ class LedgerFile:
             return np.zeros(len(labels), np.uint32)
         self._read_persons()
         key, rows = self._key(), self._rows
-        return np.array([rows.get(mark_of(key, label), 0) for label in labels], dtype=np.uint32)
+        return np.array([rows.get(person_mark(key, label), 0) for label in labels], dtype=np.uint32)
 
     def _read_persons(self) -> None:
         """Read the persons that were added since the last time; rows are given in order."""
@@ -239,14 +239,14 @@ class LedgerFile:
             self.sums.add(entry)
             self.head = entry.head
 
-    def read(self, after: int = 0) -> Iterator[Entry]:
+    def read(self, after: int = 0) -> Iterator[LedgerEntry]:
         """Yield the lines after a line, unchecked."""
         rows = self.connection.execute(
             f"SELECT {_ENTRY} FROM entries WHERE seq > ? ORDER BY seq",  # noqa: S608 - constants
             (after,),
         )
         for row in rows:
-            yield Entry(row[0], Charge(*row[1:14]), *row[14:])
+            yield LedgerEntry(row[0], Charge(*row[1:14]), *row[14:])
 
     def digest_at(self, seq: int) -> str | None:
         """Digest of a line, or None if there are fewer."""

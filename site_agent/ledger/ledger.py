@@ -17,13 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from consortium.errors import LedgerError, PrivacyError
-from site_agent.ledger.entries import Charge, Entry, Head
+from site_agent.ledger.entries import Charge, Head, LedgerEntry
 from site_agent.ledger.file import LedgerFile
-from site_agent.ledger.limits import Limits, check_charge, no_run_left
+from site_agent.ledger.limits import LedgerLimits, check_charge, no_run_left
 from site_agent.ledger.reader import LedgerReader, check_told
 from site_agent.ledger.sizes import Sizes
 
-__all__ = ["Charge", "Entry", "Head", "Ledger", "Limits"]
+__all__ = ["Charge", "Head", "Ledger", "LedgerEntry", "LedgerLimits"]
 
 
 class Ledger(LedgerReader):
@@ -52,7 +52,7 @@ class Ledger(LedgerReader):
         with self._writing() as file:
             return file.enroll(labels)
 
-    def reserve(self, charge: Charge, limits: Limits, at: str) -> bool:
+    def reserve(self, charge: Charge, limits: LedgerLimits, at: str) -> bool:
         """Reserve a round's price; False if this very charge was reserved before.
 
         Every limit is held in the transaction that writes the line, so that no order of runs,
@@ -89,7 +89,7 @@ class Ledger(LedgerReader):
                 )
             return known is None
 
-    def tell(self, charge: Charge, sizes: Sizes, least: int, limits: Limits, at: str) -> bool:
+    def tell(self, charge: Charge, sizes: Sizes, least: int, limits: LedgerLimits, at: str) -> bool:
         """Write down that a run is told how many take part, and who they are; False if it was.
 
         Parameters

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import BudgetError, PrivacyError
-from site_agent.ledger.entries import Charge, Entry
+from site_agent.ledger.entries import Charge, LedgerEntry
 from site_agent.ledger.exact import exact_float, exact_root, exact_square
 from site_agent.ledger.person_sums import PersonSums
 from site_agent.ledger.persons import Ids
@@ -23,7 +23,7 @@ _ROUNDING = 1 + 1e-9
 
 
 @dataclass(frozen=True)
-class Limits:
+class LedgerLimits:
     """What must still hold once a round is charged; every loss is a μ.
 
     Parameters
@@ -68,7 +68,7 @@ class Sums:
         self._begun: Counter[tuple[str, str, str]] = Counter()
         self._told: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: LedgerEntry) -> None:
         """Count a line: numbers that were told, a reservation, or one that makes it void."""
         charge = entry.charge
         if entry.event == "tell":
@@ -188,7 +188,7 @@ def counted(unit: str) -> tuple[str, ...]:
     return ("subject", "timepoint") if unit == "timepoint" else (unit,)
 
 
-def check_charge(sums: Sums, charge: Charge, limits: Limits) -> None:
+def check_charge(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
     """Hold a new charge against all limits.
 
     Raises
@@ -216,7 +216,7 @@ def no_run_left(study: str, runs: float) -> PrivacyError:
     )
 
 
-def _check_begin(sums: Sums, charge: Charge, limits: Limits) -> None:
+def _check_begin(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
     runs = sums.runs(charge.study, {charge.centre, *limits.centres})
     # Two agents of a hospital may answer one run.
     if (charge.centre, charge.run) not in runs and len(runs) >= limits.runs:
@@ -225,7 +225,7 @@ def _check_begin(sums: Sums, charge: Charge, limits: Limits) -> None:
         raise PrivacyError(limits.ended)
 
 
-def _check_accounts(sums: Sums, charge: Charge, limits: Limits, asked: float) -> None:
+def _check_accounts(sums: Sums, charge: Charge, limits: LedgerLimits, asked: float) -> None:
     for unit in {charge.unit: None, **dict.fromkeys(limits.totals)}:
         if charge.unit in counted(unit):
             spent = sums.total(charge.dataset, unit, charge.persons)
@@ -234,7 +234,7 @@ def _check_accounts(sums: Sums, charge: Charge, limits: Limits, asked: float) ->
             _check_limit(spent, asked, limit, f"for unit {unit}", remedy)
 
 
-def _check_study(sums: Sums, charge: Charge, limits: Limits, asked: float) -> None:
+def _check_study(sums: Sums, charge: Charge, limits: LedgerLimits, asked: float) -> None:
     centres, name = {charge.centre, *limits.centres}, f"for '{charge.study}'"
     spent = sums.study(charge.dataset, charge.unit, charge.study, centres, charge.persons)
     remedy = f"raise '{charge.unit}.study' in policy.yaml or decline the study"

@@ -73,7 +73,7 @@ def key_path(ledger: Path) -> Path:
     return ledger.with_name(f"{ledger.name}.key")
 
 
-def mark_of(key: bytes, label: str) -> bytes:
+def person_mark(key: bytes, label: str) -> bytes:
     """Keyed hash of a person's label without ``sub-`` (BLAKE2b, RFC 7693).
 
     A folder's name need not be UTF-8: its bytes are taken as they are.

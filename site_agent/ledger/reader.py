@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from consortium.errors import LedgerError
-from site_agent.ledger.entries import EMPTY, Entry, Head, follow, standing
+from site_agent.ledger.entries import EMPTY, Head, LedgerEntry, follow, standing
 from site_agent.ledger.exact import exact_root, exact_square
 from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.limits import Sums, counted
@@ -221,7 +221,7 @@ class LedgerReader:
         with self._using() as file:
             return file.digest_at(seq)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LedgerEntry]:
         """All lines, oldest first.
 
         Raises

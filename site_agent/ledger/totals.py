@@ -9,7 +9,7 @@ from consortium.base.formatting import number, percent
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.study.plan import promised_mu
 from consortium.study.spec import Study
-from site_agent.ledger.entries import Entry, standing
+from site_agent.ledger.entries import LedgerEntry, standing
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.limits import counted
 from site_agent.policy.policy import Policy
@@ -107,16 +107,16 @@ def accounts(ledger: Ledger, policy: Policy) -> list[Account]:
     return [_account(unit, ledger, charged, policy) for unit in units]  # persons come first
 
 
-def studies(entries: Sequence[Entry], policy: Policy) -> list[StudyRow]:
+def studies(entries: Sequence[LedgerEntry], policy: Policy) -> list[StudyRow]:
     """Work out what each study has cost, in the order of their first lines."""
-    groups: dict[tuple[str, str, str, str], list[Entry]] = defaultdict(list)
+    groups: dict[tuple[str, str, str, str], list[LedgerEntry]] = defaultdict(list)
     for entry in entries:
         c = entry.charge
         groups[c.study, c.centre, c.dataset, c.unit].append(entry)
     return [_row(*key, lines, policy) for key, lines in groups.items()]
 
 
-def _account(unit: str, ledger: Ledger, charged: Sequence[Entry], policy: Policy) -> Account:
+def _account(unit: str, ledger: Ledger, charged: Sequence[LedgerEntry], policy: Policy) -> Account:
     spent = ledger.most_charged(unit)
     limit = policy.subject if unit == "subject" else policy.timepoint
     allowed = mu_of(limit.total, policy.delta)
@@ -131,7 +131,7 @@ def _account(unit: str, ledger: Ledger, charged: Sequence[Entry], policy: Policy
     )
 
 
-def _last(unit: str, charged: Sequence[Entry], policy: Policy) -> Amount | None:
+def _last(unit: str, charged: Sequence[LedgerEntry], policy: Policy) -> Amount | None:
     """What the newest study that counts for a unit has cost."""
     lines = [entry.charge for entry in charged if entry.charge.unit in counted(unit)]
     if not lines:
@@ -142,7 +142,7 @@ def _last(unit: str, charged: Sequence[Entry], policy: Policy) -> Amount | None:
 
 
 def _row(
-    study: str, centre: str, dataset: str, unit: str, lines: list[Entry], policy: Policy
+    study: str, centre: str, dataset: str, unit: str, lines: list[LedgerEntry], policy: Policy
 ) -> StudyRow:
     reserved = standing(lines)
     return StudyRow(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,15 @@ from site_agent.data.tsv import read_table
 from site_agent.data.wording import NO_ALIASES, Aliases, Wording
 from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
+from site_agent.loading.units import (
+    families_of,
+    grouped,
+    person_of,
+    read_each_session,
+    rows_by_person,
+    stacked,
+    told_of_units,
+)
 
 Vectors = Mapping[str, NDArray[np.float64]]
 Found = tuple[Vectors, list[Skipped]]
@@ -39,8 +49,14 @@ def _read_columns(
     aliases: Aliases,
 ) -> Found:
     del space, cache, engine
-    vectors, lacking = read_table(source, view.view, Wording(study.data.missing, aliases))
-    return vectors, list(lacking.values())
+    units = study.analysis.grouped
+    vectors, lacking = read_table(
+        *(source, view.view, Wording(study.data.missing, aliases)),
+        by_session=units is not None and units.sessions,
+    )
+    there = {person_of(row) for row in vectors}
+    skipped = {person_of(row): replace(s, label=person_of(row)) for row, s in lacking.items()}
+    return vectors, [each for person, each in skipped.items() if person not in there]
 
 
 def _read_images(
@@ -103,15 +119,20 @@ by label without ``sub-``, and everybody else with the reason.
 
 
 class _Read(NamedTuple):
-    """A view as it was read."""
+    """A view as it was read: vectors by row, which is a person or a person's session."""
 
     name: str
     found: Vectors
     lacking: Mapping[str, Skipped]
+    persons: frozenset[str]
+
+    def of(self, row: str) -> NDArray[np.float64]:
+        """The vector of a row, or of its person."""
+        return self.found[row if row in self.found else person_of(row)]
 
     def has(self, person: str) -> bool:
         """Whether a person has the view, or would have but for a choice of the study."""
-        return person in self.found or (
+        return person in self.persons or (
             person in self.lacking and self.lacking[person].reason in CHOICES
         )
 
@@ -183,7 +204,7 @@ class FeatureDataset:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """One vector for every person who has all views.
+        """One vector for every unit: a person who has all views, or several who belong together.
 
         Raises
         ------
@@ -199,9 +220,24 @@ class FeatureDataset:
         return self._matched[2]
 
     @property
+    def representatives(self) -> tuple[str, ...]:
+        """A label for each unit, whose number is told; raises as `lengths`."""
+        _ = self.sound
+        return tuple(person_of(rows[0]) for rows in self._members)
+
+    @property
     def units(self) -> int:
-        """Persons."""
+        """Units of privacy: persons, or families."""
         return len(self.lengths)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How many participants are in how many units, where a unit may have several rows."""
+        units = self.study.analysis.grouped
+        if units is None:
+            return ()
+        unused = sum(max(len(rows) - units.most_rows, 0) for rows in self._members)
+        return tuple(told_of_units(units, self._members, len(self.people), unused))
 
     @cached_property
     def survey(self) -> Survey:
@@ -255,7 +291,10 @@ class FeatureDataset:
         yield f"{len(self.survey.lengths)} participants"
 
     def table(self) -> NDArray[np.float64]:
-        """D x M_s, one column per person in the order of their labels; not to be written to."""
+        """D x M_s, one column per person in the order of their labels; not to be written to.
+
+        Of units with several rows these stand under each other.
+        """
         _ = self.sound  # raises if the study can't be run
         return self._matched[1]
 
@@ -270,25 +309,60 @@ class FeatureDataset:
         return np.asarray(basis).T @ self.table()
 
     @cached_property
-    def _matched(self) -> tuple[Survey, NDArray[np.float64], tuple[str, ...]]:
+    def _matched(
+        self,
+    ) -> tuple[Survey, NDArray[np.float64], tuple[str, ...], Sequence[Sequence[str]]]:
         if not self.source.is_dir():
             raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
         views = [self._read(view) for view in self.space.views]
-        known = {p for view in views for p in (*view.found, *view.lacking)}
+        known = {p for view in views for p in (*view.persons, *view.lacking)}
         everybody = sorted(known | everybody_in(self.source))
         out = {each.label: each for each in self.without(everybody)}
         stay = [p for p in everybody if p not in out]
-        complete = [p for p in stay if all(p in view.found for view in views)]
+        rows = rows_by_person([view.found for view in views])
+        complete = [p for p in stay if p in rows]
         lacking = sorted(set(stay).difference(complete))
         late = {each.label: each for each in self.late(complete)}
         there = [p for p in complete if p not in late]
-        columns = [np.concatenate([view.found[p] for view in views]) for p in there]
-        table = np.array(columns).T if columns else np.zeros((self.features, 0))
+        members = self._units({p: rows[p] for p in there})
+        table = self._table(members, views)
         table.flags.writeable = False
         left_out = *(self._lack(p, views) for p in lacking), *out.values(), *late.values()
         having = (p for p in everybody if all(view.has(p) for view in views))
-        survey = Survey((), (1,) * len(there), left_out, whole_of(having, left_out))
-        return survey, table, tuple(there)
+        whole = whole_of(having, left_out)
+        survey = Survey((), (1,) * len(members), left_out, self._one_of_each(whole))
+        return survey, table, tuple(there), members
+
+    @property
+    def _members(self) -> Sequence[Sequence[str]]:
+        """Rows of every unit."""
+        return self._matched[3]
+
+    def _units(self, rows: Mapping[str, Sequence[str]]) -> list[list[str]]:
+        """Rows of every unit, of these persons' rows."""
+        units = self.study.analysis.grouped
+        if units is None:
+            return [[person] for person in sorted(rows)]
+        wording = Wording(self.study.data.missing, self.aliases)
+        return grouped(rows, families_of(self.source, units, wording, rows))
+
+    def _one_of_each(self, persons: Sequence[str]) -> tuple[str, ...]:
+        """The first of every unit, of these persons."""
+        return tuple(rows[0] for rows in self._units({person: [person] for person in persons}))
+
+    def _table(
+        self, members: Sequence[Sequence[str]], views: Sequence[_Read]
+    ) -> NDArray[np.float64]:
+        if not members:
+            return np.zeros((self.features, 0))
+
+        def vector(row: str) -> NDArray[np.float64]:
+            return np.concatenate([view.of(row) for view in views])
+
+        units = self.study.analysis.grouped
+        if units is None:
+            return np.array([vector(person) for (person,) in members]).T
+        return stacked(members, units.most_rows, vector)
 
     def _lack(self, person: str, views: Sequence[_Read]) -> Skipped:
         """Why a person is left out.
@@ -299,7 +373,7 @@ class FeatureDataset:
         for view in views:
             if person in view.lacking:
                 told.append(view.lacking[person])
-            elif person not in view.found:
+            elif person not in view.persons:
                 detail = f"{self.source}: sub-{person} has no data for view '{view.name}'."
                 told.append(Skipped(person, "no-view", detail))
         return min(told, key=lambda each: each.reason == "unusable")
@@ -307,9 +381,17 @@ class FeatureDataset:
     def _read(self, view: AnyViewSpace) -> _Read:
         """Read a view, once."""
         if view.name not in self._views:
-            reader = READERS[view.view.source]
-            found, lacking = reader(
-                self.source, self.study, self.space, view, self.cache, self.engine, self.aliases
-            )
-            self._views[view.name] = _Read(view.name, found, {s.label: s for s in lacking})
+            units, reader = self.study.analysis.grouped, READERS[view.view.source]
+
+            def read(study: Study) -> Found:
+                own = self.cache, self.engine, self.aliases
+                return reader(self.source, study, self.space, view, *own)
+
+            if units is not None and units.sessions and not view.view.single_columns:
+                found, lacking = read_each_session(self.source, self.study, read)
+            else:
+                found, lacking = read(self.study)
+            persons = frozenset(map(person_of, found))
+            lacks = {each.label: each for each in lacking}
+            self._views[view.name] = _Read(view.name, found, lacks, persons)
         return self._views[view.name]

@@ -18,7 +18,7 @@ def sizes_of(study: Study, data: Data) -> Sizes:
     and files somebody must have is its choice, too.
     """
     survey = data.survey
-    people = data.people if survey.lengths else ()
+    people = data.representatives if survey.lengths else ()
     own = ("left-out-here", "too-few-new")
     chosen = study.data.chooses or any(each.reason not in own for each in survey.skipped)
     recordings: tuple[str, ...] = ()

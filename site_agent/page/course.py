@@ -121,7 +121,7 @@ class Course:
         return f"{text} {self._approved()}" if self.runs else text
 
 
-def course(
+def ledger_course(
     ledger: Ledger, account: Account, rows: Iterable[Row], delta: float, now: datetime
 ) -> Course:
     """Follow an account from its first run to what is approved.
@@ -140,7 +140,7 @@ def course(
             told.append((when, mu))
         elif told:  # of a time that nobody can read, and a loss all the same
             told[-1] = told[-1][0], mu
-    left = [row for row in rows if row.unit in counted(account.unit) and row.left]
+    left = [row for row in rows if row.study.privacy.unit in counted(account.unit) and row.left]
     ahead = compose([account.spent.mu, *(row.price for row in left)])
     runs = sum(row.left for row in left)
     return Course(account, tuple(told), ahead, runs, delta, now)

@@ -10,13 +10,14 @@ from jinja2 import Environment
 from consortium.base.atomic import write_bytes
 from consortium.base.formatting import count
 from consortium.privacy.gdp import ADDS_UP, FALSE_ALARMS, TWO_READERS, best_guess, detection_power
-from consortium.report.statement import meaning, protected
+from consortium.report.statement import odds_sentence, protected
 from consortium.report.templating import plain_environment
+from consortium.study.spec import open_vectors
 from site_agent.layout import PAGE, STORE
-from site_agent.ledger.entries import EMPTY, Entry, standing
+from site_agent.ledger.entries import EMPTY, LedgerEntry, standing
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import UNITS, StudyRow, accounts, studies
-from site_agent.page.course import course
+from site_agent.page.course import ledger_course
 from site_agent.page.state import Row, absent, approved, doing, worths
 from site_agent.policy.policy import Policy
 from site_agent.run.log_lines import read_log_lines
@@ -27,7 +28,7 @@ MOST_LINES = 300
 """Lines of the ledger that the page shows, the last ones; ``ledger --json`` has all."""
 
 
-def write_page(folder: Path, now: datetime, to: Path | None = None) -> Path:
+def write_site_page(folder: Path, now: datetime, to: Path | None = None) -> Path:
     """Write the page of a site's folder, for the folder's owner only.
 
     Parameters
@@ -64,7 +65,7 @@ def _content(folder: Path, now: datetime) -> dict[str, Any]:
     try:
         entries = ledger.entries()
         held, rows = accounts(ledger, policy), approved(status, ledger, now.date())
-        courses = [course(ledger, each, rows, policy.delta, now) for each in held]
+        courses = [ledger_course(ledger, each, rows, policy.delta, now) for each in held]
     finally:
         ledger.close()
     store = MessageStore(folder / STORE)
@@ -98,24 +99,24 @@ def _content(folder: Path, now: datetime) -> dict[str, Any]:
     }
 
 
-def _answered(entries: Sequence[Entry]) -> int:
+def _answered(entries: Sequence[LedgerEntry]) -> int:
     charges = (entry.charge for entry in entries if entry.event == "spend")
     return len({(each.site, each.centre, each.run, each.round) for each in charges})
 
 
 def _story(row: StudyRow, rows: Sequence[Row], worth: str) -> tuple[str, ...]:
     """What a study released of this site, in plain words, a paragraph each."""
-    known = next((each for each in rows if each.study == row.study), None)
+    known = next((each for each in rows if each.study.study == row.study), None)
     asked = ", ".join(name.replace("_", " ") for name in row.statistics)
-    what = f"{known.title or known.study}: {known.analysis}. " if known else ""
+    what = f"{known.study.heading}: {known.analysis}. " if known else ""
     sums = (
         f"{what}In {count(row.runs, 'run')}, this site answered {row.answered} of "
         f"{count(row.reserved, 'question')} ({asked}). Each answer is one vector of numbers over "
         "all its participants together, with noise; no scan and no single participant's numbers "
         "left it."
     )
-    told = meaning(row.unit, row.cost.mu, row.outsider.mu)
-    public = known.public if known else ""
+    told = odds_sentence(row.unit, row.cost.mu, row.outsider.mu)
+    public = open_vectors(known.study) if known else ""
     return tuple(filter(None, (sums, worth, protected(row.unit), told, public)))
 
 

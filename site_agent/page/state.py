@@ -13,12 +13,12 @@ from consortium.errors import ConsortiumError
 from consortium.privacy.gdp import mu_of
 from consortium.secagg import CENTRE
 from consortium.study.plan import promised_mu
-from consortium.study.spec import open_vectors
-from site_agent.approval.approval import Approval
+from consortium.study.spec import Study
+from site_agent.approval.approval import Approval, Terms
 from site_agent.config import SiteConfig
 from site_agent.data.people import read_left_out
 from site_agent.layout import ENDED, LEFT_OUT, REFUSED, WORTH
-from site_agent.ledger.entries import Entry, standing
+from site_agent.ledger.entries import LedgerEntry, standing
 from site_agent.ledger.ledger import Ledger
 from site_agent.run.message_store import MessageStore
 from site_agent.status import SiteStatus, Yes
@@ -35,32 +35,24 @@ class Row:
 
     Parameters
     ----------
-    epsilon, delta : float
-        Of one run, at the most.
-    runs, left : int
-        Runs that were approved in all, and those that may still take place.
-    until : str
-        Last day; empty without one.
+    left : int
+        Runs that may still take place.
     state : str
         Why it does not count any more, or what becomes of it; a sentence.
     price : float
         μ of all runs that are left, at the most.
-    public : str
-        What is told of a study whose vectors everybody may read; else empty.
     """
 
-    study: str
-    title: str
-    analysis: str
-    unit: str
-    epsilon: float
-    delta: float
-    runs: int
+    study: Study
+    terms: Terms
     left: int
-    until: str
     state: str
     price: float
-    public: str
+
+    @property
+    def analysis(self) -> str:
+        """Name of its analysis for people."""
+        return REGISTRY[self.study.algorithm].title
 
 
 def approved(status: SiteStatus, ledger: Ledger, today: date) -> tuple[Row, ...]:
@@ -88,23 +80,12 @@ def _row(yes: Yes, centres: Collection[str], ledger: Ledger, today: date) -> Row
     price = math.sqrt(left) * promised_mu(study) if left else 0.0
     if terms.epsilon is not None:
         price = min(price, mu_of(terms.epsilon, study.privacy.delta))
-    return Row(
-        study.study,
-        study.title,
-        REGISTRY[study.algorithm].title,
-        study.privacy.unit,
-        study.privacy.epsilon,
-        study.privacy.delta,
-        terms.runs,
-        left,
-        terms.until.isoformat() if terms.until else "",
-        state,
-        price,
-        open_vectors(study) if study.verification.open else "",
-    )
+    return Row(study, terms, left, state, price)
 
 
-def doing(status: SiteStatus, entries: Sequence[Entry], store: MessageStore) -> tuple[str, ...]:
+def doing(
+    status: SiteStatus, entries: Sequence[LedgerEntry], store: MessageStore
+) -> tuple[str, ...]:
     """What the agent does now, a sentence each."""
     if store.halted is not None:
         return (_HALTED,)
@@ -130,7 +111,7 @@ def _waiting(waiting: Waiting) -> str:
     return f"{waiting.step}: it waits for {who}, since {moment(waiting.since)}."
 
 
-def _open_round(entries: Sequence[Entry], store: MessageStore) -> str:
+def _open_round(entries: Sequence[LedgerEntry], store: MessageStore) -> str:
     """The last round that was paid for, of a run that has not ended here."""
     paid = standing(entries)
     if not paid:
@@ -143,7 +124,9 @@ def _open_round(entries: Sequence[Entry], store: MessageStore) -> str:
     return f"It takes part in {run} of {study}, where round {number} was the last paid for."
 
 
-def absent(config: SiteConfig, entries: Sequence[Entry], store: MessageStore) -> tuple[str, ...]:
+def absent(
+    config: SiteConfig, entries: Sequence[LedgerEntry], store: MessageStore
+) -> tuple[str, ...]:
     """How many persons take no part, and by whose rule; never who."""
     found = []
     if config.left_out is not None:
@@ -162,7 +145,7 @@ def absent(config: SiteConfig, entries: Sequence[Entry], store: MessageStore) ->
     return tuple(found)
 
 
-def worths(entries: Sequence[Entry], store: MessageStore) -> dict[tuple[str, str], str]:
+def worths(entries: Sequence[LedgerEntry], store: MessageStore) -> dict[tuple[str, str], str]:
     """What the last run of each study and centre is worth to the site, where that is known."""
     charges = (entry.charge for entry in entries)
     found = {}

@@ -53,10 +53,10 @@ class PageUpdater:
 
     def write(self) -> None:
         """Write the page now."""
-        from site_agent.page.page import write_page  # matplotlib, for sites that want a page
+        from site_agent.page.page import write_site_page  # matplotlib, for sites that want a page
 
         try:
-            write_page(self._folder, self._now())
+            write_site_page(self._folder, self._now())
         except ConsortiumError as error:
             self._log(f"the page can't be written: {error}")
 

@@ -38,7 +38,7 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Request:
+class StudyRequest:
     """Who is asked to take part in a study, and for how many runs more.
 
     Parameters
@@ -61,7 +61,7 @@ class Request:
 
 
 def refusals(
-    policy: Policy, study: Study, plan: Plan | None, request: Request
+    policy: Policy, study: Study, plan: Plan | None, request: StudyRequest
 ) -> Iterator[PrivacyError]:
     """Yield an error for each thing that a policy refuses of a study, one sentence each.
 
@@ -86,7 +86,7 @@ def refusals(
         yield from _price(policy, study, plan, request)
 
 
-def check(policy: Policy, study: Study, plan: Plan | None, request: Request) -> None:
+def check(policy: Policy, study: Study, plan: Plan | None, request: StudyRequest) -> None:
     """Refuse a study that `refusals` has something against; the parameters are the same.
 
     Raises
@@ -153,7 +153,7 @@ def _sizes(policy: Policy, plan: Plan | None, here: int | None) -> Iterator[Priv
 
 
 def _price(
-    policy: Policy, study: Study, plan: Plan | None, request: Request
+    policy: Policy, study: Study, plan: Plan | None, request: StudyRequest
 ) -> Iterator[BudgetError]:
     """What it costs: by the promise for the study, by the plan for the account, if there is one."""
     spent, runs = request.spent, request.runs

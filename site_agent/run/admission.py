@@ -29,7 +29,7 @@ from site_agent.ledger.totals import left_out, spent_in
 from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data, Drive, Loading
 from site_agent.loading.sizes import too_few_new
-from site_agent.policy.refusals import Request, check
+from site_agent.policy.refusals import StudyRequest, check
 from site_agent.run.participation import Participation
 from site_agent.run.refusal import post_refusal
 from site_agent.run.site import Site
@@ -194,7 +194,7 @@ class Admission:
         """
         site = self._site
         self._permission(approval).check_new_run(site.ledger, site.dataset)
-        check(site.policy, approval.study, None, Request(site.name))
+        check(site.policy, approval.study, None, StudyRequest(site.name))
 
     def _check_budget(self, approval: Approval) -> None:
         """Refuse a new run that somebody who may take part has no budget left for."""
@@ -204,7 +204,7 @@ class Admission:
         stay = [label for label in people if label not in out]
         centres = self._permission(approval).centres
         spent = spent_in(site.ledger, site.dataset, study, centres, stay)
-        check(site.policy, study, None, Request(site.name, spent))
+        check(site.policy, study, None, StudyRequest(site.name, spent))
 
     def _permission(self, approval: Approval) -> Permission:
         return permit(self._folder, self._site.identity, approval, self._today())

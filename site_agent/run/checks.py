@@ -10,8 +10,8 @@ from consortium.engine.closing import (
     Attestation,
     Closing,
     checkers_of,
-    decode,
-    encode,
+    decode_closing,
+    encode_closing,
     most_closing,
     record_of,
 )
@@ -200,7 +200,7 @@ class Checks:
         message = self.outbox.peek(self.outbox.names.closing(), limit)
         if message is None:
             return None
-        return decode(Closing, self.outbox.signed(message, CLOSING, 0, limit), CENTRE)
+        return decode_closing(Closing, self.outbox.signed(message, CLOSING, 0, limit), CENTRE)
 
     def _heard(self, rounds: int) -> bool:
         """Whether this site knows the releases of all rounds."""
@@ -235,7 +235,7 @@ class Checks:
 
     def _send(self, body: Attestation) -> None:
         name, run = self.site.name, self.joined.context.run
-        message = seal(self.site.identity.key, run, name, ATTESTATION, 0, encode(body))
+        message = seal(self.site.identity.key, run, name, ATTESTATION, 0, encode_closing(body))
         self.outbox.send(self.outbox.names.attestation(name), ATTESTATION, message)
         self._sent = True
 

@@ -8,7 +8,7 @@ from consortium.engine.names import MOST_NOTICE, Names
 from consortium.engine.run_context import RunContext
 from consortium.errors import CopyError, ExchangeError, OversizedError, TakenError
 from consortium.exchange.base import Exchange
-from consortium.secagg import CENTRE, OVERHEAD, contradicts, unseal
+from consortium.secagg import CENTRE, OVERHEAD, contribution_contradicts, unseal
 from site_agent.run.message_store import MessageStore
 
 
@@ -96,7 +96,7 @@ class Outbox:
             found = self._exchange.get(place, 2 * len(message) + MOST_NOTICE)
         except ExchangeError:  # larger than any of its kind, or away: looked at again the next time
             return
-        if found is not None and contradicts(found, message, self._keys):
+        if found is not None and contribution_contradicts(found, message, self._keys):
             raise CopyError(
                 f"{place} holds another answer signed with this site's key: a copy of its folder "
                 "is at work, or this one was put back from an older backup, so it takes no "

@@ -31,7 +31,7 @@ from site_agent.ledger.ledger import Charge
 from site_agent.ledger.totals import spent_in
 from site_agent.loading.progress import Loading
 from site_agent.loading.sizes import samples_of, sizes_of
-from site_agent.policy.refusals import Request, check
+from site_agent.policy.refusals import StudyRequest, check
 from site_agent.run.outbox import Outbox
 from site_agent.run.site import Site
 
@@ -132,7 +132,7 @@ class Setup:
             return False
         self._check_counted(None)
         data, study, site = self._loading.data, self._context.study, self._site
-        persons, samples = len(data.people), samples_of(study, data)
+        persons, samples = len(data.lengths), samples_of(study, data)
         for each in data.survey.skipped:
             if each.reason in ("unusable", "too-few-new"):
                 site.log.line(f"left out of {self._context.run}: {each.detail}")
@@ -180,7 +180,7 @@ class Setup:
         trouble = site.anchor.post()
         if trouble is not None:
             site.log.line_once(str(trouble))
-        message = self._party.advertise(encode_note(self._note))
+        message = self._party.setup.advertise(encode_note(self._note))
         self._outbox.send(self._names.setup("advertise", self._site.name), "advertise", message)
         return True
 
@@ -188,7 +188,7 @@ class Setup:
         bundle = self._outbox.receive(self._names.setup("keys"), "keys", self._sizes.keys)
         if bundle is None:
             return False
-        message = self._party.receive_keys(bundle, self._agree)
+        message = self._party.setup.receive_keys(bundle, self._agree)
         plan = self._plan
         self._check_counted(plan)
         self._outbox.keep("keys", bundle)
@@ -229,7 +229,7 @@ class Setup:
             people = data.people
             spent = spent_in(site.ledger, site.dataset, study, centres, people)
             runs = 0 if self._started else 1
-            check(site.policy, study, plan, Request(site.name, spent, runs, len(people)))
+            check(site.policy, study, plan, StudyRequest(site.name, spent, runs, len(data.lengths)))
         except (BudgetError, DataError, PrivacyError) as error:
             raise self._declined(error) from error
 
@@ -263,7 +263,7 @@ class Setup:
         bundle = self._outbox.receive(place, "shares", self._sizes.shares)
         if bundle is None:
             return False
-        self._party.receive_shares(bundle)
+        self._party.setup.receive_shares(bundle)
         self._outbox.keep("shares", bundle)
         self.outcome = Joined(self._context, self._plan, self._party, self._sizes, self._announced)
         return True

@@ -16,7 +16,7 @@ from consortium.secagg.key_directory import read_keys
 from consortium.secagg.keystream import Ring
 from consortium.secagg.seed_shares import open_share, read_shared, read_shares
 from consortium.secagg.states import HubRound, PartyRound
-from consortium.secagg.unmasking import read_request
+from consortium.secagg.unmasking import read_unmask_request
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.attacks.hostile_hub import (
     BITS,
@@ -145,7 +145,7 @@ def list_below_the_minimum(stage: Stage) -> bool:
 
 
 def _anybody(_real: object) -> Callable[..., messages.Request]:
-    return lambda session, number, asked, _name, data, _near: read_request(
+    return lambda session, number, asked, _name, data, _near: read_unmask_request(
         session, number, asked, data
     )
 
@@ -205,10 +205,10 @@ def key_substituted_in_the_bundle(stage: Stage) -> bool:
     """Puts a key of its own into a site's advertisement."""
     wire, evil = Wire(), X25519PrivateKey.generate()
     bundle = swapped_keys(wire, "s0", evil.public_key().public_bytes_raw())
-    share = wire.parties["s1"].receive_keys(bundle)
+    share = wire.parties["s1"].setup.receive_keys(bundle)
     session = wire.hub.session
     directory = read_keys(session, bundle)
-    shared = crypto.agree(evil, directory.sites["s1"].channel)
+    shared = crypto.shared_secret(evil, directory.sites["s1"].channel)
     told = handed(directory, dict.fromkeys(directory.sites, share), "s0", session.run)
     part = read_shares(session, "s0", told)["s1"]
     root = read_shared(session, directory, "s1", part.signed).root
@@ -235,16 +235,18 @@ def two_bundles_to_two_sites(stage: Stage) -> bool:
     parties = {site: consortium.party(site) for site in consortium.sites}
     twin = Wire(Consortium()).parties["s3"]
     own = type(twin._member.own)(twin.session.digest, "s3", bytes(32))
-    twin._member = twin._setup._member = replace(twin._member, own=own)
-    sent = {site: party.advertise(b"") for site, party in parties.items()}
+    twin._member = twin.setup._member = replace(twin._member, own=own)
+    sent = {site: party.setup.advertise(b"") for site, party in parties.items()}
     hub = Wire().hub
-    views = [bundle_of(hub, sent), bundle_of(hub, sent | {"s3": twin.advertise(b"")})]
+    views = [bundle_of(hub, sent), bundle_of(hub, sent | {"s3": twin.setup.advertise(b"")})]
     shown = {"s0": 0, "s1": 0, "s2": 1}
-    shares = {site: parties[site].receive_keys(views[view]) for site, view in shown.items()}
-    of_s3 = parties["s3"].receive_keys(views[0]), twin.receive_keys(views[1])
+    shares = {site: parties[site].setup.receive_keys(views[view]) for site, view in shown.items()}
+    of_s3 = parties["s3"].setup.receive_keys(views[0]), twin.setup.receive_keys(views[1])
     for site, view in shown.items():
         sent = {**shares, "s3": of_s3[view]}
-        parties[site].receive_shares(handed(parties[site].directory, sent, site, consortium.run))
+        parties[site].setup.receive_shares(
+            handed(parties[site].directory, sent, site, consortium.run)
+        )
     known = [parties[site].directory.sites["s3"].channel for site in shown]
     return known[0] != known[2]
 
@@ -260,17 +262,17 @@ def two_bundles_to_two_sites(stage: Stage) -> bool:
 def share_of_another_holder(stage: Stage) -> bool:
     """Hands a site, for a site that works for it, another share than the one which that signed."""
     wire = Wire()
-    keys = bundle_of(wire.hub, {s: party.advertise(b"") for s, party in wire.parties.items()})
-    sent = {site: party.receive_keys(keys) for site, party in wire.parties.items()}
+    keys = bundle_of(wire.hub, {s: party.setup.advertise(b"") for s, party in wire.parties.items()})
+    sent = {site: party.setup.receive_keys(keys) for site, party in wire.parties.items()}
     party, friend, run = wire.parties["s0"], wire.parties["s3"], wire.consortium.run
     known, false = party.directory, bytes(64 * wire.consortium.rounds)
-    key = known.keys.channel(friend._setup.keys.channels["s0"], "s3", "s0", messages.SHARE, 0)
+    key = known.keys.channel(friend.setup.keys.channels["s0"], "s3", "s0", messages.SHARE, 0)
     told = msgspec.msgpack.decode(handed(known, sent, "s0", run))[5]
     parts = messages.decode(messages.Shares, told, CENTRE).shares
     other = messages.SharePart(parts[3].signed, crypto.encrypt(key, false), parts[3].path)
     body = messages.encode(messages.Shares("s0", (*parts[:3], other)))
-    party.receive_shares(seal(identity(CENTRE), run, CENTRE, messages.SHARES, 0, body))
-    return party._setup.keys.held["s3"] == false
+    party.setup.receive_shares(seal(identity(CENTRE), run, CENTRE, messages.SHARES, 0, body))
+    return party.setup.keys.held["s3"] == false
 
 
 @attack(

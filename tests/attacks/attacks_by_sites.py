@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from consortium.privacy.bounds import Bound
-from consortium.privacy.mechanism import plan_mechanism
+from consortium.privacy.mechanism import Sharing, plan_mechanism
 from consortium.secagg import messages, seal
 from consortium.secagg.shamir import SHARE_BYTES
 from tests.attacks.attack_kinds import Stage, attack, nothing
@@ -32,7 +32,7 @@ def _believing(real: Callable[..., bytes]) -> Callable[..., bytes]:
 def wrong_share(stage: Stage) -> bool:
     """Answers the unmask request with a false share of another site's seed."""
     game = played()
-    held = game.wire.parties["s1"]._setup.keys.held
+    held = game.wire.parties["s1"].setup.keys.held
     held["s0"] = _one_more(held["s0"])  # shifts the seed by little, so that it stays in its range
     total = game.sum_without()
     stage.said.append(str(total.wrong))  # who is named, and left out
@@ -56,7 +56,7 @@ def _one_more(held: bytes) -> bytes:
 def copied_key(stage: Stage) -> bool:
     """Advertises another site's keys as its own."""
     wire = Wire()
-    sent = {site: party.advertise(b"") for site, party in wire.parties.items()}
+    sent = {site: party.setup.advertise(b"") for site, party in wire.parties.items()}
     bodies = {
         site: messages.decode(messages.Advertisement, msgspec.msgpack.decode(data)[5], site)
         for site, data in sent.items()
@@ -64,7 +64,7 @@ def copied_key(stage: Stage) -> bool:
     copy = msgspec.structs.replace(bodies["s3"], masks=bodies["s0"].masks)
     run = wire.consortium.run
     sent["s3"] = seal(identity("s3"), run, "s3", "advertise", 0, messages.encode(copy))
-    return bool(wire.parties["s1"].receive_keys(bundle_of(wire.hub, sent)))
+    return bool(wire.parties["s1"].setup.receive_keys(bundle_of(wire.hub, sent)))
 
 
 def _unmeasured(_real: object) -> Callable[..., Any]:
@@ -103,6 +103,10 @@ def _for_hardly_any(real: Callable[..., Any]) -> Callable[..., Any]:
 def thousand_million_subjects(stage: Stage) -> bool:
     """Says that it has 10⁹ subjects, so that the others seem to need hardly any noise."""
     mechanism = plan_mechanism(
-        "cape", entries=50, bound=Bound(1.0), units=(3, 3, 3, 10**9), target=1.5, colluding=1
+        Sharing("cape", colluding=1),
+        entries=50,
+        bound=Bound(1.0),
+        units=(3, 3, 3, 10**9),
+        target=1.5,
     )
     return bool(max(mechanism.coalition()) > 1.5 * (1 + 1e-9))

@@ -12,7 +12,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.errors import SiteError
 from consortium.secagg import messages
-from consortium.simulation.dataset import start_dataset
+from consortium.simulation.dataset import start_derivatives
 from consortium.study.plan import Stage as PlannedStage
 from tests.attacks.attack_kinds import Stage, attack
 from tests.support.forgery import (
@@ -79,7 +79,7 @@ def _make_tables(folder: Path, subjects: int) -> None:
     labels = [f"{number:02d}" for number in range(subjects)]
     rows = [f"sub-{label}\t0.5\t-0.5\tpatient\tnegative\n" for label in labels]
     for site in SITES:
-        start_dataset(folder / site / "bids", "made-up tables", labels)
+        start_derivatives(folder / site / "bids", "made-up tables", labels)
         text = "participant_id\ts1\ts2\tgroup\thiv\n" + "".join(rows)
         (folder / site / "bids" / "participants.tsv").write_text(text)
 

@@ -17,7 +17,7 @@ from consortium.membership import admission, signed_study
 from consortium.membership.keys import Identity, create_identity, load_identity
 from consortium.membership.roster import Roster
 from consortium.membership.roster_file import found_roster, read_roster, save_roster
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from site_agent.approval.approval import Approval, Terms, approvals, approve
 from site_agent.enrolment.pinned_consortium import PinnedConsortium
 from site_agent.layout import APPROVED
@@ -124,7 +124,7 @@ def _trusting(real: Callable[..., Roster]) -> Callable[..., Roster]:
 
 @attack(
     "file giver",
-    guard="consortium.membership.admission:admit",
+    guard="consortium.membership.admission:admit_site",
     without="the thief has the site's place in the roster",
     stops="which did not sign this request",
     instead=_trusting,
@@ -134,7 +134,7 @@ def request_in_anothers_name(stage: Stage) -> bool:
     _, members = _papers(stage)
     thief, path = _thief(stage), stage.root / "join.yaml"
     admission.write_request(path, "north", members.centre, thief.key)
-    found = admission.admit(members, admission.read_request(path))
+    found = admission.admit_site(members, admission.read_request(path))
     return found.sites["north"] == thief.public
 
 
@@ -152,7 +152,7 @@ def request_with_anothers_key(stage: Stage) -> bool:
     made = admission.write_request(path, "zoo", members.centre, _thief(stage).key)
     theirs = create_identity(stage.root, bytes(range(64))).public
     path.write_text(path.read_text().replace(made.key.hex(), theirs.hex()))
-    return admission.admit(members, admission.read_request(path)).sites["zoo"] == theirs
+    return admission.admit_site(members, admission.read_request(path)).sites["zoo"] == theirs
 
 
 @attack(
@@ -188,7 +188,7 @@ def study_of_a_hundred_megabytes(stage: Stage) -> bool:
         file.truncate(100 << 20)
     tracemalloc.start()
     try:
-        load_study(path)
+        read_study(path)
     except StudyError as error:
         stage.said.append(str(error))
     finally:

@@ -54,9 +54,9 @@ class Round:
         """Build a hub that claims to have the contributions of these sites only."""
         hub, count, log = self.wire.consortium.hub(), len(self.sites), self.wire.log
         for message in log[:count]:
-            hub.receive_advertisement(message)
+            hub.setup.receive_advertisement(message)
         for message in log[count + 1 : 2 * count + 1]:
-            hub.receive_share(message)
+            hub.setup.receive_share(message)
         hub.open(NUMBER, context(NUMBER), ENTRIES, BITS)
         for site in sites:
             hub.receive_contribution(self.contributions[site])
@@ -89,7 +89,7 @@ class Round:
         hub = self.wire.hub
         parts = contribution_module.part(contribution, 1 << 16)
         opened = hub.session.unseal(messages.CONTRIBUTION, parts.envelope, 1 << 16)
-        return unpack(hub._setup.known.unload(opened, parts).masked, BITS, ENTRIES, "it")
+        return unpack(hub.setup.known.unload(opened, parts).masked, BITS, ENTRIES, "it")
 
 
 def played(consortium: Consortium | None = None) -> Round:
@@ -107,8 +107,8 @@ def restarted(game: Round, site: str, *, answered: bool = True) -> None:
     """Build a party again from what it received and, if it has answered, what it stored."""
     count, log = len(game.sites), game.wire.log
     party = game.wire.consortium.party(site)
-    party.receive_keys(log[count])
-    party.receive_shares(log[2 * count + 1 + game.sites.index(site)])
+    party.setup.receive_keys(log[count])
+    party.setup.receive_shares(log[2 * count + 1 + game.sites.index(site)])
     if answered:
         request = game.hub(game.sites).request(NUMBER)
         party.restore(NUMBER, context(NUMBER), True, request)
@@ -119,11 +119,11 @@ def seeds_open(game: Round, body: messages.Request) -> bool:
     """Show the sites lists; whether all seeds that the lists are about can be put together."""
     request, hub = game.signed(body), game.wire.hub
     tally = Tally(game.wire.consortium.roster, NUMBER, context(NUMBER), 0, BITS, 0)
-    opener, answers = Opener(hub.session, hub._setup.known.directory, tally), {}
+    opener, answers = Opener(hub.session, hub.setup.known.directory, tally), {}
     for site in body.survivors:
         answer = game.wire.parties[site].unmask(NUMBER, request)
         opened = hub.session.unseal(messages.UNMASKING, answer, 1 << 16)
-        answers[site] = hub._setup.known.decrypt(messages.Unmasking, opened)
+        answers[site] = hub.setup.known.decrypt(messages.Unmasking, opened)
     try:
         found = []
         for n, site in enumerate(body.survivors):
@@ -139,13 +139,13 @@ def seeds_open(game: Round, body: messages.Request) -> bool:
 
 def both_seeds_open(game: Round, victim: str) -> bool:
     """Tell half of a site's holders that all are there, the others that it is lost."""
-    hub, owners = game.wire.hub, game.wire.hub._setup.known.directory.graph.owners
+    hub, owners = game.wire.hub, game.wire.hub.setup.known.directory.graph.owners
     tally = Tally(game.wire.consortium.roster, NUMBER, context(NUMBER), 0, BITS, 0)
     opener, rest = (
-        Opener(hub.session, hub._setup.known.directory, tally),
+        Opener(hub.session, hub.setup.known.directory, tally),
         tuple(set(game.sites) - {victim}),
     )
-    holders = hub._setup.known.directory.graph.holders(victim)
+    holders = hub.setup.known.directory.graph.holders(victim)
     lists = game.sites, hub.session.roster.ordered(rest)
     shares: tuple[dict[str, bytes], dict[str, bytes]] = {}, {}
     for place, holder in enumerate(holders):
@@ -153,7 +153,7 @@ def both_seeds_open(game: Round, victim: str) -> bool:
         body = game.lists(told, (victim,) if lost else ())
         answer = game.wire.parties[holder].unmask(NUMBER, game.signed(body))
         opened = hub.session.unseal(messages.UNMASKING, answer, 1 << 16)
-        sent = hub._setup.known.decrypt(messages.Unmasking, opened)
+        sent = hub.setup.known.decrypt(messages.Unmasking, opened)
         ours = owners(holder).index(victim)
         shares[lost][holder] = sent.lost[0] if lost else sent.survivors[ours]
     try:
@@ -167,7 +167,7 @@ def both_seeds_open(game: Round, victim: str) -> bool:
 
 def swapped_keys(wire: Wire, victim: str, key: bytes) -> bytes:
     """Bundle in which a site's channel key is another's; its signature can't be made anew."""
-    sent = {site: party.advertise(b"") for site, party in wire.parties.items()}
+    sent = {site: party.setup.advertise(b"") for site, party in wire.parties.items()}
     envelope = msgspec.msgpack.decode(sent[victim])
     body = messages.decode(messages.Advertisement, envelope[5], victim)
     envelope[5] = messages.encode(msgspec.structs.replace(body, channel=key))
@@ -176,6 +176,6 @@ def swapped_keys(wire: Wire, victim: str, key: bytes) -> bytes:
 
 def bundle_of(hub: Hub, advertisements: Mapping[str, bytes]) -> bytes:
     """Sign a bundle of whatever advertisements."""
-    body = messages.Keys(public_bytes(hub._setup._channel), tuple(advertisements.values()))
+    body = messages.Keys(public_bytes(hub.setup._channel), tuple(advertisements.values()))
     run = hub.session.run
     return seal(identity(CENTRE), run, CENTRE, messages.KEYS, 0, messages.encode(body))

@@ -24,6 +24,7 @@ from tests.support.cases import (
     drive,
     every_case,
     loud,
+    places_for,
     planned_by,
     pooled_mean,
     prepared,
@@ -43,6 +44,7 @@ PARTS = (
         "parameters",
         "smooth",
         "entries",
+        "rows",
         "declared",
         "groups",
         "choice",
@@ -200,7 +202,7 @@ def test_it_does_not_matter_how_persons_are_spread_over_the_sites(name, case):
     # As a site answers with the mean over its units.
     algorithm, parameters, sites = prepared(name, case)
     people = [block for site in sites for block in site.blocks()]
-    public = {"views": case.views, "templates": templates_for(case)}
+    public = {"views": case.views, "templates": templates_for(case), "places": places_for(case)}
     together = [ArrayData(people, case.unit, **public)]
     planned = planned_by(algorithm, parameters, sites)
     for query in drive(algorithm, parameters, sites)[0]:

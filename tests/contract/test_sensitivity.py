@@ -226,7 +226,7 @@ def test_two_units_of_what_is_planned_as_a_cone_never_point_apart(name, seed):
     with np.errstate(all="ignore"):
         one, other = (
             attack.local(
-                ArrayData([block(generator, features, 1, dtype)], attack.unit, views=attack.views),
+                attack.site_of([block(generator, features, 1, dtype)]),
                 question.query,
                 question.bound,
             )

@@ -1,9 +1,11 @@
-"""Documents and programs use the glossary's terms: no word that a concept is not called."""
+"""Documents and programs use the glossary's terms, and documents keep to their lengths."""
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -33,6 +35,17 @@ FEWEST_WORDS = 4
 STORED = ("CREATE TABLE", "INSERT INTO", "SELECT ", "dataset, study, run, ", "digest = SHA-256 of")
 """How strings begin that name a ledger's columns, which keep their names."""
 TEMPLATES = (".j2", ".yaml")
+MOST_WRITTEN = 45_000
+"""Words of all documents that somebody wrote: no generated page or block, no measured table."""
+MOST_OF_A_PAGE = {
+    "README.md": 900,
+    "docs/guides/site.md": 900,
+    "docs/guides/coordinator.md": 1_500,
+    "docs/guides/installing.md": 650,
+}
+LONGEST_SENTENCE, LONGEST_ITEM = 25, 60
+"""In words, of the README, the tutorial and the guides; an item is one of a list or of a table."""
+GUIDES = [ROOT / "README.md", DOCS / "tutorial.md", *sorted((DOCS / "guides").glob("*.md"))]
 _NO_PROSE = re.compile(
     r"<!-- generated: .*?<!-- end -->|<!--.*?-->|^```.*?^```$|`[^`]*`|\]\([^)]*\)",
     re.MULTILINE | re.DOTALL,
@@ -41,6 +54,32 @@ _NO_PROSE = re.compile(
 _FILLED = re.compile(r"{%.*?%}|{{.*?}}|{[^{}]*}|<[^<>]*>", re.DOTALL)
 """Parts of a template or a format that stand for something else, and tags."""
 _QUOTED = re.compile(r'"[^"\n]*"|`[^`]*`')
+
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_NO_LINE = re.compile(
+    r"<!-- generated: .*?<!-- end -->|<!--.*?-->|^```.*?^```$|^ {4}[^\n]*$|^#[^\n]*$",
+    re.MULTILINE | re.DOTALL,
+)
+_STOP = re.compile(r"(?<=[.!?:;])[*)`]*\s+")
+
+
+def length(text: str) -> int:
+    """Words of a text, which have a letter or a digit."""
+    return sum(bool(re.search(r"\w", word)) for word in text.split())
+
+
+def items(page: str) -> Iterator[tuple[bool, str]]:
+    """Paragraphs, list items and cells of tables of a page, and whether each is of the last two."""
+    for line in _LINK.sub(r"\1", _NO_LINE.sub("", page)).splitlines():
+        listed = bool(re.match(r"[-|]|\d+\. ", line))
+        yield from ((listed, cell) for cell in (line.split("|") if line[:1] == "|" else [line]))
+
+
+def too_long(page: str) -> list[str]:
+    """Sentences and items of a page that are longer than a guide's may be."""
+    long = [text for listed, text in items(page) if listed and length(text) > LONGEST_ITEM]
+    sentences = (sentence for _, text in items(page) for sentence in _STOP.split(text))
+    return long + [text for text in sentences if length(text) > LONGEST_SENTENCE]
 
 
 def forbidden() -> list[str]:
@@ -103,6 +142,45 @@ def wrong(file: Path, words: list[str]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_has_no_word_that_the_glossary_replaces(page: Path) -> None:
     assert used(page.read_text(encoding="utf-8"), forbidden()) == []
+
+
+@pytest.fixture(scope="module")
+def counts() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(DOCS))
+        yield importlib.import_module("word_counts")
+
+
+def test_all_documents_together_keep_to_their_length(counts: ModuleType) -> None:
+    assert sum(counts.words(page).written for page in counts.pages()) <= MOST_WRITTEN
+
+
+@pytest.mark.parametrize(("page", "most"), MOST_OF_A_PAGE.items())
+def test_a_page_keeps_to_its_length(counts: ModuleType, page: str, most: int) -> None:
+    assert counts.words(ROOT / page).written <= most
+
+
+def test_words_are_counted_by_who_wrote_them(counts: ModuleType, tmp_path: Path) -> None:
+    page = tmp_path / "replication" / "page.md"
+    page.parent.mkdir()
+    page.write_text(
+        "# One two\n\n[three](four.md), – five <!-- six -->\n\n    seven\n\n| eight |\n| --- |\n"
+        "\n<!-- measured: x -->\n| nine | ten |\n<!-- end -->\n```\neleven\n```\n"
+    )
+    assert counts.words(page) == counts.Words(4, 0, 1, 2, 2)
+    assert counts.words(page).written == 4
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_guide_has_short_sentences_and_items(page: Path) -> None:
+    assert too_long(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_long_sentence_and_a_long_item_are_noticed() -> None:
+    assert len(too_long("word " * 26 + "\n\n" + "word " * 25)) == 1
+    assert len(too_long("- " + "A word. " * 31)) == 1
+    assert len(too_long("| a | " + "A word. " * 31 + " |")) == 1
+    assert too_long("A word. " * 31) == []
 
 
 def test_the_column_of_every_table_is_read() -> None:

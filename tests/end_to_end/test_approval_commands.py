@@ -17,7 +17,7 @@ from consortium.errors import LedgerError
 from consortium.membership.consent import Consent, read_consents
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import Roster, fingerprint, read_roster
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from site_agent.agent import Agent
 from site_agent.approval.approval import approvals
 from site_agent.layout import LEDGER
@@ -99,7 +99,7 @@ def test_a_yes_can_start_the_agent_unless_it_works_already(town: Town) -> None:
 
 
 def _consent(place: DemoFolders) -> Consent | None:
-    study, keys = load_study(place.files.study), read_roster(place.files.roster).keys
+    study, keys = read_study(place.files.study), read_roster(place.files.roster).keys
     return read_consents(place.files.open_exchange(), study, keys)["east"]
 
 
@@ -164,15 +164,15 @@ def test_without_exchange_a_yes_is_taken_back_and_that_is_told_later(town: Town)
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
     exchange.unlink()
     away.rename(exchange)
-    assert _consent(place) == Consent("east", load_study(place.files.study).digest, 1)
+    assert _consent(place) == Consent("east", read_study(place.files.study).digest, 1)
     _agent(place).post_consents()
-    assert _consent(place) == Consent("east", load_study(place.files.study).digest, 0)
+    assert _consent(place) == Consent("east", read_study(place.files.study).digest, 0)
 
 
 def test_a_damaged_yes_can_be_taken_back_and_a_newer_one_takes_the_older_back(town: Town) -> None:
     place, members = town
     _approve(place)
-    first = load_study(place.files.study)
+    first = read_study(place.files.study)
     place.files.study.write_text(PLAIN.replace("epsilon: 8", "epsilon: 2"))
     publish(place, members)
     _approve(place)

@@ -11,7 +11,7 @@ from rich.console import Console
 from consortium.coordinator.simulate import simulate_study
 from consortium.simulation.bids import Recipe, make_consortium
 from consortium.simulation.networks import network_maps
-from consortium.simulation.signals import Levels
+from consortium.simulation.signals import SignalLevels
 from consortium.space.grid import template_grid
 from tests.support.cube_atlas import cube_atlas
 
@@ -23,7 +23,7 @@ CUBE = 24.0
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     root = tmp_path_factory.mktemp("consortium")
-    levels = Levels(signal=0.04)
+    levels = SignalLevels(signal=0.04)
     recipe = Recipe(SITES, 4, 1, 60, NETWORKS, resolution=RESOLUTION, levels=levels)
     return make_consortium(root, recipe).sites
 

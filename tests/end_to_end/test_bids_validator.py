@@ -10,7 +10,7 @@ from rich.console import Console
 from consortium.coordinator.simulate import simulate_study
 from consortium.report.dataset import NOT_IN_BIDS
 from consortium.simulation.bids import Recipe, make_consortium
-from consortium.simulation.signals import Levels
+from consortium.simulation.signals import SignalLevels
 from tests.support.bids_validator import objections
 from tests.support.finished_run import finished
 
@@ -40,7 +40,7 @@ STUDIES = {
 
 @pytest.fixture(scope="module")
 def hospitals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    recipe = Recipe(SITES, PERSONS, 1, 40, 3, resolution=12.0, levels=Levels(signal=0.04))
+    recipe = Recipe(SITES, PERSONS, 1, 40, 3, resolution=12.0, levels=SignalLevels(signal=0.04))
     folders = make_consortium(tmp_path_factory.mktemp("hospitals"), recipe).sites
     groups = np.tile(("control", "patient"), PERSONS // 2)
     for folder in folders.values():

@@ -10,7 +10,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Shape, SurfacePlaces, Templates
 from consortium.kernels.surface_modes import surface_modes
 from consortium.study.plan import make_plan
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from consortium.views.table import TableView
 from tests.support.surfaces import sphere
 
@@ -38,7 +38,7 @@ def sizes(study, images=300):
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_an_example_is_within_its_promise(path):
-    study = load_study(path)
+    study = read_study(path)
     views = sizes(study)
     features = sum(size for _, size in views) or 500
     persons = (5_000,) * len(study.sites)
@@ -55,6 +55,6 @@ def test_an_example_is_within_its_promise(path):
 
 
 def test_every_analysis_of_persons_has_an_example():
-    shown = {load_study(path).algorithm for path in STUDIES}
+    shown = {read_study(path).algorithm for path in STUDIES}
     assert shown >= {name for name, each in REGISTRY.items() if each.takes == "features"}
-    assert any(isinstance(v, TableView) for path in STUDIES for v in load_study(path).features)
+    assert any(isinstance(v, TableView) for path in STUDIES for v in read_study(path).features)

@@ -8,7 +8,7 @@ import yaml
 
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import SiteError
-from consortium.simulation.dataset import start_dataset
+from consortium.simulation.dataset import start_derivatives
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
 from tests.support.local_consortium import SITES, LocalConsortium, build, conduct, limit
@@ -59,7 +59,7 @@ def make_tables(folder: Path, subjects: int) -> None:
     generator = np.random.default_rng(3)
     for site in SITES:
         labels = [f"{number:03d}" for number in range(subjects)]
-        start_dataset(folder / site / "bids", "made-up tables", labels)
+        start_derivatives(folder / site / "bids", "made-up tables", labels)
         kinds = generator.integers(3, size=subjects)
         values = 2 * (CENTRES[:, kinds] + 0.1 * generator.standard_normal((3, subjects)))
         groups = np.where(generator.random(subjects) < np.array([0.9, 0.2, 0.2])[kinds], 1, 0)

@@ -17,7 +17,7 @@ from consortium.simulation.networks import network_maps
 from consortium.simulation.simulation import Simulation
 from consortium.space.grid import template_grid
 from consortium.space.study_space import Space, ViewSpace
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from consortium.study.spec import Study
 from tests.support.bids_validator import objections
 from tests.support.fusion import fusion_arrays
@@ -121,7 +121,7 @@ def table_study(sizes, bounds):
 
 def test_the_example_study_is_one(tmp_path):
     (tmp_path / "fusion.yaml").write_text(open_example(), encoding="utf-8")
-    study = load_study(tmp_path / "fusion.yaml")
+    study = read_study(tmp_path / "fusion.yaml")
     assert study.algorithm == "cca"
     assert [view.name for view in study.features] == ["image", "potential"]
 

@@ -11,7 +11,7 @@ import yaml
 from scipy.ndimage import gaussian_filter
 
 from consortium.coordinator.demo.layout import DemoFolders
-from consortium.simulation.dataset import start_dataset
+from consortium.simulation.dataset import start_derivatives
 from consortium.space.study_space import study_space
 from consortium.study.reader import parse_study
 from tests.support.finished_run import carry_out
@@ -80,7 +80,7 @@ def people_of(
         "diagnosis": [("control", "patient")[one] for one in patient],
         "age": [f"{years:.1f}" for years in age],
     }
-    start_dataset(folder, "made-up persons", labels, columns)
+    start_derivatives(folder, "made-up persons", labels, columns)
     return labels, patient, age
 
 

@@ -12,7 +12,7 @@ from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import read_signed
 from consortium.report.outputs import write_outputs
 from consortium.space.grid import template_grid
-from consortium.study.reader import load_study, parse_study
+from consortium.study.reader import parse_study, read_study
 from tests.support.command_line import enter, refused
 from tests.support.membership_files import papers
 from tests.support.report_samples import blob, finished_maps, sample_study
@@ -38,14 +38,14 @@ def test_norms_are_learned_unless_a_deviation_is_said(tmp_path: Path) -> None:
     for number, more in enumerate(({}, {"deviation": "0.2"})):
         study = tmp_path / f"s{number}.yaml"
         assert enter("consortium", "new-study", study, *options("glm", **more)).code == 0
-        stated = load_study(study).analysis.norms.deviation
+        stated = read_study(study).analysis.norms.deviation
         assert stated == (0.2 if more else None)
 
 
 def test_all_regions_are_one_option(tmp_path: Path) -> None:
     study, outcomes = tmp_path / "thick.yaml", "lh_*_thickness,rh_*_thickness,eTIV"
     assert enter("consortium", "new-study", study, *options("glm", outcomes=outcomes)).code == 0
-    assert len(load_study(study).features[0].labels) == 69
+    assert len(read_study(study).features[0].labels) == 69
     assert len(study.read_text().splitlines()) < 50
 
 
@@ -69,7 +69,7 @@ def test_names_are_detected_in_an_own_table_and_no_number_of_it_is_written(tmp_p
     assert "Columns with two levels: dx: HC or SCZ; sex: F or M." in said.out
     assert "lh_insula: mean 2.73, deviation 0.0115 here." in said.out
     assert "No number of this table is written into the study" in said.out
-    made, text = load_study(study), study.read_text()
+    made, text = read_study(study), study.read_text()
     assert made.features[0].labels == ("lh_insula", "lh_cuneus")
     assert "HC" in text
     assert made.analysis.norms.location is None
@@ -100,7 +100,7 @@ def test_a_new_study_passes_plan(algorithm: str, tmp_path: Path) -> None:
     study = tmp_path / "rest-2026.yaml"
     said = enter("consortium", "new-study", study, *options(algorithm))
     assert (said.code, said.err) == (0, "")
-    assert load_study(study).study == "rest-2026"
+    assert read_study(study).study == "rest-2026"
     text = study.read_text(encoding="utf-8")
     assert all("#" in line for line in text.splitlines() if line.startswith("  epsilon"))
     said = enter("consortium", "plan", study, "--subjects", "100")
@@ -143,7 +143,7 @@ def test_what_no_option_says_is_asked_at_a_terminal(tmp_path: Path) -> None:
     typed = "How old they are\na,b,c\n2\n\n\n\n"
     done = enter("consortium", "new-study", study, *words, answer=typed, terminal=True)
     assert (done.code, done.err) == (0, "")
-    made = load_study(study)
+    made = read_study(study)
     assert (made.title, made.sites) == ("How old they are", ("a", "b", "c"))
     assert (made.privacy.epsilon, made.privacy.delta) == (2.0, 1e-5)
 
@@ -179,7 +179,7 @@ def test_pairs_are_two_values_and_drafts_are_named(tmp_path: Path) -> None:
 def test_text_stays_text_whatever_is_in_it(tmp_path: Path) -> None:
     study, title = tmp_path / "study.yaml", '"{{ 7 * 7 }}" # Ünï: [x]'
     assert enter("consortium", "new-study", study, *options("ica", title=title)).code == 0
-    assert load_study(study).title == title
+    assert read_study(study).title == title
 
 
 def test_the_sites_of_a_roster_take_part_and_the_study_is_signed(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_networks_that_were_found_are_compared_between_patients_and_controls(
     words = ("--algorithm", "glm", "--components", rest, *COMPARED)
     said = enter("consortium", "new-study", study, *words)
     assert (said.code, said.err) == (0, "")
-    made, first = load_study(study), parse_study(FIRST)
+    made, first = read_study(study), parse_study(FIRST)
     assert (made.sites, made.data) == (first.sites, first.data)
     assert made.map_files == ("patients-networks.nii.gz",)
     assert nib.load(tmp_path / "patients-networks.nii.gz").shape[3] == 2

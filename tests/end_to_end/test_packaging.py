@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OWN = {"consortium", "flows", "site_agent"}
 MODULES = {
+    "cape-relay": "cape_relay",
     "dp-accounting": "dp_accounting",
     "jinja2": "jinja2",
     "pillow": "PIL",

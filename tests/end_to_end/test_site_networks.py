@@ -11,7 +11,7 @@ import pytest
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.simulation.networks import network_maps
 from consortium.space.grid import template_grid
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from consortium.views.table import TableView
 from site_agent.data.tsv import read_table
 from tests.support.bids_validator import objections
@@ -26,7 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> DemoFolders:
 
 @pytest.fixture
 def maps(place: DemoFolders, tmp_path: Path) -> Path:
-    grid = template_grid(load_study(place.files.study).data.resolution)
+    grid = template_grid(read_study(place.files.study).data.resolution)
     _, found = network_maps(grid.affine, grid.shape, grid.mask, count=2)
     nib.save(grid.image(found), tmp_path / "maps.nii.gz")
     return tmp_path / "maps.nii.gz"
@@ -49,7 +49,7 @@ def test_every_person_has_maps_courses_and_connectivity(
     assert (tmp_path / "own").stat().st_mode & 0o777 == 0o700
     people = sorted((tmp_path / "own").glob("sub-*"))
     assert len(people) == 3
-    grid = template_grid(load_study(place.files.study).data.resolution)
+    grid = template_grid(read_study(place.files.study).data.resolution)
     for person in people:
         (image,) = person.glob("func/*_components.nii.gz")
         found = np.asarray(nib.load(image).dataobj)[grid.mask]
@@ -93,7 +93,7 @@ def test_what_is_not_fit_is_one_sentence(place: DemoFolders, maps: Path, tmp_pat
     assert "is not empty" in refused("site-agent", *words(place, tmp_path / "full", *given))
     inside = place.files.exchange / "own"
     assert "lies on the exchange" in refused("site-agent", *words(place, inside, *given))
-    grid = template_grid(load_study(place.files.study).data.resolution)
+    grid = template_grid(read_study(place.files.study).data.resolution)
     twice = np.repeat(np.asarray(nib.load(maps).dataobj)[grid.mask][:, :1], 2, axis=1)
     nib.save(grid.image(twice), tmp_path / "twice.nii.gz")
     given = ("--templates", tmp_path / "twice.nii.gz")

@@ -16,12 +16,12 @@ from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import read_signed
 from consortium.report.dataset import BIDS_VERSION
 from consortium.simulation.bids import Recipe, make_consortium
-from consortium.simulation.signals import Levels
+from consortium.simulation.signals import SignalLevels
 from consortium.space.grid import template_grid
 from consortium.space.templates import read_templates
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from site_agent.finished_run import read_finished
-from site_agent.page.page import write_page
+from site_agent.page.page import write_site_page
 from tests.support.command_line import enter, refused
 from tests.support.finished_run import carry_out
 from tests.support.local_consortium import SITES, LocalConsortium, build
@@ -38,7 +38,9 @@ timing: {join: 4, answer: 4, late: 1}
 
 
 def make_scans(folder: Path, subjects: int) -> None:
-    recipe = Recipe(SITES, subjects, 5, volumes=40, networks=5, resolution=16.0, levels=Levels())
+    recipe = Recipe(
+        SITES, subjects, 5, volumes=40, networks=5, resolution=16.0, levels=SignalLevels()
+    )
     make_consortium(folder, recipe, workers=1)
 
 
@@ -84,7 +86,7 @@ def test_the_folder_is_the_hospitals_and_says_why_it_stays() -> None:
 
 
 def test_the_sites_page_says_what_the_release_is_worth() -> None:
-    page = write_page(place().site("east"), datetime(2026, 11, 25, 12, tzinfo=UTC)).read_text()
+    page = write_site_page(place().site("east"), datetime(2026, 11, 25, 12, tzinfo=UTC)).read_text()
     (told,) = re.findall(r"this release is worth [\d.]+ of its own participants", page)
     files = place().files
     signed = read_signed(files.study, read_roster(files.roster))
@@ -98,7 +100,7 @@ def test_nothing_goes_to_the_exchange() -> None:
 
 
 def test_no_study_takes_what_is_exact(tmp_path: Path) -> None:
-    grid = template_grid(load_study(place().files.study).data.resolution)
+    grid = template_grid(read_study(place().files.study).data.resolution)
     with pytest.raises(DataError, match="must not leave it"):
         read_templates(image("posterior"), grid)
     assert read_templates(image("release"), grid).count >= 2

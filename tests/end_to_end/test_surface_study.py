@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import yaml
 
-from consortium.simulation.dataset import start_dataset
+from consortium.simulation.dataset import start_derivatives
 from consortium.space.study_space import study_space
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from tests.support.command_line import enter
 from tests.support.html_page import Page
 from tests.support.surfaces import sphere, write_cifti, write_sphere, write_values
@@ -95,7 +95,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray
     """Where the run's output is, the true difference in mm, and the mesh."""
     root = tmp_path_factory.mktemp("place")
     path = write_study(root)
-    space = study_space(load_study(path), root)
+    space = study_space(read_study(path), root)
     places, mesh = space.extent.surface_places["cortex"], space.mesh_of("cortex")
     middle = mesh.coordinates[400]
     away = np.square(mesh.coordinates - middle).sum(axis=1)
@@ -106,7 +106,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray
         group = generator.permutation(np.repeat([0, 1], sizes))
         labels = [f"{n:03d}" for n in range(len(group))]
         levels = [("control", "patient")[one] for one in group]
-        start_dataset(root / site, "made-up persons", labels, {"diagnosis": levels})
+        start_derivatives(root / site, "made-up persons", labels, {"diagnosis": levels})
         noise = fields(places, generator, len(group)) + 0.6 * fields(places, generator, 1)
         values = THICKNESS + DEVIATION * noise + np.outer(group, truth)
         for label, own in zip(labels, values, strict=True):

@@ -10,7 +10,7 @@ from rich.console import Console
 from consortium.coordinator.simulate import simulate_study
 from consortium.simulation.bids import Recipe, make_consortium
 from consortium.simulation.networks import network_maps
-from consortium.simulation.signals import Levels
+from consortium.simulation.signals import SignalLevels
 from consortium.space.grid import template_grid
 from tests.support.bids_validator import objections
 
@@ -18,7 +18,9 @@ SITES, RESOLUTION, NETWORKS = ("north", "east", "south"), 10.0, 3
 
 
 def test_a_study_by_templates_writes_maps_tables_and_a_page(tmp_path):
-    recipe = Recipe(SITES, 3, 1, 40, NETWORKS, resolution=RESOLUTION, levels=Levels(signal=0.04))
+    recipe = Recipe(
+        SITES, 3, 1, 40, NETWORKS, resolution=RESOLUTION, levels=SignalLevels(signal=0.04)
+    )
     folders = make_consortium(tmp_path / "hospitals", recipe).sites
     grid = template_grid(RESOLUTION)
     _, maps = network_maps(grid.affine, grid.shape, grid.mask, count=NETWORKS)

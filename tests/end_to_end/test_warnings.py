@@ -10,7 +10,7 @@ from consortium.coordinator.demo.layout import DemoFolders
 from consortium.membership.keys import load_identity
 from site_agent.approval.approval import approvals
 from site_agent.ledger.entries import Charge
-from site_agent.ledger.ledger import Ledger, Limits
+from site_agent.ledger.ledger import Ledger, LedgerLimits
 from site_agent.ledger.sizes import Sizes
 from tests.support.command_line import Said, enter
 from tests.support.local_consortium import SITES
@@ -164,7 +164,7 @@ def test_once_a_number_was_told_nobody_is_advised_to_change_it(place: DemoFolder
         *("subject", 0.0, "5a" * 32, "ce" * 32, "", 0.0),
     )
     ledger = Ledger(place.site("east") / "ledger.sqlite")
-    assert ledger.tell(charge, Sizes(labels, labels), 10, Limits({}), "now")
+    assert ledger.tell(charge, Sizes(labels, labels), 10, LedgerLimits({}), "now")
     said = _say(place, rows, "check").out
     assert (
         "of the 400 participants whose number was released before, a few lack 'age' (1, with"

@@ -142,15 +142,15 @@ def _application_targets(run: Run) -> list[Target]:
 def _end_targets(keyring: Mapping[str, bytes]) -> list[Target]:
     """What is checked of a run once it is over."""
     agreed = (CONTEXT, CONTEXT, CONTEXT, (CONTEXT, CONTEXT))
-    closed = closing.encode(closing.Closing(*agreed, {"numpy": "2"}))
+    closed = closing.encode_closing(closing.Closing(*agreed, {"numpy": "2"}))
     said = closing.Attestation(*agreed, (1,), ((2, "sum-differs"),), (2,), ("small-0001",))
-    attested = closing.encode(said)
+    attested = closing.encode_closing(said)
 
     def close(data: bytes) -> None:
-        closing.decode(closing.Closing, data, "it")
+        closing.decode_closing(closing.Closing, data, "it")
 
     def attest(data: bytes) -> None:
-        closing.decode(closing.Attestation, data, "it")
+        closing.decode_closing(closing.Attestation, data, "it")
 
     heard = messages.Heard(SITES[1], 1, CONTEXT, bytes(64))
     told = messages.Manifest(CONTEXT, 32, 0, 9, (CONTEXT,), CONTEXT, (heard, heard))
@@ -172,7 +172,7 @@ def signed_targets(run: Run) -> list[Target]:
     """Parsers behind signatures that are good: a member of the consortium means harm."""
     site, session = SITES[0], run.session
     bodies = {kind: mutant([body], MSGPACK, 0.8) for kind, body in _plain_bodies(run).items()}
-    share, shared = messages.SHARE, run.parties[SITES[1]]._setup.keys.channels[site]
+    share, shared = messages.SHARE, run.parties[SITES[1]].setup.keys.channels[site]
 
     def shares(data: bytes) -> None:
         for sender, part in read_shares(session, SITES[1], data).items():
@@ -227,14 +227,14 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
         parts = contribution_module.part(data, 1 << 16)
         opened = hub.session.unseal(messages.CONTRIBUTION, parts.envelope, 1 << 16)
         tally = Tally(run.context.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES)
-        tally.add(site, hub._setup.known.unload(opened, parts), parts.manifest)
+        tally.add(site, hub.setup.known.unload(opened, parts), parts.manifest)
 
     def unmasking(data: bytes) -> None:
         opened = hub.session.unseal(messages.UNMASKING, data, 1 << 16)
         tally = Tally(run.context.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES, HubRound.UNMASKING)
         tally.contributed = set(SITES[:3])
         tally.survivors, tally.request = SITES[:3], run.request
-        tally.answer(site, hub._setup.known.decrypt(messages.Unmasking, opened))
+        tally.answer(site, hub.setup.known.decrypt(messages.Unmasking, opened))
 
     sent = contribution_module.part(run.contributions[0], 1 << 16)
     said = encrypted(bodies[messages.Contribution], run, messages.CONTRIBUTION, site)

@@ -22,13 +22,13 @@ from consortium.membership.roster import Handover, Roster
 from consortium.membership.roster_file import read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study, signature_path
 from consortium.secagg import CENTRE
-from consortium.study.reader import load_study, parse_study
+from consortium.study.reader import parse_study, read_study
 from site_agent.approval import record as approval
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin, read_pinned
 from site_agent.layout import CONFIG, PINNED, POLICY
 from site_agent.ledger.export import export_json, verify_export
-from site_agent.ledger.ledger import Charge, Ledger, Limits
+from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
 from site_agent.policy.policy import Policy
 from tests.long.fuzz_mutations import JSON, Codec, Make, mutant
 from tests.long.fuzz_run import SITES, STUDY, key_of, public_of
@@ -106,7 +106,7 @@ def written_targets(folder: Path) -> list[Target]:
     add("study's signature", signature_path(study), lambda: read_signed(study, members))
     other = folder / "other.yaml"
     other.write_text(_FULL)
-    add("study", other, lambda: load_study(other))
+    add("study", other, lambda: read_study(other))
     roster = folder / "roster.yaml"
     save_roster(roster, members.handed_over(centre, public_of("new")), key_of("new"))
     add("roster", roster, lambda: read_roster(roster), signed_roster)
@@ -162,7 +162,7 @@ def _export(folder: Path) -> bytes:
     for number in (1, 2):
         text = ("data", "small", "small-0001", number, "pca", "second_moment", "subject", 0.1)
         charge = Charge(*text, "5a" * 32, "ce" * 32, "9e" * 32, 0.05)
-        ledger.reserve(charge, Limits({"subject": 9.0}), "noon")
+        ledger.reserve(charge, LedgerLimits({"subject": 9.0}), "noon")
         ledger.spend(charge, "noon")
     ledger.close()
     return export_json(ledger, site=SITES[0], at="noon", key=key_of(SITES[0]))

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from consortium.engine.queries import SiteNote, encode_note
 from consortium.engine.run_context import RunContext
 from consortium.secagg import CENTRE, Hub, Party
-from consortium.secagg.key_directory import Directory, Session, read_keys
+from consortium.secagg.key_directory import Directory, KeySession, read_keys
 from consortium.secagg.release import release_of
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
@@ -48,16 +48,16 @@ class Run:
             for n, name in enumerate(SITES)
         }
         note = encode_note(SiteNote(3, 72, "0" * 64, "1"))
-        self.advertisements = [party.advertise(note) for party in self.parties.values()]
+        self.advertisements = [party.setup.advertise(note) for party in self.parties.values()]
         for message in self.advertisements:
-            self.hub.receive_advertisement(message)
-        self.keys = self.hub.keys()
-        self.shares = [party.receive_keys(self.keys) for party in self.parties.values()]
+            self.hub.setup.receive_advertisement(message)
+        self.keys = self.hub.setup.keys()
+        self.shares = [party.setup.receive_keys(self.keys) for party in self.parties.values()]
         for message in self.shares:
-            self.hub.receive_share(message)
-        self.bundles = {name: self.hub.shares(name) for name in self.parties}
+            self.hub.setup.receive_share(message)
+        self.bundles = {name: self.hub.setup.shares(name) for name in self.parties}
         for name, party in self.parties.items():
-            party.receive_shares(self.bundles[name])
+            party.setup.receive_shares(self.bundles[name])
         self.bundle = self.bundles[SITES[1]]
         self._round()
 
@@ -93,9 +93,9 @@ class Run:
         return RunContext(RUN, self.study, self.keyring, "0" * 64, 10, "1" * 64)
 
     @cached_property
-    def session(self) -> Session:
+    def session(self) -> KeySession:
         """What all its parties have in common."""
-        return Session(RUN, self.context.roster, ROUNDS)
+        return KeySession(RUN, self.context.roster, ROUNDS)
 
     @cached_property
     def directory(self) -> Directory:
@@ -104,5 +104,5 @@ class Run:
 
     def channel(self, site: str, kind: str) -> bytes:
         """Key of a site's message to the hub in round 1."""
-        shared = self.hub._setup.known.channels[site]
+        shared = self.hub.setup.known.channels[site]
         return self.directory.keys.channel(shared, site, CENTRE, kind, 1)

@@ -19,7 +19,7 @@ from benchmarks.timing import show
 from consortium.coordinator.demo.agents import start_agent
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.demo.prepare import (
-    agree,
+    approve_everywhere,
     clear,
     found_consortium,
     make_scans,
@@ -27,8 +27,8 @@ from consortium.coordinator.demo.prepare import (
 )
 from consortium.coordinator.demo.story import SITES
 from consortium.simulation.bids import Recipe
-from consortium.simulation.signals import Levels
-from consortium.study.reader import load_study
+from consortium.simulation.signals import SignalLevels
+from consortium.study.reader import read_study
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
 
@@ -52,7 +52,7 @@ def start_centre(place: DemoFolders) -> subprocess.Popen[bytes]:
 
 def run(place: DemoFolders, victim: str | None, number: int) -> None:
     """One whole study; the victim is killed once its part of round ``number`` is on its way."""
-    study = load_study(place.files.study)
+    study = read_study(place.files.study)
     parties = {name: start_agent(place, name) for name in study.sites}
     parties["centre"] = start_centre(place)
     if victim is not None:
@@ -80,7 +80,7 @@ def maps(place: DemoFolders) -> bytes:
 
 def charged_once(place: DemoFolders) -> bool:
     """Whether every ledger holds each round once."""
-    study = load_study(place.files.study)
+    study = read_study(place.files.study)
     rounds = list(range(1, ROUNDS + 1))
     entries = [Ledger(place.site(name) / LEDGER).entries() for name in study.sites]
     return all(
@@ -102,11 +102,11 @@ def copy(source: DemoFolders, target: Path) -> DemoFolders:
 def prepare(root: Path, subjects: int, console: Console) -> DemoFolders:
     """Make hospitals and the study by rounds."""
     place = clear(root)
-    recipe = Recipe(SITES, subjects, 1, volumes=80, networks=8, levels=Levels(signal=0.04))
+    recipe = Recipe(SITES, subjects, 1, volumes=80, networks=8, levels=SignalLevels(signal=0.04))
     make_scans(place, recipe, console)
     write_study(place.files, "demo-rounds.yaml")
     found_consortium(place, SITES)
-    agree(place, place.files)
+    approve_everywhere(place, place.files)
     return place
 
 
@@ -122,7 +122,7 @@ def main(root: Path, subjects: int) -> None:
     whole = copy(original, root / "whole")
     run(whole, None, 0)
     rows = [["nobody", "", "", str(charged_once(whole))]]
-    for victim in ("centre", *load_study(original.files.study).sites):
+    for victim in ("centre", *read_study(original.files.study).sites):
         number = random.randint(1, ROUNDS)
         place = copy(original, root / f"{victim}-{number}")
         run(place, victim, number)

@@ -13,7 +13,7 @@ import pytest
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.clock import Clock
 from consortium.simulation.bids import Recipe, make_consortium
-from consortium.simulation.signals import Levels
+from consortium.simulation.signals import SignalLevels
 from site_agent.agent import Agent
 from tests.support.command_line import enter
 from tests.support.local_consortium import STUDY
@@ -22,7 +22,7 @@ TRIO = ("north", "east", "south")
 
 
 def _scans(place: DemoFolders) -> None:
-    recipe = Recipe(TRIO, 3, 5, volumes=24, networks=2, resolution=30.0, levels=Levels())
+    recipe = Recipe(TRIO, 3, 5, volumes=24, networks=2, resolution=30.0, levels=SignalLevels())
     make_consortium(place.root / "hospitals", recipe, workers=1)
 
 

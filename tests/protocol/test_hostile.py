@@ -466,7 +466,7 @@ def test_wrong_shares_are_left_out_and_named(tmp_path: Path, honest: dict[str, b
     centre = local.centre()
     centre.open()
     pump(local, 2)
-    held = local.agents["north"]._runs[RUN].rounds._party._setup.keys.held  # type: ignore[union-attr]
+    held = local.agents["north"]._runs[RUN].rounds._party.setup.keys.held  # type: ignore[union-attr]
     held["east"] = bytes(len(held["east"]))
 
     def west_answers_last() -> None:  # three answers would do, if one of them were not false

@@ -45,7 +45,7 @@ def hear(place: DemoFolders) -> tuple[int, int] | str:
         agent.site.ledger.close()
     if "heard enough" not in str(ended.value):
         return str(ended.value).partition(":")[0]
-    note = decode_note(centre._hub.notes["north"], "north")
+    note = decode_note(centre._hub.setup.notes["north"], "north")
     return note.subjects, note.samples
 
 

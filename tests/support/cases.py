@@ -10,6 +10,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import NeighbourAnswers, Release, Templates
 from consortium.simulation.array_data import ArrayData
 from consortium.study.spec import Study
+from tests.support.surfaces import TINY
 
 SITES = ("north", "east", "south", "west")
 
@@ -39,12 +40,21 @@ def table_views(views=VIEWS):
 
 
 def make_study(
-    algorithm="average", analysis=None, unit="subject", *, sites=SITES, views=(), **privacy
+    algorithm="average",
+    analysis=None,
+    unit="subject",
+    *,
+    sites=SITES,
+    views=(),
+    mesh=False,
+    **privacy,
 ):
     """A valid study; timepoint studies turn off what mixes volumes."""
     plain = {"standardize": "none"} if unit == "timepoint" else {}
     if unit == "timepoint" or algorithm == "average":
         plain["detrend"] = "none"
+    if mesh:
+        plain["mesh"] = "fsaverage5"
     if not views and REGISTRY[algorithm].takes == "features":
         views = VIEWS
     return Study.model_validate(
@@ -67,7 +77,7 @@ def make_feature_study(algorithm, views, analysis, **more):
 
 def study_of(name, case, **privacy):
     """The study of an example."""
-    return make_study(name, case.analysis, case.unit, views=case.views, **privacy)
+    return make_study(name, case.analysis, case.unit, views=case.views, mesh=case.mesh, **privacy)
 
 
 def prepared(name, case):
@@ -78,8 +88,13 @@ def prepared(name, case):
 def sites_for(case):
     """Sites of an example."""
     if case.views:
-        return make_feature_sites(case.views)
-    return make_sites(case.unit, templates=templates_for(case))
+        return make_feature_sites(case.views, rows=case.rows)
+    return make_sites(case.unit, templates=templates_for(case), places=places_for(case))
+
+
+def places_for(case):
+    """Where the features of an example are, if they are vertices."""
+    return TINY if case.mesh else None
 
 
 def templates_for(case, features=6):
@@ -99,15 +114,22 @@ def sites_of(table, views, counts):
     ]
 
 
-def make_feature_sites(views, *, persons=(3, 1, 4, 2), seed=0):
-    """Sites of persons whose entries lie within -1 and 1."""
-    size = sum(count for _, count in views)
+def make_feature_sites(views, *, persons=(3, 1, 4, 2), seed=0, rows=1):
+    """Sites of persons, of so many rows each, whose entries lie within -1 and 1."""
+    size = rows * sum(count for _, count in views)
     table = np.random.default_rng(seed).uniform(-1, 1, (size, sum(persons)))
     return sites_of(table.astype(np.float32), views, persons)
 
 
 def make_sites(
-    unit="subject", *, features=6, subjects=(3, 1, 4, 2), seed=0, dtype=np.float32, templates=None
+    unit="subject",
+    *,
+    features=6,
+    subjects=(3, 1, 4, 2),
+    seed=0,
+    dtype=np.float32,
+    templates=None,
+    places=None,
 ):
     """Sites whose subjects have different numbers of volumes."""
     generator = np.random.default_rng(seed)
@@ -120,6 +142,7 @@ def make_sites(
             ],
             unit,
             templates=templates,
+            places=places,
         )
         for count in subjects
     ]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from consortium.simulation.dataset import write_json
+from consortium.simulation.dataset import write_indented
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 from tests.support.recordings import write_tape
@@ -141,7 +141,9 @@ VIEWED: dict[str, tuple[dict[str, Any], dict[str, tuple[dict[str, Any], dict[str
 
 def tell_time(bold: Path, seconds: float) -> None:
     """Write an image's repetition time beside it."""
-    write_json(bold.with_name(bold.name.replace(".nii.gz", ".json")), {"RepetitionTime": seconds})
+    write_indented(
+        bold.with_name(bold.name.replace(".nii.gz", ".json")), {"RepetitionTime": seconds}
+    )
 
 
 def write_pair(folder: Path, stem: str, seed: int) -> None:

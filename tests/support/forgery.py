@@ -19,7 +19,7 @@ from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, messages, seal, unseal
 from consortium.secagg.messages import BROADCAST
 from site_agent.layout import LEDGER
-from site_agent.ledger.ledger import Entry, Ledger
+from site_agent.ledger.ledger import Ledger, LedgerEntry
 from tests.support.local_consortium import STUDY, LocalConsortium, build
 
 RUN = "small-0001"
@@ -103,7 +103,7 @@ def refusal(place: DemoFolders, site: str, keys: dict[str, bytes]) -> dict[str, 
     return dict(json.loads(found.body))
 
 
-def ledger(place: DemoFolders, site: str) -> list[Entry]:
+def ledger(place: DemoFolders, site: str) -> list[LedgerEntry]:
     """Charges in a site's ledger, its chain checked; without what sizes were told."""
     entries = Ledger(place.site(site) / LEDGER).entries()
     return [entry for entry in entries if entry.event != "tell"]

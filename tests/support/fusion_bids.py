@@ -14,7 +14,7 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 
-from consortium.simulation.dataset import require_empty, start_dataset, write_json
+from consortium.simulation.dataset import require_empty, start_derivatives, write_indented
 from consortium.simulation.networks import network_maps
 from consortium.space.grid import template_grid
 from tests.support.fusion import linked_profiles
@@ -75,7 +75,7 @@ def make_fusion_consortium(
     profiles: dict[str, Array] = {}
     for number, site in enumerate(recipe.sites):
         people = list(_people(made.sites[site], number, setting))
-        start_dataset(
+        start_derivatives(
             made.sites[site], f"Made-up images and EEG of {site}", [each.label for each in people]
         )
         for person in people:
@@ -126,4 +126,4 @@ def _write_truth(folder: Path, setting: Setting, profiles: dict[str, Array]) -> 
     np.savez(folder / "profiles.npz", **profiles)  # type: ignore[arg-type]
     told: dict[str, Any] = {"networks": list(setting.names), "recipe": asdict(setting.recipe)}
     told["topographies"] = dict(zip(ELECTRODES, setting.topographies.tolist(), strict=True))
-    write_json(folder / "truth.json", told)
+    write_indented(folder / "truth.json", told)

@@ -8,7 +8,7 @@ import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.simulation.dataset import Run, stored_image, write_run
+from consortium.simulation.dataset import MadeUpRun, stored_image, write_run
 from consortium.space.grid import Grid
 from tests.support.fusion import CORRELATIONS, waves
 from tests.support.recordings import WRITERS, Tape, write_tape
@@ -142,7 +142,7 @@ def _write_series(person: Person, setting: Setting) -> None:
     courses *= ((1 + recipe.modulation * person.image) / courses.std(axis=1))[:, None]
     noise = person.generator.standard_normal((grid.features, recipe.volumes))
     values = 1000 + 20 * (setting.maps @ courses) + 5 * noise
-    run = Run(person.label, recipe.task, SPACE, recipe.repetition_time)
+    run = MadeUpRun(person.label, recipe.task, SPACE, recipe.repetition_time)
     series = stored_image(values.astype(np.float32), grid.mask, grid.affine, recipe.repetition_time)
     write_run(person.home.parent, run, series)
 

@@ -20,10 +20,10 @@ from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import Roster, found_roster, read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study
 from consortium.simulation.bids import Recipe, make_consortium
-from consortium.simulation.signals import Levels
+from consortium.simulation.signals import SignalLevels
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space, study_space
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from consortium.study.spec import Study
 from site_agent.agent import Agent
 from site_agent.approval.approval import Terms, approve
@@ -64,7 +64,9 @@ class Ticks:
 
 def make_scans(folder: Path, subjects: int = 3) -> None:
     """Write each site's made-up scans."""
-    recipe = Recipe(SITES, subjects, 5, volumes=24, networks=2, resolution=30.0, levels=Levels())
+    recipe = Recipe(
+        SITES, subjects, 5, volumes=24, networks=2, resolution=30.0, levels=SignalLevels()
+    )
     make_consortium(folder, recipe, workers=1)
 
 
@@ -144,7 +146,7 @@ class LocalConsortium:
         self.ticks = Ticks()
         self.ticks.others = self.pump
         self.agents: dict[str, Agent] = {}
-        self.study: Study = load_study(self.place.files.study)
+        self.study: Study = read_study(self.place.files.study)
         self.space: Space = study_space(self.study, self.place.files.study.parent)
         self.grid: Grid = self.space.grid
 

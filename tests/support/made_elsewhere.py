@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from consortium.simulation.bids import Recipe, make_consortium
-from consortium.simulation.signals import Levels
+from consortium.simulation.signals import SignalLevels
 from tests.support.finished_run import play
 from tests.support.local_consortium import SITES, build
 from tests.support.patience import PATIENCE
@@ -41,7 +41,7 @@ for folder in sys.argv[1:]:
         code = end.code
     print(f"\\0{code or 0}\\0", end="")
 """
-_LEVELS = Levels(signal=0.026, noise=0.014, autocorrelation=0.6, weakest=0.54)
+_LEVELS = SignalLevels(signal=0.026, noise=0.014, autocorrelation=0.6, weakest=0.54)
 
 
 def made(kinds: Iterable[str], folder: Path, variables: Mapping[str, str]) -> dict[str, Path]:

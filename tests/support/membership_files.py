@@ -10,7 +10,7 @@ from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import Roster, found_roster, read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study
 from consortium.simulation.bids import Recipe, make_consortium
-from consortium.simulation.signals import Levels
+from consortium.simulation.signals import SignalLevels
 from site_agent.config import SiteConfig
 from tests.support.local_consortium import SITES, STUDY
 
@@ -57,7 +57,7 @@ def papers(root: Path, text: str = PLAIN) -> tuple[DemoFolders, Roster]:
 
 def give_scans(place: DemoFolders) -> None:
     """Give every site the scans that the study asks for."""
-    recipe = Recipe(SITES, 3, 5, volumes=24, networks=2, resolution=30.0, levels=Levels())
+    recipe = Recipe(SITES, 3, 5, volumes=24, networks=2, resolution=30.0, levels=SignalLevels())
     make_consortium(place.root / "hospitals", recipe, workers=1)
 
 

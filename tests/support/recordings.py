@@ -9,7 +9,7 @@ import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.simulation.dataset import write_json
+from consortium.simulation.dataset import write_indented
 
 DIGITAL = 32767
 """Largest number of an EDF sample."""
@@ -63,7 +63,7 @@ def write_tape(folder: Path, stem: str, tape: Tape, ending: str) -> Path:
     sidecar: dict[str, Any] = {"SamplingFrequency": tape.rate, "EEGReference": "average"}
     if ending.startswith(".nii"):
         sidecar |= {"ChannelNames": list(tape.channels), "Units": "µV"}
-    write_json(folder / f"{stem}_eeg.json", sidecar)
+    write_indented(folder / f"{stem}_eeg.json", sidecar)
     lines = [f"{name}\tEEG\tuV\tgood" for name in tape.channels]
     _write_lines(folder / f"{stem}_channels.tsv", ["name\ttype\tunits\tstatus", *lines])
     lines = [f"{onset:.6f}\t0\t{name}" for onset, name in tape.events]

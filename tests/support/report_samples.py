@@ -11,7 +11,7 @@ from consortium.privacy.accountant import person_loss
 from consortium.privacy.bounds import Bound
 from consortium.privacy.cross_check import cross_check
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
-from consortium.report.finished import Finished, finish
+from consortium.report.finished import Finished, finish_result
 from consortium.report.privacy_report import (
     CrossCheckRecord,
     Guarantee,
@@ -125,7 +125,7 @@ def sample_report(
 
 def finished(study: Study, space: Space, result: Result) -> Finished:
     """The study at its end, with a report whose figures are computed."""
-    return finish(study, space, result, sample_report(study), DAY)
+    return finish_result(study, space, result, sample_report(study), DAY)
 
 
 def finished_maps(study: Study, grid: Grid, maps: NDArray[Any], **told: Any) -> Finished:

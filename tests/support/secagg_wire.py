@@ -103,6 +103,11 @@ class Consortium:
         )
 
 
+def step_of(machine: Any, method: str) -> Any:
+    """A step of a machine, or of its set-up."""
+    return getattr(machine if hasattr(machine, method) else machine.setup, method)
+
+
 @dataclass
 class Wire:
     """Carries every message; ``log`` keeps them all. Subclasses are hostile, or crash."""
@@ -117,7 +122,7 @@ class Wire:
     def call(self, who: str, method: str, *arguments: Any) -> Any:
         """Every step of every machine goes through here."""
         machine = self.hub if who == CENTRE else self.parties[who]
-        result = getattr(machine, method)(*arguments)
+        result = step_of(machine, method)(*arguments)
         if isinstance(result, bytes | memoryview):
             result = bytes(result)
             self.log.append(result)

@@ -8,7 +8,7 @@ from consortium.coordinator.demo.layout import DemoFolders
 from site_agent.config import SiteConfig
 from site_agent.layout import LEDGER, LEFT_OUT, STORE
 from site_agent.ledger.ledger import Charge, Ledger
-from site_agent.page.page import write_page
+from site_agent.page.page import write_site_page
 from site_agent.policy.policy import Allowance, Policy
 from site_agent.run.log_lines import LogLines
 from site_agent.run.message_store import MessageStore
@@ -62,4 +62,4 @@ def _leave_out(place: DemoFolders, folder: Path) -> None:
 
 def hostile_page(root: Path) -> Path:
     """Its page."""
-    return write_page(hostile_site(root), NOW)
+    return write_site_page(hostile_site(root), NOW)

@@ -8,6 +8,8 @@ import numpy as np
 from nibabel.gifti import GiftiDataArray, GiftiImage
 from scipy.spatial import ConvexHull
 
+from consortium.algorithms.base import SurfacePlaces
+from consortium.kernels.surface_modes import SurfaceModes
 from consortium.views.meshes import MESHES
 
 RADIUS = 60.0
@@ -26,6 +28,15 @@ def sphere(vertices: int) -> tuple[np.ndarray, np.ndarray]:
     out = np.einsum("fi,fi->f", np.cross(*np.diff(corners, axis=1).swapaxes(0, 1)), corners[:, 0])
     triangles = np.where((out > 0)[:, None], hull.simplices, hull.simplices[:, ::-1])
     return RADIUS * points, triangles.astype(np.int32)
+
+
+def _tiny_side(seed: int) -> SurfaceModes:
+    vectors = np.random.default_rng(seed).standard_normal((3, 3))
+    return SurfaceModes(np.array([0.0, 0.01, 0.02]), vectors, np.array([0, 2, 1]), 3e3)
+
+
+TINY = SurfacePlaces(np.zeros((6, 3)), lambda: (_tiny_side(0), _tiny_side(1)))
+"""Two sides of three vertices, each with three modes of which two are longer than 60 mm."""
 
 
 def write_sphere(path: Path, mesh: str, scale: float = 1.0) -> Path:
@@ -92,6 +103,42 @@ def write_cifti(
     names = nib.cifti2.ScalarAxis([f"map {k + 1}" for k in range(maps)])
     nib.save(nib.Cifti2Image(rows, (names, axis)), path)
     return path
+
+
+def write_dtseries(
+    path: Path, sides: list[np.ndarray], walls: list[np.ndarray], *more: object, step: float = 2.0
+) -> Path:
+    """Write series (T x N a side) at the vertices that are cortex as nibabel does.
+
+    ``more`` are further brain models, whose values are 1.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    models = [
+        nib.cifti2.BrainModelAxis.from_surface(np.flatnonzero(own), len(own), name)
+        for own, name in zip(walls, ("CortexLeft", "CortexRight"), strict=True)
+    ]
+    axis = sum((*models[1:], *more), start=models[0])
+    found = [values[:, own] for values, own in zip(sides, walls, strict=True)]
+    rest = np.ones((len(found[0]), len(axis) - sum(each.shape[1] for each in found)))
+    rows = np.concatenate([*found, rest], axis=1).astype(np.float32)
+    times = nib.cifti2.SeriesAxis(0.0, step, len(rows))
+    image = nib.Cifti2Image(rows, (times, axis))
+    image.nifti_header.set_intent("ConnDenseSeries")
+    nib.save(image, path)
+    return path
+
+
+def below_cortex(voxels: int = 20) -> nib.cifti2.BrainModelAxis:
+    """Voxels of the left thalamus."""
+    mask = np.zeros((5, 5, 5), dtype=bool)
+    mask.flat[:voxels] = True
+    return nib.cifti2.BrainModelAxis.from_mask(mask, "ThalamusLeft", np.eye(4))
+
+
+def write_func_pair(folder: Path, stem: str, space: str, sides: list[np.ndarray]) -> None:
+    """Write series (T x N a side) as GIFTI, an array for each volume, any values in the wall."""
+    for side, values in zip("LR", sides, strict=True):
+        write_values(folder / f"{stem}_hemi-{side}_space-{space}_bold.func.gii", *values)
 
 
 def halves_of(mesh: str) -> list[np.ndarray]:

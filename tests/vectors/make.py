@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from consortium.engine.closing import Attestation, record_of
-from consortium.engine.closing import encode as encode_closing
+from consortium.engine.closing import encode_closing as encode_closing
 from consortium.secagg import CENTRE, contribution, crypto, messages, seal
 from consortium.secagg.envelope import _Envelope
 from consortium.secagg.keystream import Ring
@@ -353,7 +353,7 @@ AGREED = {name: crypto.digest(name) for name in ("announcement", "keys", "plan")
 def _attestations() -> list[Case]:
     four = Consortium(colluding=1)
     run, roster = four.run, four.roster
-    releases = [crypto.pack("release", number) for number in (1, 2)]
+    releases = [crypto.pack_tuple("release", number) for number in (1, 2)]
     records = tuple(map(record_of, releases))
     body = Attestation(**AGREED, records=records, checked=(1, 2), refuted=(), missed=(), earlier=())
 

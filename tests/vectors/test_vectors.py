@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consortium.engine.closing import Attestation, attesting, decode, record_of
+from consortium.engine.closing import Attestation, attesting, decode_closing, record_of
 from consortium.engine.names import ATTESTATION
 from consortium.errors import ConsortiumError, ProtocolError
 from consortium.secagg import Participants, contribution, unseal
-from consortium.secagg.key_directory import Session, read_keys
+from consortium.secagg.key_directory import KeySession, read_keys
 from consortium.secagg.messages import Request
 from consortium.secagg.packing import ring_type
 from consortium.secagg.release import (
@@ -44,7 +44,7 @@ def _round(case: dict[str, Any]) -> None:
     roster = Participants(
         tuple(case["sites"]), keys, case["threshold"], case["minimum"], case["holders"]
     )
-    session, number = Session(case["run"], roster, case["rounds"]), case["number"]
+    session, number = KeySession(case["run"], roster, case["rounds"]), case["number"]
     entries, bits = case["entries"], case["bits"]
     directory = read_keys(session, bytes.fromhex(case["bundle"]))
     release = read_release(session, number, bytes.fromhex(case["release"]))
@@ -75,7 +75,7 @@ def _attestations(case: dict[str, Any]) -> None:
         data = bytes.fromhex(text)
         run, limit = case["run"], len(data)
         opened = unseal(data, keys, run=run, kind=ATTESTATION, limit=limit, sender=site, round=0)
-        said = decode(Attestation, opened.body, site)
+        said = decode_closing(Attestation, opened.body, site)
         if same_result(said, *due, records):
             agreeing.append(said)
     shown = shown_by(agreeing, len(records), case["colluding"])
@@ -87,7 +87,9 @@ def _attestations(case: dict[str, Any]) -> None:
 def _tongues(case: dict[str, Any]) -> None:
     """What the package says of answers among neighbours."""
     keys = {name: bytes.fromhex(key) for name, key in case["keys"].items()}
-    session = Session(case["run"], Participants(tuple(case["sites"]), keys, 0, 1), case["rounds"])
+    session = KeySession(
+        case["run"], Participants(tuple(case["sites"]), keys, 0, 1), case["rounds"]
+    )
     manifests = {}
     for told in case["told"]:
         number = told["number"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from consortium.algorithms.assumed import drawn
 from consortium.algorithms.base import Array, Expectation
-from consortium.algorithms.cca.kernels.canonical import pairs_of
+from consortium.algorithms.cca.kernels.canonical import view_pairs
 from consortium.algorithms.cca.plan import CcaPlan
 from consortium.algorithms.cca.result import Scaled, cca_result
 from consortium.algorithms.findings import Finding
@@ -74,7 +74,7 @@ def _covariance(plan: CcaPlan) -> Array:
     usual = plan.shares / plan.parameters.headroom**2 / sizes
     firsts = np.cumsum([0, *sizes[:-1]])
     covariance = np.diag(np.repeat(usual, sizes))
-    for u, v in pairs_of(len(sizes)):
+    for u, v in view_pairs(len(sizes)):
         linked = plan.parameters.detect * np.sqrt(usual[u] * usual[v])
         covariance[firsts[u], firsts[v]] = covariance[firsts[v], firsts[u]] = linked
     return covariance

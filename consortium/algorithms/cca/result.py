@@ -11,7 +11,7 @@ from consortium.algorithms.cca.kernels.canonical import (
     Spectrum,
     canonical,
     clean_spectrum,
-    pairs_of,
+    view_pairs,
 )
 from consortium.algorithms.cca.kernels.canonical_error import (
     CrossNoise,
@@ -109,7 +109,7 @@ class _Solved:
         weights = self.weights
         found = [
             np.einsum("ik,ij,jk->k", weights[u], self.blocks[u][v], weights[v], optimize=True)
-            for u, v in pairs_of(len(weights))
+            for u, v in view_pairs(len(weights))
         ]
         return np.asarray(np.clip(np.mean(found, axis=0), 0.0, 1.0))
 
@@ -189,7 +189,7 @@ def _solve(covariance: Array, views: Sequence[Scaled], deviation: float, plan: C
     blocks = [np.split(rows, stops, axis=1) for rows in np.split(covariance, stops)]
     spectra = [clean_spectrum(blocks[v][v], deviation, parameters.keep) for v in range(len(views))]
     weighted: list[list[Array]] = [[np.eye(len(each.variances))] * len(views) for each in spectra]
-    for u, v in pairs_of(len(views)):
+    for u, v in view_pairs(len(views)):
         weighted[u][v] = spectra[u].weighting.T @ blocks[u][v] @ spectra[v].weighting
     return _Solved(blocks, spectra, _turned(canonical(weighted, parameters.pairs), spectra, views))
 
@@ -285,7 +285,7 @@ def _view_table(solved: _Solved, names: Sequence[str], many: int) -> Table:
     rows = []
     weights = solved.weights
     for k in range(many):
-        for u, v in pairs_of(len(names)):
+        for u, v in view_pairs(len(names)):
             r = float(weights[u][:, k] @ solved.blocks[u][v] @ weights[v][:, k])
             rows.append((k + 1, names[u], names[v], float(np.clip(r, -1.0, 1.0))))
     columns = ("pair", "view", "other view", "correlation")

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from consortium.algorithms.assumed import deviation_of, robust_deviation
+from consortium.algorithms.assumed import robust_deviation, round_deviation
 from consortium.algorithms.assumed_persons import usual_spread
 from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.coordinate.plan import CoordinatePlan
@@ -75,7 +75,7 @@ def _moment(plan: CoordinatePlan, generator: np.random.Generator) -> Array:
 def _pooled_level(plan: CoordinatePlan) -> float:
     """Noise of an entry, where sites' answers are put together as `pooled` does."""
     (planned,), sizes = plan.releases, np.array(plan.shape.units, dtype=np.float64)
-    level = deviation_of(planned, plan.shape)
+    level = round_deviation(planned, plan.shape)
     if planned.released == "sum":
         return level
     return level * float(sizes.min() / sizes.sum()) * math.sqrt(len(sizes))

@@ -15,7 +15,7 @@ from consortium.algorithms.base import (
     Shape,
 )
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
-from consortium.algorithms.linear import Question, check_identified
+from consortium.algorithms.linear import LeastSquaresQuestion, check_identified
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound
@@ -170,12 +170,12 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
         return np.repeat([part.weight for part in parts], [part.entries for part in parts])
 
     @cached_property
-    def asked(self) -> Question:
+    def asked(self) -> LeastSquaresQuestion:
         """What least squares are asked: of entries first, constants next."""
         places, entries = self.bound.places, np.arange(self.shape.features)
         weights = np.append(self.weights, np.full(places, self.bound.constant))
         order = [*np.delete(entries, self.target), *(len(entries) + np.arange(places)), self.target]
-        return Question(
+        return LeastSquaresQuestion(
             *(self.shape, str(self.parameters.target), self.target, places),
             *(weights, np.array(order), self.parameters.confidence),
         )

@@ -50,6 +50,7 @@ _EXAMPLE: Mapping[str, Any] = {
 }
 _COUNTED = {**_EXAMPLE, "groups": {}, "counts": "released", "shares": 0.5}
 _SLOPE = {**_EXAMPLE, "contrasts": {"z": "z1"}, "groups": {}}
+_UNITS = {"sessions": True, "most_rows": 2}
 _MEANS = {"z1": dict.fromkeys(("north", "east", "south", "west"), 0.1)}
 _VIEWS = (("z", 2), ("x", 4), ("group", 1))
 
@@ -93,6 +94,18 @@ class Glm(GlmPlan):
         Case({**_EXAMPLE, "formula": "group1 * z1 + I(z1**2)"}, views=_VIEWS),
         Case(
             {**_SLOPE, "formula": "z2 + group1 * z1", "contrasts": {"both": "group1:z1"}},
+            views=_VIEWS,
+        ),
+        Case({**_EXAMPLE, "units": _UNITS}, views=(("x", 4), ("group", 1))),
+        Case({**_COUNTED, "formula": "group1 + z1 + z2", "units": _UNITS}, views=_VIEWS),
+        Case({**_SLOPE, "formula": "z1 + group1 + z2", "units": _UNITS}, views=_VIEWS),
+        Case(
+            {
+                **_EXAMPLE,
+                "formula": "group1 + z1 + z2",
+                "averages": {"half": ["x1", "x2"]},
+                "units": {**_UNITS, "most_rows": 3},
+            },
             views=_VIEWS,
         ),
     )
@@ -145,7 +158,7 @@ class Glm(GlmPlan):
         stage, heard = stages["contrast"], counted | learned.heard(plan)
         release = yield Query("contrast", stage.statistic, heard)
         there = centring.among(persons_in(plan, release))
-        if not plan.covariates and not plan.columns.slope:
+        if not plan.covariates and not plan.design.column_share:
             own = replace(learned.adjustment, information=there.information[0])
             learned = replace(learned, adjustment=own)
         expected, sums_of = (

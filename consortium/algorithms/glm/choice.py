@@ -41,7 +41,7 @@ WITHIN = 0.7
 """Part of an outcome's variance that is left within sites and beside the covariates: a quarter lies
 between sites, and of the rest covariates explain little."""
 DIVISOR_SHARE, SQUARES_SHARE, SPREAD_SHARE, BALANCE_SHARE = 0.015, 0.03, 0.005, 0.01
-SLOPE_DIVISOR_SHARE, COLUMN_SHARE = 0.05, 0.03
+SLOPE_DIVISOR_SHARE, COLUMN_SHARE, UNITS_SHARE = 0.05, 0.03, 0.01
 TAIL_SHARES = {"lost": 0.02, "tail": 0.01, "lean": 0.004}
 SLOPE_TAIL_SHARES = TAIL_SHARES | {"lean": 0.03}
 """For what clipping takes of long tails, and how much more of it in one group than in the other, or

@@ -10,6 +10,7 @@ import numpy as np
 from consortium.algorithms.base import Array, Serious, SiteData
 from consortium.algorithms.glm.entries import Columns
 from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.algorithms.glm.rows import rows_of, there_of
 from consortium.base.formatting import number
 
 _OFF = 0.03  # of a site's persons in another group than is stated
@@ -19,15 +20,15 @@ _UNEVEN, _CHANCE = 0.25, 2.0  # of tenth and ninetieth percentile about the medi
 _FAR, _FACTOR = 2.0, 4.0  # deviations of a location, and between deviations
 
 
-def compare_groups(columns: Columns, stated: tuple[int, int], data: SiteData) -> tuple[str, ...]:
+def compare_groups(columns: Columns, stated: tuple[int, float], data: SiteData) -> tuple[str, ...]:
     """Say where a site's persons are not those that the study states: all, and the second group."""
-    group = data.table()[columns.group.row]
-    own = len(group), int(np.sum(group > columns.threshold))
+    group = _parts(columns, data)
+    own = len(group), round(float(group.sum()), 2)
     if own == stated:
         return ()
     says = (
-        f"the study states {stated[1]} of {stated[0]} participants in the group "
-        f"'{columns.group.label}', and this data set has {own[1]} of {own[0]}"
+        f"the study states {stated[1]:g} of {stated[0]} participants in the group "
+        f"'{columns.group.label}', and this data set has {own[1]:g} of {own[0]}"
     )
     off = abs(own[1] / max(own[0], 1) - stated[1] / max(stated[0], 1))
     if off > _OFF or own[1] in (0, own[0]):
@@ -42,9 +43,17 @@ def compare_groups(columns: Columns, stated: tuple[int, int], data: SiteData) ->
     return (f"{says}; {harm}",)
 
 
+def _parts(columns: Columns, data: SiteData) -> Array:
+    """Part of every unit's rows that is in the second group: 0 or 1 of a person of one row."""
+    table, many = rows_of(data)
+    rows = table[columns.group.row].reshape(many, -1)
+    there = np.maximum((~np.isnan(rows)).sum(axis=0), 1)
+    return np.asarray((rows > columns.threshold).sum(axis=0) / there)
+
+
 def compare_presence(columns: Columns, data: SiteData) -> tuple[str, ...]:
     """Say that one of the two groups has nobody here, where no numbers are stated."""
-    above = data.table()[columns.group.row] > columns.threshold
+    above = there_of(data)[columns.group.row] > columns.threshold
     if above.any() and not above.all():
         return ()
     where = "in" if above.all() else "outside"
@@ -58,7 +67,7 @@ def compare_presence(columns: Columns, data: SiteData) -> tuple[str, ...]:
 
 def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
     """Say which columns are all the same."""
-    table = data.table()
+    table = there_of(data)
     explaining = [e for e in (columns.group, *columns.covariates_of) if not e.levels]
     taken = columns.products.take(table, np.array([e.row for e in explaining], dtype=np.int64))
     values = {entry.label: own for entry, own in zip(explaining, taken, strict=True)}
@@ -76,7 +85,7 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
 
 def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
     """Say which outcomes have a long tail, of which clipping may take more in one group."""
-    table = data.table()[columns.outcomes.astype(np.int64)]
+    table = there_of(data)[columns.outcomes.astype(np.int64)]
     if table.shape[1] < _FEW:
         return ()
     with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):  # of empty rows
@@ -96,7 +105,7 @@ def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
 
 def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -> tuple[str, ...]:
     """Say which outcomes are not as the stated norms have them, with both numbers of one."""
-    table = data.table()[columns.outcomes.astype(np.int64)]
+    table = there_of(data)[columns.outcomes.astype(np.int64)]
     if table.shape[1] < _FEW:
         return ()
     with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):  # of empty rows

@@ -9,6 +9,7 @@ import numpy as np
 from consortium.algorithms.base import Array, Serious, Shape, SiteData
 from consortium.algorithms.glm.entries import Columns, Entry
 from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.algorithms.glm.rows import unit_means
 from consortium.base.formatting import number
 from consortium.errors import StudyError
 
@@ -70,12 +71,12 @@ def compare_declared(
 ) -> tuple[str, ...]:
     """Say each declared mean of a site beside its own, for its own people alone."""
     entries, _, scales = clipped_columns(columns)
-    table, notes = data.table(), list[str]()
+    notes = list[str]()
     for entry, scale in zip(entries, scales.tolist(), strict=True):
         if entry.label not in parameters.site_means:
             continue
         stated = parameters.site_means[entry.label][site]
-        own = float(np.nanmean(table[entry.row]))
+        own = float(np.nanmean(unit_means(data, entry.row)))
         off = abs(own - _value(entry, stated)) > _OFF * scale
         says = (
             f"the study declares a mean of {number(stated)} of '{entry.label}' here, and this data "

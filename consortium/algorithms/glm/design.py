@@ -23,6 +23,7 @@ from consortium.algorithms.glm.choice import (
     SQUARES_SHARE,
     TAIL_SHARES,
     TOUCHED,
+    UNITS_SHARE,
     WITHIN,
     Choice,
     cut_of,
@@ -31,7 +32,7 @@ from consortium.algorithms.glm.choice import (
 )
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT, ROOMY_LIMIT
 from consortium.algorithms.glm.kernels.covariate_adjustment import LEAST_KEPT, left_of_noise
-from consortium.algorithms.glm.kernels.group_counts import doubts_of
+from consortium.algorithms.glm.kernels.group_counts import count_variances
 from consortium.algorithms.glm.public_numbers import PublicNumbers
 from consortium.kernels.contrast_regression import SITE_VARIANCE
 
@@ -147,8 +148,15 @@ class Design(PublicNumbers):
             "spread": SPREAD_SHARE,
             "balance": BALANCE_SHARE,
         }
-        found |= {"column": COLUMN_SHARE} if slope else {}
+        found |= {"column": self.column_share} if self.column_share else {}
         return found | self.tail_shares | self.mean_shares
+
+    @property
+    def column_share(self) -> float:
+        """Of the contrast's own square: groups of single persons have a public one."""
+        if self.groups.slope:
+            return COLUMN_SHARE
+        return UNITS_SHARE if self.grouped else 0.0
 
     @property
     def tail_shares(self) -> dict[str, float]:
@@ -164,7 +172,7 @@ class Design(PublicNumbers):
         leak *= self.noise**2
         if not self.counted:
             return leak
-        doubts = doubts_of(self.groups.persons, self.noise / math.sqrt(shares["counts"]))
+        doubts = count_variances(self.groups.persons, self.noise / math.sqrt(shares["counts"]))
         return leak + SITE_VARIANCE * float(weights**2 @ doubts)
 
     def _shares(self, costs: dict[str, float]) -> dict[str, float]:

@@ -165,22 +165,7 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
     for view in explained:
         shape.view_slice(view, "analysis.outcomes")
     outcomes = [_outcomes(parameters, shape, view) for view in explained]
-    others = [
-        entry
-        for view, _ in shape.views
-        if view not in explained
-        for entry in _entries(parameters, shape, view)
-    ]
-    found, factored = list[list[Entry]](), list[tuple[Entry, Entry]]()
-    for term in parameters.terms:
-        parts = [_named(name, others) for name in factors(term)]
-        if len(parts) == 1:
-            found += parts
-            continue
-        pairs = _pairs(term, *parts)
-        first = shape.features + len(factored)
-        found.append([_product(first + n, term, pair) for n, pair in enumerate(pairs)])
-        factored += pairs
+    found, factored = _terms(parameters, shape)
     group = _group(parameters, found)
     covariates = [e for entries in found for e in entries if e.row != group.row]
     scales = [_covariate_norm(parameters, entry) for entry in covariates]
@@ -209,6 +194,29 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
         limited > 0,
         _products(parameters, factored),
     )
+
+
+def _terms(
+    parameters: GlmParameters, shape: Shape
+) -> tuple[list[list[Entry]], list[tuple[Entry, Entry]]]:
+    """Entries of every term of the formula, and the pairs whose products are among them."""
+    others = [
+        entry
+        for view, _ in shape.views
+        if view not in parameters.outcome_views
+        for entry in _entries(parameters, shape, view)
+    ]
+    found, factored = list[list[Entry]](), list[tuple[Entry, Entry]]()
+    for term in parameters.terms:
+        parts = [_named(name, others) for name in factors(term)]
+        if len(parts) == 1:
+            found += parts
+            continue
+        pairs = _pairs(term, *parts)
+        first = shape.features + len(factored)
+        found.append([_product(first + n, term, pair) for n, pair in enumerate(pairs)])
+        factored += pairs
+    return found, factored
 
 
 def _pairs(term: str, one: list[Entry], other: list[Entry]) -> list[tuple[Entry, Entry]]:

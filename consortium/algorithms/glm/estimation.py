@@ -1,5 +1,6 @@
 """The last round's sums, and what is expected of them, for the kernels that divide them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -59,7 +60,9 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
     offsets = (float(slopes[hidden] @ slopes[hidden]) + column) * each
     persons, unit = float(there.groups.persons.sum()), learned.spread
     divisor = adjustment.information * (1 - adjustment.explained)
-    squares = there.information[1]
+    information, squares = there.information
+    if plan.design.grouped:
+        squares *= adjustment.information / information
     if plan.columns.slope:
         divisor, squares = choice.left[0] * unit * persons, choice.left[1] * persons
     parts = there.weights * there.groups.persons * there.groups.spread
@@ -127,13 +130,18 @@ class ContrastRound:
         self.outcomes = ContrastSums(
             *(self.rows[0], divisor, single, spread, sums["balance"], own), tails
         )
-        groups = len(averages)
-        products = plan.covariates, groups
         self._squares = squares[plan.outcomes :]
-        self._products = sums.get("products", np.zeros(products[0] * products[1]))
-        self._spreads = sums.get("spreads", np.zeros(groups)) / total
+        self._take_means(sums, noise | {"squares": own["squares"]}, total)
+
+    def _take_means(
+        self, sums: Mapping[str, Array], noise: Mapping[str, float], total: float
+    ) -> None:
+        """What the means of groups of outcomes need more; zeros where the study asks for none."""
+        shape = self.plan.covariates, len(self.plan.columns.averages)
+        self._products = sums.get("products", np.zeros(shape)).reshape(shape)
+        self._spreads = sums.get("spreads", np.zeros(shape[1])) / total
         self._noise = {
-            "squares": own["squares"],
+            "squares": noise["squares"],
             "products": noise.get("products", 0.0),
             "spreads": noise.get("spreads", 0.0) / total,
         }
@@ -164,7 +172,7 @@ class ContrastRound:
         outcomes = replace(self.outcomes, noise=self.outcomes.noise | {"effects": own})
         sums = MeanSums(
             self._squares,
-            self._products.reshape(self.plan.covariates, len(averages)),
+            self._products,
             self._spreads,
             self._noise,
             np.asarray(learned.missed(np.square(averages).sum(axis=1))),

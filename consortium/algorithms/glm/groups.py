@@ -70,10 +70,10 @@ class Groups:
             return np.full(len(self.persons), self.within)
         return np.asarray(self.proportions * (1 - self.proportions))
 
-    def counts(self, site: int) -> tuple[int, int]:
-        """Stated persons of a site, and those of its second group."""
+    def counts(self, site: int) -> tuple[int, float]:
+        """Stated persons of a site, and those of its second group: parts of units count, too."""
         persons, part = float(self.persons[site]), float(self.proportions[site])
-        return round(persons), round(persons * part)
+        return round(persons), round(persons * part, 2)
 
     def weights(self, reach: float | Array) -> Array:
         """a_s = min(1, W_c/m_s), and 0 for sites of one group; of N x 1 reaches a row each."""

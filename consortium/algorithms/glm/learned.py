@@ -20,6 +20,7 @@ from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.block_bounds import BlocksBound
 
 _LEFT_OF_WAY = 0.07  # to a centre that is far: who is furthest out is shortened most
+_LEAST_INFORMATION = 0.1  # of that of units whose rows are all of one group
 _LEAST_SPREAD = 0.03  # ŝ², of a slope's column
 
 
@@ -92,13 +93,13 @@ def learn(plan: GlmPlan, centring: Centring, stage: PlannedRelease, release: Rel
     persons = there.groups.persons
     sums, noise = sums_in(stage, release, float(persons.sum()))
     norms = _norms(plan, persons, sums, noise)
-    start, columns = plan.columns.deviation, plan.columns
+    start, columns = plan.deviation, plan.columns
     adjustment, own = _adjust(plan, there, sums, noise)
     spread = 1.0
     if columns.slope:
         left = adjustment.information * (1 - adjustment.explained) / float(persons.sum())
         spread = float(np.sqrt(max(left, _LEAST_SPREAD)))
-    unit = norms.factor if plan.told_in_stated else 1.0
+    unit = plan.narrowed * (norms.factor if plan.told_in_stated else 1.0)
     location, scales = columns.location + start * norms.shift, start * norms.factor
     return Learned(norms, location, scales, adjustment, own, spread, unit)
 
@@ -130,4 +131,7 @@ def _adjust(
         own,
         float(sums["column"][0]) if plan.columns.slope else None,
     )
-    return adjust(covariates, persons, there.weights, there.information[0]), own
+    information = there.information[0]
+    if plan.design.grouped and not plan.columns.slope:
+        information = max(float(sums["column"][0]), _LEAST_INFORMATION * information)
+    return adjust(covariates, persons, there.weights, information), own

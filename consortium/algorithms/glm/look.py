@@ -14,17 +14,24 @@ from consortium.algorithms.glm.persons import (
     outcomes_of,
     pairs_of,
     persons_of,
-    places_of,
     released_columns,
     sides_of,
+    site_columns,
     sloped_persons_of,
 )
+from consortium.algorithms.glm.rows import Within
 from consortium.algorithms.glm.smooth import likeness_of
 from consortium.errors import ProtocolError
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
-from consortium.privacy.clipping import clip_columns, clip_factors, column_norms
+from consortium.privacy.clipping import (
+    clip_columns,
+    clip_factors,
+    clip_values,
+    column_norms,
+    finite_values,
+)
 
 _FARTHEST = 1e12  # deviations: further out is as far out, and a number
 _LEAST_DISTANCE = 1e-30  # squared, of a pair
@@ -60,9 +67,10 @@ def glm_norms(data: SiteData, query: Query, bound: Bound) -> Array:
     with np.errstate(all="ignore"):
         people = persons_of(data, query)
         own = people.covariates
-        return blocks.join(
-            _look(blocks, data, query, people) | _covariates(blocks, query, people, own)
-        )
+        found = _look(blocks, data, query, people) | _covariates(blocks, query, people, own)
+        if people.within is not None:
+            found |= _squares(people, people.weight, blocks.block("column").norm)
+        return blocks.join(found)
 
 
 def glm_slope_norms(data: SiteData, query: Query, bound: Bound) -> Array:
@@ -76,17 +84,26 @@ def glm_slope_norms(data: SiteData, query: Query, bound: Bound) -> Array:
     with np.errstate(all="ignore"):
         people = sloped_persons_of(data, query)
         columns, most = np.vstack([people.contrast, people.covariates]), blocks.block("column").norm
-        squares = np.clip(np.square(people.contrast), 0.0, most)
-        own = {"column": np.asarray(squares.sum() / len(squares))}
+        own = _squares(people, 1.0, most)
         covariates = _covariates(blocks, query, people, columns)
         return blocks.join(_look(blocks, data, query, people) | covariates | own)
+
+
+def _squares(people: Persons, weight: float, most: float) -> dict[str, Array]:
+    """Sum of <t, t>, cut."""
+    squares = np.square(people.contrast)
+    if people.within is not None:
+        own = people.within.contrast
+        squares = squares + people.within.product(own, own[None])[0]
+    squares = clip_values(weight * squares, 0.0, most)
+    return {"column": np.asarray(squares.sum() / len(squares))}
 
 
 def _look(blocks: BlocksBound, data: SiteData, query: Query, people: Persons) -> dict[str, Array]:
     """Sums of f R^-¼u and of f, and of logarithms of pairs' squared distances, over persons."""
     outcomes, known = outcomes_of(data, query, _FARTHEST)
-    likeness, kept = likeness_of(data, query, len(outcomes)), enough(query, known) & people.kept
-    turned = likeness.encode(outcomes) * kept
+    likeness, kept = likeness_of(data, query, len(outcomes)), enough(query, known, people)
+    turned = likeness.encode(people.means(outcomes)) * kept
     reach, most = blocks.block("location").norm, blocks.block("size").norm
     one, other = pairs_of(query, len(kept))
     squares = np.square(turned.take(one, axis=1) - turned.take(other, axis=1)).sum(axis=0)
@@ -111,13 +128,30 @@ def _covariates(
     planned, count = {block.name: block for block in blocks.blocks}, len(people.contrast)
     x, found = people.covariates, dict[str, Array]()
     if "means" in planned:
-        places, released = places_of(query), columns[released_columns(query, len(columns))]
+        places, released = site_columns(query), columns[released_columns(query, len(columns))]
         means = np.zeros((places, len(released)))
         means[query.site] = clip_columns(released, planned["means"].norm).sum(axis=1) / count
         found["means"] = means
     if "contrast" in planned:
-        products = people.weight * people.contrast * x
+        products, weighted = people.weight * people.contrast * x, np.sqrt(people.weight) * x
+        if people.within is not None:
+            within = people.within
+            own = within.product(within.contrast, within.covariates)
+            products = products + people.weight * own
+            weighted = _all_rows(weighted, people.weight, within, planned["moment"].norm)
         found["contrast"] = clip_columns(products, planned["contrast"].norm).sum(axis=1) / count
-        weighted = np.sqrt(people.weight) * x
-        found["moment"] = mean_packed_square(weighted, planned["moment"].norm)
+        moment = mean_packed_square(weighted, planned["moment"].norm)
+        found["moment"] = moment * (weighted.shape[1] / count)
     return found
+
+
+def _all_rows(means: Array, weight: float, within: Within, norm: float) -> Array:
+    """Columns whose squares add up to a <x, xᵀ>, of every unit at most of this norm: p x (1 + K) U.
+
+    Squares of one unit's columns together are no larger than the sum of their traces.
+    """
+    rows = np.sqrt(weight * within.weight) * within.covariates
+    columns = np.concatenate([means[:, None], rows], axis=1)
+    traces = np.square(columns).sum(axis=(0, 1))
+    factors = clip_factors(norm, traces)
+    return finite_values(columns * np.sqrt(factors)).reshape(len(means), -1)

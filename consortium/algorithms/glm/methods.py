@@ -9,6 +9,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
 )
 from consortium.algorithms.glm.learned import Learned
+from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.base.formatting import count, number
 
@@ -49,8 +50,20 @@ def _model(plan: GlmPlan, persons: Array) -> str:
     return (
         f"Each of {plan.outcomes:,} {what} was regressed on {_listed(parameters.terms)} by "
         f"least squares, with a constant of its own for every site, over "
-        f"{count(int(persons.sum()), 'participant')} at {count(there, 'site')}. The contrast "
+        f"{_units_of(parameters, int(persons.sum()))} at {count(there, 'site')}. The contrast "
         f"'{parameters.contrast}' is {asked}.{every}"
+    )
+
+
+def _units_of(parameters: GlmParameters, many: int) -> str:
+    """How many persons there are, or units of several rows, and how these are weighted."""
+    units = parameters.units
+    if units is None:
+        return count(many, "participant")
+    return (
+        f"{many:,} {units.named} of up to {units.most_rows} rows, each counted as one, with a "
+        f"random intercept (working correlation {number(units.correlation)}, errors robust to "
+        "another)"
     )
 
 

@@ -18,6 +18,7 @@ from consortium.algorithms.base import AnalysisParameters
 from consortium.algorithms.glm.formula import CONTRASTED, TERM, factors, without_levels, written_out
 from consortium.algorithms.glm.norms import CovariateNorm, Norms
 from consortium.algorithms.glm.stats_model import StatsModel, formula_of
+from consortium.algorithms.units import Units
 from consortium.errors import StudyError
 from consortium.views import View
 from consortium.views.base import Label, ViewName
@@ -34,6 +35,7 @@ Contrasts = Annotated[dict[Label, Contrasted], Field(min_length=1, max_length=1)
 OutcomeName = Annotated[str, StringConstraints(min_length=1, max_length=129)]
 Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 Part = Annotated[float, Field(gt=0, lt=1)]
+Number = Count | Annotated[FiniteFloat, Field(ge=0, lt=1 << 31)]
 
 
 class GlmParameters(AnalysisParameters):
@@ -63,10 +65,16 @@ class GlmParameters(AnalysisParameters):
         "its file, which is YAML as it is. One node of level Dataset; limits and levels of its "
         "columns are the study's. What can't be said exactly is refused.",
     )
-    groups: dict[str, tuple[Count, ...]] = Field(
+    groups: dict[str, tuple[Number, ...]] = Field(
         default_factory=dict,
         description="Participants of each level of the contrast's column, in the levels' order, "
-        "by site: public, as the number of a site's participants is. None for a slope.",
+        "by site: public, as the number of a site's participants is. None for a slope. With "
+        "`units` of units, of which one with rows of several levels counts as its rows' parts.",
+    )
+    units: Units | None = Field(
+        default=None,
+        description="Families, or participants with several sessions, each one unit of privacy "
+        "with a random intercept: see below. By default a participant is one row.",
     )
     averages: dict[Label, tuple[OutcomeName, ...]] = Field(
         default_factory=dict,
@@ -226,12 +234,27 @@ class GlmParameters(AnalysisParameters):
         if self.shares is not None and not self.counted:
             raise ValueError("shares: the plan has 'groups' to go by; leave 'shares' out")
         self._check_basis()
+        self._check_units()
         lengths = {len(counts) for counts in self.groups.values()}
         if lengths and (len(lengths) > 1 or min(lengths) < 2):
             raise ValueError("groups: give each site a number of participants for each level")
         if any(sum(counts) < 1 for counts in self.groups.values()):
             raise ValueError("groups: a site without participants can't take part; leave it out")
         return self
+
+    def _check_units(self) -> None:
+        counts = [count for of_site in self.groups.values() for count in of_site]
+        if self.units is None and any(count != int(count) for count in counts):
+            raise ValueError("groups: participants are whole numbers; correct them")
+        if self.units is not None and self.importance:
+            raise ValueError(
+                "units: the errors of other coefficients would hold for one correlation within "
+                "units alone; name one contrast instead of 'all'"
+            )
+        if self.units is not None and self.gaps:
+            raise ValueError(
+                "units: a row that lacks an outcome is left out of its unit; set the views' gaps: 0"
+            )
 
     def _check_basis(self) -> None:
         if not self.smooth:
@@ -244,6 +267,11 @@ class GlmParameters(AnalysisParameters):
             raise ValueError(
                 "basis: smooth is for one contrast of one view; name both, without averages"
             )
+
+    @property
+    def grouped(self) -> Units | None:
+        """Who is one unit of privacy, if a unit may have several rows."""
+        return self.units
 
     @property
     def smooth(self) -> bool:
@@ -349,8 +377,8 @@ class GlmParameters(AnalysisParameters):
 
     def stated_sizes(self, sites: Sequence[str]) -> tuple[int, ...] | None:
         """Participants of each site, as `groups` states them."""
-        return tuple(sum(self.groups[site]) for site in sites) if self.groups else None
+        return tuple(round(sum(self.groups[site])) for site in sites) if self.groups else None
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(str(number) for number in numbers)
+def _listed(numbers: Sequence[float]) -> str:
+    return ", ".join(f"{number:.10g}" for number in numbers)

@@ -4,13 +4,14 @@ A hostile centre may choose slopes and centres, of any size. What is read here i
 limits first, entry by entry, and who lacks a value adds nothing.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, Products
 from consortium.algorithms.glm.groups import capped_weights
+from consortium.algorithms.glm.rows import Within, lighter, rows_of, within_units
 from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
 from consortium.errors import PrivacyError, ProtocolError
 from consortium.privacy.block_bounds import BlocksBound
@@ -44,6 +45,8 @@ class Persons:
     column : array, length n
         t of a column with limits, before it was clipped together with the covariates: an outcome
         follows it, and not what is left of it.
+    within : Within, optional
+        Of units with several rows, whose means all else is then.
     """
 
     contrast: Array
@@ -52,6 +55,11 @@ class Persons:
     largest: float
     kept: Array
     column: Array = field(default_factory=lambda: np.zeros(0))
+    within: Within | None = None
+
+    def means(self, values: Array) -> Array:
+        """Rows as persons: means over the rows of each unit."""
+        return values if self.within is None else self.within.mean(values)
 
 
 def persons_of(data: SiteData, query: Query) -> Persons:
@@ -62,7 +70,7 @@ def persons_of(data: SiteData, query: Query) -> Persons:
     ProtocolError
         If the arguments don't fit each other or the study.
     """
-    table = data.table()
+    table, many = rows_of(data)
     proportions, weights = _parts_and_weights(query)
     threshold = number_argument(query, "threshold")
     if not query.site < len(proportions) == len(weights):
@@ -74,8 +82,9 @@ def persons_of(data: SiteData, query: Query) -> Persons:
         x, known = _covariates(query, table)
         kept &= known
         x = clip_columns(x, number_argument(query, "covariate-reach")) * kept
-    contrast = np.where(kept, (group > threshold) - own, 0.0)
-    return Persons(contrast, x, weight, max(own, 1 - own), kept)
+    contrast, largest = np.where(kept, (group > threshold) - own, 0.0), max(own, 1 - own)
+    found = Persons(contrast, x, weight, largest, kept)
+    return found if many == 1 else _by_unit(found, table, many, query, largest)
 
 
 def sloped_persons_of(data: SiteData, query: Query) -> Persons:
@@ -86,23 +95,65 @@ def sloped_persons_of(data: SiteData, query: Query) -> Persons:
     ProtocolError
         If the arguments don't fit each other or the study.
     """
-    columns, kept = _covariates(query, data.table())
+    table, many = rows_of(data)
+    columns, kept = _covariates(query, table)
     if not len(columns):
         raise ProtocolError("The query's 'covariates' are empty; discard it.")
     if query.site >= len(array_argument(query, "weights", 1)):
         raise ProtocolError("The query's 'weights' don't fit the sites; discard it.")
     clipped = clip_columns(columns, number_argument(query, "covariate-reach")) * kept
-    return Persons(clipped[0], clipped[1:], 1.0, 0.0, kept, columns[0] * kept)
+    found = Persons(clipped[0], clipped[1:], 1.0, 0.0, kept, columns[0] * kept)
+    return found if many == 1 else _by_unit(found, table, many, query, None)
+
+
+def _by_unit(
+    rows: Persons, table: Array, many: int, query: Query, largest: float | None
+) -> Persons:
+    """Units in the place of rows; a row that lacks anything is none.
+
+    Parameters
+    ----------
+    largest : float, optional
+        m_s of groups; a slope's column is bounded together with the covariates.
+    """
+    outcomes = table[_whole(query, "outcomes", len(table))]
+    there = (rows.kept & np.isfinite(outcomes).all(axis=0)).reshape(many, -1)
+    shape = len(rows.covariates), many, there.shape[1]
+    column = rows.column if len(rows.column) else rows.contrast
+    contrast, column = rows.contrast.reshape(shape[1:]), column.reshape(shape[1:])
+    correlation = number_argument(query, "within")
+    within = within_units(there, contrast, column, rows.covariates.reshape(shape), correlation)
+    contrast, column = ((each * within.parts).sum(axis=0) for each in (contrast, column))
+    covariates, lift = within.mean(rows.covariates), number_argument(query, "lift")
+    means, deviations, weight = covariates, within.covariates, within.weight
+    if largest is None:
+        means = np.vstack([contrast, means])
+        deviations = np.concatenate([within.contrast[None], deviations])
+    else:
+        most = lift * largest**2
+        weight = lighter(weight, contrast[None], within.contrast[None], most)
+    if len(means):
+        most = lift * number_argument(query, "covariate-reach") ** 2
+        weight = lighter(weight, means, deviations, most)
+    kept = np.asarray(there.any(axis=0))
+    own = replace(within, weight=weight)
+    return Persons(contrast, covariates, rows.weight, rows.largest, kept, column, own)
 
 
 def sides_of(data: SiteData, query: Query) -> Array:
-    """½ for persons of the second group, -½ for those of the first, 0 for who has none."""
-    group = data.table()[index_argument(query, "group", data.features)].astype(np.float64)
+    """½ for persons of the second group, -½ for those of the first, 0 for who has none.
+
+    Of units the mean over rows, which lies between.
+    """
+    table, many = rows_of(data)
+    group = table[index_argument(query, "group", data.features)].astype(np.float64)
     sides = np.where(group > number_argument(query, "threshold"), 0.5, -0.5)
-    return np.where(np.isfinite(group), sides, 0.0)
+    there = np.isfinite(group)
+    sides, there = (each.reshape(many, -1) for each in (np.where(there, sides, 0.0), there))
+    return np.asarray(sides.sum(axis=0) / np.maximum(there.sum(axis=0), 1))
 
 
-def places_of(query: Query) -> int:
+def site_columns(query: Query) -> int:
     """S, sites that the query has places for."""
     name = "weights" if "weights" in query.arguments else "proportions"
     return len(array_argument(query, name, 1))
@@ -159,21 +210,26 @@ def outcomes_of(data: SiteData, query: Query, limit: float) -> tuple[Array, Arra
     location, scales = (array_argument(query, name, 1) for name in ("location", "scales"))
     if not len(location) == len(scales) == len(rows):
         raise ProtocolError("The query's 'outcomes' don't fit their norms; discard it.")
-    values, known = _standardized(data.table()[rows], location, scales, limit)
+    values, known = _standardized(rows_of(data)[0][rows], location, scales, limit)
     return values, known
 
 
-def enough(query: Query, known: Array) -> Array:
-    """Who has enough outcomes: lacks no larger part than the query says, and than a half."""
+def enough(query: Query, known: Array, people: Persons) -> Array:
+    """Who is kept and has enough outcomes: lacks no larger part than the query says, or a half.
+
+    Of units a row that lacks any is none.
+    """
     most = min(number_argument(query, "gaps"), _MOST_GAPS)
-    return np.asarray(known.mean(axis=0) >= 1 - most)
+    if people.within is not None:
+        return people.kept
+    return np.asarray(people.kept & (known.mean(axis=0) >= 1 - most))
 
 
 def slopes_and_centres(query: Query, covariates: int, columns: int) -> tuple[Array, Array]:
     """γ, and the centres of a site's columns, of a later query."""
     slopes = array_argument(query, "slopes", 1) if covariates else np.zeros(0)
     centres = array_argument(query, "centres", 2)
-    sites = places_of(query)
+    sites = site_columns(query)
     if len(slopes) != covariates or centres.shape != (sites, columns):
         raise ProtocolError("The query's 'slopes' or 'centres' are misshapen; discard it.")
     return slopes, np.asarray(centres[query.site])
@@ -205,7 +261,7 @@ def _products(query: Query, features: int) -> Products:
 def _declared(query: Query, columns: int) -> Array:
     """Declared means of a site's columns, in public deviations; 0 for those that are released."""
     declared = array_argument(query, "declared", 2)
-    if declared.shape != (places_of(query), columns) or query.site >= len(declared):
+    if declared.shape != (site_columns(query), columns) or query.site >= len(declared):
         raise ProtocolError("The query's 'declared' doesn't fit its sites; discard it.")
     return np.asarray(declared[query.site])
 

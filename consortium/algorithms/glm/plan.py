@@ -11,6 +11,7 @@ import numpy as np
 from consortium.algorithms.base import (
     MOST_ROWS,
     AnalysisPlan,
+    AnyPlaces,
     Argument,
     Array,
     Form,
@@ -20,7 +21,6 @@ from consortium.algorithms.base import (
 from consortium.algorithms.glm.choice import (
     BELOW,
     BLIND_LOOK_SHARE,
-    COLUMN_SHARE,
     GAPS_SHARE,
     KEPT_PART,
     LOCATION_PART,
@@ -40,7 +40,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
     OutcomeCorrelation,
 )
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.smooth import AnyPlaces, cutoffs_of, places_of, smoothly_alike
+from consortium.algorithms.glm.smooth import cutoffs_of, smooth_places, smoothly_alike
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
@@ -91,7 +91,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
                 "can't be distinguished from site; add a site that has."
             )
         if parameters.smooth:
-            places = places_of(parameters, shape)
+            places = smooth_places(parameters, shape)
             self.cutoff, self.design = self._smooth_design(places, cutoffs_of(parameters, places))
         else:
             correlation = parameters.norms.correlation
@@ -109,6 +109,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             parameters.counted,
             len(self.columns.averages),
             int(self.hidden.sum()),
+            parameters.units is not None,
         )
 
     def _smooth_design(self, places: AnyPlaces, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
@@ -197,7 +198,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         p, reach, shares = self.covariates, self.design.covariate_reach, self.choice.shares
         rest, blocks = 1 - self.look_share, self._look
         if p:
-            limit, square = self.design.product_reach, reach**2
+            limit, square = self.lift * self.design.product_reach, self.lift * reach**2
             moment, size = math.sqrt(2) * square, packed_size(p)
             blocks += [
                 Block("contrast", p, limit, 2 * limit, rest * shares["contrast"]),
@@ -206,10 +207,22 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         if self.design.unknown:
             means = len(self.groups.persons) * self.design.unknown
             blocks.append(Block("means", means, reach, 2 * reach, rest * shares["means"]))
-        if self.columns.slope:
-            most = COVARIATE_LIMIT**2
-            blocks.append(Block("column", 1, most, most, rest * COLUMN_SHARE))
+        if self.design.column_share:
+            most = self.lift * (COVARIATE_LIMIT**2 if self.columns.slope else 1.0)
+            blocks.append(Block("column", 1, most, most, rest * self.design.column_share))
         return blocks
+
+    @property
+    def lift(self) -> float:
+        """By how much what a unit's rows add may raise a bound: not at all where there is noise."""
+        units = self.parameters.units
+        return 1.0 if units is None or self.shape.noise > 0 else units.largest
+
+    @property
+    def narrowed(self) -> float:
+        """Expected deviation of a unit's mean over that of one row."""
+        units = self.parameters.units
+        return 1.0 if units is None else units.deviation
 
     @property
     def _look(self) -> list[Block]:
@@ -325,6 +338,8 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
                 "declared": np.nan_to_num(self.declared),
                 "covariate-reach": self.design.covariate_reach,
             }
+        if self.parameters.units is not None:
+            found |= {"within": self.parameters.units.correlation, "lift": self.lift}
         return found | {
             "outcomes": columns.outcomes,
             "gaps": self.parameters.gaps or MOST_MISSING,
@@ -343,7 +358,12 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         columns, own = self.columns, self._common_arguments
         if self.design.clipped_columns:
             own["released"] = np.flatnonzero(self.hidden).astype(np.float64)
-        return {**own, "location": columns.location, "scales": columns.deviation}
+        return {**own, "location": columns.location, "scales": self.deviation}
+
+    @property
+    def deviation(self) -> Array:
+        """Deviations that are started from: of units' means, where units have several rows."""
+        return self.narrowed * self.columns.deviation
 
     @property
     def contrast_arguments(self) -> dict[str, Argument]:

@@ -67,14 +67,17 @@ def forecast(plan: GlmPlan) -> Forecast:
     choice, groups = plan.choice, plan.groups
     information, squares = groups.information(choice.weights)
     sampling, privacy, leak = choice.parts
-    error = math.sqrt(sampling + privacy + leak)
-    most = float(np.max(groups.persons * groups.spread))
+    narrowed, most = plan.narrowed, float(np.max(groups.persons * groups.spread))
+    error, alone = narrowed * math.sqrt(sampling + privacy + leak), math.inf
+    if len(groups.persons) > 1:
+        alone = narrowed * math.sqrt(WITHIN * plan.likeness.resolved / most)
+    sampling, privacy, leak = (narrowed**2 * part for part in (sampling, privacy, leak))
     return Forecast(
         error,
         sampling,
         privacy,
         leak,
-        math.sqrt(WITHIN * plan.likeness.resolved / most) if len(groups.persons) > 1 else math.inf,
+        alone,
         DETECTABLE * error / RESIDUAL,
         4 * information**2 / squares,
         min(plan.likeness.kept, 1.0),
@@ -97,7 +100,7 @@ def foretold(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
         + SITE_VARIANCE * expected.offset_noise
         + balance / choice.clip**2 * unbalanced(SITE_VARIANCE, expected.missed, expected),
     )
-    divisor = (_PLANNED * expected.divisor / choice.clip) ** 2
+    divisor = (_PLANNED * expected.divisor / choice.clip / plan.narrowed) ** 2
     sampling, privacy, leak = (part / divisor for part in parts)
     error = math.sqrt(sampling + privacy + leak)
     return replace(
@@ -123,7 +126,7 @@ def hopeless(plan: GlmPlan, learned: Learned, centring: Centring) -> str:
             "could be learned; state analysis.norms in the outcomes' unit"
         )
     found = foretold(plan, learned, centring)
-    factor = learned.unit * math.exp(-math.hypot(learned.norms.doubt, _GUESSED))
+    factor = learned.unit / plan.narrowed * math.exp(-math.hypot(learned.norms.doubt, _GUESSED))
     told = replace(found, detectable=max(factor, 1.0) * found.detectable)
     sure = 1 - _OFF
     if not problem(plan, replace(told, error=sure * told.error, detectable=sure * told.detectable)):

@@ -37,6 +37,8 @@ class PublicNumbers:
         G, means of outcomes that are asked for.
     hidden : int, optional
         Clipped columns whose means by site are released: all that are not declared.
+    grouped : bool
+        Whether a unit may have several rows.
     """
 
     outcomes: int
@@ -50,6 +52,7 @@ class PublicNumbers:
     counted: bool = False
     averages: int = 0
     hidden: int | None = None
+    grouped: bool = False
 
     @property
     def mean_shares(self) -> dict[str, float]:

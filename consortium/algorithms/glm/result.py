@@ -1,11 +1,12 @@
 """From the estimates to tables, numbers and the loadings that reports and maps are drawn from."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from consortium.algorithms.base import Array, Captions, Result
+from consortium.algorithms.base import Array, Captions, Result, Table
 from consortium.algorithms.findings import ImageSet
 from consortium.algorithms.glm.centring import (
     Centring,
@@ -29,10 +30,10 @@ from consortium.algorithms.glm.smooth import told_of_basis
 from consortium.algorithms.glm.tables import (
     averages_table,
     coefficient_tables,
+    effect_units,
     effects_table,
     image_views,
     meaning,
-    units_of,
 )
 from consortium.kernels.contrast_regression import Effects, Estimates
 
@@ -87,38 +88,34 @@ def effects_result(
         **_learned(learned),
         "advice": _advice(plan),
     }
+    error, counted = float(numbers["mean_error"]), told_of_counted(plan, there)
+    headline = *told_of_doubts(doubts, plan.outcomes), _headline(plan, significant, error, counted)
+    captions = Captions(
+        "contrast",
+        " ".join(headline),
+        " ".join([meaning(plan), *remarks_of(plan)]),
+        found=bool(significant.any()),
+        methods=methods_text(plan, learned, there.groups.persons),
+    )
     tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays)}
+    tables |= _more(plan, found, learned, more, arrays)
+    images = _images(plan, arrays, significant)
+    drawn = partial(Result, loadings="loadings", told="found")
+    return drawn(arrays, numbers, tables=tables, captions=captions, images=images)
+
+
+def _more(
+    plan: GlmPlan, found: Effects, learned: Learned, more: More, arrays: dict[str, Array]
+) -> dict[str, Table]:
+    """Tables of means and coefficients, where the study asks for them; means join the arrays."""
+    tables = dict[str, Table]()
     if more.means is not None:
-        means = _arrays(more.means, parameters.confidence, learned.unit)
+        means = _arrays(more.means, plan.parameters.confidence, learned.unit)
         arrays |= {f"average_{name}": values for name, values in means.items()}
-        tables[f"averages-{parameters.contrast}"] = averages_table(plan, means)
+        tables[f"averages-{plan.parameters.contrast}"] = averages_table(plan, means)
     if more.coefficients is not None:
         tables |= coefficient_tables(plan, found, more.coefficients, learned.unit)
-    return Result(
-        arrays,
-        numbers,
-        loadings="loadings",
-        told="found",
-        tables=tables,
-        captions=Captions(
-            "contrast",
-            " ".join(
-                (
-                    *told_of_doubts(doubts, plan.outcomes),
-                    _headline(
-                        plan,
-                        significant,
-                        float(numbers["mean_error"]),
-                        told_of_counted(plan, there),
-                    ),
-                )
-            ),
-            " ".join([meaning(plan), *remarks_of(plan)]),
-            found=bool(significant.any()),
-            methods=methods_text(plan, learned, there.groups.persons),
-        ),
-        images=_images(plan, arrays, significant),
-    )
+    return tables
 
 
 def _errors(
@@ -128,7 +125,7 @@ def _errors(
     error = learned.unit * float(np.sqrt(np.mean(found.each.errors**2)))
     return {
         "mean_error": error,
-        "forecast_error": learned.unit * foretold(plan, learned, there).error,
+        "forecast_error": learned.unit / plan.narrowed * foretold(plan, learned, there).error,
         "detectable": DETECTABLE * error / RESIDUAL,
         "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
         "explained_by_covariates": learned.adjustment.explained,
@@ -171,6 +168,7 @@ def remarks_of(plan: GlmPlan) -> tuple[str, ...]:
         *told_of_basis(plan.likeness),
         *told_of_counts(plan),
         *told_of_declared(plan.parameters),
+        *(() if plan.parameters.units is None else (plan.parameters.units.told,)),
     )
 
 
@@ -266,7 +264,7 @@ def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[st
     off = surplus(plan) > MANY_OFF * plan.groups.persons.sum()
     told = (
         f"{count} of {what} {verb} '{name}' at a false discovery rate of {rate:g} %; "
-        f"{smoothed}effects are known to {error:.2f} {units_of(plan)} (standard error, noise "
+        f"{smoothed}effects are known to {error:.2f} {effect_units(plan)} (standard error, noise "
         "of privacy and chance together)."
     )
     return " ".join((*(told_of_sizes(plan) if off else ()), told, *counted))

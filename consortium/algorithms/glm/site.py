@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
@@ -28,10 +29,10 @@ from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import (
     clip_columns,
     clip_factors,
+    clip_products,
     clip_values,
     column_norms,
     finite_values,
-    sum_clipped_products,
 )
 
 
@@ -49,12 +50,15 @@ class _Weights:
         ω, which the norm of a person's rows is never above.
     centred : array, p x n
         a (x - x̂).
+    within : array, rows x n, optional
+        Of units with several rows: what the contrast's w differs by from row to row.
     """
 
     contrast: Array
     rows: Array
     largest: Array
     centred: Array
+    within: Array | None = None
 
 
 def glm_contrast(data: SiteData, query: Query, bound: Bound) -> Array:
@@ -87,17 +91,23 @@ def _second_round(
     blocks: BlocksBound, data: SiteData, query: Query, people: Persons, weights: _Weights
 ) -> Array:
     reach, limits = number_argument(query, "pair-reach"), number_argument(query, "limit")
-    outcomes, known = outcomes_of(data, query, limits)
-    likeness = likeness_of(data, query, len(outcomes))
+    found, known = outcomes_of(data, query, limits)
+    outcomes, likeness = people.means(found), likeness_of(data, query, len(found))
     turned = likeness.encode(outcomes)
     limit, divisor = blocks.block("effects").norm, blocks.block("divisor")
-    kept, sizes = people.kept & enough(query, known), column_norms(turned)
-    left = clip_factors(limit, weights.largest * sizes)
+    kept, sizes = enough(query, known, people), column_norms(turned)
+    within = _within(people, weights, found, likeness)
+    left = clip_factors(limit, _lengths(weights, turned, sizes, within))
     clip = left * kept
     weighted, clipped = finite_values(clip * weights.rows), clip * likeness.project(outcomes)
-    rows = (weighted[:, None] * turned).reshape(-1, len(clip))
-    least = divisor.norm - divisor.spread
-    products = clip_values(weighted[0] * weights.contrast, least, divisor.norm)
+    rows, own = weighted[:, None] * turned, None
+    products = weighted[0] * weights.contrast
+    if within is not None:
+        rows, own = rows + clip * within.effects, clip * within.outcomes
+        products = products + clip * within.divisor
+        own = np.vstack([own, _averages(blocks, query, own)])
+    rows, least = rows.reshape(-1, len(clip)), divisor.norm - divisor.spread
+    products = clip_values(products, least, divisor.norm)
     spread = np.square(clipped).sum(axis=0) / len(clipped)
     means = _averages(blocks, query, clipped)
     pairs = _pairs(
@@ -105,6 +115,7 @@ def _second_round(
         weights.rows[0],
         reach,
         pairs_of(query, len(clip)),
+        own,
     )
     parts = {
         "effects": clip_columns(rows, limit).sum(axis=1),
@@ -112,7 +123,11 @@ def _second_round(
         "squares": clip_columns(pairs, blocks.block("squares").norm).sum(axis=1),
         "spread": clip_values(spread, 0.0, blocks.block("spread").norm).sum(),
         "balance": clip_columns(weighted, blocks.block("balance").norm).sum(axis=1),
-        **_of_means(blocks, weights.centred, means),
+        **_of_means(
+            blocks,
+            means,
+            [(weights.centred, means), *_factors(blocks, query, people, clip, found)],
+        ),
     }
     if any(block.name == "lost" for block in blocks.blocks):
         taken, usual = (1 - left) * kept, len(outcomes) * likeness.root
@@ -120,6 +135,50 @@ def _second_round(
         lean = weights.rows * kept * np.log(np.square(sizes) / usual).clip(-far, far)
         parts |= _of_tails(blocks, taken * turned, (taken * outcomes).mean(axis=0), lean)
     return blocks.join({name: part / len(clip) for name, part in parts.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class _Within:
+    """What rows of a unit add to what their mean does.
+
+    Parameters
+    ----------
+    effects : array, d x n
+        λ Σ w R^-¼u, w less their unit's mean.
+    outcomes : array, V x n
+        The same as outcomes.
+    divisor : array, length n
+    """
+
+    effects: Array
+    outcomes: Array
+    divisor: Array
+
+
+def _within(
+    people: Persons, weights: _Weights, outcomes: Array, likeness: OutcomeCorrelation
+) -> _Within | None:
+    """What rows of the site's units add, of outcomes in their rows, V x (K U)."""
+    within, own = people.within, weights.within
+    if within is None or own is None:
+        return None
+    sums = finite_values(within.product(own, within.split(outcomes)))
+    column = finite_values(within.product(own, within.column[None])[0])
+    return _Within(likeness.encode(sums), likeness.project(sums), column)
+
+
+def _lengths(weights: _Weights, turned: Array, sizes: Array, within: _Within | None) -> Array:
+    """At least the norm of what a person adds to the effects before it is clipped.
+
+    That of one row is ω‖R^-¼u‖, whichever group is theirs. Of several it is that of their mean and
+    of what they differ by as if both stood at a right angle, or that of the sum where it is more.
+    """
+    usual = weights.largest * sizes
+    if within is None:
+        return usual
+    beside = np.vstack([usual, column_norms(within.effects)])
+    own = column_norms(weights.rows[0] * turned + within.effects)
+    return np.maximum(column_norms(beside), own)
 
 
 def _averages(blocks: BlocksBound, query: Query, outcomes: Array) -> Array:
@@ -142,11 +201,26 @@ def _of_tails(blocks: BlocksBound, lost: Array, tails: Array, lean: Array) -> di
     }
 
 
-def _of_means(blocks: BlocksBound, centred: Array, means: Array) -> dict[str, Array]:
+def _factors(
+    blocks: BlocksBound, query: Query, people: Persons, clip: Array, found: Array
+) -> list[tuple[Array, Array]]:
+    """Factors of a (x - x̂) ūᵀ beside ū: a λ x and ū of every row of units, less their means."""
+    within = people.within
+    if within is None or all(block.name != "products" for block in blocks.blocks):
+        return []
+    scaled = people.weight * within.weight * within.covariates
+    rows = within.split(_averages(blocks, query, found)) * clip
+    return [(scaled[:, row], rows[:, row]) for row in range(len(within.parts))]
+
+
+def _of_means(
+    blocks: BlocksBound, means: Array, factors: list[tuple[Array, Array]]
+) -> dict[str, Array]:
     """Sums of a (x - x̂) ūᵀ and of ū², ū the means of a person's clipped outcomes."""
     planned, found = {block.name: block.norm for block in blocks.blocks}, dict[str, Array]()
     if "products" in planned:
-        found["products"] = sum_clipped_products(centred, means, planned["products"])
+        clipped = clip_products(factors, planned["products"])
+        found["products"] = np.asarray(sum(left @ right.T for left, right in clipped))
     if "spreads" in planned:
         found["spreads"] = clip_columns(np.square(means), planned["spreads"]).sum(axis=1)
     return found
@@ -154,17 +228,19 @@ def _of_means(blocks: BlocksBound, centred: Array, means: Array) -> dict[str, Ar
 
 def _group_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weights:
     """Weights w = a (t̃ - γᵀ(x - x̂)), at most ω = a (m + |γᵀ(x - x̂)|), alike in both groups."""
-    count = len(people.covariates)
+    count, rows = len(people.covariates), people.within
     if not count:
         largest = np.full(len(people.contrast), people.weight * people.largest)
         first = (people.weight * people.contrast)[None]
-        return _Weights(people.contrast, first, largest, people.covariates)
+        within = None if rows is None else people.weight * rows.contrast
+        return _Weights(people.contrast, first, largest, people.covariates, within)
     slopes, centre = slopes_and_centres(query, count, count)
     centred = people.covariates - centre[:, None]
     shift = slopes @ centred
     first = people.weight * (people.contrast - shift)
     largest = people.weight * (people.largest + np.abs(shift))
-    found = _Weights(people.contrast, first[None], largest, people.weight * centred)
+    within = _rows_left(people, slopes)
+    found = _Weights(people.contrast, first[None], largest, people.weight * centred, within)
     return _with_others(blocks, query, found)
 
 
@@ -181,24 +257,47 @@ def _slope_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weigh
     most = number_argument(query, "most")
     first = np.clip(left / number_argument(query, "spread"), -most, most)
     largest = np.full(first.shape, abs(most))
-    return _with_others(blocks, query, _Weights(people.column, first[None], largest, centred))
+    within = _rows_left(people, slopes)
+    if people.within is not None and within is not None:
+        # Cut row by row they don't add up to zero, and then a unit's constant would be in them.
+        rows = finite_values(within / number_argument(query, "spread"))
+        within = people.within.centred(np.clip(rows, -abs(most), abs(most)))
+    return _with_others(
+        blocks, query, _Weights(people.column, first[None], largest, centred, within)
+    )
+
+
+def _rows_left(people: Persons, slopes: Array) -> Array | None:
+    """What a (t - γᵀx) of units' rows differs by from their means; nothing of single rows."""
+    if people.within is None:
+        return None
+    left = people.within.contrast - np.tensordot(slopes, people.within.covariates, axes=1)
+    return np.asarray(people.weight * left)
 
 
 def _with_others(blocks: BlocksBound, query: Query, found: _Weights) -> _Weights:
     """Rows of the other coefficients beside the contrast's, if the plan has them."""
     alone = blocks.block("effects").entries == len(array_argument(query, "outcomes", 1))
-    if alone or "smoothness" in query.arguments:
+    if alone or "smoothness" in query.arguments or found.within is not None:
         return found
     others = number_argument(query, "importance") * found.centred
     largest = column_norms(np.vstack([found.largest, others]))
     return replace(found, rows=np.vstack([found.rows, others]), largest=largest)
 
 
-def _pairs(clipped: Array, weights: Array, reach: float, pairs: tuple[Array, Array]) -> Array:
+def _pairs(
+    clipped: Array,
+    weights: Array,
+    reach: float,
+    pairs: tuple[Array, Array],
+    within: Array | None = None,
+) -> Array:
     """Weighted squared differences of pairs, corrected for weights and variances that go together.
 
     With w² of either person as its own part, wᵢ²Vᵢ + wⱼ²Vⱼ is expected of a pair, over 2 W², as far
-    as nothing is cut; where weights are equal the correction is zero.
+    as nothing is cut; where weights are equal the correction is zero. To units of several rows what
+    these add is added: its square, and its product with that of the mean, which is taken to the
+    other unit's mean.
     """
     one, other = (np.square(weights[each] / reach) for each in pairs)
     # Twice as fast as by brackets.
@@ -207,4 +306,9 @@ def _pairs(clipped: Array, weights: Array, reach: float, pairs: tuple[Array, Arr
     squares = finite_values(np.minimum(1.0, share)) * np.square(first - second) / 2
     uneven = finite_values((one - other) / 4 / np.maximum(1.0, share))
     found: Array = squares + uneven * (np.square(first) - np.square(second))
-    return found
+    if within is None:
+        return found
+    own, others = (within.take(each, axis=1) / reach for each in pairs)
+    left, right = (weights[each] / reach for each in pairs)
+    both = (left * own - right * others) * (first - second)
+    return found + finite_values((np.square(own) + np.square(others)) / 2 + both)

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from consortium.algorithms.base import Places, Query, Shape, SiteData, SurfacePlaces
+from consortium.algorithms.base import AnyPlaces, Query, Shape, SiteData, SurfacePlaces
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
     EqualCorrelation,
@@ -24,12 +24,8 @@ from consortium.base.formatting import count
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.smooth_basis import SmoothBasis
 
-AnyPlaces = Places | SurfacePlaces
-"""Where the outcomes of a study in a smooth basis are."""
-
 WAVES = (1.25, 1.5, 1.75, 2.0, 2.5)
 """Cut-offs that a plan chooses from, over the images' smoothness."""
-_FINEST = 2.5  # voxel edges: with a shorter cut-off the maps are as many as the voxels
 _MOST_VOXELS, _MOST_MAPS = 10_000, 1_000
 _LEAST, _LONGEST = 0.1, 1e4  # mm
 _FEWEST_MODES = 2  # of a hemisphere
@@ -52,7 +48,7 @@ def smoothly_alike(places: AnyPlaces, smoothness: float, cutoff: float) -> Basis
             f"field 'analysis.basis': smooth is for {_MOST_VOXELS:,} voxels or fewer, and there "
             f"are {len(coordinates):,}; ask for a coarser data.resolution."
         )
-    finest = finest_cutoff(places)
+    finest = places.finest
     if not finest <= cutoff <= _LONGEST:
         raise StudyError(
             f"field 'analysis.cutoff': waves of {cutoff:.3g} mm do not fit voxels of this size; "
@@ -69,7 +65,7 @@ def smoothly_alike(places: AnyPlaces, smoothness: float, cutoff: float) -> Basis
 
 
 def _along_surfaces(places: SurfacePlaces, smoothness: float, cutoff: float) -> SurfaceCorrelation:
-    finest = finest_cutoff(places)
+    finest = places.finest
     if not finest <= cutoff <= _LONGEST:
         raise StudyError(
             f"field 'analysis.cutoff': waves of {cutoff:.3g} mm are shorter than the mesh's "
@@ -83,15 +79,7 @@ def _along_surfaces(places: SurfacePlaces, smoothness: float, cutoff: float) -> 
     return SurfaceCorrelation(places.modes, smoothness, cutoff)
 
 
-def finest_cutoff(places: AnyPlaces) -> float:
-    """Shortest wavelength in mm that voxels of this size hold, or a mesh's modes."""
-    if isinstance(places, SurfacePlaces):
-        # In whole hundredths, so that no party's last bits decide whether the shortest wave fits.
-        return math.ceil(100 * max(side.finest for side in places.modes)) / 100
-    return float(_FINEST * np.cbrt(places.volume))
-
-
-def places_of(parameters: GlmParameters, shape: Shape) -> AnyPlaces:
+def smooth_places(parameters: GlmParameters, shape: Shape) -> AnyPlaces:
     """Voxels or vertices of the one view that is analysed in a smooth basis.
 
     Raises
@@ -123,7 +111,7 @@ def cutoffs_of(parameters: GlmParameters, places: AnyPlaces) -> tuple[float, ...
     assert parameters.smoothness is not None  # noqa: S101 - the parameters are read with it
     if parameters.cutoff is not None:
         return (parameters.cutoff,)
-    finest = finest_cutoff(places)
+    finest = places.finest
     cutoffs = sorted({max(wave * parameters.smoothness, finest) for wave in WAVES})
     return tuple(each for each in cutoffs if _maps(places, each) <= _MOST_MAPS) or (cutoffs[-1],)
 

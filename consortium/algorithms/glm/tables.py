@@ -45,21 +45,21 @@ _ABOUT = {
 }
 
 
-def deviation_of(plan: GlmPlan) -> str:
+def effect_unit(plan: GlmPlan) -> str:
     """The unit that effects are told in."""
     if plan.told_in_stated:
         return "in the outcome's public standard deviation"
     return "in the unit of the column deviation, which was learned for all outcomes together"
 
 
-def units_of(plan: GlmPlan) -> str:
+def effect_units(plan: GlmPlan) -> str:
     """The same in the plural, after a number."""
     return "standard deviations" if plan.told_in_stated else "units of the column deviation"
 
 
 def meaning(plan: GlmPlan) -> str:
     """What an effect is."""
-    unit, group = deviation_of(plan), plan.columns.group
+    unit, group = effect_unit(plan), plan.columns.group
     if group.product:
         over = f", over {group.start[1]:g}" if group.start[1] > 1 else ""
         return (
@@ -87,7 +87,7 @@ def effects_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
     percent = f"{100 * plan.parameters.confidence:g}"
     return Table(
         f"Effect of '{plan.parameters.contrasted}' on every outcome, adjusted for site and for the "
-        f"other columns of the formula, in {units_of(plan)}, with {percent} % intervals. "
+        f"other columns of the formula, in {effect_units(plan)}, with {percent} % intervals. "
         f"{_NOTE}",
         _EFFECTS,
         tuple(rows),
@@ -150,9 +150,9 @@ def coefficient_tables(
     return {
         COEFFICIENTS: Table(
             f"Every coefficient of every outcome, adjusted for site, in the outcome's "
-            f"{units_of(plan)}: a level against the first one, or per public standard deviation "
-            "of a column with limits. 'chance' is the variance of the first by chance alone. "
-            "consortium contrast makes others of them.",
+            f"{effect_units(plan)}: a level against the first one, or per public standard "
+            "deviation of a column with limits. 'chance' is the variance of the first by chance "
+            "alone. consortium contrast makes others of them.",
             ("view", "entry", "chance", *names),
             tuple(rows),
             voxels_of=image_views(plan),

@@ -23,7 +23,7 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.result import make_result
-from consortium.algorithms.subspace import mean_projector, plan_release
+from consortium.algorithms.subspace import mean_projector, plan_projectors
 from consortium.algorithms.subspace_forecast import (
     USUAL,
     expect,
@@ -46,12 +46,13 @@ class GroupIca(AnalysisPlan[GroupIcaParameters]):
     cases: ClassVar[Sequence[Case]] = (
         Case({"components": 2, "replays": 10, "anyway": True}),
         Case({"directions": 3, "global_signal": "remove", "replays": 10, "anyway": True}),
+        Case({"directions": 2, "replays": 10, "anyway": True}, mesh=True),
     )
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:
         """One release with the whole budget."""
-        return (plan_release(self.parameters, self.shape),)
+        return (plan_projectors(self.parameters, self.shape),)
 
     def refuse_hopeless(self) -> None:
         """Refuse a study that is expected to show nothing."""

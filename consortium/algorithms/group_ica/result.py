@@ -10,15 +10,15 @@ from consortium.algorithms.base import Array, Captions, Release, Result, Shape, 
 from consortium.algorithms.findings import DRAWN, SURE, Finding, ImageSet
 from consortium.algorithms.group_ica.kernels.agreement import REACH, around, of_replays
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.separation import Released, separate_release
-from consortium.algorithms.subspace import cutoff_planned, smooth_basis
+from consortium.algorithms.group_ica.separation import GroupRelease, separate_release
+from consortium.algorithms.subspace import cutoff_planned, resolved, smooth_basis
 from consortium.algorithms.worth import worth_sentence
 from consortium.base.formatting import count
-from consortium.kernels.component_bootstrap import Directions, Networks
+from consortium.kernels.component_bootstrap import Networks, NoisyDirections
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.projector_forecast import resolved
 from consortium.kernels.release_worth import variance_of_projectors, worth_of
 from consortium.kernels.separations import Paint
+from consortium.kernels.surface_basis import SurfaceBasis
 
 _LOW, _HIGH = 0.05, 0.95
 _STANDS_OUT = "out of the noise"
@@ -43,7 +43,7 @@ def make_result(
         ``eigenvalues`` (d).
     """
     coarse, fine = _paints(parameters, shape)
-    released = Released(
+    released = GroupRelease(
         unpack_symmetric(release.values), release.deviation, parameters, shape, coarse
     )
     separated = separate_release(released, np.random.default_rng(parameters.seed))
@@ -69,7 +69,7 @@ def make_result(
             "eigenvalues": directions.eigenvalues,
         },
         numbers | ({"found": sum(told)} if placed else {"found": 0, "stand_out": sum(told)}),
-        images=_images(maps, errors, in_full, shape.places is not None and fine is not coarse),
+        images=_images(maps, errors, in_full, shape, fine is not coarse),
         tables={"components": _table(found, in_full, placed, parameters.least, worth)},
         captions=Captions(
             headline=_headline(sum(told), len(told), placed), found=any(told), sign=True
@@ -84,7 +84,7 @@ def _paints(parameters: GroupIcaParameters, shape: Shape) -> tuple[Paint, Paint]
         return _as_they_are, _as_they_are
     basis = smooth_basis(shape.places, cutoff)
     coarse: Paint = partial(np.matmul, basis.matrix)
-    if shape.places.fine is None:
+    if shape.places.fine is None or isinstance(basis, SurfaceBasis):
         return coarse, coarse
     return coarse, partial(basis.evaluate, coordinates=shape.places.fine)
 
@@ -124,11 +124,12 @@ def _ends(
 
 
 def _images(
-    maps: Array, errors: Array, found: tuple[Finding, ...], fine: bool
+    maps: Array, errors: Array, found: tuple[Finding, ...], shape: Shape, fine: bool
 ) -> dict[str, ImageSet]:
     labels = tuple(f"component {number}" for number in range(1, maps.shape[1] + 1))
     told = tuple(each.state == "found" for each in found)
     scores = np.divide(maps, errors, out=np.zeros_like(maps), where=errors > 0)
+    word = shape.places.word if shape.places is not None else "voxel"
     return {
         "components": ImageSet(
             maps,
@@ -143,7 +144,7 @@ def _images(
         ),
         "z": ImageSet(
             scores,
-            "Map of a network over the standard error that noise leaves in each voxel.",
+            f"Map of a network over the standard error that noise leaves in each {word}.",
             labels,
             entities={"stat": "z"},
             units="z",
@@ -155,7 +156,7 @@ def _images(
         ),
         "errors": ImageSet(
             errors,
-            "Standard error of each voxel of the components' maps.",
+            f"Standard error of each {word} of the components' maps.",
             labels,
             entities={"stat": "stderr"},
             fine=fine,
@@ -184,7 +185,7 @@ def _table(
     )
 
 
-def _worth(directions: Directions, deviation: float, shape: Shape) -> str:
+def _worth(directions: NoisyDirections, deviation: float, shape: Shape) -> str:
     """What the release is worth, by its own eigenvalues without the noise's part."""
     strengths, size = directions.strengths + directions.bulk, len(directions.eigenvalues)
     variance = variance_of_projectors(strengths, size)
@@ -202,13 +203,13 @@ def _in_full(finding: Finding, resolved: float, reach: float) -> Finding:
 
 
 def _numbers(
-    directions: Directions, parameters: GroupIcaParameters, shape: Shape
+    directions: NoisyDirections, parameters: GroupIcaParameters, shape: Shape
 ) -> dict[str, float | int | str]:
     size = len(directions.eigenvalues)
     return {
         "dimensions": size,
         "cutoff": cutoff_planned(parameters, shape),
-        "resolved": resolved(cutoff_planned(parameters, shape)),
+        "resolved": resolved(shape, cutoff_planned(parameters, shape)),
         "chance": parameters.kept / size,
         "noise_edge": directions.law.edge,
         "limit": directions.limit,
@@ -234,7 +235,7 @@ def _headline(found: int, seen: int, placed: bool = True) -> str:
     )
 
 
-def _nothing(directions: Directions, parameters: GroupIcaParameters, shape: Shape) -> Result:
+def _nothing(directions: NoisyDirections, parameters: GroupIcaParameters, shape: Shape) -> Result:
     """The result of a release in which nothing stands out of the noise."""
     places = shape.places
     rows = shape.features if places is None or places.fine is None else len(places.fine)

@@ -15,20 +15,21 @@ from consortium.algorithms.group_ica.kernels.smooth_null import SmoothPlaces, fi
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.subspace import cutoff_planned, smooth_basis
 from consortium.kernels.component_bootstrap import (
-    Directions,
     Networks,
+    NoisyDirections,
     find_directions,
     find_networks,
     law_of_mean,
 )
 from consortium.kernels.separations import FastIca, Paint, Varimax, Way
+from consortium.kernels.surface_basis import SurfaceBasis
 
 _MORE = 1.25
 """Directions that are told apart, over the networks that are looked for."""
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class GroupRelease:
     """A release of group ICA.
 
     Parameters
@@ -51,7 +52,7 @@ class Released:
         """Of all sites, n."""
         return sum(self.shape.units)
 
-    def directions(self, uncut: int = 0) -> Directions:
+    def directions(self, uncut: int = 0) -> NoisyDirections:
         """Those that stand out of the noise, or the first so many."""
         kept = self.parameters.kept
         law = law_of_mean(self.matrix, self.deviation, kept, self.persons)
@@ -68,6 +69,8 @@ class Released:
         if not cutoff:
             return SmoothPlaces(voxels.coordinates)
         basis = smooth_basis(voxels, cutoff)
+        if isinstance(basis, SurfaceBasis):
+            return SmoothPlaces(basis.centres, own=basis.waves)
         return SmoothPlaces(basis.centres, basis.local)
 
 
@@ -83,12 +86,12 @@ class Separated:
         Whether each is stronger than persons without networks explain.
     """
 
-    directions: Directions
+    directions: NoisyDirections
     networks: Networks | None
     significant: NDArray[np.bool_]
 
 
-def separate_release(released: Released, generator: np.random.Generator) -> Separated:
+def separate_release(released: GroupRelease, generator: np.random.Generator) -> Separated:
     """Networks of a release, the surest first, no more than are looked for."""
     parameters = released.parameters
     seen = released.directions()
@@ -104,7 +107,7 @@ def separate_release(released: Released, generator: np.random.Generator) -> Sepa
     )
 
 
-def _taken_apart(released: Released, seen: Directions) -> tuple[Directions, Way]:
+def _taken_apart(released: GroupRelease, seen: NoisyDirections) -> tuple[NoisyDirections, Way]:
     """Which directions are told apart, and how."""
     parameters = released.parameters
     if parameters.separation != "varimax":
@@ -114,8 +117,8 @@ def _taken_apart(released: Released, seen: Directions) -> tuple[Directions, Way]
 
 
 def _significant(
-    released: Released,
-    directions: Directions,
+    released: GroupRelease,
+    directions: NoisyDirections,
     networks: Networks,
     way: Way,
     generator: np.random.Generator,

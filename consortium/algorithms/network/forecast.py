@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import (
     NO_EFFECT,
     Classes,
@@ -42,7 +42,7 @@ def expect(plan: NetworkPlan) -> tuple[Expectation, ...]:
         told.append(
             Expectation("least advantage over the largest class that is seen", least, rises=False)
         )
-    noise = deviation_of(plan.releases[0], plan.shape) * math.sqrt(plan.count) / parameters.bound
+    noise = round_deviation(plan.releases[0], plan.shape) * math.sqrt(plan.count) / parameters.bound
     return *told, Expectation("norm of a round's noise over the clipping bound", noise, rises=False)
 
 
@@ -66,7 +66,7 @@ def assumed_classes(plan: NetworkPlan, generator: np.random.Generator) -> Classe
     return Classes(class_means(accuracy, _kinds(plan), _entries(plan), generator), _spread(plan))
 
 
-def stacked(plan: NetworkPlan, entries: Array, kinds: Array) -> Array:
+def with_target(plan: NetworkPlan, entries: Array, kinds: Array) -> Array:
     """A site's table, with the target in its place."""
     if plan.classes == 1:
         target = np.where(kinds > 0, 1.0, -1.0)[None]
@@ -80,7 +80,7 @@ def stacked(plan: NetworkPlan, entries: Array, kinds: Array) -> Array:
 def _foretold(plan: NetworkPlan) -> list[Expectation]:
     right, found = [], []
     sizes = sizes_drawn(plan.shape, plan.count, plan.parameters.rounds)
-    law, table = partial(assumed_classes, plan), partial(stacked, plan)
+    law, table = partial(assumed_classes, plan), partial(with_target, plan)
     for result, entries, kinds in trained(plan, sizes, law, table):
         units = tuple(int(size) for size in result.arrays["units"])
         chances = predict(result.arrays["parameters"], units, np.clip(entries, -1.0, 1.0))
@@ -98,7 +98,7 @@ def _foretold(plan: NetworkPlan) -> list[Expectation]:
 def _least_advantage(plan: NetworkPlan) -> float:
     """Above the largest class, where all classes are as frequent; 1 where nothing could be told."""
     persons, part = sum(plan.shape.units), plan.parameters.held_out
-    value, level = 1.0 / _kinds(plan), deviation_of(plan.releases[1], plan.shape)
+    value, level = 1.0 / _kinds(plan), round_deviation(plan.releases[1], plan.shape)
     values = np.array([HELD_WEIGHT * part, (value - 0.5) * part, value])
     _, above = judged(Release(values, level), persons, plan.parameters)
     return float(above.high - above.value) if above.told else 1.0

@@ -21,8 +21,8 @@ from consortium.algorithms.pca.parameters import PcaParameters
 from consortium.algorithms.pca.plan import PcaPlan
 from consortium.algorithms.pca.result import (
     axes_within,
-    leading_directions,
     power_subspace,
+    significant_directions,
     subspace,
 )
 from consortium.algorithms.pca.site import power_product, second_moment, variances_within
@@ -50,6 +50,7 @@ class Pca(PcaPlan):
         Case({"components": 2, "solver": "power"}),
         Case({"components": 6, "solver": "power", "iterations": 2, "bound": 0.4}, "timepoint"),
         Case({"components": 2, "solver": "subspace"}),
+        Case({"components": 2, "solver": "subspace"}, mesh=True),
     )
 
     def expect(self) -> tuple[Expectation, ...]:
@@ -92,7 +93,7 @@ class Pca(PcaPlan):
         """Ask for the directions, and for the variances along the leading ones."""
         size, places = self.parameters.components, self.shape.places
         release = yield Query("pca", "projectors")
-        weights, seen, limit = leading_directions(release, size, sum(self.shape.units))
+        weights, seen, limit = significant_directions(release, size, sum(self.shape.units))
         cutoff = cutoff_planned(*self.wanted)
         basis = smooth_basis(places, cutoff).matrix @ weights if cutoff and places else weights
         told = yield Query("variances", "variances", {"basis": basis})

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.base import Expectation
 from consortium.algorithms.enough import would_be_enough
 from consortium.algorithms.pca.kernels.power_plan import expected_energies, expected_strengths
@@ -28,9 +28,9 @@ def expect(plan: PcaPlan) -> tuple[Expectation, ...]:
     if plan.solver == "subspace":
         return expect_directions(*plan.wanted)
     (planned,), shape, size = plan.releases, plan.shape, plan.parameters.components
-    noise = Expectation("noise in a released number", deviation_of(planned, shape), rises=False)
+    noise = Expectation("noise in a released number", round_deviation(planned, shape), rises=False)
     if plan.solver == "power":
-        once = deviation_of(replace(planned, rounds=1), shape)
+        once = round_deviation(replace(planned, rounds=1), shape)
         energy = expected_energies(shape.features, size, once, plan.iterations)[-1]
         return Expectation(_NAME, energy), noise
     strengths = expected_strengths(shape.features, size)

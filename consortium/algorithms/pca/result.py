@@ -149,7 +149,7 @@ class _Whole:
         return self.total - 2.0 * _QUANTILE * self.level * math.sqrt(self.size) <= 0
 
 
-def leading_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
+def significant_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
     """K leading directions of the mean projector (d x K), how many stand out, and beyond what."""
     matrix = unpack_symmetric(release.values)
     law = law_of_mean(matrix, release.deviation, size, persons)

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from consortium.algorithms.assumed import deviation_of, robust_deviation
+from consortium.algorithms.assumed import robust_deviation, round_deviation
 from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.linear import ASSUMED_DEVIATION, drawn_fits, tell
 from consortium.algorithms.regression.plan import RegressionPlan
@@ -43,7 +43,7 @@ def expect(plan: RegressionPlan) -> tuple[Expectation, ...]:
     value = robust_deviation(np.concatenate(errors))
     low, high = np.quantile([robust_deviation(each) for each in errors], (0.25, 0.75)).tolist()
     low, high = min(low, value), max(high, value)
-    ranged, noise = "half of all studies", deviation_of(plan.releases[0], plan.shape)
+    ranged, noise = "half of all studies", round_deviation(plan.releases[0], plan.shape)
     return (
         Expectation("error of a coefficient", value, low, high, rises=False, ranged=ranged),
         Expectation("chance that coefficients have intervals", 1.0 - open_ends / _DRAWS),
@@ -68,7 +68,7 @@ def _told(plan: RegressionPlan) -> bool:
 
 def _fits(plan: RegressionPlan, draws: int) -> Iterator[Fit]:
     """Studies of persons as they are assumed, each with noise and chance of its own."""
-    level = deviation_of(plan.releases[0], plan.shape)
+    level = round_deviation(plan.releases[0], plan.shape)
     return drawn_fits(plan.asked, level, partial(_moment, plan), draws)
 
 

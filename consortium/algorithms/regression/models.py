@@ -5,13 +5,13 @@ import numpy as np
 from consortium.algorithms.linear import Model
 from consortium.algorithms.regression.kernels.logistic_from_moments import TAYLOR, logistic_factor
 from consortium.algorithms.regression.parameters import RegressionParameters
-from consortium.kernels.noisy_least_squares import Fit, Share
+from consortium.kernels.noisy_least_squares import ExplainedShare, Fit
 from consortium.kernels.noisy_moment import NoisyMoment
 
 _MOST_VARIANCE = 0.999  # of what explains labels of -1 and +1
 
 
-def model_of(parameters: RegressionParameters, fit: Fit, share: Share | None) -> Model:
+def model_of(parameters: RegressionParameters, fit: Fit, share: ExplainedShare | None) -> Model:
     """Turn least squares into the model.
 
     Minimizing c20 s² + c11 s y + c10 s over b and w gives w = -c11 / (2 c20) times least squares,
@@ -28,7 +28,7 @@ def model_of(parameters: RegressionParameters, fit: Fit, share: Share | None) ->
     return _logistic(fit.moment, share)
 
 
-def _logistic(moment: NoisyMoment, share: Share | None) -> Model:
+def _logistic(moment: NoisyMoment, share: ExplainedShare | None) -> Model:
     """Range of the factor over the interval of what is explained, with sites' means or the whole's.
 
     Means of small sites are mostly noise, and their mean is not; the truth is between.

@@ -13,7 +13,7 @@ from consortium.algorithms.base import (
     PlannedRelease,
     Shape,
 )
-from consortium.algorithms.linear import Question, check_identified
+from consortium.algorithms.linear import LeastSquaresQuestion, check_identified
 from consortium.algorithms.regression.models import model_of
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.errors import StudyError
@@ -102,13 +102,13 @@ class RegressionPlan(AnalysisPlan[RegressionParameters]):
         return Bound(3.0 * math.sqrt(self.shape.features) + 2.0 * math.sqrt(persons), cone=True)
 
     @cached_property
-    def asked(self) -> Question:
+    def asked(self) -> LeastSquaresQuestion:
         """What least squares are asked."""
         parameters, explaining = self.parameters, self.shape.features - 1
         constants = np.full(self.constants, self.intercept)
         weights = np.concatenate([np.ones(explaining), constants, [self.weight]])
         published = parameters.model == "logistic" and parameters.approximation == "taylor"
-        return Question(
+        return LeastSquaresQuestion(
             *(self.shape, parameters.target, self.target, self.constants),
             *(weights, np.arange(len(weights)), parameters.confidence),
             partial(model_of, parameters),

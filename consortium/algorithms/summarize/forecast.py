@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import usual_spread
 from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.summarize.plan import SummarizePlan
@@ -40,5 +40,5 @@ def _floors(plan: SummarizePlan, variance: float) -> Array:
     (planned,), names, target = plan.releases, plan.shape.sites, plan.parameters.target
     sizes = np.array(plan.shape.units, dtype=np.float64)
     _, contrasts = compared(sizes, names.index(target) if target in names else None)
-    deviations = deviation_of(planned, plan.shape) * sizes.min() / sizes
+    deviations = round_deviation(planned, plan.shape) * sizes.min() / sizes
     return noise_floors(plan, contrasts, deviations, variance / sizes, sizes)

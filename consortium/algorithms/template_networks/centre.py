@@ -56,6 +56,7 @@ class TemplateNetworks(AnalysisPlan[TemplateNetworksParameters]):
             },
             templates=3,
         ),
+        Case({"templates": "templates.dscalar.nii", "anyway": True}, templates=1, mesh=True),
     )
 
     @cached_property

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from consortium.algorithms.base import Expectation, Shape
 from consortium.algorithms.enough import would_be_enough
+from consortium.algorithms.subspace import resolved
 from consortium.algorithms.template_networks.kernels.template_shrinkage import Agreement
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.plan import (
@@ -14,17 +15,16 @@ from consortium.algorithms.template_networks.plan import (
     basis_templates,
     connectivity_bound,
     connectivity_share,
-    cutoff_planned,
-    deviation_of,
+    map_cutoff,
+    map_deviation,
     templates_of,
 )
 from consortium.base.formatting import count, number
 from consortium.errors import StudyError
-from consortium.kernels.projector_forecast import resolved
 
 
 @dataclass(frozen=True)
-class Forecast:
+class TemplateForecast:
     """What a study is expected to tell.
 
     Parameters
@@ -45,16 +45,16 @@ class Forecast:
     connectivity: float
 
 
-def foretell(parameters: TemplateNetworksParameters, shape: Shape) -> Forecast:
+def foretell(parameters: TemplateNetworksParameters, shape: Shape) -> TemplateForecast:
     """Forecast for maps as strong, and templates as good, as is usual."""
     size, count = basis_templates(parameters, shape).shape
-    share, deviation = connectivity_share(parameters, shape), deviation_of(parameters, shape)
+    share, deviation = connectivity_share(parameters, shape), map_deviation(parameters, shape)
     connections = 0.0
     if share:
         spread = connectivity_bound(parameters, shape).spread
         connections = shape.noise * spread / sum(shape.units) / math.sqrt(share)
-    cutoff = cutoff_planned(parameters, shape)
-    return Forecast(size, cutoff, agreement_of(size, count, deviation), connections)
+    cutoff = map_cutoff(parameters, shape)
+    return TemplateForecast(size, cutoff, agreement_of(size, count, deviation), connections)
 
 
 def expect(parameters: TemplateNetworksParameters, shape: Shape) -> tuple[Expectation, ...]:
@@ -71,7 +71,7 @@ def sentences(parameters: TemplateNetworksParameters, shape: Shape) -> tuple[str
     """The forecast in words."""
     found = foretell(parameters, shape)
     where = f"waves longer than {found.cutoff:g} mm" if found.cutoff else "the study's features"
-    kept = resolved(found.cutoff)
+    kept = resolved(shape, found.cutoff)
     basis = (
         f"{templates_of(shape).count} maps of each participant in {found.size} dimensions "
         f"({where}, which keep {kept:.2f} of a usual network; finer details are the templates')."

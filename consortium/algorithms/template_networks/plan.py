@@ -11,7 +11,7 @@ from consortium.algorithms.template_networks.kernels.template_shrinkage import A
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.site import in_basis
 from consortium.errors import StudyError
-from consortium.kernels.projector_forecast import cutoff_of, resolved, size_of
+from consortium.kernels.projector_forecast import Room
 from consortium.privacy.bounds import Bound
 
 STRENGTH = 0.5
@@ -61,8 +61,8 @@ def plan_releases(
     _check_templates(maps, shape)
     count, share = maps.shape[1], connectivity_share(parameters, shape)
 
-    share_out = partial(_release, arguments_of(parameters, shape))
-    planned = [share_out("maps", "template_maps", maps.size, bound_of(shape), 1.0 - share)]
+    share_out = partial(_release, map_arguments(parameters, shape))
+    planned = [share_out("maps", "template_maps", maps.size, map_bound(shape), 1.0 - share)]
     if share:
         entries, bound = count * (count - 1) // 2, connectivity_bound(parameters, shape)
         planned.append(share_out("connectivity", "template_connectivity", entries, bound, share))
@@ -80,15 +80,15 @@ def _release(
     return PlannedRelease(stage, statistic, entries, bound, 1, share, fixed=arguments)
 
 
-def arguments_of(parameters: TemplateNetworksParameters, shape: Shape) -> dict[str, Argument]:
+def map_arguments(parameters: TemplateNetworksParameters, shape: Shape) -> dict[str, Argument]:
     """What each question says, all of it decided by study and sizes."""
     return {
-        "cutoff": cutoff_planned(parameters, shape),
+        "cutoff": map_cutoff(parameters, shape),
         "global_signal": parameters.global_signal,
     }
 
 
-def bound_of(shape: Shape) -> Bound:
+def map_bound(shape: Shape) -> Bound:
     """√R, of all maps together."""
     return Bound(math.sqrt(templates_of(shape).count))
 
@@ -107,10 +107,10 @@ def connectivity_share(parameters: TemplateNetworksParameters, shape: Shape) -> 
     return round(min(max((whole / _GOAL) ** 2, _LEAST_SHARE), _MOST_SHARE), 2)
 
 
-def deviation_of(parameters: TemplateNetworksParameters, shape: Shape) -> float:
+def map_deviation(parameters: TemplateNetworksParameters, shape: Shape) -> float:
     """τ, standard deviation of the noise in each number of the released maps."""
     share = 1.0 - connectivity_share(parameters, shape)
-    return shape.noise * bound_of(shape).spread / sum(shape.units) / math.sqrt(share)
+    return shape.noise * map_bound(shape).spread / sum(shape.units) / math.sqrt(share)
 
 
 def basis_templates(parameters: TemplateNetworksParameters, shape: Shape) -> Array:
@@ -121,7 +121,7 @@ def basis_templates(parameters: TemplateNetworksParameters, shape: Shape) -> Arr
     StudyError
         If the basis shows nothing of one.
     """
-    templates, cutoff = templates_of(shape), cutoff_planned(parameters, shape)
+    templates, cutoff = templates_of(shape), map_cutoff(parameters, shape)
     maps = in_basis(templates, shape.places, cutoff)
     if cutoff and shape.places is not None:
         whole = np.linalg.norm(templates.values, axis=0)
@@ -137,25 +137,25 @@ def basis_templates(parameters: TemplateNetworksParameters, shape: Shape) -> Arr
     return maps
 
 
-def cutoff_planned(parameters: TemplateNetworksParameters, shape: Shape) -> float:
+def map_cutoff(parameters: TemplateNetworksParameters, shape: Shape) -> float:
     """Shortest wavelength in mm, on a step of half a millimetre; 0 for regions.
 
     Raises
     ------
     StudyError
-        If the study asks for finer waves than its voxels can hold.
+        If the study asks for finer waves than its voxels or mesh can hold.
     """
     if shape.places is None:
         return 0.0
     finest = finest_cutoff(shape.places, parameters.cutoff)
     if parameters.cutoff is not None:
         return parameters.cutoff
-    count, volume = templates_of(shape).count, shape.places.volume * shape.features
-    finest = max(finest, cutoff_of(0.85 * _MOST_DIMENSIONS, volume))
-    coarsest = max(finest, min(_COARSEST, cutoff_of(2.0 * count + _ROOM, volume)))
+    count, room = templates_of(shape).count, shape.places.room
+    finest = max(finest, room.cutoff(0.85 * _MOST_DIMENSIONS))
+    coarsest = max(finest, min(_COARSEST, room.cutoff(2.0 * count + _ROOM)))
     steps = _STEP * np.arange(math.ceil(finest / _STEP), math.ceil(coarsest / _STEP) + 1)
-    deviation = deviation_of(parameters, shape)
-    scores = [_score(float(cutoff), count, volume, deviation) for cutoff in steps[::-1]]
+    deviation = map_deviation(parameters, shape)
+    scores = [_score(float(cutoff), count, room, deviation) for cutoff in steps[::-1]]
     return float(steps[::-1][int(np.argmax(np.round(scores, 9)))])  # the coarsest of equals
 
 
@@ -164,10 +164,10 @@ def agreement_of(size: int, count: int, deviation: float) -> Agreement:
     return Agreement(max(size - count, _ROOM), deviation, STRENGTH, AGREEMENT)
 
 
-def _score(cutoff: float, count: int, volume: float, deviation: float) -> float:
+def _score(cutoff: float, count: int, room: Room, deviation: float) -> float:
     """Part of a usual map that comes out: within the basis, and beyond it by the template."""
-    within = resolved(cutoff) ** 2
-    size = round(size_of(cutoff, volume))
+    within = room.resolved(cutoff) ** 2
+    size = round(room.size(cutoff))
     captured = agreement_of(size, count, _MARGIN * deviation).captured
     return within * captured + (1.0 - within) * AGREEMENT**2
 

@@ -1,23 +1,24 @@
 """Maps between templates and release, and how networks go together, each with how sure it is."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import Finding, ImageSet
-from consortium.algorithms.subspace import smooth_basis
+from consortium.algorithms.subspace import resolved, smooth_basis
 from consortium.algorithms.template_networks.kernels.template_shrinkage import Shrunk, shrink
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.plan import (
     basis_templates,
     connectivity_bound,
-    cutoff_planned,
+    map_cutoff,
     templates_of,
 )
 from consortium.base.formatting import count
-from consortium.kernels.projector_forecast import resolved
+from consortium.kernels.surface_basis import SurfaceBasis
 
 DRAWN = 2.0
 """Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
@@ -82,7 +83,7 @@ def make_result(
     return Result(
         arrays,
         numbers,
-        images=_images(painted, told, fine),
+        images=_images(painted, told, shape, fine),
         tables=tables,
         captions=Captions(
             column="map",
@@ -113,14 +114,14 @@ def _paint(
     the map.
     """
     given, places = templates_of(shape), shape.places
-    cutoff = cutoff_planned(parameters, shape)
+    cutoff = map_cutoff(parameters, shape)
     if not cutoff or places is None:
         whole = templates * found.strengths
         return _scaled(found, whole, whole, np.eye(len(templates)))
     basis = smooth_basis(places, cutoff)
     sizes = np.linalg.norm(basis.matrix.T @ given.values, axis=0)
     coarse = given.values / sizes * found.strengths
-    if places.fine is None or given.fine is None:
+    if places.fine is None or given.fine is None or isinstance(basis, SurfaceBasis):
         return _scaled(found, coarse, coarse, basis.matrix)
     whole = given.fine / sizes * found.strengths
     parts = range(0, len(whole), _ROWS)
@@ -176,47 +177,39 @@ def _findings(found: Shrunk, least: float) -> tuple[Finding, ...]:
     return tuple(told)
 
 
-def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[str, ImageSet]:
+def _images(
+    painted: _Painted, told: tuple[Finding, ...], shape: Shape, fine: bool
+) -> dict[str, ImageSet]:
     labels = tuple(f"map {number}" for number in range(1, len(told) + 1))
     sure = tuple(each.state == "found" for each in told)
+    word = shape.places.word if shape.places is not None else "voxel"
+    image = partial(ImageSet, labels=labels, fine=fine, found=sure)
+    estimated = partial(
+        image, accuracy=_estimates(told), accuracy_caption=_AGREEMENT, unfound=_UNFOUND
+    )
     return {
-        "networks": ImageSet(
+        "networks": estimated(
             painted.maps,
             "Map between a template and the release, in standard deviations over the brain; "
             f"coloured from {DRAWN:g} on where it is also {SURE:g} standard errors from "
             "zero.",
-            labels,
             suffix="components",
-            fine=fine,
-            found=sure,
-            accuracy=_estimates(told),
-            accuracy_caption=_AGREEMENT,
-            unfound=_UNFOUND,
             word=_WORD,
             threshold=np.maximum(DRAWN, SURE * painted.errors),
         ),
-        "z": ImageSet(
+        "z": estimated(
             painted.scores,
             "What was released of a map beside its template, over its standard error.",
-            labels,
             entities={"stat": "z"},
             units="z",
-            fine=fine,
-            found=sure,
-            accuracy=_estimates(told),
-            accuracy_caption=_AGREEMENT,
-            unfound=_UNFOUND,
             drawn=False,
             threshold=SURE,
         ),
-        "errors": ImageSet(
+        "errors": image(
             painted.errors,
-            "Standard error of each voxel of the maps; where a map is its template, how "
+            f"Standard error of each {word} of the maps; where a map is its template, how "
             "far the group's may be from it.",
-            labels,
             entities={"stat": "stderr"},
-            fine=fine,
-            found=sure,
             drawn=False,
         ),
     }
@@ -314,11 +307,11 @@ def _cell(cells: dict[tuple[int, int], Finding], first: int, other: int) -> Find
 def _numbers(
     found: Shrunk, told: tuple[Finding, ...], parameters: TemplateNetworksParameters, shape: Shape
 ) -> dict[str, float | int | str]:
-    cutoff = cutoff_planned(parameters, shape)
+    cutoff = map_cutoff(parameters, shape)
     return {
         "dimensions": len(found.deviations),
         "cutoff": cutoff,
-        "resolved": resolved(cutoff),
+        "resolved": resolved(shape, cutoff),
         "deviation": found.deviation,
         "least": parameters.least,
         "found": sum(each.state == "found" for each in told),

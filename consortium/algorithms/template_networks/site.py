@@ -17,7 +17,7 @@ from typing import cast
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Places, Query, SiteData, Templates
+from consortium.algorithms.base import AnyPlaces, Array, Query, SiteData, Templates
 from consortium.algorithms.over_persons import sum_over_persons
 from consortium.algorithms.query_arguments import number_argument, word_argument
 from consortium.algorithms.subspace import smooth_basis
@@ -45,7 +45,7 @@ def mean_connectivity(data: SiteData, query: Query, bound: Bound) -> Array:
     return _sum(fisher_connectivity, data, query, templates, bound, shape) / len(data.lengths)
 
 
-def in_basis(templates: Templates, places: Places | None, cutoff: float) -> Array:
+def in_basis(templates: Templates, places: AnyPlaces | None, cutoff: float) -> Array:
     """Templates as a study has them in its basis, each of norm one, or zero: d x R."""
     values = np.asarray(templates.values, dtype=np.float64)
     if cutoff and places is not None:

@@ -7,7 +7,11 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.findings import Finding
-from consortium.algorithms.tensor.kernels.spiked_covariance import Whitening, flat_variance, whiten
+from consortium.algorithms.tensor.kernels.spiked_covariance import (
+    Whitening,
+    flat_variance,
+    moment_whitening,
+)
 from consortium.algorithms.tensor.kernels.tensor import contract, orthogonal_components
 from consortium.algorithms.tensor.plan import CONSTANT, TensorPlan
 from consortium.base.formatting import count
@@ -77,7 +81,7 @@ def mixture_moments(plan: TensorPlan, release: Release) -> Moments:
     flat = flat_variance(square, mean, components)
     edge = release.deviation * float(np.sqrt(2.0 * plan.size))
     deviation = release.deviation / (plan.constant**2 * (1 + CONSTANT**-2))
-    whitening = whiten(square - flat * np.eye(plan.size), components, edge)
+    whitening = moment_whitening(square - flat * np.eye(plan.size), components, edge)
     variance = flat + error
     spread = components + (variance + error) * float(np.sum(1 / whitening.values))
     scale = _scale(plan, spread, deviation)
@@ -89,7 +93,7 @@ def topic_moments(plan: TensorPlan, release: Release) -> Moments:
     """Read the mean product of two words."""
     matrix = unpack_symmetric(release.values)
     edge = release.deviation * float(np.sqrt(2.0 * plan.size))
-    whitening = whiten(matrix, plan.parameters.components, edge)
+    whitening = moment_whitening(matrix, plan.parameters.components, edge)
     # A word's entries add up to 1, so that the rows' sums are the frequencies of the words.
     mean = _frequencies(matrix.sum(axis=1))
     spread = float(mean @ np.square(whitening.forward).sum(axis=1))

@@ -73,7 +73,7 @@ def admit(
     ] = False,
 ) -> None:
     """Put sites on the roster, once their fingerprints were compared by telephone."""
-    from consortium.membership.admission import admit as take_up
+    from consortium.membership.admission import admit_site as take_up
     from consortium.membership.admission import read_request
     from consortium.membership.keys import load_identity
     from consortium.membership.roster_file import fingerprint, read_roster, save_roster
@@ -144,7 +144,9 @@ def doctor(
     import time
 
     from consortium.base.checkup import Surroundings
-    from consortium.coordinator.doctor import Office, examine
+    from consortium.coordinator.doctor import Office, check_centre
 
     around = Surroundings(time.time, secrets.token_hex(8), os.environ)
-    out.print_checks(examine(Office(keys, roster, exchange, credentials, study), around), as_json)
+    out.print_checks(
+        check_centre(Office(keys, roster, exchange, credentials, study), around), as_json
+    )

@@ -35,13 +35,13 @@ def status(
     from consortium.coordinator.run_folder import read_run
     from consortium.coordinator.status import run_status
     from consortium.exchange import open_exchange
-    from consortium.study.reader import load_study
+    from consortium.study.reader import read_study
 
     record = read_run(folder)
     if record is None:
         raise StudyError(f"{folder} holds no run; start one with 'consortium run'.")
     place = open_exchange(exchange, credentials)
-    found = run_status(place, record.run, load_study(study), folder)
+    found = run_status(place, record.run, read_study(study), folder)
     if as_json:
         out.print_json(asdict(found))
     else:
@@ -73,14 +73,14 @@ def contrast(
     """Compare levels or columns of a finished glm that has contrasts: all; it costs no privacy."""
     from dataclasses import asdict
 
-    from consortium.coordinator.console_tables import show_contrast
+    from consortium.coordinator.console_tables import show_table
     from consortium.coordinator.contrast import read_released, worked_out
 
     found = worked_out(read_released(folder), expression)
     if as_json:
         out.print_json(asdict(found))
     else:
-        show_contrast(found, out.console)
+        show_table(found, out.console)
 
 
 @app.command(name="compare", rich_help_panel=RESULTS)

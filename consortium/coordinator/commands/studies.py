@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,20 +24,70 @@ from consortium.coordinator.commands.program import (
     site_sizes,
     tell_result,
 )
+from consortium.coordinator.relay_job import Carriage, Platform, write_relay_job
 from consortium.errors import StudyError
 
 if TYPE_CHECKING:
     from datetime import date
 
     from consortium.study.plan import Plan
+    from consortium.study.spec import Study
 
 ServedAt = Annotated[
     str | None,
     typer.Option(help="Where people are served --out; Prefect then links to the report."),
 ]
+Detected = Annotated[
+    Path | None,
+    typer.Option(
+        "--detect",
+        help="glm: own table of participants, whose names of columns and levels are "
+        "suggested; no number of it is written.",
+    ),
+]
+Volumes = Annotated[int, typer.Option(help="Volumes per subject.", min=2)]
+ANSWERS: Mapping[str, str] = {
+    "name": "Its short name; by default the file's.",
+    "title": "A line for people.",
+    "sites": "Names of the sites, with commas.",
+    "epsilon": "Largest ε of a run; else 4.",
+    "delta": "δ that belongs to it; else 1e-5.",
+    "colluding_sites": "Sites that may side with the coordinator; else 1.",
+    "dropouts": "Sites that may fail to answer a round; else 0.",
+    "task": "BIDS task of the images; else rest.",
+    "components": "Most networks that are looked for; else 10. glm: output folder of a run whose "
+    "networks are compared.",
+    "outcomes": "glm: columns that are compared, with commas, as lh_*_thickness.",
+    "deviation": "glm: their usual standard deviation, if known.",
+    "column": "histogram: what is looked at; glm: where the groups stand.",
+    "levels": "glm: the two groups, with a comma; else control,patient.",
+    "groups": "glm: participants of each group at a site, with a comma.",
+    "limits": "Least and largest value of what is measured, with a comma.",
+}
+"""Options of ``new-study`` that answer a question of the draft, with their help."""
+
+
+def _with_answers(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each of `ANSWERS`, which its ``**answers`` takes."""
+    signature = inspect.signature(command, eval_str=True)
+    *own, _ = signature.parameters.values()
+    more = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[str | None, typer.Option(help=text)],
+        )
+        for name, text in ANSWERS.items()
+    ]
+    parameters = sorted([*more, *own], key=lambda each: each.kind)
+    vars(command)["__signature__"] = signature.replace(parameters=parameters)
+    command.__annotations__.update({each.name: each.annotation for each in more})
+    return command
 
 
 @app.command(name="new-study", rich_help_panel=STUDIES)
+@_with_answers
 def new_study_command(
     study: Annotated[Path, typer.Argument(help="Study file to write; it must not be there yet.")],
     algorithm: Annotated[str, typer.Option(help="group_ica, ica, glm or histogram.")] = "group_ica",
@@ -45,99 +97,46 @@ def new_study_command(
     keys: Annotated[
         Path | None, typer.Option(help="Folder with the consortium's keys: sign the study, too.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Its short name; by default the file's.")] = None,
-    title: Annotated[str | None, typer.Option(help="A line for people.")] = None,
-    sites: Annotated[str | None, typer.Option(help="Names of the sites, with commas.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Largest ε of a run; else 4.")] = None,
-    delta: Annotated[str | None, typer.Option(help="δ that belongs to it; else 1e-5.")] = None,
-    colluding_sites: Annotated[
-        str | None, typer.Option(help="Sites that may side with the coordinator; else 1.")
-    ] = None,
-    dropouts: Annotated[
-        str | None, typer.Option(help="Sites that may fail to answer a round; else 0.")
-    ] = None,
-    task: Annotated[str | None, typer.Option(help="BIDS task of the images; else rest.")] = None,
-    components: Annotated[
-        str | None,
-        typer.Option(
-            help="Most networks that are looked for; else 10. glm: output folder of a run whose "
-            "networks are compared."
-        ),
-    ] = None,
-    outcomes: Annotated[
-        str | None,
-        typer.Option(help="glm: columns that are compared, with commas, as lh_*_thickness."),
-    ] = None,
-    deviation: Annotated[
-        str | None, typer.Option(help="glm: their usual standard deviation, if known.")
-    ] = None,
-    column: Annotated[
-        str | None, typer.Option(help="histogram: what is looked at; glm: where the groups stand.")
-    ] = None,
-    levels: Annotated[
-        str | None, typer.Option(help="glm: the two groups, with a comma; else control,patient.")
-    ] = None,
-    groups: Annotated[
-        str | None, typer.Option(help="glm: participants of each group at a site, with a comma.")
-    ] = None,
-    limits: Annotated[
-        str | None, typer.Option(help="Least and largest value of what is measured, with a comma.")
-    ] = None,
-    detected: Annotated[
-        Path | None,
-        typer.Option(
-            "--detect",
-            help="glm: own table of participants, whose names of columns and levels are "
-            "suggested; no number of it is written.",
-        ),
-    ] = None,
+    *,
+    detected: Detected = None,
     subjects: Annotated[
         str | None, typer.Option(help="Subjects per site: show what plan shows, before signing.")
     ] = None,
     volumes: Annotated[int, typer.Option(help="Volumes per subject, for --subjects.", min=2)] = 100,
+    **answers: str | None,
 ) -> None:
     """Write a commented study file; what the options don't say is asked at a terminal."""
-    from consortium.coordinator.console_tables import show_plan
     from consortium.coordinator.new_study import new_study
     from consortium.membership.keys import load_identity
     from consortium.membership.roster_file import read_roster
     from consortium.membership.signed_study import sign_study
-    from consortium.study.spec import how_checked
 
-    given = {
-        "name": name or study.stem,
-        "title": title,
-        "sites": sites,
-        "epsilon": epsilon,
-        "delta": delta,
-        "colluding_sites": colluding_sites,
-        "dropouts": dropouts,
-        "task": task,
-        "components": components,
-        "outcomes": outcomes,
-        "deviation": deviation,
-        "column": column,
-        "levels": levels,
-        "groups": groups,
-        "limits": limits,
-    }
+    answers["name"] = answers["name"] or study.stem
     if detected is not None:
-        _suggest(detected, algorithm, given)
+        _suggest(detected, algorithm, answers)
     if keys is not None and roster is None:
         raise StudyError("--keys signs for a roster's sites; give --roster, too.")
     members = None if roster is None else read_roster(roster)
     identity = None if keys is None else load_identity(keys)
-    if members is not None and sites is None:
-        given["sites"] = ",".join(members.sites)
-    made = new_study(study, algorithm, given, out.ask)
+    if members is not None and answers["sites"] is None:
+        answers["sites"] = ",".join(members.sites)
+    made = new_study(study, algorithm, answers, out.ask)
     out.print(f"{study} is written; see what it would cost and find with 'consortium plan'.")
-    if subjects is not None:
-        show_plan(_plan(study, subjects, volumes), out.console)
-    else:
-        out.print(how_checked(made.privacy.scheme, public=made.verification.open))
+    _preview(made, study, subjects, volumes)
     if members is not None and identity is not None:
         sign_study(study, members, identity.key)
         out.print("It is signed, too. After an edit sign it again with 'consortium sign'.")
+
+
+def _preview(made: Study, file: Path, subjects: str | None, volumes: int) -> None:
+    """Show what a plan shows if it is said how many take part; else whether it can be checked."""
+    from consortium.coordinator.console_tables import show_plan
+    from consortium.study.spec import how_checked
+
+    if subjects is not None:
+        show_plan(_plan(file, subjects, volumes), out.console)
+    else:
+        out.print(how_checked(made.privacy.scheme, public=made.verification.open))
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -161,18 +160,19 @@ def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
 def plan(
     study: StudyFile,
     subjects: Subjects = None,
-    volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
+    volumes: Volumes = 100,
     details: Annotated[
         bool, typer.Option("--details", help="Say what is released, and with which noise, too.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Work out what a study would find, cost and release, before any data is read."""
-    from consortium.coordinator.console_tables import plan_numbers, show_plan
+    from consortium.coordinator.console_tables import show_plan
+    from consortium.study.outlook import Outlook
 
     made = _plan(study, subjects, volumes)
     if as_json:
-        out.print_json(plan_numbers(made))
+        out.print_json(Outlook(made).as_json())
     else:
         show_plan(made, out.console, details=details)
 
@@ -182,7 +182,7 @@ def design_command(
     studies: Annotated[list[Path], typer.Argument(help="Study files (YAML), as they are meant.")],
     folder: OutFolder,
     subjects: Subjects = None,
-    volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
+    volumes: Volumes = 100,
     runs: Annotated[int, typer.Option(help="Runs of each study a year.", min=1)] = 1,
     years: Annotated[int, typer.Option(help="Years of the ledgers.", min=1, max=20)] = 5,
 ) -> None:
@@ -190,16 +190,16 @@ def design_command(
     from consortium.coordinator.design import Assumed
     from consortium.coordinator.design_page import design_studies
     from consortium.space.study_space import study_space
-    from consortium.study.reader import load_study
+    from consortium.study.reader import read_study
 
     assumed = []
     for path in studies:
-        study = load_study(path)
+        study = read_study(path)
         sizes = site_sizes(subjects, study)
         assumed.append(Assumed(study, study_space(study, path.parent).extent, sizes, volumes))
     page, designs = design_studies(folder, assumed, runs, years)
     for each in designs:
-        for sentence in filter(None, (each.withheld, *each.sentences)):
+        for sentence in filter(None, (each.outlook.withheld, *each.sentences)):
             out.print(f"{each.assumed.study.study}: {sentence}")
     out.print(f"The page is {page}, and its numbers are in {page.with_suffix('.json').name}.")
 
@@ -209,7 +209,7 @@ def dpia_command(
     study: StudyFile,
     folder: OutFolder,
     subjects: Subjects = None,
-    volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
+    volumes: Volumes = 100,
 ) -> None:
     """Fill a data protection impact assessment from a study; what people decide is left open."""
     from consortium.coordinator.dpia import write_dpia
@@ -278,6 +278,35 @@ def deploy_command(
         raise SystemExit(1)
 
 
+@app.command(name="relay", rich_help_panel=STUDIES)
+def relay_command(
+    platform: Annotated[Platform, typer.Argument(help="What the hospitals already run.")],
+    study: StudyFile,
+    output: Annotated[Path, typer.Option(help="Folder to write; it must not be there yet.")],
+    clients: Annotated[
+        str | None,
+        typer.Option(help="The sites' names on the platform, with commas; else the study's."),
+    ] = None,
+    wait: Annotated[
+        float | None,
+        typer.Option(help="Seconds that a party waits for something to send; else 2 or 60.", min=0),
+    ] = None,
+    hours: Annotated[float, typer.Option(help="After which the job ends.", min=0.01)] = 24.0,
+    installed: Annotated[
+        bool,
+        typer.Option("--installed", help="nvflare: all parties have cape-relay; send no code."),
+    ] = False,
+) -> None:
+    """Write a job by which a platform carries a study's messages; keys and data stay outside."""
+    from consortium.study.reader import read_study
+
+    each = 2.0 if platform is Platform.nvflare else 60.0
+    names = tuple(name.strip() for name in clients.split(",")) if clients else ()
+    how = Carriage(names, each if wait is None else wait, hours, not installed)
+    write_relay_job(read_study(study), platform, how, output)
+    out.print(f"{output} is written; each party names its folder in CAPE_RELAY_FOLDER.")
+
+
 @app.command(rich_help_panel=STUDIES)
 def schema() -> None:
     """Print the JSON schema of the study file."""
@@ -309,9 +338,9 @@ def _suggest(table: Path, algorithm: str, given: dict[str, str | None]) -> None:
 def _plan(study: Path, subjects: str | None, volumes: int) -> Plan:
     from consortium.space.study_space import study_space
     from consortium.study.plan import make_plan
-    from consortium.study.reader import load_study
+    from consortium.study.reader import read_study
 
-    parsed = load_study(study)
+    parsed = read_study(study)
     sizes = site_sizes(subjects, parsed)
     samples = tuple(size * volumes for size in sizes)
     extent = study_space(parsed, study.parent).extent

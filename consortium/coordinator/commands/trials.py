@@ -47,11 +47,11 @@ def audit(
     import secrets
 
     from consortium.coordinator.console_tables import show_audit
-    from consortium.privacy.audit import examine
+    from consortium.privacy.audit import audit_scheme
 
     settings = [("cape", s, c, k) for s, c in ((4, 1), (10, 3), (30, 9)) for k in (1.0, 1e4)]
     settings += [(m, s, c, 1.0) for s, c in ((4, 1), (10, 3)) for m in ("secure-sum", "local")]
-    found = [examine(*row, trials, lambda: secrets.token_bytes(32)) for row in settings]
+    found = [audit_scheme(*row, trials, lambda: secrets.token_bytes(32)) for row in settings]
     if as_json:
         out.print_json([vars(f) | {"upheld": f.upheld} for f in found])
     else:
@@ -88,9 +88,9 @@ def demo(
 
 def _folders(pairs: list[str], study: Path) -> dict[str, Path]:
     if len(pairs) == 1 and Path(pairs[0]).is_dir():
-        from consortium.study.reader import load_study
+        from consortium.study.reader import read_study
 
-        return {site: Path(pairs[0], site) for site in load_study(study).sites}
+        return {site: Path(pairs[0], site) for site in read_study(study).sites}
     folders = {}
     for pair in pairs:
         name, _, folder = pair.partition("=")

@@ -17,12 +17,12 @@ from rich.console import Console
 from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
 from consortium.coordinator.run import RunFiles
 from consortium.errors import OutputError
-from consortium.membership.admission import JoinRequest, admit, read_request
+from consortium.membership.admission import JoinRequest, admit_site, read_request
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import found_roster, read_roster, save_roster
 from consortium.membership.signed_study import sign_study
 from consortium.simulation.bids import Recipe, make_consortium
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from site_agent.approval.approval import Terms, approve
 from site_agent.config import SiteConfig
 from site_agent.enrolment.request import join_consortium
@@ -71,14 +71,14 @@ def found_consortium(place: DemoFolders, sites: Sequence[str]) -> None:
     consortium = create_identity(files.keys, secrets.token_bytes(64))
     members = found_roster(consortium.public)
     for name in sites:
-        members = admit(members, _join(place, name, consortium.public))
+        members = admit_site(members, _join(place, name, consortium.public))
     save_roster(files.roster, members, consortium.key)
 
 
-def agree(place: DemoFolders, files: RunFiles) -> None:
+def approve_everywhere(place: DemoFolders, files: RunFiles) -> None:
     """Sign a study as the consortium, and approve it at each of its hospitals."""
     sign_study(files.study, read_roster(files.roster), load_identity(files.keys).key)
-    for name in load_study(files.study).sites:
+    for name in read_study(files.study).sites:
         folder = place.site(name)
         approve(folder, name, load_identity(folder), files.study, files.roster, Terms())
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from consortium.coordinator.demo.agents import agents_at_work
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.demo.prepare import (
-    agree,
+    approve_everywhere,
     clear,
     found_consortium,
     make_scans,
@@ -31,8 +31,8 @@ from consortium.membership.roster import fingerprint
 from consortium.membership.roster_file import read_roster
 from consortium.report.statement import summary
 from consortium.simulation.bids import Patients, Recipe, Scanner
-from consortium.simulation.signals import Levels
-from consortium.study.reader import load_study
+from consortium.simulation.signals import SignalLevels
+from consortium.study.reader import read_study
 from site_agent.config import SiteConfig
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.summary import print_accounts
@@ -42,7 +42,7 @@ SITES = ("north", "east", "south", "west")
 SHARES = (1.6, 1.2, 0.8, 0.4)
 """Persons of each hospital over those of the mean one."""
 SCANNERS = (Scanner(1.0, 1.0), Scanner(1.7, 0.8), Scanner(0.6, 1.2), Scanner(1.2, 1.0))
-LEVELS = Levels(signal=0.026, noise=0.014, autocorrelation=0.6, weakest=0.54)
+LEVELS = SignalLevels(signal=0.026, noise=0.014, autocorrelation=0.6, weakest=0.54)
 """Noise as strong as the weakest network's peak, which neighbours share, and Gaussian courses."""
 PATIENTS = Patients(
     0.5,
@@ -124,8 +124,8 @@ def _check(files: RunFiles, console: Console) -> None:
 
 
 def _carry_out(place: DemoFolders, files: RunFiles, console: Console) -> None:
-    agree(place, files)
-    study = load_study(files.study)
+    approve_everywhere(place, files)
+    study = read_study(files.study)
     console.rule(study.title)
     report = run_study(files, Clock(), console)
     console.print(f"Output: {files.out} (open report.html)", soft_wrap=True)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from consortium.simulation.bids import Patients, Recipe, make_consortium
 from consortium.space.study_space import study_space
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from site_agent.loading.feature_vectors import FeatureDataset
 
 _SITE = "volunteers"
@@ -51,7 +51,7 @@ def measure_volunteers(
     patients : Patients
         What those who are ill have.
     """
-    study = load_study(study_file)
+    study = read_study(study_file)
     space = study_space(study, study_file.parent)
     own = replace(recipe, sites=(_SITE,), subjects=_COUNT, seed=recipe.seed + 1, scanners=())
     found = []

@@ -16,9 +16,9 @@ from consortium.report.sections import (
     verdict,
     views,
 )
-from consortium.report.sections.base import Section
+from consortium.report.sections.base import PageSection
 
-Make = Callable[[Finished], Section | None]
+Make = Callable[[Finished], PageSection | None]
 SUMMARY: tuple[Make, ...] = (verdict.section,)
 FINDINGS: tuple[Make, ...] = (
     glance.section,

@@ -3,17 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from consortium.algorithms.base import Array
+from consortium.base.formatting import number
 from consortium.report.brain_figures import draw_map, draw_mosaic
 from consortium.report.finished import Finished
 from consortium.report.pictures import Drawing
 from consortium.report.shown_maps import NO_REGION, ShownMap, place_of
+from consortium.report.surface_figures import draw_surface
 from consortium.report.viewer import NAME as VIEWER
+from consortium.space.mesh import SIDE_NAMES, Mesh
 
 Facts = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A part of the page.
 
     Parameters
@@ -57,9 +63,9 @@ class Card:
     viewer: str = ""
 
 
-def cards_section(cards: tuple[Card, ...]) -> Section | None:
+def cards_section(cards: tuple[Card, ...]) -> PageSection | None:
     """Show cards, if there are any."""
-    return Section("cards", {"cards": cards}) if cards else None
+    return PageSection("cards", {"cards": cards}) if cards else None
 
 
 def map_card(run: Finished, shown: ShownMap, first: Facts, last: Facts, note: str = "") -> Card:
@@ -83,6 +89,37 @@ def map_card(run: Finished, shown: ShownMap, first: Facts, last: Facts, note: st
     more = (draw_mosaic(shown.grid, shown.values, shown.threshold, shown.name),)
     link = f"{VIEWER}#{shown.ident}" if shown.coloured else ""
     return Card(shown.ident, name, facts, (Drawing(pictures, note, more=more),), viewer=link)
+
+
+def mesh_card(
+    ident: str, name: str, mesh: Mesh, values: Array, units: str, first: Facts, note: str
+) -> Card:
+    """Show one map on both hemispheres, and where it peaks.
+
+    Parameters
+    ----------
+    values : array, shape (D,)
+        Zero where nothing is coloured.
+    first : tuple of (str, str)
+        Facts before those of its place.
+    note : str
+        In the place of pictures, if nothing is coloured.
+    """
+    coloured = np.abs(values[values != 0])
+    if not len(coloured):
+        return Card(ident, name, first, note=note)
+    top, threshold = int(np.abs(values).argmax()), float(coloured.min())
+    side = SIDE_NAMES["L" if top < mesh.left.features else "R"]
+    facts = (
+        *first,
+        ("Peak x, y, z", f"{peak_text(tuple(mesh.coordinates[top]))} ({side} hemisphere)"),
+        (f"Peak {units}", number(float(values[top])).replace("-", "−")),
+        (
+            "Coloured",
+            f"{len(coloured):,} of {mesh.features:,} vertices, from {number(threshold)} on",
+        ),
+    )
+    return Card(ident, name, facts, (Drawing((draw_surface(mesh, values, threshold, name),)),))
 
 
 def _alike(run: Finished, shown: ShownMap) -> Facts:

@@ -1,11 +1,11 @@
 """What was planned, and what happened."""
 
 from consortium.report.finished import Finished
-from consortium.report.sections.base import Section
+from consortium.report.sections.base import PageSection
 
 
-def section(run: Finished) -> Section | None:
+def section(run: Finished) -> PageSection | None:
     """Show both, line by line."""
     if not run.course:
         return None
-    return Section("course", {"steps": run.course}, "Planned and happened")
+    return PageSection("course", {"steps": run.course}, "Planned and happened")

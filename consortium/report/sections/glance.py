@@ -5,7 +5,7 @@ from typing import NamedTuple
 from consortium.algorithms.findings import NOT_TOLD, Finding
 from consortium.base.formatting import number, percent
 from consortium.report.finished import ComponentMaps, Finished
-from consortium.report.sections.base import Section
+from consortium.report.sections.base import PageSection
 from consortium.report.shown_maps import ident
 
 
@@ -18,17 +18,17 @@ class Bar(NamedTuple):
     text: str
 
 
-def section(run: Finished) -> Section | None:
+def section(run: Finished) -> PageSection | None:
     """Show the components' shares, or how sure each map of a set is."""
     if run.components is not None and run.components.tells_shares:
         what = "Explained share of each component; choose one to go to its maps."
         bars = _shares(run.components)
-        return Section("glance", {"bars": bars, "things": "components", "what": what})
+        return PageSection("glance", {"bars": bars, "things": "components", "what": what})
     for key, images in run.result.images.items():
         if images.drawn and len(images.accuracy) > 1:
             bars = [_accuracy(key, k, each) for k, each in enumerate(images.accuracy)]
             what = f"{images.accuracy_caption}; choose a map to go to it."
-            return Section("glance", {"bars": bars, "things": "maps", "what": what})
+            return PageSection("glance", {"bars": bars, "things": "maps", "what": what})
     return None
 
 

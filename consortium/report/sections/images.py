@@ -6,23 +6,21 @@ from consortium.algorithms.findings import ImageSet
 from consortium.base.formatting import count, number
 from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
-from consortium.report.pictures import Drawing
 from consortium.report.sections.base import (
     Card,
     Facts,
-    Section,
+    PageSection,
     cards_section,
     map_card,
-    peak_text,
+    mesh_card,
 )
 from consortium.report.shown_maps import ShownMap, ident, set_maps, set_name
-from consortium.report.surface_figures import draw_surface
-from consortium.space.mesh import SIDE_NAMES, Mesh
+from consortium.space.mesh import Mesh
 
 NOTHING = "No {} of this map passes the threshold."
 
 
-def section(run: Finished) -> Section | None:
+def section(run: Finished) -> PageSection | None:
     """Draw the maps of every set that is to be drawn."""
     cards: list[Card] = []
     for key, images in run.result.images.items():
@@ -38,23 +36,9 @@ def section(run: Finished) -> Section | None:
 def _surface_card(key: str, images: ImageSet, mesh: Mesh, k: int) -> Card:
     """Show a map on both hemispheres, and where it peaks."""
     told, name, values = _accuracy(images, k), set_name(images, k), images.coloured()[:, k]
-    coloured = np.abs(values[values != 0])
-    if not (images.is_found(k) and len(coloured)):
-        note = NOTHING.format("vertex") if images.is_found(k) else images.unfound
-        return Card(ident(key, k), name, told, note=note)
-    top, threshold = int(np.abs(values).argmax()), float(coloured.min())
-    side = SIDE_NAMES["L" if top < mesh.left.features else "R"]
-    facts = (
-        *told,
-        ("Peak x, y, z", f"{peak_text(tuple(mesh.coordinates[top]))} ({side} hemisphere)"),
-        (f"Peak {images.units}", number(float(values[top])).replace("-", "−")),
-        (
-            "Coloured",
-            f"{len(coloured):,} of {mesh.features:,} vertices, from {number(threshold)} on",
-        ),
-    )
-    drawing = Drawing((draw_surface(mesh, values, threshold, name),))
-    return Card(ident(key, k), name, facts, (drawing,))
+    note = NOTHING.format("vertex") if images.is_found(k) else images.unfound
+    shown = values if images.is_found(k) else np.zeros_like(values)
+    return mesh_card(ident(key, k), name, mesh, shown, images.units, told, note)
 
 
 def _card(run: Finished, key: str, images: ImageSet, shown: ShownMap | None, k: int) -> Card:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from consortium.algorithms.base import Array
 from consortium.algorithms.findings import NOT_TOLD, NOT_TOLD_APART, Finding
 from consortium.base.formatting import count, percent
 from consortium.report.brain_figures import THRESHOLD
@@ -9,24 +10,42 @@ from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.sections.base import (
     Card,
     Facts,
-    Section,
+    PageSection,
     cards_section,
     map_card,
+    mesh_card,
 )
-from consortium.report.shown_maps import ShownMap, component_maps
+from consortium.report.shown_maps import ShownMap, component_maps, component_values
+from consortium.space.mesh import Mesh
 
 
-def section(run: Finished) -> Section | None:
+def section(run: Finished) -> PageSection | None:
     """Draw every component."""
     if run.components is None:
         return None
     maps, floor = run.components, run.components.floor
     noises = None if floor is None else np.median(floor, axis=0)
+    if isinstance(maps.grid, Mesh):
+        values = component_values(maps)
+        shown = np.where(np.abs(values) >= THRESHOLD, values, 0.0)
+        told = [_mesh_card(maps, maps.grid, shown[:, r], r, noises) for r in range(shown.shape[1])]
+        return cards_section(tuple(told))
     cards = (
         _card(run, maps, shown, r, None if noises is None else float(noises[r]))
         for r, shown in enumerate(component_maps(maps))
     )
     return cards_section(tuple(cards))
+
+
+def _mesh_card(
+    maps: ComponentMaps, mesh: Mesh, values: Array, r: int, noises: Array | None
+) -> Card:
+    share = (("Explained share", share_text(maps.share(r))),) if maps.tells_shares else ()
+    place = f"component-{r + 1}", f"Component {r + 1}"
+    if not maps.is_found(r):
+        return Card(*place, share, note=NOT_TOLD_APART)
+    noise = None if noises is None else float(noises[r])
+    return mesh_card(*place, mesh, values, "z", share, _nothing(noise, "vertex"))
 
 
 def _card(
@@ -57,6 +76,6 @@ def share_text(share: Finding) -> str:
     return f"{percent(share.value)}{interval}"
 
 
-def _nothing(noise: float | None) -> str:
+def _nothing(noise: float | None, word: str = "voxel") -> str:
     much = f" and {THRESHOLD:g} times the privacy noise" if noise is not None and noise > 1 else ""
-    return f"No voxel of this map passes |z| = {THRESHOLD:g}{much}."
+    return f"No {word} of this map passes |z| = {THRESHOLD:g}{much}."

@@ -8,9 +8,11 @@ from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.references import cited, credit_of
-from consortium.report.sections.base import Section
+from consortium.report.sections.base import PageSection
 from consortium.report.sections.verdict import UNITS
 from consortium.space.grid import Grid
+from consortium.space.mesh import Mesh
+from consortium.study.choice import PersonRule
 from consortium.study.data_section import DataSection
 from consortium.study.spec import Study
 
@@ -31,7 +33,7 @@ EACH = {
 _OVER_REGIONS = "averaged for the analysis over the regions of an atlas"
 
 
-def section(run: Finished) -> Section:
+def section(run: Finished) -> PageSection:
     """Tell how the data were prepared and analysed, and with which parameters and software."""
     sentences, listed = cited(credit_of(run.study, run.report, images=run.has_images))
     tables = {
@@ -45,19 +47,21 @@ def section(run: Finished) -> Section:
     }
     told = [*paragraphs(run), *([sentences] if sentences else [])]
     values = {"paragraphs": told, "tables": tables, "references": listed}
-    return Section("methods", values, "Methods")
+    return PageSection("methods", values, "Methods")
 
 
 def paragraphs(run: Finished) -> list[str]:
     """Tell how the data were prepared and analysed."""
-    grid = run.components.grid if run.components else run.space.grid
+    grid = run.components.grid if run.components else run.space.domain
+    chosen = chosen_methods(run.study.data)
     return [
+        *([chosen] if chosen else []),
         *([_views_methods(run)] if run.space.views else []),
         *([image_methods(run.study.data, grid)] if _has_series(run) else []),
         *([single_image_methods(run.study.data, grid)] if _has_single_images(run) else []),
         *([run.result.captions.methods] if run.result.captions.methods else []),
         analysis_methods(run.study, run.report),
-        f"{takers(run.report)} {software(run.report)}",
+        f"{takers(run.report)} {software_sentence(run.report)}",
     ]
 
 
@@ -68,7 +72,7 @@ def takers(report: PrivacyReport) -> str:
     return f"{count(total, what)} at {count(len(report.sites), 'site')} took part ({by_site})."
 
 
-def software(report: PrivacyReport) -> str:
+def software_sentence(report: PrivacyReport) -> str:
     """Name the software with its versions."""
     named = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     return f"Software: {named}."
@@ -109,15 +113,48 @@ def _inner(value: Any) -> str:
     return f"({_written(value)})" if many else _written(value)
 
 
-def image_methods(data: DataSection, grid: Grid) -> str:
+def chosen_methods(data: DataSection) -> str:
+    """Say whom the study takes by its rules, if it has any."""
+    rules = "; ".join(f"{name}: {_rule(rule)}" for name, rule in data.persons.items())
+    return f"Participants were included by {rules}." if rules else ""
+
+
+def _rule(rule: PersonRule) -> str:
+    """Levels with commas, or limits, which are included."""
+    if rule.low is not None and rule.high is not None:
+        return f"{rule.low:g} to {rule.high:g}"
+    limits = [("at least", rule.low), ("at most", rule.high)]
+    return ", ".join([*rule.levels, *(f"{which} {x:g}" for which, x in limits if x is not None)])
+
+
+def series_methods(data: DataSection) -> str:
+    """Say which series were used and how long they are, as far as the study states it."""
+    entities = ("session", "run", "acquisition", "direction", "echo")
+    named = [f"{name} {value}" for name in entities if (value := getattr(data, name)) is not None]
+    named += ["the first recording that fits"] if data.runs == "first" else []
+    which = f"Recordings were chosen by name ({', '.join(named)}). " if named else ""
+    length = (
+        f"Every participant's series has {data.volumes:,} volumes"
+        if data.volumes
+        else f"Participants with fewer than {data.minimum_volumes:,} volumes were left out"
+    )
+    return f"{which}{length}; repetition times are those of the sites and are not released."
+
+
+def image_methods(data: DataSection, grid: Grid | Mesh) -> str:
     """Tell how images were loaded."""
-    steps = [f"Images of the task {data.task} in {data.space} space were read at each site"]
-    if data.smoothing is None:
+    where = f"in {data.space} space"
+    if data.mesh:
+        where = f"on the cortex (mesh {data.mesh})"
+    steps = [f"Images of the task {data.task} {where} were read at each site"]
+    if data.mesh:
+        steps.append("without what files hold of places below the cortex")
+    elif data.smoothing is None:
         steps.append("smoothed from their own voxels' size to the grid's")
     elif data.smoothing:
         steps.append(f"smoothed ({data.smoothing:g} mm FWHM)")
     if data.detrend != "none":
-        steps.append(f"detrended in each voxel ({data.detrend})")
+        steps.append(f"detrended in each {'vertex' if data.mesh else 'voxel'} ({data.detrend})")
     if data.high_pass:
         steps.append(f"high-pass filtered ({data.high_pass:g} Hz)")
     if data.low_pass:
@@ -129,10 +166,11 @@ def image_methods(data: DataSection, grid: Grid) -> str:
     if data.atlas:
         steps.append(_OVER_REGIONS)
     after = f" Maps were smoothed after their release ({data.maps_smoothing:g} mm FWHM)."
-    return f"{', '.join(steps)}, {_within(data, grid)}{after if data.maps_smoothing else ''}"
+    loaded = f"{', '.join(steps)}, {_within(data, grid)}{after if data.maps_smoothing else ''}"
+    return f"{loaded} {series_methods(data)}"
 
 
-def single_image_methods(data: DataSection, grid: Grid) -> str:
+def single_image_methods(data: DataSection, grid: Grid | Mesh) -> str:
     """Tell how images were loaded of which each person has one."""
     over = f", {_OVER_REGIONS}" if data.atlas else ""
     return (
@@ -141,7 +179,10 @@ def single_image_methods(data: DataSection, grid: Grid) -> str:
     )
 
 
-def _within(data: DataSection, grid: Grid) -> str:
+def _within(data: DataSection, grid: Grid | Mesh) -> str:
+    if isinstance(grid, Mesh):
+        wall = " outside the medial wall" if data.cortex else ""
+        return f"and restricted to its {grid.features:,} vertices{wall}."
     place = "the MNI152 template's brain" if data.mask == "template" else "the study's mask"
     edge = grid.edge
     return f"and restricted to the {grid.features:,} voxels of {edge:g} mm in {place}."

@@ -5,8 +5,9 @@ from statistics import NormalDist
 from consortium.report.bids import voxel_text
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.finished import ComponentMaps, Finished
-from consortium.report.sections.base import Section
+from consortium.report.sections.base import PageSection
 from consortium.report.views import REPORTS
+from consortium.space.mesh import Mesh
 
 SHARES = {
     True: " The explained share is of the variance of the participants' data, as clipped.",
@@ -64,7 +65,7 @@ MIXED = (
 )
 
 
-def section(run: Finished) -> Section | None:
+def section(run: Finished) -> PageSection | None:
     """Tell how to read component maps, columns in their views, and sets of maps."""
     paragraphs = [
         *(_of_components(run.components) if run.components else []),
@@ -72,17 +73,28 @@ def section(run: Finished) -> Section | None:
         *_of_sets(run),
     ]
     heading = f"How to read the {'maps' if run.components else 'results'}"
-    return Section("reading", {"paragraphs": paragraphs}, heading) if paragraphs else None
+    return PageSection("reading", {"paragraphs": paragraphs}, heading) if paragraphs else None
 
 
 def _of_components(maps: ComponentMaps) -> list[str]:
     beyond = 200 * NormalDist().cdf(-THRESHOLD)
     *before, last = READING
     paragraphs = [*before, *([PRIVACY_NOISE] if maps.noise is not None else []), last]
-    edges = voxel_text(maps.grid)
+    edges = ""
+    if isinstance(maps.grid, Mesh):
+        paragraphs = [*map(_of_vertices, paragraphs[:-1]), SURFACES]
+    else:
+        edges = voxel_text(maps.grid)
     share = SHARES[bool(maps.shares)] if maps.tells_shares else ""
     known = {"threshold": THRESHOLD, "beyond": beyond, "edges": edges, "share": share}
     return [p.format(**known) for p in paragraphs]
+
+
+def _of_vertices(text: str) -> str:
+    """What is said of voxels, said of a mesh's vertices."""
+    for voxels, vertices in (("oxels", "ertices"), ("oxel", "ertex")):
+        text = text.replace(f"v{voxels}", f"v{vertices}").replace(f"V{voxels}", f"V{vertices}")
+    return text
 
 
 def _of_columns(run: Finished) -> list[str]:

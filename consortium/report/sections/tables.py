@@ -6,7 +6,7 @@ from consortium.algorithms.base import Table
 from consortium.report import clusters
 from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
-from consortium.report.sections.base import Section
+from consortium.report.sections.base import PageSection
 from consortium.report.shown_maps import set_maps
 
 
@@ -20,13 +20,13 @@ class ShownTable:
     numeric: tuple[int, ...]
 
 
-def section(run: Finished) -> Section | None:
+def section(run: Finished) -> PageSection | None:
     """Show every table."""
     voxels = run.space.regions is None
     tables = [_listed(table) if voxels else table for table in run.result.tables.values()]
     shown = [_shown(table) for table in tables if table is not None]
     shown += _peaks(run) if voxels else []
-    return Section("tables", {"tables": shown}) if shown else None
+    return PageSection("tables", {"tables": shown}) if shown else None
 
 
 def _listed(table: Table) -> Table | None:

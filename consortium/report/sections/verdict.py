@@ -3,14 +3,16 @@
 from consortium.base.formatting import count, number, power_of_ten
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
-from consortium.report.sections.base import Facts, Section
+from consortium.report.sections.base import Facts, PageSection
 
 UNITS = {"subject": "participant", "timepoint": "volume"}
 
 
-def section(run: Finished) -> Section:
+def section(run: Finished) -> PageSection:
     """Tell the verdict, and numbers of components or views, sites, units and losses."""
-    return Section("verdict", {"verdict": verdict(run), "tiles": (*_found(run), *_figures(run))})
+    return PageSection(
+        "verdict", {"verdict": verdict(run), "tiles": (*_found(run), *_figures(run))}
+    )
 
 
 def verdict(run: Finished) -> str:

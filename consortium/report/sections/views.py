@@ -8,7 +8,7 @@ from consortium.algorithms.base import Array
 from consortium.algorithms.findings import NOT_TOLD_APART
 from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
-from consortium.report.sections.base import Card, Facts, Section, cards_section
+from consortium.report.sections.base import Card, Facts, PageSection, cards_section
 from consortium.report.views import REPORTS, split_views
 
 MOST = 12
@@ -16,7 +16,7 @@ MOST = 12
 SELECTED = "What does not stand out of noise and chance is not drawn."
 
 
-def section(run: Finished) -> Section | None:
+def section(run: Finished) -> PageSection | None:
     """Draw each column that was found in every view that has a part in it."""
     if run.loadings is None:
         return None

@@ -12,7 +12,7 @@ from consortium.report.components import robust_z
 from consortium.report.finished import Finished
 from consortium.report.pictures import Drawing
 from consortium.report.surface_figures import draw_surface
-from consortium.report.surface_files import surface_name, write_surface
+from consortium.report.surface_files import surface_folder, surface_name, write_surface
 from consortium.report.tables import about_loadings
 from consortium.space.study_space import Space, ViewSpace
 from consortium.views.surface import SurfaceView
@@ -50,4 +50,5 @@ def write(folder: Path, run: Finished, view: ViewSpace[SurfaceView], values: Arr
     labels = [f"{column} {k + 1}" for k in range(values.shape[1])]
     about = {**about_loadings(run, view), "Maps": labels}
     name = surface_name(run.study, view.mesh, view.name)
-    return write_surface(folder, name, "loadings", view.mesh, values, labels, about)[0]
+    place = surface_folder(folder, view.mesh)
+    return write_surface(place, name, "loadings", view.mesh, values, labels, about)[0]

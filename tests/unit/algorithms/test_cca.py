@@ -15,7 +15,7 @@ from consortium.algorithms.cca.centre import Cca
 from consortium.algorithms.cca.kernels.canonical_error import captured
 from consortium.errors import StudyError
 from consortium.privacy.gdp import mu_of
-from consortium.privacy.mechanism import plan_mechanism
+from consortium.privacy.mechanism import Sharing, plan_mechanism
 from consortium.simulation.array_data import ArrayData
 from tests.support.cases import drive, make_vectors, shape_of
 
@@ -135,12 +135,11 @@ def private(views, epsilon, seed, pairs=3, **analysis):
     deviations = {}
     for release in CCA(parameters, shape).planned():
         mechanism = plan_mechanism(
-            "cape",
+            Sharing("cape", colluding=1),
             entries=release.entries,
             bound=release.bound,
             units=shape.units,
             target=mu_of(epsilon, 1e-5) * np.sqrt(release.share / release.rounds),
-            colluding=1,
         )
         deviations[release.stage] = mechanism.noise.aggregate()
     run = CCA(parameters, shape).run()

@@ -10,13 +10,14 @@ import pytest
 from benchmarks.forecast_trials import ANALYSES
 from benchmarks.forecasts import row
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import Classes, class_means, separation
 from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.pca.kernels.power_plan import expected_strengths
-from consortium.coordinator.design import Assumed, expect
+from consortium.coordinator.design import Assumed
 from consortium.coordinator.design_page import design_studies
 from consortium.kernels.noise_law import SymmetricNoise
+from consortium.study.outlook import Outlook
 from tests.support.cases import CASES, make_sites, make_study, sites_for, study_of
 
 OTHERS = "glm", "group_ica", "template_networks", "ica", "tensor"
@@ -38,7 +39,7 @@ def test_noise_is_the_plans_own(name, case):
         level = noise.aggregate()
         if stage.mechanism.each:
             level = max(own / part for own, part in zip(noise.local, weights, strict=True))
-        assert deviation_of(stage.release, plan.shape) == pytest.approx(level, rel=0.01)
+        assert round_deviation(stage.release, plan.shape) == pytest.approx(level, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_a_page_says_where_there_is_no_forecast(tmp_path: Path):
 def test_an_average_is_as_sure_as_its_formula_says():
     extent = make_sites(features=4)[0].extent
     assumed = Assumed(make_study("average"), extent, (50,) * 4, 10)
-    (stage,), (error, least) = assumed.plan.stages, expect(assumed.plan)
+    (stage,), (error, least) = assumed.plan.stages, Outlook(assumed.plan).expected
     assert error.low == pytest.approx(stage.mechanism.noise.aggregate(), rel=0.01)
     assert error.high == pytest.approx(math.hypot(error.low, 1 / math.sqrt(200 * 4)), rel=1e-6)
     assert error.low < error.value < error.high < least.value
@@ -131,11 +132,11 @@ def test_no_accuracy_is_foretold_without_an_assumed_effect():
     case = REGISTRY["network"].cases[0]
     plan = _assumed("network", case).plan
     assert "analysis.detect" in plan.analysis.withheld()
-    assert not any("accuracy" in each.name for each in expect(plan))
+    assert not any("accuracy" in each.name for each in Outlook(plan).expected)
     asked = replace(case, analysis={**case.analysis, "detect": 0.9})
     plan = _assumed("network", asked).plan
     assert plan.analysis.withheld() == ""
-    assert expect(plan)[0].name == "expected accuracy"
+    assert Outlook(plan).expected[0].name == "expected accuracy"
 
 
 @pytest.mark.parametrize("name", REGISTRY)

@@ -12,9 +12,9 @@ from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.kernels.surface_correlation import SurfaceCorrelation
 from consortium.algorithms.glm.smooth import cutoffs_of, smoothly_alike
 from consortium.errors import ProtocolError, StudyError
-from consortium.kernels.surface_modes import SurfaceModes, surface_modes
+from consortium.kernels.surface_modes import surface_modes
 from consortium.simulation.array_data import ArrayData
-from tests.support.surfaces import sphere
+from tests.support.surfaces import TINY, sphere
 from tests.unit.algorithms import test_glm_sensitivity as search
 
 FEW = {"basis": "smooth", "smoothness": 40.0, "cutoff": 90.0}
@@ -93,22 +93,13 @@ def test_waves_that_a_mesh_has_not_are_refused():
         smoothly_alike(PLACES, 20.0, 1000.0)
 
 
-def tiny_side(seed):
-    """Three modes of three vertices, of which two are longer than 60 mm."""
-    vectors = np.random.default_rng(seed).standard_normal((3, 3))
-    return SurfaceModes(np.array([0.0, 0.01, 0.02]), vectors, np.array([0, 2, 1]), 3e3)
-
-
-TINY = {"brain": SurfacePlaces(np.zeros((6, 3)), lambda: (tiny_side(0), tiny_side(1)))}
-
-
 def test_no_replacement_moves_a_block_further_than_planned(monkeypatch):
     def site_of(table):
         people = [person[:, None] for person in table.T]
-        return ArrayData(people, views=search.SHAPE.views, surface_places=TINY)
+        return ArrayData(people, views=search.SHAPE.views, surface_places={"brain": TINY})
 
     monkeypatch.setattr(search, "site_of", site_of)
-    shape = replace(search.SHAPE, image_places=None, surface_places=TINY)
+    shape = replace(search.SHAPE, image_places=None, surface_places={"brain": TINY})
     given = {"basis": "smooth", "smoothness": 30.0, "cutoff": 60.0}
     plan, largest, refused = Glm(make_trial(search.PEOPLE, **given).parameters, shape), 0.0, 0
     for seed in range(400):

@@ -20,13 +20,14 @@ from consortium.algorithms.subspace import (
     mean_projector,
     smooth_basis,
 )
-from consortium.coordinator.console_tables import plan_numbers, show_plan
+from consortium.coordinator.console_tables import show_plan
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.home_posterior import Taken, combine
 from consortium.kernels.moments import pack_symmetric, unpack_symmetric
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
+from consortium.study.outlook import Outlook
 from consortium.study.plan import count_rounds, make_plan
 from tests.support.cases import SITES, drive, make_study, shape_of
 
@@ -287,7 +288,7 @@ def test_a_plan_prints_the_forecast(brains):
     asked = study(8.0)
     plan = make_plan(asked, shape_of(brains))
     lines = told(asked, plan.shape)
-    assert plan_numbers(plan)["forecast"] == [{"forecast": line} for line in lines]
+    assert Outlook(plan).as_json()["forecast"] == [{"forecast": line} for line in lines]
     console = Console(record=True, width=200, file=io.StringIO())
     show_plan(plan, console)
     assert "directions are seen" in console.export_text()

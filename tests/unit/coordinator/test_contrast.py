@@ -8,7 +8,7 @@ import statsmodels.api
 from scipy.stats import t as student
 
 from consortium.base.atomic import write_text
-from consortium.coordinator.contrast import contrast, joint, read_released, worked_out
+from consortium.coordinator.contrast import compare_coefficients, joint, read_released, worked_out
 from consortium.errors import OutputError, StudyError
 from consortium.report.tables import write_tables
 from consortium.simulation.simulation import Simulation
@@ -44,7 +44,7 @@ def test_levels_are_compared_as_a_study_of_its_own_would(folder, expression, col
     # Against the second level: the columns of the first and the third.
     design = np.vstack([TABLE[column], TABLE[1], TABLE[4] > 0, TABLE[0], sites])
     expected = 1.5 * least_squares(design, TABLE[5:])[0] / 0.6
-    found = contrast(read_released(folder), expression)
+    found = compare_coefficients(read_released(folder), expression)
     assert [row[2] for row in found.rows] == pytest.approx(expected, abs=1e-3)
 
 
@@ -57,20 +57,24 @@ def noisy_run(folder, **analysis):
 
 def test_the_runs_own_contrast_has_the_test_and_the_interval_that_the_run_told(tmp_path):
     arrays = noisy_run(tmp_path)
-    found = np.array([row[2:] for row in contrast(read_released(tmp_path), "diagnosis").rows])
+    found = np.array(
+        [row[2:] for row in compare_coefficients(read_released(tmp_path), "diagnosis").rows]
+    )
     for column, name in enumerate(("effect", "error", "t", "p", "q", "low", "high")):
         assert found[:, column] == pytest.approx(arrays[name], rel=1e-4), name
 
 
 def test_tests_know_how_few_persons_the_errors_were_found_from(folder):
-    row = contrast(read_released(folder), "diagnosis").rows[1]
+    row = compare_coefficients(read_released(folder), "diagnosis").rows[1]
     # Two hundred persons leave 67 degrees of freedom: a normal test would say less.
     assert row[5] == pytest.approx(2 * student.sf(abs(row[4]), 200 / 3), rel=1e-6)
 
 
 def test_patients_less_controls_is_the_contrast_itself_with_its_error(folder):
     released = read_released(folder)
-    one, other = (contrast(released, text) for text in ("patient - control", "2 * diagnosis"))
+    one, other = (
+        compare_coefficients(released, text) for text in ("patient - control", "2 * diagnosis")
+    )
     assert [2 * row[2] for row in one.rows] == pytest.approx([row[2] for row in other.rows])
     assert [2 * row[3] for row in one.rows] == pytest.approx([row[3] for row in other.rows])
     assert all(row[7] < row[2] < row[8] for row in one.rows)
@@ -78,7 +82,7 @@ def test_patients_less_controls_is_the_contrast_itself_with_its_error(folder):
 
 def test_a_joint_test_of_one_combination_is_its_t_test(folder):
     released = read_released(folder)
-    (one, both) = (contrast(released, "b - c"), joint(released, ["b - c"]))
+    (one, both) = (compare_coefficients(released, "b - c"), joint(released, ["b - c"]))
     assert [row[2] for row in both.rows] == pytest.approx([row[4] ** 2 for row in one.rows])
     for row, own in zip(both.rows, one.rows, strict=True):
         assert row[5:] == pytest.approx(own[5:7])
@@ -101,7 +105,7 @@ def test_a_joint_test_is_that_of_least_squares_but_for_the_variance_of_the_outco
     design = np.vstack([TABLE[4] > 0, TABLE[0], TABLE[2:4], sites]).T.astype(float)
     matrix = np.eye(len(design.T))[2:4]
     fits = [statsmodels.api.OLS(y, design).fit() for y in TABLE[5:]]
-    single = [row[4] for row in contrast(read_released(folder), "ward=c").rows]
+    single = [row[4] for row in compare_coefficients(read_released(folder), "ward=c").rows]
     # Variances are those within sites, covariates' part among them.
     ratio = np.array(single) / [fit.tvalues[3] for fit in fits]
     expected = ratio**2 * [fit.f_test(matrix).fvalue for fit in fits]
@@ -136,7 +140,7 @@ def test_the_command_prints_the_table(folder):
 )
 def test_what_is_no_contrast_is_refused_with_a_sentence(folder, expression, message):
     with pytest.raises(StudyError, match=message):
-        contrast(read_released(folder), expression)
+        compare_coefficients(read_released(folder), expression)
 
 
 def test_a_folder_without_coefficients_says_what_is_needed(tmp_path):
@@ -180,11 +184,11 @@ def test_a_joint_test_does_not_depend_on_factors(folder, asked):
 def test_combinations_without_any_error_are_no_test(folder):
     released = read_released(folder)
     alike = replace(released, chance=np.ones_like(released.chance))
-    for work in (contrast, lambda r, text: joint(r, [text, "diagnosis"])):
+    for work in (compare_coefficients, lambda r, text: joint(r, [text, "diagnosis"])):
         with pytest.raises(StudyError, match=r"no error for 'region1' of view 'brain'"):
             work(alike, "b - c")
     with pytest.raises(StudyError, match="no sum of columns"):
-        contrast(released, f"{'9' * 400} * ward=b")
+        compare_coefficients(released, f"{'9' * 400} * ward=b")
 
 
 def test_tables_without_lines_are_refused(folder, tmp_path):

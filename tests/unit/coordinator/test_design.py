@@ -12,13 +12,14 @@ from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast
 from consortium.algorithms.subspace_forecast import foretell
-from consortium.coordinator.design import Assumed, accounts, design, expect
+from consortium.coordinator.design import Assumed, design, project_accounts
 from consortium.coordinator.design_page import design_studies
 from consortium.errors import StudyError
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.space.study_space import study_space
+from consortium.study.outlook import Outlook
 from consortium.study.plan import make_plan
-from consortium.study.reader import load_study
+from consortium.study.reader import read_study
 from consortium.study.spec import Study
 from tests.support.cases import CASES, make_sites, make_study, sites_for, study_of
 from tests.support.command_line import enter
@@ -28,7 +29,7 @@ GLM_SIZES = (260, 200, 290, 250, 240, 220)
 
 
 def _assumed(name: str, subjects: tuple[int, ...]) -> Assumed:
-    study = load_study(CONFIGS / f"{name}.yaml")
+    study = read_study(CONFIGS / f"{name}.yaml")
     return Assumed(study, study_space(study, CONFIGS).extent, subjects, 100)
 
 
@@ -40,12 +41,12 @@ def test_numbers_are_those_that_the_plan_foretells():
     glm = _glm()
     plan = make_plan(glm.study, glm.extent.shape(GLM_SIZES, GLM_SIZES, "subject"))
     found = forecast(Glm(plan.study.analysis, plan.shape))
-    told = {each.name: each for each in expect(glm.plan)}
+    told = {each.name: each for each in Outlook(glm.plan).expected}
     assert told["standard error"].value == pytest.approx(found.error)
     assert told["least detectable effect"].value == pytest.approx(found.detectable)
     ica = _assumed("group_ica", (60,) * 8)
     cosines = foretell(ica.study.analysis, ica.plan.shape).cosines
-    told = {each.name: each for each in expect(ica.plan)}
+    told = {each.name: each for each in Outlook(ica.plan).expected}
     seen = cosines[cosines > 0]
     assert told["expected correlation"].value == pytest.approx(math.sqrt(np.mean(seen**2)))
     assert told["components found"].value == np.count_nonzero(cosines >= 0.7)
@@ -53,10 +54,10 @@ def test_numbers_are_those_that_the_plan_foretells():
 
 def test_power_is_08_at_the_least_detectable_effect():
     glm = _glm()
-    least = expect(glm.plan)[1].value
+    least = Outlook(glm.plan).expected[1].value
     analysis = glm.study.analysis.model_copy(update={"detect": least})
     study = glm.study.model_copy(update={"analysis": analysis})
-    power = expect(Assumed(study, glm.extent, GLM_SIZES, 100).plan)[2]
+    power = Outlook(Assumed(study, glm.extent, GLM_SIZES, 100).plan).expected[2]
     assert power.value == pytest.approx(0.8)
     assert power.low < 0.8 < power.high
 
@@ -88,10 +89,10 @@ def test_a_mega_analysis_without_stated_groups_can_be_designed_for_others_too(ch
         changes = {**changes, "shares": dict.fromkeys(glm.study.sites, 0.4)}
     values["analysis"] |= {**changes, "anyway": True}
     assumed = Assumed(Study.model_validate(values), glm.extent, GLM_SIZES, 100)
-    errors = [expect(each.plan)[0].value for each in (assumed, assumed.with_persons(2.0))]
+    errors = [Outlook(each.plan).expected[0].value for each in (assumed, assumed.with_persons(2.0))]
     more = assumed.with_hospitals(2)
     assert more is not None
-    assert errors[0] > max(errors[1], expect(more.plan)[0].value)
+    assert errors[0] > max(errors[1], Outlook(more.plan).expected[0].value)
 
 
 @pytest.mark.parametrize("which", ["epsilon", "persons", "hospitals"])
@@ -110,25 +111,25 @@ def test_every_analysis_can_be_designed(name, case):
     sites, study = sites_for(case), study_of(name, case)
     sizes = tuple(len(site.lengths) for site in sites)
     assumed = Assumed(study, sites[0].extent, sizes, max(map(max, (s.lengths for s in sites))))
-    told = expect(assumed.plan)
+    told = Outlook(assumed.plan).expected
     assert told
     assert all(math.isfinite(each.value) for each in told)
     assert all(each.low <= each.value <= each.high for each in told if each.bounded)
     if REGISTRY[name].expect is AnalysisPlan.expect:
-        noisier = expect(assumed.with_epsilon(0.5).plan)
+        noisier = Outlook(assumed.with_epsilon(0.5).plan).expected
         assert max(e.value for e in noisier) > max(e.value for e in told)
 
 
 def test_ledgers_hold_what_is_spent_year_by_year():
     plan = _glm().plan
     once = plan.site_loss(0)
-    (north, *_) = accounts([plan, plan], 3, 4, 20.0, 1e-5)
+    (north, *_) = project_accounts([plan, plan], 3, 4, 20.0, 1e-5)
     assert north.site == "north"
     for year, told in enumerate(north.epsilons, start=1):
         assert told == pytest.approx(epsilon_of(compose([once] * 6 * year), 1e-5))
     over = [year for year, told in enumerate(north.epsilons, start=1) if told > 20.0]
     assert north.full == over[0]
-    (kept, *_) = accounts([plan], 1, 2, epsilon_of(1.01 * math.sqrt(2) * once, 1e-5), 1e-5)
+    (kept, *_) = project_accounts([plan], 1, 2, epsilon_of(1.01 * math.sqrt(2) * once, 1e-5), 1e-5)
     assert kept.full == 0
     assert mu_of(kept.epsilons[0], 1e-5) == pytest.approx(once, rel=1e-6)
 
@@ -177,7 +178,7 @@ def test_other_persons_than_the_study_states_are_refused(command: str, tmp_path:
 
 @pytest.mark.parametrize("name", ["glm", "glm-images"])
 def test_examples_of_a_mega_analysis_pay(name: str):
-    study = load_study(CONFIGS / f"{name}.yaml")
+    study = read_study(CONFIGS / f"{name}.yaml")
     sizes = tuple(sum(study.analysis.groups[site]) for site in study.sites)
     plan = Assumed(study, study_space(study, CONFIGS).extent, sizes, 100).plan
     table = REGISTRY["glm"](study.analysis, plan.shape).foretell()

@@ -10,7 +10,7 @@ import pytest
 
 from consortium.base.checkup import LITTLE, Check, Surroundings
 from consortium.coordinator.demo.layout import DemoFolders
-from consortium.coordinator.doctor import Office, examine
+from consortium.coordinator.doctor import Office, check_centre
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import found_roster, save_roster
 from tests.support.command_line import enter
@@ -30,7 +30,7 @@ def _around(**changes: object) -> Surroundings:
 
 
 def _found(office: Office, around: Surroundings | None = None) -> dict[str, Check]:
-    return {check.name: check for check in examine(office, around or _around())}
+    return {check.name: check for check in check_centre(office, around or _around())}
 
 
 def test_all_is_well_once_every_site_has_approved(office: Office) -> None:

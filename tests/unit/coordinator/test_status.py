@@ -11,7 +11,7 @@ from rich.console import Console
 from consortium.base.lock import only_one
 from consortium.coordinator.console_tables import show_status
 from consortium.coordinator.demo.layout import DemoFolders
-from consortium.coordinator.status import RunStatus, SiteStatus, run_status
+from consortium.coordinator.status import RunStatus, SiteStanding, run_status
 from consortium.errors import SiteError, ThresholdError
 from tests.support.local_consortium import SITES, STUDY, LocalConsortium, build, conduct, limit
 
@@ -140,7 +140,7 @@ def test_a_dead_centres_deadline_is_not_shown(place: DemoFolders) -> None:
         assert local.look().sites[3].until is not None
     found = local.look()
     assert not found.running
-    assert found.sites[3] == SiteStatus("west", "never", "awaited")
+    assert found.sites[3] == SiteStanding("west", "never", "awaited")
 
 
 def test_who_is_left_out_is_told_as_soon_as_the_run_starts(place: DemoFolders) -> None:
@@ -191,8 +191,8 @@ def test_who_never_came_is_missing_when_the_run_was_given_up(place: DemoFolders)
 
 def test_a_table_for_people() -> None:
     sites = (
-        SiteStatus("north", "round 3 (contribution)", "answered"),
-        SiteStatus("east", "never", "awaited", 1_700_000_000.0, 1_700_000_600.0),
+        SiteStanding("north", "round 3 (contribution)", "answered"),
+        SiteStanding("east", "never", "awaited", 1_700_000_000.0, 1_700_000_600.0),
     )
     for running, said in ((True, "the centre is at work"), (False, "not running; start it with")):
         out = io.StringIO()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from consortium.engine.mailbox import Mailbox, Wanted
+from consortium.engine.mailbox import AwaitedMessages, Mailbox
 from consortium.engine.wait_file import WaitFile
 from consortium.errors import ExchangeError
 from consortium.exchange.memory import MemoryExchange
@@ -46,7 +46,7 @@ def mailbox(exchange: MemoryExchange, folder: Path) -> Mailbox:
 def collected(exchange: MemoryExchange, folder: Path) -> set[str]:
     for site, place in PLACES.items():
         exchange.put(place, site.encode())
-    wanted = Wanted.within(5.0, "round 1", PLACES, 10, bytes.decode)
+    wanted = AwaitedMessages.within(5.0, "round 1", PLACES, 10, bytes.decode)
     return set(mailbox(exchange, folder).collect(wanted))
 
 
@@ -59,7 +59,7 @@ def test_a_list_that_hides_messages_keeps_nobody_out(
 
 def test_a_folder_that_was_flooded_is_not_listed_again(tmp_path: Path) -> None:
     exchange = Lying([f"flood{n}" for n in range(1000)])
-    wanted = Wanted.within(2.0, "round 1", PLACES, 10, bytes.decode)
+    wanted = AwaitedMessages.within(2.0, "round 1", PLACES, 10, bytes.decode)
     assert set(mailbox(exchange, tmp_path).collect(wanted)) == set(SITES)
     assert exchange.lists == 1
 

@@ -14,7 +14,7 @@ from prefect.states import Cancelled, Cancelling, Running
 
 from consortium.engine.clock import Clock
 from flows import runs
-from flows.deployment import Outcome, scheduled_study
+from flows.deployment import DueRunOutcome, scheduled_study
 from tests.support.hostile_prefect import hostile_prefect
 from tests.support.office import Office
 from tests.support.prefect_server import Server
@@ -138,7 +138,7 @@ def test_what_a_server_says_of_other_runs_cancels_nothing(server: Server) -> Non
         assert liar.lies
 
 
-def _never(_study: str, _may_open: bool) -> Outcome:
+def _never(_study: str, _may_open: bool) -> DueRunOutcome:
     raise AssertionError
 
 

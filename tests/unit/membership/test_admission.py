@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import SignatureError, StudyError
-from consortium.membership.admission import JoinRequest, admit, read_request, write_request
+from consortium.membership.admission import JoinRequest, admit_site, read_request, write_request
 from tests.support.membership_files import members, private, public
 
 
@@ -25,10 +25,10 @@ def request(
 
 def test_a_new_site_is_admitted_with_the_key_that_signed(tmp_path: Path) -> None:
     asked = request(tmp_path, "west", 104)
-    found = admit(members(), asked)
+    found = admit_site(members(), asked)
     assert found.sites == {**members().sites, "west": public(104)}
     assert found.serial == members().serial + 1
-    assert admit(found, asked) == found  # asking again changes nothing
+    assert admit_site(found, asked) == found  # asking again changes nothing
 
 
 @pytest.fixture(scope="module")
@@ -99,23 +99,23 @@ def test_a_name_that_no_study_can_use_is_no_request(site: str, written: Path) ->
 
 def test_a_request_for_another_consortium_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="west asks to join the consortium with the key"):
-        admit(members(), request(tmp_path, "west", 104, centre=9))
+        admit_site(members(), request(tmp_path, "west", 104, centre=9))
 
 
 def test_a_site_that_knows_the_earlier_key_is_admitted(tmp_path: Path) -> None:
-    found = admit(members(handovers=2), request(tmp_path, "west", 104, centre=1))
+    found = admit_site(members(handovers=2), request(tmp_path, "west", 104, centre=1))
     assert found.sites["west"] == public(104)
 
 
 def test_nobody_takes_the_coordinators_name_or_anothers_key(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="'centre' is the coordinator's own name"):
-        admit(members(), request(tmp_path, "centre", 104))
+        admit_site(members(), request(tmp_path, "centre", 104))
     with pytest.raises(StudyError, match="west can't have the key of east"):
-        admit(members(), request(tmp_path, "west", 102))
+        admit_site(members(), request(tmp_path, "west", 102))
 
 
 def test_a_changed_key_needs_the_old_one(tmp_path: Path) -> None:
-    found = admit(members(), request(tmp_path, "east", 105, old=102))
+    found = admit_site(members(), request(tmp_path, "east", 105, old=102))
     assert found.sites["east"] == public(105)
     assert found.serial == members().serial + 1
 
@@ -125,14 +125,14 @@ def test_a_lost_key_needs_the_coordinators_word(old: int | None, tmp_path: Path)
     """Without the old key, or with a key that was never the site's."""
     asked = request(tmp_path, "east", 105, old=old)
     with pytest.raises(StudyError, match=r"did not sign this request; .* --lost-key"):
-        admit(members(), asked)
-    assert admit(members(), asked, lost_key=True).sites["east"] == public(105)
+        admit_site(members(), asked)
+    assert admit_site(members(), asked, lost_key=True).sites["east"] == public(105)
 
 
 def test_an_earlier_request_does_not_bring_an_earlier_key_back(tmp_path: Path) -> None:
     first, second = request(tmp_path, "east", 105, old=102), request(tmp_path, "east", 106, old=105)
-    found = admit(admit(members(), first), second)
+    found = admit_site(admit_site(members(), first), second)
     assert found.sites["east"] == public(106)
     for replayed in (first, request(tmp_path, "east", 102)):
         with pytest.raises(StudyError, match="did not sign this request"):
-            admit(found, replayed)
+            admit_site(found, replayed)

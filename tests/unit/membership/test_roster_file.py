@@ -17,7 +17,7 @@ from consortium.membership.roster_file import (
     read_roster,
     save_roster,
 )
-from consortium.secagg.crypto import pack
+from consortium.secagg.crypto import pack_tuple
 from consortium.study.reader import parse_study
 from tests.support.membership_files import members, private, public
 
@@ -167,7 +167,9 @@ def test_such_a_roster_is_not_read_even_if_it_is_signed(tmp_path: Path) -> None:
         "sites": {name: key.hex() for name, key in sites.items()},
         "signature": private(1)
         .sign(
-            pack("consortium roster 1", 3, public(1), 0, 4, *(x for s in sites.items() for x in s))
+            pack_tuple(
+                "consortium roster 1", 3, public(1), 0, 4, *(x for s in sites.items() for x in s)
+            )
         )
         .hex(),
     }
@@ -201,7 +203,7 @@ def test_a_key_that_was_handed_over_is_followed(pinned: int) -> None:
 
 
 def _vouch(old: int, new: int, signer: int | None = None) -> Handover:
-    text = pack("consortium handover 1", public(new))
+    text = pack_tuple("consortium handover 1", public(new))
     return Handover(key=public(old).hex(), signature=private(signer or old).sign(text).hex())
 
 

@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from consortium.privacy.audit import Finding, audit, examine, symmetric, worst_coalition
+from consortium.privacy.audit import AuditRow, audit, audit_scheme, symmetric, worst_coalition
 from consortium.privacy.loss import SiteNoise, printed_loss
 
 TRIALS = 100_000
@@ -29,7 +29,7 @@ def fresh(seed):
 
 @pytest.mark.parametrize(("scheme", "sites", "colluding", "boost"), SETTINGS)
 def test_the_promise_holds_and_is_tight(scheme, sites, colluding, boost):
-    finding = examine(scheme, sites, colluding, boost, TRIALS, fresh(1))
+    finding = audit_scheme(scheme, sites, colluding, boost, TRIALS, fresh(1))
     assert finding.upheld, finding
     assert finding.tight, finding
     assert finding.error < 0.01
@@ -37,7 +37,7 @@ def test_the_promise_holds_and_is_tight(scheme, sites, colluding, boost):
 
 @pytest.mark.parametrize(("sites", "colluding"), [(4, 1), (10, 3)])
 def test_the_printed_theorem_is_refuted(sites, colluding):
-    finding = examine("cape", sites, colluding, 1.0, TRIALS, fresh(2))
+    finding = audit_scheme("cape", sites, colluding, 1.0, TRIALS, fresh(2))
     claim = replace(finding, promised=printed_loss(sites, colluding))
     assert not claim.upheld
     assert claim.empirical > claim.promised + 20 * claim.error
@@ -48,12 +48,12 @@ def test_noise_that_is_a_little_too_small_is_caught():
     promised = float(honest.coalition().max())
     weaker = replace(honest, local=tuple(int(0.95 * gamma) for gamma in honest.local))
     empirical, error = audit(weaker, TRIALS, fresh(3))
-    assert not Finding("cape", 4, 1, 10.0, promised, empirical, error).upheld
+    assert not AuditRow("cape", 4, 1, 10.0, promised, empirical, error).upheld
 
 
 def test_a_promise_that_is_too_careful_is_caught():
     empirical, error = audit(symmetric("secure-sum", 4, 1, 1.0, TRIALS), TRIALS, fresh(4))
-    finding = Finding("secure-sum", 4, 1, 1.0, 1.1 * empirical, empirical, error)
+    finding = AuditRow("secure-sum", 4, 1, 1.0, 1.1 * empirical, empirical, error)
     assert finding.upheld
     assert not finding.tight
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from consortium.errors import PrivacyError, RangeError
 from consortium.privacy.block_bounds import Block, bound_blocks
 from consortium.privacy.gdp import compose
-from consortium.privacy.mechanism import plan_mechanism
+from consortium.privacy.mechanism import Sharing, plan_mechanism
 
 BOUND = bound_blocks([Block("a", 3, 2.0, 4.0, 0.2), Block("b", 1, 5.0, 5.0, 0.6)])
 
@@ -29,8 +29,8 @@ def test_splitting_undoes_joining(values):
 
 
 def test_every_block_gets_the_noise_of_a_release_with_its_share():
-    options = {"units": (50, 50), "colluding": 1}
-    joint = plan_mechanism("cape", entries=4, bound=BOUND, target=1.0, **options)
+    sharing = Sharing("cape", colluding=1)
+    joint = plan_mechanism(sharing, entries=4, bound=BOUND, target=1.0, units=(50, 50))
     noise = BOUND.deviations(joint.noise.aggregate())
     for block in BOUND.blocks:
         # The loss of the block alone, from the noise that it has within the joint release.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from consortium.privacy.bounds import Bound
-from consortium.privacy.mechanism import _least_hiding, plan_mechanism
+from consortium.privacy.mechanism import Sharing, _least_hiding, plan_mechanism
 from consortium.privacy.noise import GaussianSampler
 
 BOUND = Bound(1.0)
@@ -13,7 +13,11 @@ TWO = [20 * 150, 60 * 150]  # volumes of two sites, unit timepoint
 
 def _plan(scheme, units, entries=10_000, target=0.5, colluding=0):
     return plan_mechanism(
-        scheme, entries=entries, bound=BOUND, units=units, target=target, colluding=colluding
+        Sharing(scheme, colluding=colluding),
+        entries=entries,
+        bound=BOUND,
+        units=units,
+        target=target,
     )
 
 

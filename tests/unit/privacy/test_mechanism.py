@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from consortium.errors import PrivacyError, RangeError
 from consortium.privacy.bounds import Bound
-from consortium.privacy.mechanism import arithmetic, plan_mechanism
+from consortium.privacy.mechanism import Sharing, arithmetic, plan_mechanism
 from consortium.privacy.noise import LARGEST_SIGMA, GaussianSampler
 
 SCHEMES = ("cape", "secure-sum", "local")
@@ -21,9 +21,9 @@ def sampler(*purpose):
     return GaussianSampler(hashlib.sha256(repr(purpose).encode()).digest())
 
 
-def planned(scheme, units=(10, 20, 30), **changes):
-    options = {"entries": 12, "bound": Bound(2.0), "units": units, "target": 0.5, "colluding": 1}
-    return plan_mechanism(scheme, **{**options, **changes})
+def planned(scheme, units=(10, 20, 30), entries=12, each=False, **changes):
+    sharing, bound = Sharing(scheme, **{"colluding": 1, **changes}), Bound(2.0)
+    return plan_mechanism(sharing, entries=entries, bound=bound, units=units, target=0.5, each=each)
 
 
 def seen_by_everybody(mechanism, site, present):
@@ -100,14 +100,11 @@ def test_planned_integers_keep_the_target(scheme, units, entries, norm, target, 
     boost = data.draw(st.sampled_from([0.5, 1.0, 1e4, 1e8]))
     try:
         mechanism = plan_mechanism(
-            scheme,
+            Sharing(scheme, colluding=colluding, dropouts=missing - colluding, boost=boost),
             entries=entries,
             bound=Bound(norm, cone),
             units=units,
             target=target,
-            colluding=colluding,
-            dropouts=missing - colluding,
-            boost=boost,
         )
     except RangeError:
         return

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from consortium.errors import DataError
-from consortium.report.finished import finish
+from consortium.report.finished import finish_result
 from consortium.report.legend import read_legend
 from consortium.report.page import write_page
 from consortium.space.grid import template_grid
@@ -41,7 +41,7 @@ def test_the_page_tells_region_and_network_of_every_peak_as_text(folder, grid, t
     maps = np.stack([blob(grid, place, 14.0) for place in CENTRES.values()], axis=1)
     run = finished_maps(study, grid, maps + 0.02 * np.random.default_rng(0).normal(size=maps.shape))
     legend = read_legend(study, folder)
-    run = finish(study, run.space, run.result, run.report, DAY, legend)
+    run = finish_result(study, run.space, run.result, run.report, DAY, legend)
     page = Page(write_page(tmp_path, run).read_text(encoding="utf-8"))
     for name in CENTRES:
         assert f"mm (in {name})" in page.text

@@ -6,10 +6,12 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Captions, Result
-from consortium.report.credit import escaped, write_credit
+from consortium.report.outputs import escaped, write_credit
 from consortium.report.page import write_page
 from consortium.report.references import OF_ANALYSIS, REFERENCES, bibtex, credit_of
+from consortium.report.sections.methods import paragraphs
 from consortium.space.study_space import Space
+from consortium.study.data_section import DataSection
 from tests.support.report_samples import box_grid, finished, sample_report, sample_study
 
 
@@ -43,6 +45,29 @@ def test_the_words_of_an_analysis_are_in_the_methods_before_what_all_have_in_com
     assert own < common
     page = write_page(tmp_path, finished(sample_study(), Space(box_grid()), result))
     assert words in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"volumes": 80}, "Every participant's series has 80 volumes"),
+        ({"minimum_volumes": 120}, "Participants with fewer than 120 volumes were left out"),
+        ({"session": "01", "runs": "first"}, "(session 01, the first recording that fits)"),
+        ({}, "repetition times are those of the sites and are not released."),
+        (
+            {"persons": {"group": {"levels": ["a", "b"]}, "age": {"low": 18, "high": 65}}},
+            "Participants were included by group: a, b; age: 18 to 65.",
+        ),
+        ({"persons": {"age": {"low": 18}}}, "Participants were included by age: at least 18."),
+    ],
+)
+def test_methods_say_of_participants_and_series_what_the_study_states(data, said):
+    study = sample_study()
+    section = DataSection.model_validate({**study.data.model_dump(), **data})
+    study = study.model_copy(update={"data": section})
+    text = " ".join(paragraphs(finished(study, Space(box_grid()), Result({}))))
+    assert said in text
+    assert ("included by" in text) == ("persons" in data)
 
 
 def test_a_regression_cites_its_model_its_tests_and_its_correction():

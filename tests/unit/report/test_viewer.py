@@ -11,7 +11,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from consortium.report.finished import finish
+from consortium.report.finished import finish_result
 from consortium.report.viewer import write_viewer
 from consortium.space.grid import template_grid
 from tests.support.html_page import Page
@@ -85,6 +85,6 @@ def test_a_hostile_title_is_only_text(source):
 
 
 def test_a_study_without_maps_has_no_viewer(run, tmp_path):
-    empty = finish(run.study, run.space, replace(run.result, maps=""), run.report, DAY)
+    empty = finish_result(run.study, run.space, replace(run.result, maps=""), run.report, DAY)
     assert write_viewer(tmp_path, empty) is None
     assert not list(tmp_path.iterdir())

@@ -27,4 +27,4 @@ def test_interpolation_undoes_evaluation(coefficients: list[int], data: st.DataO
 
 def test_draw_reduces_whole_blocks() -> None:
     stream = (field.PRIME + 5).to_bytes(48, "little") + bytes([7] + 47 * [0])
-    assert field.draw(stream) == [5, 7]
+    assert field.draw_elements(stream) == [5, 7]

@@ -101,7 +101,7 @@ def test_sites_draw_for_each_run_anew_and_each_its_own() -> None:
 
 
 def _graph(wire: Wire) -> Graph:
-    return wire.hub._setup.known.directory.graph
+    return wire.hub.setup.known.directory.graph
 
 
 # -- masks and drop-outs --------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_a_vector_carries_its_own_mask_and_its_neighbours_masks_only() -> None:
     party, zeros = wire.parties["s0"], np.zeros(512, np.uint32)
     parts = contribution.part(party.contribute(1, context(1), zeros), 10**6)
     opened = wire.hub.session.unseal(messages.CONTRIBUTION, parts.envelope, 10**6)
-    masked = np.frombuffer(wire.hub._setup.known.unload(opened, parts).masked, np.uint32).copy()
+    masked = np.frombuffer(wire.hub.setup.known.unload(opened, parts).masked, np.uint32).copy()
     known, own = party.directory, party._member.own
     private = mask_private(party.session.digest, "s0", 1, own.mask_seed(1))
     near = known.graph.neighbours("s0")
@@ -181,8 +181,8 @@ def test_an_answer_with_a_share_too_many_or_too_few_is_refused() -> None:
     wire.contribute(1, vectors(SMALL.sites, 5))
     request = wire.hub.request(1)
     party = wire.parties["s3"]
-    stranger = next(s for s in SMALL.sites if s not in party._setup.keys.held)
-    party._setup.keys.held[stranger] = next(iter(party._setup.keys.held.values()))
+    stranger = next(s for s in SMALL.sites if s not in party.setup.keys.held)
+    party.setup.keys.held[stranger] = next(iter(party.setup.keys.held.values()))
     answer, before = party.unmask(1, request), snapshot(wire.hub)
     with pytest.raises(ProtocolError, match="s3 answers another unmask request"):
         wire.hub.receive_unmasking(answer)
@@ -199,7 +199,7 @@ def _opened(wire: Wire, victim: str, lists: dict[str, str | None]) -> dict[str, 
         survivors = tuple(s for s in SMALL.sites if s != lost)
         body = lists_of(SMALL.run, survivors, (lost,) if lost else (), 1, context(1))
         answer = wire.parties[holder].unmask(1, as_centre(SMALL.run, "unmask", 1, body))
-        plain: Any = wire.hub._setup.known.decrypt(
+        plain: Any = wire.hub.setup.known.decrypt(
             messages.Unmasking, wire.hub.session.unseal(messages.UNMASKING, answer, 10**6)
         )
         held = [s for s in survivors if s in _graph(wire).owners(holder)]

@@ -46,7 +46,7 @@ class TwoFaced(PartySetup):
 
 def two_faced() -> Party:
     party = SMALL.party("s11")
-    party._setup = TwoFaced(party._member)
+    party.setup = TwoFaced(party._member)
     return party
 
 
@@ -65,40 +65,40 @@ UNSOUND: dict[str, Callable[[Points], Points]] = {
 @pytest.mark.parametrize("what", UNSOUND)
 def test_unsound_draws_are_refused_by_hub_and_sites(what: str) -> None:
     wire = Wire(SMALL)
-    sent = {site: party.advertise(b"") for site, party in wire.parties.items()}
+    sent = {site: party.setup.advertise(b"") for site, party in wire.parties.items()}
     sent["s11"] = redrawn(sent["s11"], UNSOUND[what], "s11")
     with pytest.raises(ProtocolError, match="s11 doesn't name 8 other sites"):
-        wire.hub.receive_advertisement(sent["s11"])
+        wire.hub.setup.receive_advertisement(sent["s11"])
     with pytest.raises(ProtocolError, match="s11 doesn't name 8 other sites"):
-        wire.parties["s0"].receive_keys(bundle_of(sent))
+        wire.parties["s0"].setup.receive_keys(bundle_of(sent))
 
 
 def test_a_complete_run_takes_no_draw() -> None:
     whole, drawn = Wire(Consortium(count=12, dropouts=0)), Wire(SMALL)
     assert whole.consortium.roster.session("r", 1) != drawn.consortium.roster.session("r", 1)
-    message = redrawn(whole.parties["s11"].advertise(b""), lambda _: (1, 2), "s11")
+    message = redrawn(whole.parties["s11"].setup.advertise(b""), lambda _: (1, 2), "s11")
     with pytest.raises(ProtocolError, match="doesn't name 0 other sites"):
-        whole.hub.receive_advertisement(message)
+        whole.hub.setup.receive_advertisement(message)
 
 
 @pytest.mark.parametrize("signer", [CENTRE, "s0"])
 def test_nobody_else_can_draw_for_a_site(signer: str) -> None:
     """Neither a site's neighbours nor those who have nothing to do with it take the bundle."""
     wire = Wire(SMALL)
-    sent = {site: party.advertise(b"") for site, party in wire.parties.items()}
+    sent = {site: party.setup.advertise(b"") for site, party in wire.parties.items()}
     sent["s11"] = redrawn(sent["s11"], lambda _: tuple(range(1, 9)), signer)
     bundle = bundle_of(sent)
     for party in wire.parties.values():
         with pytest.raises(SignatureError, match="s11"):
-            party.receive_keys(bundle)
+            party.setup.receive_keys(bundle)
 
 
 def test_a_site_goes_no_further_with_another_draw_of_its_own() -> None:
     wire = Wire(SMALL)
-    sent = {site: party.advertise(b"") for site, party in wire.parties.items()}
+    sent = {site: party.setup.advertise(b"") for site, party in wire.parties.items()}
     sent["s11"] = redrawn(sent["s11"], lambda _: tuple(range(1, 9)), "s11")
     with pytest.raises(ProtocolError, match="not from this run's secret"):
-        wire.parties["s11"].receive_keys(bundle_of(sent))
+        wire.parties["s11"].setup.receive_keys(bundle_of(sent))
 
 
 def test_a_site_that_chooses_its_holders_takes_no_edge_from_the_honest() -> None:
@@ -108,7 +108,7 @@ def test_a_site_that_chooses_its_holders_takes_no_edge_from_the_honest() -> None
     wire.set_up()
     values = vectors(SMALL.sites, 5)
     assert np.array_equal(wire.play(1, values).sum, plain_sum(values, SMALL.sites))
-    before, after = (each.hub._setup.known.directory.graph for each in (honest, wire))
+    before, after = (each.hub.setup.known.directory.graph for each in (honest, wire))
     assert after.holders("s11") == SMALL.sites[:8]
     for site in SMALL.sites[:11]:
         assert after.holders(site) == before.holders(site)
@@ -117,17 +117,17 @@ def test_a_site_that_chooses_its_holders_takes_no_edge_from_the_honest() -> None
 
 def test_sites_that_were_shown_two_draws_of_one_site_stop() -> None:
     wire = Wire(SMALL)
-    sent = {site: party.advertise(b"") for site, party in wire.parties.items()}
-    other = sent | {"s11": two_faced().advertise(b"")}
+    sent = {site: party.setup.advertise(b"") for site, party in wire.parties.items()}
+    other = sent | {"s11": two_faced().setup.advertise(b"")}
     views = {site: sent if place < 6 else other for place, site in enumerate(SMALL.sites[:11])}
     shares = {
-        site: wire.parties[site].receive_keys(bundle_of(view)) for site, view in views.items()
+        site: wire.parties[site].setup.receive_keys(bundle_of(view)) for site, view in views.items()
     }
-    shares["s11"] = wire.parties["s11"].receive_keys(bundle_of(sent))
+    shares["s11"] = wire.parties["s11"].setup.receive_keys(bundle_of(sent))
     for site in views:
         told = handed(wire.parties[site].directory, shares, site, SMALL.run)
         with pytest.raises(ProtocolError, match="was shown other keys"):
-            wire.parties[site].receive_shares(told)
+            wire.parties[site].setup.receive_shares(told)
 
 
 @pytest.mark.parametrize(

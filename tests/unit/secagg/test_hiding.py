@@ -25,7 +25,7 @@ def masked(wire: Wire, site: str, number: int, about: bytes) -> Ring:
     sent = wire.parties[site].contribute(number, about, np.zeros(ENTRIES, np.uint32))
     parts = contribution.part(sent, 10**6)
     opened = wire.hub.session.unseal(messages.CONTRIBUTION, parts.envelope, 10**6)
-    return np.frombuffer(wire.hub._setup.known.unload(opened, parts).masked, np.uint32).copy()
+    return np.frombuffer(wire.hub.setup.known.unload(opened, parts).masked, np.uint32).copy()
 
 
 def take_off(
@@ -96,7 +96,7 @@ def test_released_seeds_and_the_messages_tell_the_sum_and_nothing_else() -> None
         masked_bytes = bytes(contribution.part(sent, 10**6).payload[: 4 * ENTRIES])
         left[site] = np.frombuffer(masked_bytes, np.uint32).copy()
     total = wire.unmask(1, missing=[lost])
-    session, directory = wire.hub.session, wire.hub._setup.known.directory
+    session, directory = wire.hub.session, wire.hub.setup.known.directory
     seeds = dict(zip(wire.parties, total.seeds, strict=True))
     private = mask_private(session.digest, lost, 1, seeds[lost])
     for site, vector in left.items():
@@ -138,7 +138,7 @@ def test_no_seed_is_sent_in_the_open() -> None:
             assert own.mask_seed(number) not in everything
             assert own.self_seed(number) not in everything
         assert TRIO.secret(name) not in everything
-        held = b"".join(party._setup.keys.held.values())
+        held = b"".join(party.setup.keys.held.values())
         for start in range(0, len(held), 32):
             assert held[start : start + 32] not in everything
     assert TRIO.secret(CENTRE) not in everything

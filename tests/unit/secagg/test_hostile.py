@@ -7,7 +7,7 @@ import pytest
 
 from consortium.errors import ProtocolError
 from consortium.secagg import CENTRE, seal
-from tests.support.secagg_wire import Consortium, Wire, identity, run, snapshot
+from tests.support.secagg_wire import Consortium, Wire, identity, run, snapshot, step_of
 
 TAKES_MESSAGE = {
     "receive_advertisement",
@@ -57,7 +57,7 @@ class HostileWire(Wire):
         machine = self.hub if who == CENTRE else self.parties[who]
         before = snapshot(machine)
         with pytest.raises(ProtocolError):
-            getattr(machine, method)(*arguments)
+            step_of(machine, method)(*arguments)
         assert snapshot(machine) == before
         self.forgeries += 1
 
@@ -75,4 +75,4 @@ def test_messages_of_another_run_are_refused_for_their_run_alone() -> None:
     other = Consortium(run="study-2")
     hub = Consortium().hub()
     with pytest.raises(ProtocolError, match="study-2"):
-        hub.receive_advertisement(other.party("s0").advertise(b""))
+        hub.setup.receive_advertisement(other.party("s0").setup.advertise(b""))

@@ -20,6 +20,7 @@ from tests.support.secagg_wire import (
     lists,
     plain_sum,
     snapshot,
+    step_of,
     vectors,
     with_payload,
 )
@@ -38,13 +39,13 @@ def wire() -> Wire:
 def refused(hub: Hub, match: str, method: str, *arguments: object) -> None:
     before = snapshot(hub)
     with pytest.raises(ProtocolError, match=match):
-        getattr(hub, method)(*arguments)
+        step_of(hub, method)(*arguments)
     assert snapshot(hub) == before
 
 
 def spoil(wire: Wire, holder: str, owners: tuple[str, ...] = SITES) -> None:
     """Make a site give wrong shares of these owners' seeds."""
-    held = wire.parties[holder]._setup.keys.held
+    held = wire.parties[holder].setup.keys.held
     for owner in owners:
         held[owner] = bytes(byte ^ (7 + len(holder + owner)) for byte in held[owner])
 
@@ -64,7 +65,7 @@ def test_a_wrong_share_is_left_out_and_its_holder_named(
 @pytest.mark.parametrize("lost", [(), ("s4",)])
 def test_a_share_that_is_off_by_one_is_noticed(wire: Wire, lost: tuple[str, ...]) -> None:
     """Site s2's share has weight 1 among the first three, so that the secret is off by one."""
-    held = wire.parties["s2"]._setup.keys.held
+    held = wire.parties["s2"].setup.keys.held
     for owner, shares in held.items():
         values = [int.from_bytes(shares[i : i + 32], "little") for i in range(0, len(shares), 32)]
         held[owner] = b"".join(((v + 1) % PRIME).to_bytes(32, "little") for v in values)
@@ -74,7 +75,7 @@ def test_a_share_that_is_off_by_one_is_noticed(wire: Wire, lost: tuple[str, ...]
 
 
 def test_an_off_by_one_share_of_a_lost_site_alone_is_noticed(wire: Wire) -> None:
-    held = wire.parties["s2"]._setup.keys.held
+    held = wire.parties["s2"].setup.keys.held
     share = (int.from_bytes(held["s4"][:32], "little") + 1) % PRIME
     held["s4"] = share.to_bytes(32, "little") + held["s4"][32:]
     result = wire.play(1, VALUES, lost=["s4"])
@@ -113,25 +114,23 @@ def test_more_answers_mend_a_round_with_a_wrong_share(wire: Wire) -> None:
 def test_a_false_dealer_is_named() -> None:
     """A site deals shares of seeds that it did not commit to."""
     wire = Wire(FIVE)
-    sent = [party.advertise(b"") for party in wire.parties.values()]
+    sent = [party.setup.advertise(b"") for party in wire.parties.values()]
     for data in sent:
-        wire.hub.receive_advertisement(data)
+        wire.hub.setup.receive_advertisement(data)
     for party in wire.parties.values():
-        message = party.receive_keys(wire.hub.keys())
+        message = party.setup.receive_keys(wire.hub.setup.keys())
         if party.name == "s4":
             held = dict.fromkeys(SITES, b"\x05" * 64 * FIVE.rounds)
-            sealed = seed_shares.seal_shares(
-                party.directory, "s4", party._setup.keys.channels, held
-            )
+            sealed = seed_shares.seal_shares(party.directory, "s4", party.setup.keys.channels, held)
             shared = messages.Shared(party.directory.transcript, root_of(sealed))
             key = identity("s4")
             signed = seal(key, FIVE.run, "s4", messages.SHARED, 0, messages.encode(shared))
             encoded = messages.encode(messages.Share(signed, sealed))
             message = seal(key, FIVE.run, "s4", messages.SHARE, 0, encoded)
-            party._setup._signed = signed
-        wire.hub.receive_share(message)
+            party.setup._signed = signed
+        wire.hub.setup.receive_share(message)
     for party in wire.parties.values():
-        party.receive_shares(wire.hub.shares(party.name))
+        party.setup.receive_shares(wire.hub.setup.shares(party.name))
     with pytest.raises(ThresholdError, match="shares of s4's seed"):
         wire.play(1, VALUES)
     # The next rounds do without it.
@@ -220,13 +219,13 @@ def test_answers_of_the_lost_are_refused(wire: Wire) -> None:
 
 def test_the_set_up_waits_for_all(wire: Wire) -> None:
     hub = FIVE.hub()
-    assert hub.missing == SITES
+    assert hub.setup.missing == SITES
     for name in SITES[:4]:
-        hub.receive_advertisement(FIVE.party(name).advertise(b""))
-    assert hub.missing == ("s4",)
+        hub.setup.receive_advertisement(FIVE.party(name).setup.advertise(b""))
+    assert hub.setup.missing == ("s4",)
     refused(hub, "advertisements", "keys")
     refused(hub, "advertisements", "open", 1, context(1), 10, 32)
-    assert wire.hub.missing == ()
+    assert wire.hub.setup.missing == ()
 
 
 def test_the_centre_is_no_site(wire: Wire) -> None:

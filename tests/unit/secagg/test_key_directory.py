@@ -47,16 +47,16 @@ HOSTILE_KEYS: dict[str, Change] = {
 @pytest.mark.parametrize("name", HOSTILE_KEYS)
 def test_hostile_keys_are_refused_by_sites_and_hub(name: str) -> None:
     wire = Wire(FIVE)
-    sent = {site: party.advertise(b"") for site, party in wire.parties.items()}
+    sent = {site: party.setup.advertise(b"") for site, party in wire.parties.items()}
     honest, mine = (_advertisement(sent[site]) for site in ("s0", "s4"))
     body = messages.encode(HOSTILE_KEYS[name](mine, honest))
     sent["s4"] = seal(identity("s4"), FIVE.run, "s4", messages.ADVERTISE, 0, body)
     for site in SITES[:4]:
-        wire.hub.receive_advertisement(sent[site])
+        wire.hub.setup.receive_advertisement(sent[site])
     with pytest.raises(ProtocolError, match=r"s0|s4"):
-        wire.hub.receive_advertisement(sent["s4"])
+        wire.hub.setup.receive_advertisement(sent["s4"])
     with pytest.raises(ProtocolError, match=r"s0|s4"):
-        wire.parties["s0"].receive_keys(bundle(tuple(sent.values())))
+        wire.parties["s0"].setup.receive_keys(bundle(tuple(sent.values())))
 
 
 def _advertisement(data: bytes) -> messages.Advertisement:
@@ -71,18 +71,18 @@ def bundle(advertisements: tuple[bytes, ...]) -> bytes:
 
 def test_a_bundle_must_be_exactly_the_roster() -> None:
     wire = Wire(FIVE)
-    sent = tuple(party.advertise(b"") for party in wire.parties.values())
+    sent = tuple(party.setup.advertise(b"") for party in wire.parties.values())
     party = wire.parties["s0"]
     for wrong in (sent[:4], sent[::-1], (*sent, sent[0]), (*sent[:4], sent[0])):
         with pytest.raises(ProtocolError):
-            party.receive_keys(bundle(wrong))
-    party.receive_keys(bundle(sent))
+            party.setup.receive_keys(bundle(wrong))
+    party.setup.receive_keys(bundle(sent))
 
 
 def test_a_site_insists_on_its_own_advertisement() -> None:
     """The site's identity signed both, but only one belongs to the run's secret."""
     wire = Wire(FIVE)
-    sent = [party.advertise(b"") for party in wire.parties.values()]
+    sent = [party.setup.advertise(b"") for party in wire.parties.values()]
     stolen = Party(
         run=FIVE.run,
         name="s0",
@@ -92,37 +92,37 @@ def test_a_site_insists_on_its_own_advertisement() -> None:
         secret=b"o" * 32,
     )
     with pytest.raises(ProtocolError, match="secret"):
-        wire.parties["s0"].receive_keys(bundle((stolen.advertise(b""), *sent[1:])))
+        wire.parties["s0"].setup.receive_keys(bundle((stolen.setup.advertise(b""), *sent[1:])))
 
 
 def test_a_site_insists_on_its_own_shares() -> None:
     wire = Wire(FIVE)
-    keys = bundle(tuple(party.advertise(b"") for party in wire.parties.values()))
-    sent = {site: party.receive_keys(keys) for site, party in wire.parties.items()}
+    keys = bundle(tuple(party.setup.advertise(b"") for party in wire.parties.values()))
+    sent = {site: party.setup.receive_keys(keys) for site, party in wire.parties.items()}
     told = handed(wire.parties["s0"].directory, sent, "s0", FIVE.run)
     parts = messages.decode(messages.Shares, msgspec.msgpack.decode(told)[5], CENTRE).shares
     for wrong in ((parts[1], *parts[1:]), parts[:4]):
         body = messages.encode(messages.Shares("s0", wrong))
         with pytest.raises(ProtocolError, match=r"not those it sent|not complete"):
-            wire.parties["s0"].receive_shares(
+            wire.parties["s0"].setup.receive_shares(
                 seal(identity(CENTRE), FIVE.run, CENTRE, messages.SHARES, 0, body)
             )
 
 
 def test_what_is_for_another_site_is_refused() -> None:
     wire = Wire(FIVE)
-    keys = bundle(tuple(party.advertise(b"") for party in wire.parties.values()))
-    sent = {site: party.receive_keys(keys) for site, party in wire.parties.items()}
+    keys = bundle(tuple(party.setup.advertise(b"") for party in wire.parties.values()))
+    sent = {site: party.setup.receive_keys(keys) for site, party in wire.parties.items()}
     told = handed(wire.parties["s0"].directory, sent, "s1", FIVE.run)
     with pytest.raises(ProtocolError, match="for another site than s0"):
-        wire.parties["s0"].receive_shares(told)
+        wire.parties["s0"].setup.receive_shares(told)
 
 
 @pytest.mark.parametrize("what", ["another's", "none", "another path", "longer path"])
 def test_a_share_that_its_owner_did_not_sign_for_this_site_is_refused(what: str) -> None:
     wire = Wire(FIVE)
-    keys = bundle(tuple(party.advertise(b"") for party in wire.parties.values()))
-    sent = {site: party.receive_keys(keys) for site, party in wire.parties.items()}
+    keys = bundle(tuple(party.setup.advertise(b"") for party in wire.parties.values()))
+    sent = {site: party.setup.receive_keys(keys) for site, party in wire.parties.items()}
     mine, other = (
         messages.decode(messages.Shares, msgspec.msgpack.decode(told)[5], CENTRE).shares
         for told in (handed(wire.parties["s0"].directory, sent, s, FIVE.run) for s in ("s0", "s2"))
@@ -136,24 +136,24 @@ def test_a_share_that_its_owner_did_not_sign_for_this_site_is_refused(what: str)
     }[what]
     body = messages.encode(messages.Shares("s0", (mine[0], wrong, *mine[2:])))
     with pytest.raises(ProtocolError, match="share of s1 for s0 is not the one that s1 signed"):
-        wire.parties["s0"].receive_shares(
+        wire.parties["s0"].setup.receive_shares(
             seal(identity(CENTRE), FIVE.run, CENTRE, messages.SHARES, 0, body)
         )
 
 
 def test_sites_notice_that_they_were_shown_different_keys() -> None:
     wire = Wire(FIVE)
-    sent = tuple(party.advertise(b"") for party in wire.parties.values())
+    sent = tuple(party.setup.advertise(b"") for party in wire.parties.values())
     mine = _advertisement(sent[4])
     other = messages.encode(change(note=lambda mine, other: b"two faces")(mine, mine))
     second = seal(identity("s4"), FIVE.run, "s4", messages.ADVERTISE, 0, other)
     shares = {
-        site: wire.parties[site].receive_keys(
+        site: wire.parties[site].setup.receive_keys(
             bundle((*sent[:4], second if site == "s1" else sent[4]))
         )
         for site in SITES
     }
     with pytest.raises(ProtocolError, match="other keys"):
-        wire.parties["s0"].receive_shares(
+        wire.parties["s0"].setup.receive_shares(
             handed(wire.parties["s0"].directory, shares, "s0", FIVE.run)
         )

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consortium.secagg.crypto import pack
+from consortium.secagg.crypto import pack_tuple
 from consortium.secagg.merkle_tree import is_under, paths_of, root_of
 
 LEAVES = st.lists(st.binary(max_size=40), min_size=1, max_size=40)
 
 
 def sha(*parts):
-    return hashlib.sha256(pack(*parts)).digest()
+    return hashlib.sha256(pack_tuple(*parts)).digest()
 
 
 def test_the_root_of_three_leaves_is_the_one_worked_out_by_hand():

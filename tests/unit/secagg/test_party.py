@@ -122,12 +122,12 @@ def test_a_vector_is_not_changed(wire: Wire) -> None:
 
 def test_notes_are_known_to_all(wire: Wire) -> None:
     expected = {site: f"note of {site}".encode() for site in SITES}
-    assert wire.hub.notes == expected
-    assert all(party.notes == expected for party in wire.parties.values())
+    assert wire.hub.setup.notes == expected
+    assert all(party.setup.notes == expected for party in wire.parties.values())
     with pytest.raises(ProtocolError):
-        _ = FIVE.party("s0").notes
+        _ = FIVE.party("s0").setup.notes
     with pytest.raises(ProtocolError, match="s0, s1, s2, s3, s4"):
-        _ = FIVE.hub().notes
+        _ = FIVE.hub().setup.notes
 
 
 def test_only_the_rightful_identity_takes_part() -> None:
@@ -142,7 +142,7 @@ def test_only_the_rightful_identity_takes_part() -> None:
         with pytest.raises(ProtocolError):
             Party(**(given | wrong))  # type: ignore[arg-type]
     with pytest.raises(ProtocolError):
-        FIVE.party("s0").advertise(bytes(messages.NOTE_BYTES + 1))
+        FIVE.party("s0").setup.advertise(bytes(messages.NOTE_BYTES + 1))
 
 
 @pytest.mark.parametrize(

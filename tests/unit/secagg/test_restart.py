@@ -7,7 +7,7 @@ import pytest
 
 from consortium.errors import ProtocolError, ThresholdError
 from consortium.secagg import CENTRE
-from tests.support.secagg_wire import Consortium, Wire, context, run, snapshot, vectors
+from tests.support.secagg_wire import Consortium, Wire, context, run, snapshot, step_of, vectors
 
 
 @dataclass
@@ -35,7 +35,7 @@ def rebuilt_party(consortium: Consortium, who: str, steps: Steps) -> Any:
     requests = {args[0]: args[1] for _, method, args, _ in steps if method == "unmask"}
     for _, method, args, result in steps:
         if method in ("receive_keys", "receive_shares"):
-            assert getattr(party, method)(*args) == result
+            assert step_of(party, method)(*args) == result
         if method == "contribute":
             party.restore(args[0], args[1], True, requests.get(args[0]))
             with pytest.raises(ProtocolError):
@@ -49,7 +49,7 @@ def rebuilt_hub(consortium: Consortium, steps: Steps) -> Any:
     # The exchange returns a step's messages in another order than they came in.
     gathered = sorted(steps, key=lambda step: STEP_ORDER.index(step[1]))
     for _, method, args, result in _reversed_within(gathered):
-        assert _same(getattr(hub, method)(*args), result)
+        assert _same(step_of(hub, method)(*args), result)
         if method == "open" and args[0] in posted:
             hub.restore(args[0], posted[args[0]])
     return hub
@@ -106,9 +106,9 @@ def test_a_hub_that_crashed_keeps_to_the_list_it_posted() -> None:
     hub = wire.consortium.hub()
     stored = wire.log
     for data in stored[:4]:
-        hub.receive_advertisement(data)
+        hub.setup.receive_advertisement(data)
     for data in stored[5:9]:
-        hub.receive_share(data)
+        hub.setup.receive_share(data)
     hub.open(1, context(1), 8, 32)
     hub.restore(1, request)
     with pytest.raises(ProtocolError, match="posted as lost"):

@@ -23,13 +23,13 @@ def test_what_a_table_does_not_list_is_illegal(table: Any) -> None:
 
 
 ILLEGAL: list[tuple[str, Callable[[Wire], Any]]] = [
-    ("new", lambda wire: wire.parties["s0"].receive_shares(b"")),
+    ("new", lambda wire: wire.parties["s0"].setup.receive_shares(b"")),
     ("new", lambda wire: wire.parties["s0"].contribute(1, context(1), np.zeros(3, np.uint32))),
     ("new", lambda wire: wire.parties["s0"].unmask(1, b"")),
     ("new", lambda wire: wire.parties["s0"].restore(1, context(1), True)),
     ("unopened", lambda wire: wire.hub.request(1)),
-    ("advertisements", lambda wire: wire.hub.receive_share(b"")),
-    ("advertisements", lambda wire: wire.hub.shares("s0")),
+    ("advertisements", lambda wire: wire.hub.setup.receive_share(b"")),
+    ("advertisements", lambda wire: wire.hub.setup.shares("s0")),
 ]
 
 

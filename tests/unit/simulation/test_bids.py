@@ -13,7 +13,7 @@ from consortium.errors import OutputError
 from consortium.simulation.bids import Recipe, make_consortium
 from consortium.simulation.dataset import SLOPE, stored_image
 from consortium.simulation.networks import network_maps
-from consortium.simulation.signals import BASELINE, Levels, anatomy, scan
+from consortium.simulation.signals import BASELINE, SignalLevels, anatomy, scan
 from consortium.space.grid import template_grid
 
 RECIPE = Recipe(("north", "south"), (2, 1), seed=5, volumes=(30, 34), networks=10, resolution=16.0)
@@ -142,7 +142,7 @@ def head():
 
 
 def test_noise_has_its_level_and_is_shared_by_neighbours(head):
-    only = Levels(signal=0, drift=0, motion=0, noise=0.01)
+    only = SignalLevels(signal=0, drift=0, motion=0, noise=0.01)
     drawn = scan(np.random.default_rng(0), head, 400, only)
     noise = drawn.volumes - head.baseline[:, None]
     assert noise.std() == pytest.approx(10.0, rel=0.02)
@@ -153,7 +153,7 @@ def test_noise_has_its_level_and_is_shared_by_neighbours(head):
 
 
 def test_motion_explains_itself_through_its_confounds(head):
-    only = Levels(signal=0, drift=0, noise=0, motion=1.0)
+    only = SignalLevels(signal=0, drift=0, noise=0, motion=1.0)
     drawn = scan(np.random.default_rng(1), head, 60, only)
     change = drawn.volumes - head.baseline[:, None]
     assert np.abs(change).max() > 1.0

@@ -4,7 +4,7 @@ import numpy as np
 
 from consortium.algorithms.base import Result
 from consortium.kernels.home_posterior import Posterior, Spreads, Taken
-from site_agent.posterior_page import summary
+from site_agent.posterior_page import posterior_summary
 
 _NONE = np.zeros((2, 2))
 _SETS = ("own", "release", "posterior")
@@ -14,7 +14,7 @@ def told(colluding: int, *, own_patients: bool = False) -> str:
     spreads, taken = Spreads(0.02, 0.0, 0.002, 0.01), Taken(12, 100, 4, 0.05)
     posterior = Posterior(_NONE, _NONE, 0.25, 60.0, 0.05, 0.0, spreads, taken)
     results = {name: Result({}, {"found": k}) for k, name in enumerate(_SETS)}
-    return " ".join(summary(posterior, results, colluding, own_patients))
+    return " ".join(posterior_summary(posterior, results, colluding, own_patients))
 
 
 def test_worth_and_weights_are_told() -> None:

@@ -17,17 +17,23 @@ def tiny_grid() -> Grid:
     return Grid(mask, AFFINE)
 
 
-def test_template_is_nilearns_mask():
+@pytest.mark.parametrize("resolution", [1, 3, 8])
+def test_template_is_nilearns_mask(resolution):
     from nilearn.datasets import load_mni152_brain_mask
 
-    reference = load_mni152_brain_mask(resolution=8)
-    grid = template_grid(8.0)
+    reference = load_mni152_brain_mask(resolution=resolution)
+    grid = template_grid(float(resolution))
     np.testing.assert_array_equal(grid.mask, np.asarray(reference.dataobj) > 0)
     np.testing.assert_array_equal(grid.affine, reference.affine)
 
 
 def test_resolution_may_be_fractional():
+    from nilearn.datasets import load_mni152_template
+    from nilearn.image import resample_img
+
     grid = template_grid(10.5)
+    reference = resample_img(load_mni152_template(resolution=1), np.eye(3) * 10.5)
+    np.testing.assert_array_equal(grid.mask, np.asarray(reference.dataobj) > 0.2)
     np.testing.assert_allclose(np.diag(grid.affine)[:3], 10.5)
     # A brain has a volume near 1.9 litres in this template, whatever the voxels.
     assert grid.features * 10.5**3 / 1e6 == pytest.approx(1.9, abs=0.15)

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consortium.algorithms.base import Shape
-from consortium.coordinator.console_tables import plan_numbers
 from consortium.errors import PrivacyError, StudyError
 from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.report.accounting import account
@@ -19,6 +18,7 @@ from consortium.secagg.graph_size import MOST_HIDDEN, plan_neighbourhood
 from consortium.simulation.simulation import Simulation
 from consortium.study import plan as plan_module
 from consortium.study.masking import MOST_OF_DELTA, Masking, delta_left, plan_graph, plan_masking
+from consortium.study.outlook import Outlook
 from consortium.study.plan import make_plan
 from tests.support.cases import make_sites, make_study
 
@@ -95,7 +95,7 @@ def test_the_failure_is_taken_off_delta():
     assert 0 < plan.masking.failure == pytest.approx(1e-9 - plan.delta, rel=1e-6)
     assert plan.promised_mu == mu_of(8.0, plan.delta) < mu_of(8.0, 1e-9)
     assert plan.epsilon == epsilon_of(plan.mu, plan.delta) <= 8.0 * (1 + 1e-9)
-    assert plan_numbers(plan)["masks"]["failure"] == plan.masking.failure
+    assert Outlook(plan).as_json()["masks"]["failure"] == plan.masking.failure
 
 
 def test_a_graph_gives_the_very_release_of_the_complete_one(monkeypatch):

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
 from consortium.errors import StudyError
-from consortium.study.reader import load_study, parse_study, study_schema
+from consortium.study.reader import parse_study, read_study, study_schema
 from consortium.study.spec import Study
 from tests.support.cases import table_views
 
@@ -254,7 +254,7 @@ def test_any_text_is_a_study_or_a_refusal(source):
 def test_a_study_is_frozen_and_a_file_like_any_other(tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text(text(), encoding="utf-8")
-    study = load_study(path)
+    study = read_study(path)
     assert study == parse_study(text())
     with pytest.raises(ValidationError, match="frozen"):
         study.study = "other"
@@ -265,10 +265,10 @@ def test_a_study_is_frozen_and_a_file_like_any_other(tmp_path):
 def test_a_missing_or_binary_file_is_told(tmp_path):
     for path in (tmp_path / "none.yaml", tmp_path):
         with pytest.raises(StudyError, match="check the path"):
-            load_study(path)
+            read_study(path)
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StudyError, match="binary"):
-        load_study(tmp_path / "binary")
+        read_study(tmp_path / "binary")
 
 
 def test_the_digest_is_that_of_the_content():

@@ -9,6 +9,7 @@ an eigenvector weighs it, by √λ/(λ + e) with e = σ √(2D), the noise's spe
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ class Spectrum:
     variances: Array
     edge: float = 0.0
 
-    @property
+    @cached_property
     def factors(self) -> Array:
         """√λ/(λ + e), which whitens where there is no noise, and blows none up: length k."""
         return np.asarray(np.sqrt(self.variances) / (self.variances + self.edge))
@@ -144,22 +145,37 @@ def canonical(correlations: Sequence[Sequence[Array]], pairs: int) -> Canonical:
 def _maxvar(
     correlations: Sequence[Sequence[Array]], sizes: Sequence[int]
 ) -> tuple[Array, list[Array]]:
-    stops = np.cumsum(sizes)
-    whole = np.eye(stops[-1])
-    for u, v in pairs_of(len(sizes)):
-        rows = slice(stops[u] - sizes[u], stops[u])
-        columns = slice(stops[v] - sizes[v], stops[v])
-        whole[rows, columns] = correlations[u][v]
-        whole[columns, rows] = correlations[u][v].T
+    values, vectors = np.linalg.eigh(_whitened(correlations, sizes))
     count = min(sizes)
-    values, vectors = np.linalg.eigh(whole)
-    parts = np.split(vectors[:, ::-1][:, :count], stops[:-1])
+    parts = np.split(vectors[:, ::-1][:, :count], np.cumsum(sizes)[:-1])
     norms = [np.linalg.norm(part, axis=0) for part in parts]
     units = [part / np.where(norm > 0, norm, 1.0) for part, norm in zip(parts, norms, strict=True)]
     return (values[::-1][:count] - 1.0) / (len(sizes) - 1), units
 
 
-def pairs_of(count: int) -> list[tuple[int, int]]:
+def _whitened(correlations: Sequence[Sequence[Array]], sizes: Sequence[int]) -> Array:
+    """Correlations of all whitened coordinates, those of one view being uncorrelated."""
+    stops = np.cumsum(sizes)
+    whole = np.eye(stops[-1])
+    for u, v in view_pairs(len(sizes)):
+        rows = slice(stops[u] - sizes[u], stops[u])
+        columns = slice(stops[v] - sizes[v], stops[v])
+        whole[rows, columns] = correlations[u][v]
+        whole[columns, rows] = correlations[u][v].T
+    return whole
+
+
+def largest_correlation(correlations: Sequence[Sequence[Array]], sizes: Sequence[int]) -> float:
+    """The first of `canonical`, of views with so many coordinates, without its variates."""
+    if len(sizes) == 2:
+        found = np.linalg.svd(correlations[0][1], compute_uv=False)[0]
+    else:
+        top = np.linalg.eigvalsh(_whitened(correlations, sizes))[-1]
+        found = (top - 1.0) / (len(sizes) - 1)
+    return float(np.clip(found, 0.0, 1.0))
+
+
+def view_pairs(count: int) -> list[tuple[int, int]]:
     """Every pair of views once."""
     return [(u, v) for u in range(count) for v in range(u + 1, count)]
 

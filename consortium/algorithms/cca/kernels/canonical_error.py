@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from consortium.algorithms.cca.kernels.canonical import Spectrum, canonical, pairs_of
+from consortium.algorithms.cca.kernels.canonical import Spectrum, largest_correlation, view_pairs
 
 Array = NDArray[Any]
 Blocks = list[list[Array]]
@@ -63,7 +63,7 @@ class CrossNoise:
         levels = half / (self.constant * self.parts) if len(self.parts) else np.zeros(0)
         moved = [levels * generator.standard_normal(each.shape) for each in self.means]
         found = self._empty()
-        for u, v in pairs_of(len(self.spectra)):
+        for u, v in view_pairs(len(self.spectra)):
             shape = len(self.spectra[u].variances), len(self.spectra[v].variances)
             block = half * generator.standard_normal(shape)
             left, right = self.parts * self.means[u], self.parts * moved[u]
@@ -79,7 +79,7 @@ class CrossNoise:
         law do.
         """
         found = self._empty()
-        for u, v in pairs_of(len(self.spectra)):
+        for u, v in view_pairs(len(self.spectra)):
             spread = [
                 np.sqrt(each.variances + each.edge) for each in (self.spectra[u], self.spectra[v])
             ]
@@ -106,17 +106,13 @@ class CrossNoise:
         a matrix of rank k moves the (k + 1)-th singular value up by no more than the other's
         largest (Weyl).
         """
-        if min(len(each.variances) for each in self.spectra) == 0:
+        sizes = [len(each.variances) for each in self.spectra]
+        if min(sizes) == 0:
             return 1.0
-        drawn = [
+        drawn = (
             _added(self.privacy(generator), self.chance(generator)) for _ in range(self.draws())
-        ]
-        if len(self.spectra) == 2:
-            blocks = np.stack([each[0][1] for each in drawn])
-            largest = np.minimum(np.linalg.svd(blocks, compute_uv=False)[:, 0], 1.0)
-        else:
-            largest = np.array([canonical(each, 1).correlations[0] for each in drawn])
-        return float(np.quantile(largest, quantile))
+        )
+        return float(np.quantile([largest_correlation(each, sizes) for each in drawn], quantile))
 
 
 def captured(sizes: Sequence[int], kept: Sequence[int], tail: float = 0.05) -> float:

@@ -11,7 +11,7 @@ _WIDTH = 0.25
 """Of a site's part of persons in a group, around what is expected of it."""
 
 
-def doubts_of(persons: Array, noise: float) -> Array:
+def count_variances(persons: Array, noise: float) -> Array:
     """Variance of each site's number of persons in a group, given its count with noise.
 
     Parameters
@@ -57,7 +57,7 @@ def estimate_proportions(
     >>> found.round(2).tolist(), np.sqrt(doubts).round(1).tolist()
     ([0.3, 0.54], [10.0, 2.4])
     """
-    doubts = doubts_of(persons, noise)
+    doubts = count_variances(persons, noise)
     usual = np.square(_WIDTH * np.asarray(persons, dtype=np.float64))
     there = usual > 0
     trust = np.where(there, usual / np.where(there, usual + noise**2, 1.0), 0.0)

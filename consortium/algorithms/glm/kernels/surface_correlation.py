@@ -13,7 +13,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
     ROUGH,
     BasisCorrelation,
 )
-from consortium.kernels.spatial_ica import decorrelated
+from consortium.kernels.surface_basis import turn_of
 from consortium.kernels.surface_modes import SurfaceModes
 
 Array = NDArray[Any]
@@ -25,8 +25,7 @@ _ROWS = 4096  # of the modes at a time
 class _Side:
     """One hemisphere of a `SurfaceCorrelation`: φ are its d longest modes at V vertices.
 
-    Φ = φT is the orthonormal basis of their span that does not depend on which of them a computer
-    finds: that nearest to the projections of single vertices, the first d anchors.
+    Φ = φT is the basis of `surface_basis`.
     """
 
     modes: SurfaceModes
@@ -47,14 +46,10 @@ class _Side:
     @cached_property
     def parts(self) -> tuple[Array, Array, Array]:
         """T, and eigenvalues and eigenvectors of R_Φ, each for d maps."""
-        waves = self.modes.vectors[:, : self.size]
-        gram = waves.T @ waves
-        sizes, turns = np.linalg.eigh((gram + gram.T) / 2)
-        root = (turns * sizes**-0.5) @ turns.T
-        basis = root @ decorrelated(root @ waves[self.modes.anchors[: self.size]].T)
+        waves, basis = self.modes.vectors[:, : self.size], turn_of(self.modes, self.size)
         weights, whole = self.modes.heat(self.variance)
         strengths = self.modes.area / whole * weights[: self.size]
-        turned = basis.T @ gram
+        turned = basis.T @ (waves.T @ waves)
         within = (1 - ROUGH) * (turned * strengths) @ turned.T + ROUGH * np.eye(self.size)
         values, vectors = np.linalg.eigh((within + within.T) / 2)
         return basis, np.maximum(values, ROUGH), vectors

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull, strengths_of
-from consortium.kernels.component_bootstrap import Directions, leading
+from consortium.kernels.component_bootstrap import NoisyDirections, leading
 from consortium.kernels.separations import Paint, Way
 from consortium.kernels.spatial_ica import separate
 
@@ -24,14 +24,14 @@ _PART = 1.0 / 3.0
 """Of a network's strength, that smooth persons must not explain, however small the noise."""
 
 
-def white_null(directions: Directions) -> SmoothNull:
+def white_null(directions: NoisyDirections) -> SmoothNull:
     """Persons who share nothing but the bulk, in the release's noise and chance of persons."""
     size, law = len(directions.vectors), directions.law
     return SmoothNull(np.eye(size), np.full(size, directions.bulk), np.zeros(size), law)
 
 
 def contrast_of_chance(
-    directions: Directions, paint: Paint, size: int, generator: np.random.Generator
+    directions: NoisyDirections, paint: Paint, size: int, generator: np.random.Generator
 ) -> float:
     """Largest contrast of ``size`` independent components of directions without any network."""
     return max(

@@ -35,15 +35,18 @@ class SmoothPlaces:
     turn : array, shape (d, d), optional
         Orthogonal: its columns are, in the basis, maps that each lie around one place. By default
         the basis's own.
+    own : array, shape (d, d), optional
+        Waves along a surface, on which places that are near by may lie far apart.
     """
 
     coordinates: Array
     turn: Array | None = None
+    own: Array | None = None
 
     @cached_property
     def waves(self) -> tuple[Array, ...]:
-        """Eigenvectors of each of `KERNELS` in the basis, the longest waves first."""
-        return tuple(self._waves())
+        """A surface's own, and eigenvectors of each of `KERNELS`, in the basis, longest first."""
+        return (*([] if self.own is None else [self.own]), *self._waves())
 
     def _waves(self) -> Iterator[Array]:
         squares = np.sum(self.coordinates**2, axis=1)

@@ -40,7 +40,7 @@ def shrunk(values: Array, edge: float) -> Array:
     return estimate
 
 
-def whiten(moment: Array, components: int, edge: float) -> Whitening:
+def moment_whitening(moment: Array, components: int, edge: float) -> Whitening:
     """Whitening of the leading eigenvectors of a noisy D x D moment of rank K."""
     values, vectors = np.linalg.eigh(moment)
     leading = slice(len(values) - components, None)

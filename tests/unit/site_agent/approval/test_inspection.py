@@ -24,8 +24,8 @@ from consortium.membership.roster_file import read_roster
 from consortium.privacy.gdp import TWO_READERS, compose, epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import promised_mu
-from consortium.study.reader import load_study
-from site_agent.approval.approval import approvals, read_papers
+from consortium.study.reader import read_study
+from site_agent.approval.approval import Terms, approvals, read_papers
 from site_agent.approval.inspection import (
     Inspection,
     _scanned,
@@ -82,7 +82,7 @@ def shorten(image: Path, volumes: int) -> None:
 
 def spend(place: DemoFolders, study: str = "small", mu: float | None = None) -> float:
     """Charge an earlier study to east's data set; returns its μ."""
-    parsed = load_study(place.files.study)
+    parsed = read_study(place.files.study)
     price = promised_mu(parsed) if mu is None else mu
     charge = Charge(
         dataset=str(place.dataset("east").resolve()),
@@ -347,10 +347,7 @@ def agree(
 ):
     folder, files = place.site("east"), place.files
     papers = read_papers(folder, "east", load_identity(folder).public, files.study, files.roster)
-    return say_yes(
-        *(folder, papers),
-        **{"runs": runs, "until": until, "epsilon": epsilon, "today": date(2026, 11, 21)},
-    )
+    return say_yes(folder, papers, Terms(runs, epsilon, until), date(2026, 11, 21))
 
 
 def test_a_yes_until_a_day_that_has_passed_is_no_yes(tmp_path: Path) -> None:
@@ -364,7 +361,7 @@ def test_a_yes_until_a_day_that_has_passed_is_no_yes(tmp_path: Path) -> None:
 
 
 def _consent(place: DemoFolders) -> Consent | None:
-    study, keys = load_study(place.files.study), read_roster(place.files.roster).keys
+    study, keys = read_study(place.files.study), read_roster(place.files.roster).keys
     return read_consents(place.files.open_exchange(), study, keys)["east"]
 
 

@@ -12,7 +12,7 @@ from consortium.space.grid import Grid
 from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.cache import BlockCache, block_key
-from site_agent.data.survey import Run, Subject
+from site_agent.data.survey import RecordingRun, Subject
 from tests.support.tiny_images import save_subject, tiny_grid, tiny_series
 
 SHAPE = (7, 5)
@@ -133,12 +133,12 @@ def test_key_depends_on_all_that_the_block_depends_on(tmp_path):
     bold = save_subject(tmp_path, "secret", tiny_series())
     table = tmp_path / "table.tsv"
     table.write_text("a\n")
-    subject = Subject("secret", (Run(bold, table),))
+    subject = Subject("secret", (RecordingRun(bold, table),))
     data = DataSection()
     first = block_key(subject, data, Target(grid))
     keys = {first, block_key(subject, DataSection(smoothing=4), Target(grid))}
     keys.add(block_key(subject, data, Target(Grid(~grid.mask, grid.affine))))
-    keys.add(block_key(Subject("secret", (Run(bold),)), data, Target(grid)))
+    keys.add(block_key(Subject("secret", (RecordingRun(bold),)), data, Target(grid)))
     os.utime(table, ns=(1, 1))
     keys.add(block_key(subject, data, Target(grid)))
     os.utime(bold, ns=(1, 1))

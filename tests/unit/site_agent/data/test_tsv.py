@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from consortium.errors import DataError
 from consortium.views.column import Column
 from consortium.views.table import TableView
-from site_agent.data.encoding import encode
-from site_agent.data.tsv import MOST_BYTES_OF_RUN, given_in, read_lines, read_rows, read_table
+from site_agent.data.encoding import encode_cell
+from site_agent.data.tsv import MOST_BYTES_OF_RUN, given_in, person_rows, read_lines, read_table
 
 AGE = {"low": 20, "high": 80}
 SEX = {"levels": ["F", "M"]}
@@ -87,7 +87,7 @@ def test_whose_level_the_study_has_not_is_left_out_by_its_choice(tmp_path: Path)
 def test_a_number_lies_between_minus_one_and_one_whoever_it_is(
     value: float, low: float, width: float
 ) -> None:
-    (entry,) = encode(repr(value), Column(low=low, high=low + width)) or ()
+    (entry,) = encode_cell(repr(value), Column(low=low, high=low + width)) or ()
     assert -1 <= entry <= 1
     if low <= value <= low + width:
         back = low + (entry + 1) / 2 * width
@@ -96,7 +96,7 @@ def test_a_number_lies_between_minus_one_and_one_whoever_it_is(
 
 @pytest.mark.parametrize(("value", "entries"), [("a", (1, 0, 0)), ("c", (0, 0, 1)), ("d", None)])
 def test_more_than_two_levels_have_an_entry_each(value: str, entries) -> None:
-    assert encode(value, Column.model_validate(SITE)) == entries
+    assert encode_cell(value, Column.model_validate(SITE)) == entries
 
 
 WRONG = {
@@ -184,7 +184,7 @@ def test_what_a_study_does_not_use_may_hold_any_bytes(tmp_path: Path) -> None:
     vectors, _ = read_table(tmp_path, view())
     assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
     assert given_in(table, ["01", "02", "03"]) == {"age": {"01": "80", "02": "20"}}
-    found = read_rows(table, ["age"], among={"02"})
+    found = person_rows(table, ["age"], among={"02"})
     assert [label for label, _ in found] == ["02"]
 
 
@@ -195,7 +195,7 @@ def test_a_line_that_is_there_twice_counts_once_if_it_says_the_same(tmp_path: Pa
     write(tmp_path, "participant_id age note", "01 80 a", "02 20 c", "sub-01 81 a")
     with pytest.raises(DataError, match=r"line 4: .* as in line 2 with other values .*\(age\)"):
         read_table(tmp_path, view())
-    others = read_rows(tmp_path / "participants.tsv", ["age"], among={"02"})
+    others = person_rows(tmp_path / "participants.tsv", ["age"], among={"02"})
     assert [label for label, _ in others] == ["02"]
 
 

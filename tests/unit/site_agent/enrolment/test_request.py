@@ -6,7 +6,7 @@ import pytest
 
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import ConfigurationError, ConsortiumError
-from consortium.membership.admission import admit, read_request
+from consortium.membership.admission import admit_site, read_request
 from consortium.membership.keys import KEYS, create_identity, load_identity
 from consortium.membership.roster_file import Roster, fingerprint
 from site_agent.approval.approval import Terms, approvals, approve
@@ -101,7 +101,7 @@ def test_a_crash_in_the_middle_is_gone_on_from(
 
 
 def _admit(place: DemoFolders, members: Roster, folder: Path) -> Roster:
-    return admit(members, read_request(folder / "east.join.yaml"))
+    return admit_site(members, read_request(folder / "east.join.yaml"))
 
 
 def test_after_a_change_the_old_approvals_are_aside_and_a_new_yes_counts(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from consortium.errors import DataError
 from consortium.space.grid import Grid
 from consortium.space.target import Target
 from consortium.study.data_section import DataSection
-from site_agent.data.survey import Run, Subject
-from site_agent.images.preprocess import design, preprocess, project_out, read_series
+from site_agent.data.survey import RecordingRun, Subject
+from site_agent.images.preprocess import confound_design, preprocess, project_out, read_series
 from tests.support.tiny_images import (
     AFFINE,
     SHAPE,
@@ -29,7 +29,9 @@ GRID = tiny_grid()
 
 
 def load(path, table=None, **settings_):
-    return preprocess(Subject("x", (Run(path, table),)), DataSection(**settings_), Target(GRID))
+    return preprocess(
+        Subject("x", (RecordingRun(path, table),)), DataSection(**settings_), Target(GRID)
+    )
 
 
 @pytest.fixture
@@ -140,7 +142,9 @@ def test_runs_of_one_person_are_cleaned_apart_and_joined(tmp_path):
     first = save(tmp_path / "a.nii", tiny_series(1))
     second = save(tmp_path / "b.nii", 3 * tiny_series(2, volumes=30))
     data = DataSection(standardize="none")
-    joined = preprocess(Subject("x", (Run(first), Run(second))), data, Target(GRID))
+    joined = preprocess(
+        Subject("x", (RecordingRun(first), RecordingRun(second))), data, Target(GRID)
+    )
     alone = [load(path, standardize="none") for path in (first, second)]
     np.testing.assert_array_equal(joined, np.hstack(alone))
 
@@ -163,7 +167,7 @@ def test_design_is_an_orthonormal_projection(volumes, degree, columns, seed):
     generator = np.random.default_rng(seed)
     confounds = generator.standard_normal((volumes, columns)) * 10.0 ** generator.integers(-6, 6)
     doubled = np.hstack([confounds, confounds[:, :1], np.full((volumes, 1), 0.1)])
-    basis = design(volumes, degree, doubled)
+    basis = confound_design(volumes, degree, doubled)
     assert basis.shape == (volumes, degree + 1 + columns)
     np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-9)
     series = generator.standard_normal((volumes, 5)).astype(np.float32)

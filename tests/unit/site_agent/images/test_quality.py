@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from consortium.study.data_section import DataSection
-from site_agent.data.survey import Run, Subject
+from site_agent.data.survey import RecordingRun, Subject
 from site_agent.images.quality import quality_remarks
 from tests.support.tiny_images import AFFINE, save, tiny_series
 
 
 def _told(path, **settings):
-    return quality_remarks([Subject("x", (Run(path),))], DataSection(**settings))
+    return quality_remarks([Subject("x", (RecordingRun(path),))], DataSection(**settings))
 
 
 def _with_forms(path, apart, qform_code=4):

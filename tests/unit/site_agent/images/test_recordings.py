@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from site_agent.data.survey import Run, Subject
+from site_agent.data.survey import RecordingRun, Subject
 from site_agent.images.recordings import recording_remarks
 from tests.support.data_fields import tell_time
 from tests.support.tiny_images import save, tiny_series
@@ -15,7 +15,7 @@ def person(folder: Path, label: str, *lengths: int, step: float | None = 2.0) ->
         save(path, tiny_series(volumes=volumes))
         if step is not None:
             tell_time(path, step)
-        runs.append(Run(path))
+        runs.append(RecordingRun(path))
     return Subject(label, tuple(runs))
 
 

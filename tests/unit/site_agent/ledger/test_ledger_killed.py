@@ -14,7 +14,7 @@ SPENDER = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from site_agent.ledger.ledger import Charge, Ledger, Limits
+from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
 keys = "5a" * 32, "ce" * 32, "9e" * 32
 first = Charge("d", "s", "s-0001", 1, "a", "b", "subject", 1e-3, *keys, 1e-4)
 ledger = Ledger(Path(sys.argv[1]))
@@ -22,7 +22,7 @@ sys.stdout.write("0\\n")
 sys.stdout.flush()
 for number in range(int(sys.argv[2]), 10**6):
     charge = replace(first, round=number)
-    ledger.reserve(charge, Limits({"subject": 9.0}), "now")
+    ledger.reserve(charge, LedgerLimits({"subject": 9.0}), "now")
     sys.stdout.write(f"{number}\\n")  # the answer, which must be paid for by now
     sys.stdout.flush()
     ledger.spend(charge, "now")

@@ -13,7 +13,7 @@ import pytest
 
 from consortium.errors import BudgetError, LedgerError
 from site_agent.ledger import limits as limits_module
-from site_agent.ledger.ledger import Charge, Ledger, Limits
+from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
 from site_agent.ledger.limits import Sums
 from tests.support.charges import up_to
 from tests.support.patience import PATIENCE
@@ -65,7 +65,7 @@ def test_nobody_reserves_between_anothers_sum_and_its_entry(
     path, meeting, outcomes = tmp_path / "ledger.sqlite", threading.Barrier(2), []
     real = limits_module._check_accounts
 
-    def check(sums: Sums, charge: Charge, limits: Limits, asked: float) -> None:
+    def check(sums: Sums, charge: Charge, limits: LedgerLimits, asked: float) -> None:
         with contextlib.suppress(threading.BrokenBarrierError):
             meeting.wait(timeout=0.5)
         real(sums, charge, limits, asked)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import BudgetError, PrivacyError
-from site_agent.ledger.ledger import Charge, Ledger, Limits
+from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
 from site_agent.ledger.totals import accounts
 from site_agent.policy.policy import Policy
 from tests.support.patience import PATIENCE
@@ -22,7 +22,7 @@ CHARGE = Charge(
     *("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),
     *(SITE, CENTRE, "9e" * 32, 0.05),
 )
-ROOM = Limits({"subject": 9.0, "timepoint": 9.0})
+ROOM = LedgerLimits({"subject": 9.0, "timepoint": 9.0})
 
 
 def run(number: int, **more: object) -> Charge:
@@ -88,7 +88,7 @@ def test_a_run_begins_only_if_it_can_be_paid_to_its_end(name: str, ledger: Ledge
 
 def test_an_account_without_a_limit_has_nothing_to_give(ledger: Ledger) -> None:
     with pytest.raises(BudgetError, match=r"'timepoint\.total'"):
-        ledger.reserve(replace(CHARGE, unit="timepoint"), Limits({"subject": 9.0}), "now")
+        ledger.reserve(replace(CHARGE, unit="timepoint"), LedgerLimits({"subject": 9.0}), "now")
 
 
 PRICES = st.lists(
@@ -116,7 +116,7 @@ def test_a_volume_has_paid_for_both_units_and_a_person_for_one(tmp_path_factory,
 
 
 def test_a_volumes_limit_binds_studies_of_persons_in_any_order(tmp_path: Path) -> None:
-    limits = Limits({"subject": 1.0, "timepoint": 1.0})
+    limits = LedgerLimits({"subject": 1.0, "timepoint": 1.0})
     for units in (("subject", "timepoint"), ("timepoint", "subject")):
         ledger = Ledger(tmp_path / f"{units[0]}.sqlite")
         first, second = (replace(run(n, mu=0.8), unit=u) for n, u in enumerate(units, start=1))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from consortium.errors import PrivacyError
 from site_agent.ledger.entries import Charge
-from site_agent.ledger.ledger import Ledger, Limits
+from site_agent.ledger.ledger import Ledger, LedgerLimits
 from site_agent.ledger.sizes import Sizes
 
 TELL = Charge(
@@ -39,7 +39,7 @@ def tell(
     """Tell that so many take part in a new run."""
     charge = replace(TELL, study=study, run=run or f"{study}-{next(RUNS):04d}")
     sizes = Sizes(persons, persons if whole is None else whole, recordings, chosen, samples)
-    return ledger.tell(charge, sizes, least, Limits({}, runs=runs), "now")
+    return ledger.tell(charge, sizes, least, LedgerLimits({}, runs=runs), "now")
 
 
 @pytest.fixture
@@ -191,10 +191,12 @@ def test_runs_that_were_charged_and_sets_that_were_only_told_count_together(
 ) -> None:
     tell(ledger, HUNDRED, run="first-0001")
     charge = replace(TELL, run="first-0001", round=1, stage="pca", mu=0.5)
-    ledger.reserve(charge, Limits({"subject": 9.0}), "now")
+    ledger.reserve(charge, LedgerLimits({"subject": 9.0}), "now")
     tell(ledger, HUNDRED, runs=1)  # of the same; its first charge would be refused
     with pytest.raises(PrivacyError, match="had as many"):
-        ledger.reserve(replace(charge, run="first-0002"), Limits({"subject": 9.0}, runs=1), "now")
+        ledger.reserve(
+            replace(charge, run="first-0002"), LedgerLimits({"subject": 9.0}, runs=1), "now"
+        )
     with pytest.raises(PrivacyError, match="had as many"):
         tell(ledger, HUNDRED[20:], runs=1)
 
@@ -217,7 +219,7 @@ def test_a_refusal_that_follows_from_who_would_take_part_uses_a_run_up(ledger: L
 
 def test_two_agents_with_one_ledger_tell_their_own_numbers_of_one_run(ledger: Ledger) -> None:
     here, there = (replace(TELL, site=key * 32) for key in ("5a", "5b"))
-    limits = Limits({}, runs=1)
+    limits = LedgerLimits({}, runs=1)
     for charge, persons in ((here, HUNDRED[:40]), (there, HUNDRED[40:])):
         assert ledger.tell(charge, Sizes(persons, persons), 10, limits, "now")
 
@@ -228,11 +230,11 @@ def test_what_was_told_under_an_earlier_key_counts_and_is_compared(ledger: Ledge
     renewed = replace(TELL, site="5b" * 32, centre="cf" * 32, run="first-0009")
     centres = frozenset({TELL.centre})
     with pytest.raises(PrivacyError, match="differ by 1 from those reported for 'first'"):
-        ledger.tell(renewed, Sizes(HUNDRED[1:], HUNDRED[1:]), 10, Limits({}), "now")
+        ledger.tell(renewed, Sizes(HUNDRED[1:], HUNDRED[1:]), 10, LedgerLimits({}), "now")
     fewer = Sizes(HUNDRED[20:], HUNDRED[20:])
     with pytest.raises(PrivacyError, match="approved for 1 run"):
-        ledger.tell(renewed, fewer, 10, Limits({}, runs=1, centres=centres), "now")
-    assert ledger.tell(renewed, fewer, 10, Limits({}, runs=2, centres=centres), "now")
+        ledger.tell(renewed, fewer, 10, LedgerLimits({}, runs=1, centres=centres), "now")
+    assert ledger.tell(renewed, fewer, 10, LedgerLimits({}, runs=2, centres=centres), "now")
 
 
 def test_few_of_those_who_were_told_of_are_chosen_whatever_the_study_says(ledger: Ledger) -> None:

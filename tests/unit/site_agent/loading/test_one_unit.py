@@ -14,7 +14,7 @@ from consortium.space.study_space import study_space
 from consortium.study.spec import Study
 from site_agent.images.series import SiteDataset
 from site_agent.ledger.entries import Charge
-from site_agent.ledger.ledger import Ledger, Limits
+from site_agent.ledger.ledger import Ledger, LedgerLimits
 from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data
 from site_agent.loading.sizes import sizes_of
@@ -305,7 +305,7 @@ def test_a_number_that_differs_by_one_person_is_not_told(
         *("/data", "first", "first-0001", 0, "setup", "sizes", "subject", 0.0),
         *("5a" * 32, "ce" * 32, "", 0.0),
     )
-    ledger.tell(charge, sizes_of(first, found), 2, Limits({}), "now")
+    ledger.tell(charge, sizes_of(first, found), 2, LedgerLimits({}), "now")
     found = opened(place, second)
     assert found.people == ("01", "02")
     unasked = Ledger(tmp_path / "unasked.sqlite")
@@ -318,4 +318,4 @@ def test_a_number_that_differs_by_one_person_is_not_told(
         ledger.check_sizes(sizes_of(second, found), 2)
     later = replace(charge, study="second", run="second-0001")
     with pytest.raises(PrivacyError, match="from those reported for 'first'"):
-        ledger.tell(later, sizes_of(second, found), 2, Limits({}), "now")
+        ledger.tell(later, sizes_of(second, found), 2, LedgerLimits({}), "now")

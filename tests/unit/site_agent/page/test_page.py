@@ -18,7 +18,7 @@ from site_agent.approval.approval import approvals
 from site_agent.config import SiteConfig
 from site_agent.layout import ENDED, LEDGER, STORE
 from site_agent.ledger.ledger import Ledger
-from site_agent.page.page import write_page
+from site_agent.page.page import write_site_page
 from site_agent.run.log_lines import LogLines, read_log_lines
 from site_agent.run.message_store import MessageStore
 from tests.support.html_page import Page
@@ -62,7 +62,7 @@ def test_only_the_owner_can_read_it_even_if_an_earlier_one_was_open(tmp_path: Pa
     path.chmod(0o644)
     before = os.umask(0)
     try:
-        assert write_page(folder, NOW) == path
+        assert write_site_page(folder, NOW) == path
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == 0o600
@@ -85,7 +85,7 @@ def test_the_pace_foretells_when_the_limit_is_reached(tmp_path: Path) -> None:
     spent, allowed = Ledger(folder / LEDGER).most_charged("subject"), mu_of(30, 1e-5)
     days = 300 * (allowed / spent) ** 2 - 300  # squares of μ add up, day by day
     full = NOW + timedelta(days=days)
-    assert f"the limit is reached in {full:%B %Y}." in _words(write_page(folder, NOW))
+    assert f"the limit is reached in {full:%B %Y}." in _words(write_site_page(folder, NOW))
 
 
 def test_a_used_up_or_ended_approval_has_no_run_left(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_used_up_or_ended_approval_has_no_run_left(tmp_path: Path) -> None:
     local = LocalConsortium(place)
     conduct(local.centre())
     local.pump()  # hears of the end
-    words = _words(write_page(place.site("north"), NOW))
+    words = _words(write_site_page(place.site("north"), NOW))
     assert "0 of 1" in words
     assert "All approved runs have begun or taken place." in words
     assert "No approved run of this unit is left to come." in words
@@ -105,22 +105,22 @@ def test_a_used_up_or_ended_approval_has_no_run_left(tmp_path: Path) -> None:
 
 def test_it_says_what_the_agent_does_now(tmp_path: Path) -> None:
     folder = hostile_site(tmp_path)
-    assert "The agent is not running" in _words(write_page(folder, NOW))
+    assert "The agent is not running" in _words(write_site_page(folder, NOW))
     waits = WaitFile(folder, lambda: 1.8e9)
     with only_one(folder, "agent"):
         waits.show("rest-2026", 5.0, 60.0, {"this site": "loading 3 of 24"})
-        assert "rest-2026: loading 3 of 24." in _words(write_page(folder, NOW))
+        assert "rest-2026: loading 3 of 24." in _words(write_site_page(folder, NOW))
         waits.show("rest-2026-0001", 5.0, 60.0, {"centre": "the centre (round 7)"})
-        words = _words(write_page(folder, NOW))
+        words = _words(write_site_page(folder, NOW))
         assert "rest-2026-0001: it waits for the centre (round 7), since" in words
         assert f"It takes part in {EVIL} of {EVIL}, where round 1 was" in words
         waits.clear()
         store = MessageStore(folder / STORE)
         store.save(EVIL, ENDED, b"")
-        words = _words(write_page(folder, NOW))
+        words = _words(write_site_page(folder, NOW))
         assert "It waits for the coordinator to start a run" in words
         store.halt("another copy, at /secret/place")
-        words = _words(write_page(folder, NOW))
+        words = _words(write_site_page(folder, NOW))
         assert "has stopped for good" in words
         assert "/secret/place" not in words
 
@@ -159,7 +159,7 @@ def test_a_refusal_over_somebodys_scan_names_nobody(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="north"):
         conduct(local.centre())
     assert "sub-0" in local.said("north")
-    words = _words(write_page(place.site("north"), NOW))
+    words = _words(write_site_page(place.site("north"), NOW))
     assert "small-0001 goes on without this site: its rules, its data or its ledger speak" in words
     assert "sub-0" not in words
 
@@ -169,11 +169,11 @@ def test_an_altered_ledger_has_no_page(tmp_path: Path) -> None:
     with sqlite3.connect(folder / LEDGER) as connection:
         connection.execute("UPDATE entries SET mu = 0 WHERE seq = 1")
     with pytest.raises(LedgerError, match="line 1 was altered"):
-        write_page(folder, NOW)
+        write_site_page(folder, NOW)
     assert not (folder / "site.html").exists()
 
 
 def test_a_place_that_can_not_be_written_is_told(tmp_path: Path) -> None:
     folder = hostile_site(tmp_path)
     with pytest.raises(OutputError, match="can't be written"):
-        write_page(folder, NOW, folder / LEDGER / "site.html")
+        write_site_page(folder, NOW, folder / LEDGER / "site.html")

@@ -15,7 +15,7 @@ from consortium.study.plan import make_plan
 from site_agent.layout import POLICY
 from site_agent.policy.hours import DAYS, Window
 from site_agent.policy.policy import Allowance, Policy
-from site_agent.policy.refusals import Request, Spent, check, check_statistic, refusals
+from site_agent.policy.refusals import Spent, StudyRequest, check, check_statistic, refusals
 from tests.support.cases import make_study
 
 SHAPE = Shape(6, (30, 30, 30, 30), (900, 900, 900, 900), "subject")
@@ -23,7 +23,7 @@ LOOSE = Policy(units=("subject", "timepoint"))
 
 
 def _found(policy: Policy, study, plan=None, **more) -> list[str]:
-    return [str(error) for error in refusals(policy, study, plan, Request("east", **more))]
+    return [str(error) for error in refusals(policy, study, plan, StudyRequest("east", **more))]
 
 
 def test_the_defaults_allow_an_ordinary_study() -> None:
@@ -59,7 +59,7 @@ def test_a_refusal_names_its_field_what_is_asked_and_what_allowed(name: str) -> 
     assert "allow" in first or "over the limit" in first
     plan = None if field.startswith("few") else make_plan(study, shape)
     with pytest.raises(PrivacyError) as caught:
-        check(policy, study, plan, Request("x"))
+        check(policy, study, plan, StudyRequest("x"))
     assert isinstance(caught.value, PrivacyError)
 
 
@@ -75,14 +75,14 @@ def test_every_refusal_is_told_at_once_and_check_raises_the_first() -> None:
     said = _found(policy, study)
     assert len(said) == 5
     with pytest.raises(PrivacyError) as caught:
-        check(policy, study, None, Request("east"))
+        check(policy, study, None, StudyRequest("east"))
     assert str(caught.value) == said[0]
     with pytest.raises(BudgetError, match=r"subject\.study"):
-        check(Policy(), make_study(epsilon=50.0), None, Request("east"))
+        check(Policy(), make_study(epsilon=50.0), None, StudyRequest("east"))
 
 
 def test_a_study_without_this_site_is_refused() -> None:
-    (said,) = refusals(Policy(), make_study(), None, Request("nowhere"))
+    (said,) = refusals(Policy(), make_study(), None, StudyRequest("nowhere"))
     assert "'nowhere'" in str(said)
 
 

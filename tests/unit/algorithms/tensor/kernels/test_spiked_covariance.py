@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from consortium.algorithms.tensor.kernels.spiked_covariance import flat_variance, shrunk, whiten
+from consortium.algorithms.tensor.kernels.spiked_covariance import (
+    flat_variance,
+    moment_whitening,
+    shrunk,
+)
 
 
 def symmetric_noise(size, deviation, generator):
@@ -16,7 +20,7 @@ def test_whitening_makes_the_moment_the_identity():
     generator = np.random.default_rng(0)
     factors = generator.standard_normal((7, 3))
     moment = factors @ factors.T
-    found = whiten(moment, 3, 0.0)
+    found = moment_whitening(moment, 3, 0.0)
     assert found.forward.T @ moment @ found.forward == pytest.approx(np.eye(3), abs=1e-9)
     assert found.backward @ found.forward.T @ factors == pytest.approx(factors, abs=1e-9)
     assert (np.diff(found.values) <= 0).all()
@@ -29,7 +33,7 @@ def test_noise_is_taken_off_the_eigenvalues():
     basis = np.linalg.qr(generator.standard_normal((size, 2)))[0]
     moment = (basis * [4.0, 2.0]) @ basis.T + symmetric_noise(size, deviation, generator)
     seen = np.linalg.eigvalsh(moment)[-2:][::-1]
-    found = whiten(moment, 2, edge).values
+    found = moment_whitening(moment, 2, edge).values
     assert found == pytest.approx([4.0, 2.0], abs=0.12)
     assert seen[1] - 2.0 > 2 * abs(found[1] - 2.0)  # as it stands it is too large
     noise = np.linalg.eigvalsh(symmetric_noise(size, deviation, generator))
@@ -38,7 +42,7 @@ def test_noise_is_taken_off_the_eigenvalues():
 
 def test_what_is_below_the_edge_is_not_divided_by():
     assert shrunk(np.array([-5.0, 0.0, 1.0]), 2.0) == pytest.approx([1.0, 1.0, 1.0])
-    assert np.isfinite(whiten(np.zeros((3, 3)), 2, 0.0).forward).all()
+    assert np.isfinite(moment_whitening(np.zeros((3, 3)), 2, 0.0).forward).all()
 
 
 @pytest.mark.parametrize("components", [2, 4])

@@ -1,0 +1,130 @@
+"""Rows of a unit of privacy: a family's persons, or one person's sessions, under each other.
+
+A unit's rows have a constant in common, the random intercept, with a correlation ρ that the study
+states. Generalized least squares then takes products of rows as
+
+    <f, g> = f̄ ḡ + λ Σ (f_j - f̄)(g_j - ḡ),   λ = (1 + (k - 1) ρ) / (k (1 - ρ)),
+
+over the weight of a unit, so that every unit counts once. A site's constant is in the mean alone:
+what rows differ by needs no centring. Where λ would let a unit's columns weigh more than one row's
+may, it is less, at the least 1/k: then <f, g> is the mean over rows of f g, which no row's bound is
+below. λ depends on columns that explain and never on outcomes, so that a smaller one, or a wrong ρ,
+costs precision and moves no effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from consortium.algorithms.base import Array, SiteData
+from consortium.privacy.clipping import finite_values
+
+_MOST_WEIGHT = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Within:
+    """What K rows of U units differ by from their means.
+
+    Parameters
+    ----------
+    parts : array, K x U
+        1/k for the rows that a unit has, else 0.
+    weight : array, length U
+        λ.
+    contrast, column : array, K x U
+        Of t, and of t before it was clipped with the covariates.
+    covariates : array, p x K x U
+    """
+
+    parts: Array
+    weight: Array
+    contrast: Array
+    column: Array
+    covariates: Array
+
+    def split(self, values: Array) -> Array:
+        """Rows, D x (K U), as D x K x U."""
+        return values.reshape(len(values), *self.parts.shape)
+
+    def mean(self, values: Array) -> Array:
+        """Means by unit: D x (K U) to D x U."""
+        means: Array = np.einsum("dku,ku->du", self.split(values), self.parts)
+        return means
+
+    def centred(self, values: Array) -> Array:
+        """Deviations from the unit's mean, 0 for rows that it has not: of ... x K x U."""
+        there = self.parts > 0
+        deviations: Array = (values - (values * self.parts).sum(axis=-2, keepdims=True)) * there
+        return deviations
+
+    def product(self, one: Array, others: Array) -> Array:
+        """λ Σ f_j g_j: K x U and B x K x U to B x U. One of them is centred."""
+        sums: Array = np.einsum("ku,bku,u->bu", one, others, self.weight, optimize=True)
+        return sums
+
+
+def rows_of(data: SiteData) -> tuple[Array, int]:
+    """Every row of a site's units: D x (K U), all first rows first; and K."""
+    table = data.table()
+    many = max(len(table) // max(data.features, 1), 1)
+    if many == 1:
+        return table, 1
+    units = table.shape[1]
+    split = table.reshape(many, data.features, units)
+    return split.transpose(1, 0, 2).reshape(data.features, many * units), many
+
+
+def unit_means(data: SiteData, row: int) -> Array:
+    """Means over each unit's rows of one entry, length U; NaN where a unit has none."""
+    table, many = rows_of(data)
+    values = table[row].reshape(many, -1)
+    there = np.isfinite(values)
+    sums = np.where(there, values, 0.0).sum(axis=0)
+    return np.asarray(np.where(there.any(axis=0), sums / np.maximum(there.sum(axis=0), 1), np.nan))
+
+
+def there_of(data: SiteData) -> Array:
+    """Every row that a unit has, D x R."""
+    table, many = rows_of(data)
+    return table if many == 1 else table[:, ~np.isnan(table).all(axis=0)]
+
+
+def within_units(
+    there: Array, contrast: Array, column: Array, covariates: Array, correlation: float
+) -> Within:
+    """Deviations of rows from their unit's means, with λ as ρ asks for.
+
+    Parameters
+    ----------
+    there : array of bool, K x U
+        Which rows a unit has.
+    contrast, column : array, K x U
+    covariates : array, p x K x U
+    """
+    rows = there.sum(axis=0)
+    parts = there / np.maximum(rows, 1)
+    full = (1 + (rows - 1) * correlation) / (np.maximum(rows, 1) * (1 - correlation))
+    weight = np.clip(finite_values(full), 0.0, _MOST_WEIGHT) * (rows > 1)
+    empty = Within(parts, weight, contrast, column, covariates)
+    return Within(
+        parts,
+        weight,
+        *(empty.centred(each) for each in (contrast, column, covariates)),
+    )
+
+
+def lighter(weight: Array, means: Array, deviations: Array, most: float) -> Array:
+    """λ with which ‖f̄‖² + λ Σ ‖f_j - f̄‖² is at most ``most``, or less where it was.
+
+    Parameters
+    ----------
+    means : array, p x U
+    deviations : array, p x K x U
+    """
+    squares = np.square(deviations).sum(axis=(0, 1))
+    room = np.maximum(most - np.square(means).sum(axis=0), 0.0)
+    differs = squares > 0
+    return np.minimum(weight, np.where(differs, room / np.where(differs, squares, 1), np.inf))

@@ -1,0 +1,83 @@
+"""Who is one unit of privacy: participants with several sessions, or who belong together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, model_validator
+
+from consortium.base.frozen_model import FrozenModel
+
+MOST_ROWS_OF_UNIT = 20
+
+ColumnName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+
+
+class Units(FrozenModel):
+    """Families, or participants with several sessions, each protected and counted as one."""
+
+    family: ColumnName | None = Field(
+        default=None,
+        description="Column of each site's participants.tsv that says who belongs together, as "
+        "family_id: who has the same value there is one unit. Who has none is one alone.",
+    )
+    sessions: bool = Field(
+        default=False,
+        description="Whether each session of a participant is a row of its own: by a column "
+        "session_id beside participant_id, by sessions.tsv, and by ses- in the names of files.",
+    )
+    most_rows: int = Field(
+        default=5,
+        ge=2,
+        le=MOST_ROWS_OF_UNIT,
+        description="Rows of a unit that are used, the first by participant and session; public.",
+    )
+    correlation: float = Field(
+        default=0.5,
+        ge=0,
+        le=0.95,
+        description="Correlation of an outcome in two rows of a unit that is worked with. A wrong "
+        "one costs precision only.",
+    )
+    usual_rows: float = Field(
+        default=1.0,
+        ge=1,
+        le=MOST_ROWS_OF_UNIT,
+        description="Rows that a unit usually has, for the forecast; by default as if it had one.",
+    )
+
+    @model_validator(mode="after")
+    def _of_something(self) -> Units:
+        if self.family is None and not self.sessions:
+            raise ValueError(
+                "units: give 'family', the column of who belongs together, or 'sessions: true'"
+            )
+        return self
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of a unit's mean over that of a row, as far as it is public."""
+        rows = self.usual_rows
+        return float(((1 + (rows - 1) * self.correlation) / rows) ** 0.5)
+
+    @property
+    def largest(self) -> float:
+        """Largest weight of what rows differ by, times the rows: of one that is not bounded."""
+        return (1 + (self.most_rows - 1) * self.correlation) / (1 - self.correlation)
+
+    @property
+    def told(self) -> str:
+        """What becomes of a unit's rows, in a sentence."""
+        return (
+            f"Each of the {self.named} is one unit of privacy: all its rows, {self.most_rows} at "
+            "the most, are bounded, charged and counted as one participant's are. How many units a "
+            "site has is public, and how many rows is not. The promise holds for any replacement "
+            "of a whole unit, who belongs to which being as the site's table says."
+        )
+
+    @property
+    def named(self) -> str:
+        """What a unit is, in the plural."""
+        if self.family is None:
+            return "participants with all their sessions"
+        return "families with all sessions of theirs" if self.sessions else "families"

@@ -1,0 +1,76 @@
+"""What a platform that hospitals already run is given to carry a study's messages."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from consortium.errors import ConfigurationError, OutputError, StudyError
+
+if TYPE_CHECKING:
+    from consortium.study.spec import Study
+
+
+class Platform(StrEnum):
+    """Platforms that the relay knows."""
+
+    nvflare = "nvflare"
+    vantage6 = "vantage6"
+
+
+class Carriage(NamedTuple):
+    """How a study is to be carried.
+
+    Parameters
+    ----------
+    clients : tuple of str
+        The sites' names on the platform; empty if they are the study's.
+    wait : float
+        Seconds that a party may wait for something to send.
+    hours : float
+        After which the job ends whatever has come.
+    code : bool
+        Whether the relay's code goes with the job.
+    """
+
+    clients: tuple[str, ...]
+    wait: float
+    hours: float
+    code: bool
+
+
+def write_relay_job(study: Study, platform: Platform, how: Carriage, output: Path) -> None:
+    """Write the folder that the platform takes.
+
+    Raises
+    ------
+    ConfigurationError
+        If cape-relay is not installed.
+    StudyError
+        If the platform's names are not as many as the study's sites, or some are the same.
+    OutputError
+        If the folder is there already or can't be written.
+    """
+    try:
+        from cape_relay import RelayError, job
+    except ImportError as error:
+        raise ConfigurationError(
+            "A job for a platform needs cape-relay; run 'pip install \"cape-consortium[relay]\"'."
+        ) from error
+    clients, name = how.clients or study.sites, study.study
+    if len(set(clients)) != len(study.sites):
+        raise StudyError(
+            f"--clients must give {len(study.sites)} different names, one for each site of the "
+            f"study ({', '.join(study.sites)})."
+        )
+    carried = (f"runs/{name}-", f"consent/{name}/", "ledgers/")
+    least, last = len(clients) - study.privacy.dropouts, f"runs/{name}-*/end"
+    made = job.Job(name, tuple(clients), least, carried, last, how.wait, how.hours)
+    try:
+        if platform is Platform.nvflare:
+            job.write_nvflare(made, output, code=how.code)
+        else:
+            job.write_vantage6(made, output)
+    except RelayError as error:
+        raise OutputError(str(error)) from error

@@ -1,0 +1,100 @@
+"""A public basis of smooth maps on the cortex, out of the modes of both hemispheres.
+
+As `smooth_basis` on voxels, with waves along the cortex in the place of blobs. The modes below a
+cut-off span it; the basis of their span is the one that does not depend on which of them a computer
+finds: that nearest to the projections of single vertices, the modes' first anchors.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+
+from consortium.errors import StudyError
+from consortium.kernels.spatial_ica import decorrelated
+from consortium.kernels.surface_modes import SurfaceModes
+
+Array = NDArray[Any]
+
+_FEWEST = 2  # modes of a hemisphere, of which the first is the same everywhere
+
+
+def turn_of(modes: SurfaceModes, size: int) -> Array:
+    """T, so that the longest modes φ times it are orthonormal maps around anchors: size x size."""
+    waves = modes.vectors[:, :size]
+    gram = waves.T @ waves
+    sizes, turns = np.linalg.eigh((gram + gram.T) / 2)
+    root = (turns * sizes**-0.5) @ turns.T
+    return np.asarray(root @ decorrelated(root @ waves[modes.anchors[:size]].T))
+
+
+@dataclass(frozen=True, eq=False)
+class SurfaceBasis:
+    """Maps over the V vertices of both hemispheres whose waves are longer than a cut-off.
+
+    Parameters
+    ----------
+    coordinates : array, shape (V, 3)
+        Of the vertices in mm, one hemisphere after the other.
+    modes : sequence of SurfaceModes
+        Of each hemisphere.
+    cutoff : float
+        Shortest wavelength in mm.
+
+    Raises
+    ------
+    StudyError
+        By `sizes` and all that follows, if no wave of a hemisphere is as long.
+    """
+
+    coordinates: Array
+    modes: Sequence[SurfaceModes]
+    cutoff: float
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Maps of each hemisphere."""
+        found = tuple(side.below(self.cutoff) for side in self.modes)
+        if min(found) < _FEWEST:
+            raise StudyError(
+                f"field 'analysis.cutoff': waves of {self.cutoff:.3g} mm are longer than a "
+                "hemisphere; take shorter ones."
+            )
+        return found
+
+    @property
+    def size(self) -> int:
+        """d, number of maps."""
+        return sum(self.sizes)
+
+    @cached_property
+    def centres(self) -> Array:
+        """Anchors in mm, which the maps lie around: shape (d, 3)."""
+        places, start = [], 0
+        for side, size in zip(self.modes, self.sizes, strict=True):
+            places.append(self.coordinates[start + side.anchors[:size]])
+            start += len(side.vectors)
+        return np.concatenate(places)
+
+    @cached_property
+    def _turns(self) -> tuple[Array, ...]:
+        pairs = zip(self.modes, self.sizes, strict=True)
+        return tuple(turn_of(side, size) for side, size in pairs)
+
+    @cached_property
+    def matrix(self) -> Array:
+        """Φ, orthonormal columns, each zero on one hemisphere: shape (V, d)."""
+        pairs = zip(self.modes, self._turns, strict=True)
+        return np.asarray(block_diag(*(side.vectors[:, : len(t)] @ t for side, t in pairs)))
+
+    @cached_property
+    def waves(self) -> Array:
+        """The modes themselves in the basis, the longest of both hemispheres first: d x d."""
+        pairs = zip(self.modes, self.sizes, strict=True)
+        lengths = np.concatenate([side.values[:size] for side, size in pairs])
+        axes = block_diag(*(np.linalg.qr(np.linalg.inv(turn))[0] for turn in self._turns))
+        return np.asarray(axes[:, np.argsort(lengths, kind="stable")])

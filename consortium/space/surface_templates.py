@@ -1,0 +1,97 @@
+"""Public maps on a mesh beside a study file, that an analysis starts from."""
+
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.algorithms.base import Templates
+from consortium.errors import DataError
+from consortium.space.cifti import check_vertices, cortex_rows
+from consortium.space.mesh import DAMAGED, Hemisphere, Mesh, load_gifti
+from consortium.space.nifti import KEPT, is_kept
+from consortium.space.templates import check_varied
+from consortium.views.meshes import sides_of
+
+_ENDING = ".dscalar.nii"  # not compressed, so that it holds no more than its size
+_MOST_MAPS = 1000
+_MOST_BYTES = 500_000_000
+
+
+def read_surface_templates(path: Path, mesh: Mesh, *, at_home: bool = False) -> Templates:
+    """Read templates at the vertices of a study's mesh.
+
+    Parameters
+    ----------
+    path : Path
+        CIFTI (``.dscalar.nii``), or GIFTI of the left hemisphere, which has ``hemi-L`` in its name
+        and beside it the right one's; a map for each network.
+    at_home : bool
+        Whether nothing of them leaves the hospital, as of `read_image`.
+
+    Raises
+    ------
+    DataError
+        If a file can't be used, is of another mesh or wall, must not leave the hospital where it
+        was made, or a map is the same everywhere.
+    """
+    if path.suffix == ".gii":
+        names = sides_of(path.name)
+        if len(names) != len(mesh.sides):
+            raise DataError(f"The templates {path} are of one hemisphere; name that of hemi-L.")
+        parts = zip(names, mesh.sides, strict=True)
+        values = np.vstack([_of_gifti(path.with_name(n), s, mesh, at_home) for n, s in parts])
+    else:
+        values = _of_cifti(path, mesh, at_home)
+    if not np.isfinite(values).all():
+        raise DataError(f"The templates {path} lack a number on the study's cortex; repair them.")
+    check_varied(values, path)
+    return Templates(values)
+
+
+def _of_cifti(path: Path, mesh: Mesh, at_home: bool) -> NDArray[np.float32]:
+    try:
+        if not path.name.endswith(_ENDING) or path.stat().st_size > _MOST_BYTES:
+            raise ValueError("no dense maps, or too large")
+        image = nib.load(path)
+        if not isinstance(image, nib.Cifti2Image):
+            raise ValueError("no CIFTI")
+        maps, places = (image.header.get_axis(number) for number in (0, 1))
+        if not isinstance(places, nib.cifti2.BrainModelAxis) or not 0 < len(maps) <= _MOST_MAPS:
+            raise ValueError("no dense maps")
+        values: NDArray[Any] = np.asarray(image.dataobj, dtype=np.float32)
+    except DAMAGED as error:
+        raise DataError(
+            f"The templates {path} are no whole file of maps on {mesh.name}; give .dscalar.nii, or "
+            "hemi-L of a pair of .gii."
+        ) from error
+    _check_home(path, is_kept(image), at_home)
+    return np.ascontiguousarray(values[:, cortex_rows(path, places, mesh)].T)
+
+
+def _of_gifti(path: Path, side: Hemisphere, mesh: Mesh, at_home: bool) -> NDArray[np.float32]:
+    image = load_gifti(path, side.side)
+    _check_home(path, KEPT.decode() in image.meta.values(), at_home)
+    maps = [np.asarray(each.data) for each in image.darrays]
+    if not 0 < len(maps) <= _MOST_MAPS or any(
+        m.ndim != 1 or m.dtype.kind not in "iuf" for m in maps
+    ):
+        raise DataError(f"The templates {path} hold no map of numbers; give one for each network.")
+    for each in maps:
+        check_vertices(path, side, len(each), mesh)
+    return np.stack([each[side.cortex] for each in maps], axis=1).astype(np.float32)
+
+
+def is_kept_header(image: nib.Cifti2Image) -> bool:
+    """Whether a CIFTI file says that it must not leave the hospital where it was made."""
+    return bytes(image.nifti_header["descrip"].item()).startswith(KEPT)
+
+
+def _check_home(path: Path, kept: bool, at_home: bool) -> None:
+    if kept and not at_home:
+        raise DataError(
+            f"The templates {path} are made of a hospital's own participants without noise and "
+            "must not leave it; take maps that a study released."
+        )

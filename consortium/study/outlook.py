@@ -1,0 +1,178 @@
+"""What a plan promises, releases and is expected to show: one value that every teller reads.
+
+The screen, JSON, the page of a design, a site's approval, an assessment of data protection and the
+Python package say the same of one plan, since they take it from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from consortium.algorithms.base import Expectation, Table
+from consortium.base.formatting import count, number
+from consortium.privacy.gdp import TWO_READERS
+from consortium.study.plan import Plan, with_fewest
+from consortium.study.spec import how_checked
+
+HEADS = ("stage", "statistic", "rounds", "numbers", "bound per unit", "noise σ in all")
+"""Of `Outlook.rows`."""
+
+
+class StageOutlook(NamedTuple):
+    """What a stage releases, round by round, by its fields in ``consortium plan --json``."""
+
+    stage: str
+    statistic: str
+    rounds: int
+    entries: int
+    bound: float
+    sigma_aggregate: float
+    bits: int
+    message_bytes: int
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is told of a plan before anybody agrees to it."""
+
+    plan: Plan
+
+    @cached_property
+    def stages(self) -> tuple[StageOutlook, ...]:
+        """What each stage releases."""
+        return tuple(
+            StageOutlook(
+                stage.name,
+                stage.release.statistic,
+                stage.release.rounds,
+                stage.release.entries,
+                stage.release.bound.norm,
+                stage.mechanism.noise.aggregate(),
+                stage.mechanism.lattice.bits,
+                stage.message_bytes,
+            )
+            for stage in self.plan.stages
+        )
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """What each stage releases, as text under `HEADS`."""
+        for each in self.stages:
+            counts = str(each.rounds), str(each.entries)
+            yield each.stage, each.statistic, *counts, *map(number, each[4:6])
+
+    @cached_property
+    def forecast(self) -> tuple[Expectation, ...]:
+        """What the analysis is expected to reach, the most important number first; may be empty."""
+        return self.plan.analysis.expect()
+
+    @cached_property
+    def expected(self) -> tuple[Expectation, ...]:
+        """The forecast; without one how large a stage's noise is beside the bound of a part."""
+        return self.forecast or tuple(
+            Expectation(
+                f"noise in '{each.stage}' over the bound of a participant's part",
+                each.sigma_aggregate / each.bound,
+                rises=False,
+            )
+            for each in self.stages
+        )
+
+    @cached_property
+    def nearby(self) -> Table | None:
+        """The forecast in full, of studies near this one, too, or in sentences; may be missing."""
+        return self.plan.analysis.foretell()
+
+    @property
+    def withheld(self) -> str:
+        """What is not foretold, and why, in a sentence; empty if nothing is left out."""
+        return self.plan.analysis.withheld()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What more becomes public, or is chosen, than the study file lets expect."""
+        return self.plan.analysis.remarks()
+
+    @cached_property
+    def fewest(self) -> Outlook | None:
+        """That of the study if no more sites answer than must; None if all must.
+
+        Raises
+        ------
+        StudyError
+            If nothing is expected to be seen then.
+        """
+        found = with_fewest(self.plan)
+        return None if found is None else Outlook(found)
+
+    @property
+    def alone(self) -> bool:
+        """Whether every round releases each site's own answer."""
+        return all(stage.mechanism.each for stage in self.plan.stages)
+
+    @property
+    def checked(self) -> str:
+        """Whether anybody can check the result, in a sentence."""
+        study = self.plan.study
+        return how_checked(study.privacy.scheme, public=study.verification.open, each=self.alone)
+
+    @property
+    def verdict(self) -> str:
+        """The most important number of a forecast, with its range, in a sentence; or empty."""
+        if not self.forecast:
+            return ""
+        first, *others = self.forecast
+        name = f"expected {first.name.removeprefix('expected ')}".capitalize()
+        between = f" ({first.range})" if first.bounded else ""
+        # Fewer that are found may agree better: the one number misleads without the other.
+        found = [f"; {e.name}: {number(e.value)}" for e in others[:1] if e.name.endswith(" found")]
+        return f"{name}: {number(first.value)}{between}{''.join(found)}."
+
+    @property
+    def price(self) -> str:
+        """What a participant's part in one run costs at the most, in a sentence."""
+        plan, privacy = self.plan, self.plan.study.privacy
+        unit = "participant" if privacy.unit == "subject" else "volume"
+        return (
+            f"One {unit}'s privacy loss: ε ≤ {number(plan.epsilon)} against the centre and "
+            f"{count(privacy.colluding_sites, 'colluding site')}, {number(plan.outsider_epsilon)} "
+            f"against outsiders (δ = {privacy.delta:g}). {TWO_READERS}"
+        )
+
+    def sentences(self) -> Iterator[str]:
+        """What a planner reads first: what is found at which price, and what to know of it."""
+        verdict = self.verdict or self.withheld or "There is no forecast of what is found."
+        fewest = self.fewest
+        yield f"{verdict} {self.price}"
+        if fewest is not None and self.forecast:
+            who = ", ".join(fewest.plan.study.sites)
+            yield f"If no more than {who} answer: {fewest.verdict}"
+        yield from self.remarks
+        if self.withheld not in ("", verdict):
+            yield self.withheld
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``consortium plan --json`` prints."""
+        plan, fewest, nearby = self.plan, self.fewest, self.nearby
+        columns, rows = (nearby.columns, nearby.rows) if nearby else ((), ())
+        return {
+            "features": plan.shape.features,
+            "rounds": plan.rounds,
+            "unit": plan.shape.unit,
+            "coalition": {"mu": plan.mu, "epsilon": plan.epsilon},
+            "outsider": {"mu": plan.outsider_mu, "epsilon": plan.outsider_epsilon},
+            "open_vectors": plan.study.verification.open,
+            "checked": self.checked,
+            "masks": asdict(plan.masking),
+            "stages": [each._asdict() for each in self.stages],
+            "expected": [each.as_json() for each in self.expected],
+            "fewest": fewest
+            and {
+                "sites": list(fewest.plan.study.sites),
+                "expected": [each.as_json() for each in fewest.expected],
+            },
+            "forecast": [dict(zip(columns, row, strict=True)) for row in rows],
+            "remarks": list(self.remarks),
+        }

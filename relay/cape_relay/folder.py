@@ -1,0 +1,252 @@
+"""One party's folder of the exchange: what is in it, and putting there what is missing.
+
+Whoever may write there can plant links, so no link below the folder is followed. Hidden files, the
+drafts of whoever writes, and a doctor's probes, which are taken away again, are not carried.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+LARGEST = 512 << 20
+"""Bytes of one file; a larger one is nobody's message."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*){0,5}")
+_LONGEST = 300
+_PROBES = "probes/"
+PLACES = ("CAPE_RELAY_FOLDER", "EXCHANGE_DATABASE_URI")
+"""Variables of a machine's environment that name its folder; the second is vantage6's own."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class RelayError(Exception):
+    """The relay stops: what is wrong, where, and what to do about it."""
+
+
+class Folder:
+    """A directory of messages, each written once and put in place whole.
+
+    Parameters
+    ----------
+    root : Path
+        The directory, which must be there. What is made in it gets its mode and group.
+    only : sequence of str
+        Beginnings of the names that are carried, such as ``runs/rest-``; none carries all.
+    largest : int
+        Bytes that one message may have.
+
+    Raises
+    ------
+    RelayError
+        If the directory is not there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Folder(Path(tempfile.mkdtemp()))
+    >>> folder.put("runs/rest-0001/study", b"bytes")
+    True
+    >>> folder.put("runs/rest-0001/study", b"bytes")
+    False
+    >>> list(folder.listing())
+    ['runs/rest-0001/study']
+    >>> folder.put("../escape", b"bytes")
+    Traceback (most recent call last):
+    ...
+    cape_relay.folder.RelayError: '../escape' can't name a message; nothing of it was written.
+    """
+
+    def __init__(self, root: Path, only: Sequence[str] = (), largest: int = LARGEST) -> None:
+        if not root.is_dir():
+            raise RelayError(
+                "The relay's folder is not there; make it or mount it, or correct "
+                "CAPE_RELAY_FOLDER."
+            )
+        self.root = root.resolve()
+        self._only, self._largest = tuple(only), largest
+        self._digests: dict[str, tuple[tuple[int, int, int], str]] = {}
+
+    def carries(self, name: str) -> bool:
+        """Whether a name is a message's, and one of those that are carried."""
+        fits = len(name) <= _LONGEST and _NAME.fullmatch(name) is not None
+        return fits and not name.startswith(_PROBES) and name.startswith(self._only or ("",))
+
+    def listing(self) -> dict[str, str]:
+        """SHA-256 of every message by its name, the oldest first.
+
+        Raises
+        ------
+        RelayError
+            If the folder can't be read, or a message is too large.
+        """
+        found = []
+        with _trouble("The folder", "listed"):
+            for name, place, handle in self._files():
+                status = os.stat(place, dir_fd=handle, follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode):
+                    found.append((status.st_mtime_ns, name, self._digest(name, place, handle)))
+        return {name: digest for _, name, digest in sorted(found)}
+
+    def read(self, name: str) -> bytes:
+        """Return a message's bytes.
+
+        Raises
+        ------
+        RelayError
+            If it can't be read, is a link, or is too large.
+        """
+        *folders, target = self._checked(name).split("/")
+        with _trouble(name, "read"), self._within(folders) as folder:
+            return self._content(name, target, folder)
+
+    def put(self, name: str, data: bytes) -> bool:
+        """Write a message unless it is there; whether it was written now.
+
+        Raises
+        ------
+        RelayError
+            If the name is none that is carried, holds other bytes already, or can't be written.
+        """
+        *folders, target = self._checked(name).split("/")
+        if len(data) > self._largest:
+            raise RelayError(f"{name} has more than {self._largest} bytes; it was not written.")
+        with _trouble(name, "written"), self._within(folders, make=True) as folder:
+            try:
+                self._place(folder, target, data)
+            except FileExistsError:
+                if self._content(name, target, folder) != data:
+                    raise conflict(name, "what arrived") from None
+                return False
+        return True
+
+    def _checked(self, name: str) -> str:
+        if not self.carries(name):
+            raise RelayError(f"{name[:80]!r} can't name a message; nothing of it was written.")
+        return name
+
+    def _files(self) -> Iterator[tuple[str, str, int]]:
+        """Yield name, last word and open directory of what may be a message."""
+        start = len(str(self.root)) + 1
+        for home, folders, files, handle in os.fwalk(self.root):
+            above = f"{home}/"[start:]
+            folders[:] = [word for word in folders if self._leads(f"{above}{word}/")]
+            for file in files:
+                name = os.path.join(home, file)[start:]  # noqa: PTH118 - of many files
+                if self.carries(name):
+                    yield name, file, handle
+
+    def _leads(self, place: str) -> bool:
+        """Whether names that are carried may lie in a folder; those of other runs are left out."""
+        return any(x.startswith(place) or place.startswith(x) for x in self._only or ("",))
+
+    def _digest(self, name: str, place: str, folder: int) -> str:
+        status = os.stat(place, dir_fd=folder, follow_symlinks=False)
+        mark = (status.st_ino, status.st_size, status.st_mtime_ns)
+        known = self._digests.get(name)
+        if known is None or known[0] != mark:
+            known = mark, hashlib.sha256(self._content(name, place, folder)).hexdigest()
+            self._digests[name] = known
+        return known[1]
+
+    def _content(self, name: str, place: str, folder: int) -> bytes:
+        with open(os.open(place, _FILE, dir_fd=folder), "rb") as file:  # noqa: PTH123
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise RelayError(f"{name} is not a file; have the folder's owner remove it.")
+            data = file.read(self._largest + 1)
+        if len(data) > self._largest:
+            raise RelayError(f"{name} has more than {self._largest} bytes; it is not carried.")
+        return data
+
+    @contextmanager
+    def _within(self, words: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """Lend the open directory that words below the root lead to; links lead nowhere."""
+        folder = os.open(self.root, _FOLDER)
+        try:
+            for word in words:
+                made = make and _made(word, folder)
+                below = os.open(word, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+                os.close(folder)
+                folder = below
+                if made:
+                    self._like_root(folder)
+            yield folder
+        finally:
+            os.close(folder)
+
+    def _place(self, folder: int, target: str, data: bytes) -> None:
+        draft = f".{uuid.uuid4().hex}"
+        with open(os.open(draft, _DRAFT, 0o666, dir_fd=folder), "wb") as file:  # noqa: PTH123
+            try:
+                self._like_root(file.fileno())
+                file.write(data)
+                file.flush()
+                os.link(  # fails if the name is taken, unlike a rename
+                    draft, target, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False
+                )
+            finally:
+                os.unlink(draft, dir_fd=folder)
+
+    def _like_root(self, handle: int) -> None:
+        """Give a new file or folder the root's mode and group: other users work there, too."""
+        root, made = self.root.stat(), os.fstat(handle)
+        mode = root.st_mode & (0o7777 if stat.S_ISDIR(made.st_mode) else 0o666)
+        with suppress(OSError):  # not in that group, or a share that knows none
+            if made.st_gid != root.st_gid:
+                os.fchown(handle, -1, root.st_gid)
+        with suppress(PermissionError):
+            os.fchmod(handle, mode)
+
+
+def folder_of(party: str, only: Sequence[str]) -> Folder:
+    """Open the folder that this machine names, which is never said by a job.
+
+    Parameters
+    ----------
+    party : str
+        The party's name on the platform; ``{site}`` in the machine's path stands for it.
+
+    Raises
+    ------
+    RelayError
+        If the machine names none, or it is not there.
+    """
+    place = next(filter(None, map(os.environ.get, PLACES)), None)
+    if place is None:
+        raise RelayError(f"{PLACES[0]} is not set here; write there which folder the relay serves.")
+    return Folder(Path(place.replace("{site}", party)), only)
+
+
+def conflict(name: str, where: str) -> RelayError:
+    """Make the error of a name that has two contents."""
+    return RelayError(
+        f"{name} has other bytes here than in {where}, and a name is written once; find out who "
+        "changed it before the relay is started again."
+    )
+
+
+@contextmanager
+def _trouble(what: str, done: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RelayError(
+            f"{what} can't be {done} ({error.strerror}); check the folder's disk and rights, and "
+            "that no link lies there."
+        ) from error
+
+
+def _made(word: str, folder: int) -> bool:
+    """Make a folder unless it is there; whether it was made now."""
+    try:
+        os.mkdir(word, dir_fd=folder)
+    except FileExistsError:
+        return False
+    return True

@@ -1,0 +1,126 @@
+"""Folders of jobs that a platform takes, with the relay's own code; no platform is imported."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cape_relay.folder import RelayError
+
+TASK = "sync"
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is carried, and for whom.
+
+    Parameters
+    ----------
+    name : str
+        Of the job.
+    sites : tuple of str
+        The sites' names on the platform.
+    least : int
+        Sites without which there is no job.
+    only : tuple of str
+        Beginnings of the names that are carried.
+    last : str
+        Pattern of the name after which nothing is expected.
+    wait : float
+        Seconds that a party may wait for something to send.
+    hours : float
+        After which the job ends whatever has come.
+    """
+
+    name: str
+    sites: tuple[str, ...]
+    least: int
+    only: tuple[str, ...]
+    last: str
+    wait: float
+    hours: float
+
+
+def write_nvflare(job: Job, output: Path, *, code: bool = True) -> None:
+    """Write a job's folder for NVIDIA FLARE.
+
+    Parameters
+    ----------
+    code : bool
+        Whether the relay's code goes with it; else every party has installed it.
+
+    Raises
+    ------
+    RelayError
+        If the folder is there already, or can't be written.
+    """
+    hub = {"only": job.only, "last": job.last, "wait": job.wait, "hours": job.hours}
+    controller = {"id": "relay", "path": "cape_relay.flare.RelayController", "args": hub}
+    executor = {"path": "cape_relay.flare.RelayExecutor", "args": {"only": job.only}}
+    meta = {
+        "name": job.name,
+        "resource_spec": {},
+        "min_clients": job.least,
+        "deploy_map": {"hub": ["server"], "site": job.sites},
+    }
+    empty: dict[str, list[str]] = {
+        "components": [], "task_data_filters": [], "task_result_filters": [],
+    }  # fmt: skip
+    files = {
+        "meta.json": meta,
+        "hub/config/config_fed_server.json": {
+            "format_version": 2, "workflows": [controller], **empty
+        },
+        "site/config/config_fed_client.json": {
+            "format_version": 2, "executors": [{"tasks": [TASK], "executor": executor}], **empty
+        },
+    }  # fmt: skip
+    _write(output, {name: json.dumps(value, indent=2) + "\n" for name, value in files.items()})
+    for app in ("hub", "site") if code else ():
+        _copy_code(output / app / "custom" / "cape_relay", ("flare",))
+
+
+def write_vantage6(job: Job, output: Path) -> None:
+    """Write the input of a vantage6 task, and what its image is built from.
+
+    Raises
+    ------
+    RelayError
+        If the folder is there already, or can't be written.
+    """
+    given = {"only": job.only, "last": job.last, "wait": job.wait, "hours": job.hours}
+    task = {"method": "central", "kwargs": given}
+    files = {"task.json": json.dumps(task, indent=2) + "\n", "Dockerfile": DOCKERFILE}
+    _write(output, files)
+    _copy_code(output / "cape_relay", ("vantage",))
+
+
+DOCKERFILE = """\
+FROM docker.io/library/python:3.11-slim
+RUN pip install --no-cache-dir "vantage6-algorithm-tools>=4.15,<5"
+COPY cape_relay /opt/relay/cape_relay
+ENV PYTHONPATH=/opt/relay PKG_NAME=cape_relay.vantage
+CMD ["python", "-c", "from vantage6.algorithm.tools.wrap import wrap_algorithm; wrap_algorithm()"]
+"""
+
+
+def _write(output: Path, files: dict[str, str]) -> None:
+    try:
+        output.mkdir(parents=True)
+        for name, text in files.items():
+            (output / name).parent.mkdir(parents=True, exist_ok=True)
+            (output / name).write_text(text, encoding="utf-8")
+    except FileExistsError as error:
+        raise RelayError(f"{output} is there already; name a folder to be made.") from error
+    except OSError as error:
+        raise RelayError(f"{output} can't be written ({error.strerror}).") from error
+
+
+def _copy_code(target: Path, platform: Sequence[str]) -> None:
+    target.mkdir(parents=True)
+    for module in ("__init__", "folder", "sync", *platform):
+        shutil.copyfile(_HERE / f"{module}.py", target / f"{module}.py")

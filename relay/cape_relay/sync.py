@@ -1,0 +1,215 @@
+"""What two parties' folders say to each other, over a platform that may drop, repeat or delay it.
+
+Every message holds the sender's whole listing, so a message needs none before it: what got lost is
+lacking in the next listing and is sent again, what comes twice is there already, and a party that
+was killed goes on from its folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TypedDict
+
+from cape_relay.folder import Folder, RelayError, conflict
+
+MOST = 64 << 20
+"""Bytes of one message, but for a single larger file."""
+_MOST_NAMES = 1_000_000
+_PACE, _SETTLE = 0.05, 0.15  # s
+_SHARE = 10  # times what a look takes passes until the next
+Wait = Callable[[float], object]
+
+
+class Message(TypedDict):
+    """What one party tells another.
+
+    Attributes
+    ----------
+    files : dict of str to bytes
+        What the other lacks, as far as is known.
+    listing : dict of str to str
+        SHA-256 of all that the sender holds, by name.
+    """
+
+    files: dict[str, bytes]
+    listing: dict[str, str]
+
+
+def answer(
+    folder: Folder,
+    asked: object,
+    seconds: float = 0.0,
+    wait: Wait = time.sleep,
+    most: int = MOST,
+) -> Message:
+    """Take what the hub sends, and return what it lacks: a site's whole part of a tick.
+
+    Parameters
+    ----------
+    asked : Message
+        From the platform, and checked.
+    seconds : float
+        How long to wait for something that the hub lacks.
+    wait : callable
+        Lets so many seconds pass; what it raises ends the waiting.
+    most : int
+        Bytes of files in the answer, but for a single larger file.
+
+    Raises
+    ------
+    RelayError
+        If the message is malformed, a name has two contents, or the folder can't be used.
+    """
+    taken = checked(asked, "the hub")
+    _take(folder, taken, "the hub")
+    listing = _awaited(folder, [taken["listing"]], seconds, wait)
+    return _message(folder, listing, [taken["listing"]], most)
+
+
+class Hub:
+    """The coordinator's side, which hears every site and sends all of them the same.
+
+    Parameters
+    ----------
+    last : str
+        Pattern of the name after which nothing is expected, such as ``runs/rest-*/end``.
+    most : int
+        Bytes of files in one message, but for a single larger file.
+
+    Attributes
+    ----------
+    ticks, idle : int
+        Requests in all, and those since something was moved.
+    names, bytes : int
+        What was moved.
+    """
+
+    def __init__(self, folder: Folder, last: str = "", most: int = MOST) -> None:
+        self.ticks = self.idle = self.names = self.bytes = 0
+        self._folder, self._last, self._most = folder, last, most
+        self._heard: dict[str, dict[str, str]] = {}
+        self._ending = False
+
+    def request(self, seconds: float = 0.0, wait: Wait = time.sleep) -> Message:
+        """Return the next message to all sites, waiting a while for something that one lacks."""
+        heard = list(self._heard.values())
+        listing = _awaited(self._folder, heard, seconds if heard else 0.0, wait)
+        made = _message(self._folder, listing, heard, self._most)
+        self._heard = {}  # whoever does not answer is asked for its listing again
+        self.ticks, self.idle = self.ticks + 1, self.idle + 1
+        self._note(made["files"])
+        return made
+
+    def take(self, site: str, said: object) -> None:
+        """Take a site's answer, however late.
+
+        Raises
+        ------
+        RelayError
+            As `answer`.
+        """
+        taken = checked(said, site)
+        self._note(_take(self._folder, taken, site))
+        self._heard[site] = taken["listing"]
+
+    def over(self, sites: Iterable[str]) -> bool:
+        """Whether the last name has come in this job, and all sites hold what the hub holds."""
+        own = self._folder.listing()
+        return self._ending and all(self._heard.get(site) == own for site in sites)
+
+    def patience(self, wait: float, most: float) -> float:
+        """Seconds that sites may wait for something to send: twice as long after an idle tick."""
+        return min(wait * 2.0 ** min(self.idle, 30), most)
+
+    def summary(self) -> str:
+        """One line of what was moved."""
+        return f"relay: {self.ticks} ticks, {self.names} names, {self.bytes} bytes"
+
+    def _note(self, files: Mapping[str, bytes]) -> None:
+        self.idle = 0 if files else self.idle
+        self.names += len(files)
+        self.bytes += sum(map(len, files.values()))
+        self._ending |= any(fnmatchcase(name, self._last) for name in files)
+
+
+def checked(said: object, sender: str) -> Message:
+    """Return a message whose form is right; it comes from a platform that nobody trusts.
+
+    Raises
+    ------
+    RelayError
+        If it is anything else.
+    """
+    match said:
+        case {"files": dict(files), "listing": dict(listing)}:
+            if _texts_to(files, bytes) and _texts_to(listing, str):
+                return {"files": files, "listing": listing}
+    raise RelayError(
+        f"What came from {sender} is no message of the relay; have all parties install one "
+        "version of cape-relay."
+    )
+
+
+def _texts_to(value: dict[object, object], kind: type) -> bool:
+    few = len(value) <= _MOST_NAMES
+    return few and all(isinstance(k, str) and isinstance(v, kind) for k, v in value.items())
+
+
+def _take(folder: Folder, message: Message, sender: str) -> dict[str, bytes]:
+    """Put what is missing, after a look whether the two folders contradict each other."""
+    own = folder.listing()
+    for name in own.keys() & message["listing"].keys():
+        if own[name] != message["listing"][name]:
+            raise conflict(name, f"the folder of {sender}")
+    for name, data in message["files"].items():
+        if hashlib.sha256(data).hexdigest() != message["listing"].get(name):
+            raise RelayError(
+                f"{name[:80]!r} arrived with other bytes than {sender} lists, so it was changed on "
+                "the way; nothing of it was written. Ask whoever runs the platform."
+            )
+    return {name: data for name, data in message["files"].items() if folder.put(name, data)}
+
+
+def _lacking(listing: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> list[str]:
+    return [name for name in listing if any(name not in other for other in others)]
+
+
+def _awaited(
+    folder: Folder, others: Sequence[Mapping[str, str]], seconds: float, wait: Wait
+) -> dict[str, str]:
+    """Return a folder's listing once it holds something that others lack, or time is up.
+
+    A party writes several messages at once: after the first it is waited until no more come.
+    """
+    begun = time.monotonic()
+    end, listing = begun + seconds, folder.listing()
+    pace = max(_PACE, _SHARE * (time.monotonic() - begun))
+    while not _lacking(listing, others) and time.monotonic() < end:
+        wait(pace)
+        listing = folder.listing()
+    while time.monotonic() < end:
+        wait(_SETTLE)
+        before, listing = listing, folder.listing()
+        if len(before) == len(listing):
+            break
+    return listing
+
+
+def _message(
+    folder: Folder,
+    listing: dict[str, str],
+    others: Sequence[Mapping[str, str]],
+    most: int,
+) -> Message:
+    """Pack what others lack, the oldest first, until there is enough for one message."""
+    files: dict[str, bytes] = {}
+    size = 0
+    for name in _lacking(listing, others):
+        data = folder.read(name)
+        if files and size + len(data) > most:
+            break
+        files[name], size = data, size + len(data)
+    return {"files": files, "listing": listing}

@@ -1,0 +1,181 @@
+"""Series on the cortex, from dense series of CIFTI or pairs of GIFTI files, on a study's mesh.
+
+Of a CIFTI file what is below the cortex is left out: a study on a mesh is about the cortex. Its
+stored values are mapped into memory and copied once; GIFTI has to be unpacked.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.errors import DataError
+from consortium.privacy.bounds import Unit
+from consortium.space.cifti import check_vertices, cortex_rows
+from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti
+from site_agent.data.survey import RecordingRun
+from site_agent.images.nifti import sidecar_step
+from site_agent.images.volumes import check_finite
+
+Series = NDArray[np.float32]
+
+_ROWS = 256  # grayordinates at a time, so that they stay in the processor's cache
+_MOST_BYTES = 1 << 32  # of a GIFTI file
+_HEAD = 1 << 16
+_COUNT = re.compile(rb"NumberOfDataArrays\s*=\s*[\"'](\d{1,6})[\"']")
+
+
+def count_volumes(run: RecordingRun, mesh: Mesh | None = None) -> int:
+    """Volumes of a recording, from what its files' heads tell.
+
+    Parameters
+    ----------
+    mesh : Mesh, optional
+        The study's; of CIFTI the vertices are then compared with its own.
+
+    Raises
+    ------
+    DataError
+        If a file can't be read, or does not fit.
+    """
+    if not _is_gifti(run.bold):
+        image, places = _open_cifti(run.bold)
+        if mesh is not None:
+            cortex_rows(run.bold, places, mesh)
+        return int(image.shape[0])
+    counts = [_gifti_count(path) for path in _sides_of(run)]
+    if counts[0] != counts[1]:
+        raise DataError(
+            f"{run.bold} has {counts[0]} volumes and {run.right} has {counts[1]}; write both again."
+        )
+    return counts[0]
+
+
+def read_surface_series(run: RecordingRun, mesh: Mesh, unit: Unit = "subject") -> Series:
+    """Read a recording at the study's vertices.
+
+    Parameters
+    ----------
+    unit : {'subject', 'timepoint'}
+        Of privacy.
+
+    Returns
+    -------
+    array, shape (T, D), float32
+        The same values as nibabel gives.
+
+    Raises
+    ------
+    DataError
+        If a file can't be read, is of another mesh or wall, or a value is not finite and a person
+        is the unit.
+    """
+    series = _of_gifti(run, mesh) if _is_gifti(run.bold) else _of_cifti(run.bold, mesh)
+    for number, row in enumerate(series, 1):
+        check_finite(run.bold, number, row, unit)
+    return series
+
+
+def surface_step(path: Path) -> float:
+    """Seconds from volume to volume, from the JSON beside a series or, of CIFTI, its own axis.
+
+    Raises
+    ------
+    DataError
+        If neither tells it.
+    """
+    return sidecar_step(path, _axis_step)
+
+
+def _axis_step(path: Path) -> float:
+    if _is_gifti(path):
+        return 0.0
+    axis = _open_cifti(path)[0].header.get_axis(0)
+    return float(axis.step) if axis.unit == "SECOND" else 0.0
+
+
+def _is_gifti(path: Path) -> bool:
+    return path.suffix == ".gii"
+
+
+def _open_cifti(path: Path) -> tuple[nib.Cifti2Image, Any]:
+    """A dense series, of which no value is read, and the axis of its grayordinates."""
+    try:
+        image = nib.load(path)
+        if not isinstance(image, nib.Cifti2Image):
+            raise ValueError("no CIFTI")
+        times, places = (image.header.get_axis(number) for number in (0, 1))
+        dense = isinstance(places, nib.cifti2.BrainModelAxis)
+        if not (dense and isinstance(times, nib.cifti2.SeriesAxis)):
+            raise ValueError("no dense series")
+        if image.shape != (len(times), len(places)):
+            raise ValueError("its axes are those of another file")
+    except DAMAGED as error:
+        raise DataError(f"{path} is no whole dense series; give a .dtseries.nii.") from error
+    return image, places
+
+
+def _of_cifti(path: Path, mesh: Mesh) -> Series:
+    image, places = _open_cifti(path)
+    rows = cortex_rows(path, places, mesh)
+    series = np.empty((image.shape[0], mesh.features), dtype=np.float32)
+    try:
+        stored = np.asarray(image.dataobj).T  # a grayordinate's values lie side by side
+        if stored.dtype.kind not in "iuf":
+            raise ValueError("no real numbers")
+        for start in range(0, len(rows), _ROWS):
+            part = slice(start, start + _ROWS)
+            series[:, part] = stored[rows[part]].T
+    except DAMAGED as error:
+        raise DataError(f"{path} is cut short or damaged; copy the file again.") from error
+    return series
+
+
+def _sides_of(run: RecordingRun) -> tuple[Path, Path]:
+    if run.right is None:
+        other = "left" if "hemi-R" in run.bold.name else "right"
+        raise DataError(f"{run.bold} has no {other} hemisphere beside it; add its file.")
+    return run.bold, run.right
+
+
+def _gifti_count(path: Path) -> int:
+    """How many arrays a GIFTI file says that it has."""
+    try:
+        with path.open("rb") as file:
+            found = _COUNT.search(file.read(_HEAD))
+    except OSError as error:
+        raise DataError(f"{path} can't be read; look at its rights.") from error
+    if found is None or not int(found[1]):
+        raise DataError(f"{path} is no GIFTI file with a map for each volume; write it again.")
+    return int(found[1])
+
+
+def _of_gifti(run: RecordingRun, mesh: Mesh) -> Series:
+    paths, volumes, start = _sides_of(run), count_volumes(run), 0
+    series = np.empty((volumes, mesh.features), dtype=np.float32)
+    for path, side in zip(paths, mesh.sides, strict=True):
+        stop = start + side.features
+        for number, values in enumerate(_gifti_maps(path, side, mesh, volumes)):
+            series[number, start:stop] = values
+        start = stop
+    return series
+
+
+def _gifti_maps(path: Path, side: Hemisphere, mesh: Mesh, volumes: int) -> Iterator[NDArray[Any]]:
+    """Yield each volume's values on the cortex of one side."""
+    arrays = load_gifti(path, side.side, _MOST_BYTES).darrays
+    if len(arrays) != volumes:
+        raise DataError(f"{path} has {len(arrays)} volumes, and says {volumes}; write it again.")
+    for array in arrays:
+        whole = np.asarray(array.data)
+        if whole.ndim != 1 or whole.dtype.kind not in "iuf":
+            raise DataError(
+                f"{path} has no single number for each vertex of the {SIDE_NAMES[side.side]} "
+                "hemisphere in every volume; write a map for each."
+            )
+        check_vertices(path, side, len(whole), mesh)
+        yield whole[side.cortex]

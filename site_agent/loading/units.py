@@ -1,0 +1,125 @@
+"""Rows of units of privacy: sessions of participants, and families."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.algorithms.units import Units
+from consortium.errors import DataError
+from consortium.study.spec import Study
+from site_agent.data.people import PARTICIPANTS
+from site_agent.data.survey import Skipped
+from site_agent.data.tsv import SESSION, person_rows, row_of_session
+from site_agent.data.wording import Wording, is_given
+
+Vector = NDArray[np.float64]
+Found = tuple[Mapping[str, Vector], list[Skipped]]
+
+
+def sessions_in(folder: Path) -> list[str]:
+    """Labels of all sessions that have a folder in some participant's, without ``ses-``."""
+    homes = (path for path in folder.glob("sub-*/ses-*") if path.is_dir())
+    return sorted({path.name.removeprefix("ses-") for path in homes})
+
+
+def read_each_session(folder: Path, study: Study, read: Callable[[Study], Found]) -> Found:
+    """Read a view of images session by session: vectors by participant and session.
+
+    Raises
+    ------
+    DataError
+        If no session has any.
+    """
+    vectors, skipped, trouble = dict[str, Vector](), list[Skipped](), list[DataError]()
+    for session in sessions_in(folder):
+        of_session = study.data.model_copy(update={"session": session})
+        try:
+            found, lacking = read(study.model_copy(update={"data": of_session}))
+        except DataError as error:
+            trouble.append(error)
+            continue
+        vectors |= {row_of_session(label, session): each for label, each in found.items()}
+        skipped += lacking
+    if not vectors and trouble:
+        raise trouble[0]
+    there = {person_of(row) for row in vectors}
+    return vectors, [each for each in skipped if each.label not in there]
+
+
+def person_of(row: str) -> str:
+    """Label of a row's participant."""
+    return row.partition(SESSION)[0]
+
+
+def rows_by_person(views: Sequence[Collection[str]]) -> dict[str, list[str]]:
+    """Rows that all views have, by participant, in the order of their sessions.
+
+    What a view has of a participant without a session it has of all their sessions.
+    """
+    by_view = [set(rows) for rows in views]
+    found = defaultdict[str, list[str]](list)
+    everything = set().union(*by_view)
+    of_sessions = {person_of(row) for row in everything if SESSION in row}
+    for row in sorted(everything):
+        person = person_of(row)
+        alone = row == person and person in of_sessions
+        if not alone and all({row, person} & own for own in by_view):
+            found[person].append(row)
+    return found
+
+
+def families_of(
+    folder: Path, units: Units, wording: Wording, persons: Collection[str]
+) -> dict[str, str]:
+    """Whom each participant is one unit with, by label: a family's name, or their own label.
+
+    Raises
+    ------
+    DataError
+        If participants.tsv is not there, or has not the column, or two families of one participant.
+    """
+    own = {label: f"sub-{label}" for label in persons}
+    if units.family is None:
+        return own
+    for label, cells in person_rows(folder / PARTICIPANTS, [units.family], wording):
+        if label in own and is_given(cells[units.family]):
+            own[label] = f"family {cells[units.family]}"
+    return own
+
+
+def grouped(rows: Mapping[str, Sequence[str]], family: Mapping[str, str]) -> list[list[str]]:
+    """Rows of every unit, in the order of their labels; units in that of their first row."""
+    units = defaultdict[str, list[str]](list)
+    for person in sorted(rows):
+        units[family[person]] += rows[person]
+    return sorted(units.values())
+
+
+def stacked(units: Sequence[Sequence[str]], most: int, vector: Callable[[str], Vector]) -> Vector:
+    """Vectors of the first rows of every unit under each other, K D x U; NaN where it has fewer."""
+    size = len(vector(units[0][0]))
+    table = np.full((most, size, len(units)), np.nan)
+    for place, rows in enumerate(units):
+        for number, row in enumerate(rows[:most]):
+            table[number, :, place] = vector(row)
+    return table.reshape(most * size, -1)
+
+
+def told_of_units(
+    units: Units, members: Sequence[Sequence[str]], persons: int, unused: int
+) -> Iterator[str]:
+    """Say how many participants are in how many units, for a site's own people."""
+    used = sum(map(len, members)) - unused
+    yield (
+        f"{persons} participants with {used} rows are {len(members)} {units.named}, each of which "
+        "is protected, charged and counted as one; their number becomes public, and that of rows "
+        "does not."
+    )
+    if unused:
+        yield (
+            f"{unused} rows are beyond the first {units.most_rows} of their unit and not used "
+            "(analysis.units.most_rows)."
+        )

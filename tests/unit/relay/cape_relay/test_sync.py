@@ -1,0 +1,170 @@
+"""What folders tell each other: nothing is needed but the newest message of each."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cape_relay.folder import Folder, RelayError
+from cape_relay.sync import Hub, answer
+from hypothesis import given
+from hypothesis import strategies as st
+
+SITES = ("north", "east")
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> dict[str, Folder]:
+    for name in ("hub", *SITES):
+        (tmp_path / name).mkdir()
+    return {name: Folder(tmp_path / name) for name in ("hub", *SITES)}
+
+
+def tick(hub: Hub, folders: dict[str, Folder]) -> None:
+    asked = hub.request()
+    for site in SITES:
+        hub.take(site, answer(folders[site], asked))
+
+
+def test_two_ticks_make_all_folders_alike(folders: dict[str, Folder]) -> None:
+    for name, folder in folders.items():
+        folder.put(f"runs/a-0001/present/{name}", name.encode())
+    hub = Hub(folders["hub"])
+    tick(hub, folders)
+    tick(hub, folders)
+    listings = [folder.listing() for folder in folders.values()]
+    assert all(listing == listings[0] for listing in listings)
+    assert len(listings[0]) == 3
+
+
+def test_what_nobody_lacks_is_not_sent_again(folders: dict[str, Folder]) -> None:
+    folders["hub"].put("runs/a-0001/study", b"bytes")
+    hub = Hub(folders["hub"])
+    tick(hub, folders)
+    assert list(hub.request()["files"]) == ["runs/a-0001/study"]
+    tick(hub, folders)
+    tick(hub, folders)
+    assert hub.request()["files"] == {}
+
+
+def test_whoever_was_silent_is_sent_nothing_until_it_lists_what_it_has(
+    folders: dict[str, Folder],
+) -> None:
+    hub = Hub(folders["hub"])
+    tick(hub, folders)
+    folders["hub"].put("runs/a-0001/study", b"bytes")
+    asked = hub.request()
+    hub.take("north", answer(folders["north"], asked))
+    assert hub.request()["files"] == {}  # north has it, and east is not heard of
+    tick(hub, folders)
+    assert list(hub.request()["files"]) == ["runs/a-0001/study"]
+
+
+def test_a_message_has_an_end_and_the_rest_comes_with_the_next(folders: dict[str, Folder]) -> None:
+    for number in range(5):
+        folders["hub"].put(f"runs/a-0001/{number:05d}/query", bytes(10))
+    hub = Hub(folders["hub"], most=25)
+    counts = []
+    for _ in range(5):
+        tick(hub, folders)
+        counts.append(len(folders["north"].listing()))
+    assert counts == [0, 2, 4, 5, 5]
+
+
+@given(st.binary(min_size=1), st.binary(min_size=1))
+def test_a_file_above_the_limit_travels_alone(
+    tmp_path_factory: pytest.TempPathFactory, one: bytes, two: bytes
+) -> None:
+    place = tmp_path_factory.mktemp("hub")
+    folder = Folder(place)
+    folder.put("runs/a", one)
+    folder.put("runs/b", two)
+    hub = Hub(folder, most=1)
+    hub.take("north", {"files": {}, "listing": {}})
+    assert len(hub.request()["files"]) == 1
+
+
+def test_two_contents_of_a_name_stop_the_relay_and_are_named(folders: dict[str, Folder]) -> None:
+    folders["hub"].put("runs/a-0001/study", b"one")
+    folders["north"].put("runs/a-0001/study", b"two")
+    hub = Hub(folders["hub"])
+    with pytest.raises(RelayError, match=r"^runs/a-0001/study has other bytes.*the hub"):
+        answer(folders["north"], hub.request())
+    with pytest.raises(RelayError, match=r"^runs/a-0001/study has other bytes.*north"):
+        hub.take("north", {"files": {}, "listing": folders["north"].listing()})
+
+
+def test_bytes_that_were_changed_on_the_way_are_not_written(folders: dict[str, Folder]) -> None:
+    folders["hub"].put("runs/a-0001/study", b"one")
+    hub = Hub(folders["hub"])
+    tick(hub, folders)
+    asked = hub.request()
+    asked["files"]["runs/a-0001/study"] = b"two"
+    with pytest.raises(RelayError, match=r"'runs/a-0001/study' arrived with other bytes"):
+        answer(folders["north"], asked)
+    assert folders["north"].listing() == {}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        None,
+        [],
+        {},
+        {"files": {}},
+        {"files": [], "listing": {}},
+        {"files": {"runs/a": "text"}, "listing": {}},
+        {"files": {}, "listing": {"runs/a": b"bytes"}},
+        {"files": {3: b"bytes"}, "listing": {}},
+    ],
+)
+def test_what_is_no_message_is_refused_with_its_sender(
+    said: Any, folders: dict[str, Folder]
+) -> None:
+    with pytest.raises(RelayError, match="north is no message"):
+        Hub(folders["hub"]).take("north", said)
+    with pytest.raises(RelayError, match="the hub is no message"):
+        answer(folders["north"], said)
+
+
+def test_a_party_waits_for_news_and_no_longer(folders: dict[str, Folder]) -> None:
+    waited = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 2:
+            folders["north"].put("runs/a-0001/present/north", b"here")
+
+    said = answer(folders["north"], {"files": {}, "listing": {}}, 60.0, wait)
+    assert list(said["files"]) == ["runs/a-0001/present/north"]
+    assert len(waited) == 3  # two looks, and one more for what belongs to it
+
+
+def test_sites_wait_longer_while_nothing_is_moved(folders: dict[str, Folder]) -> None:
+    hub, waits = Hub(folders["hub"]), []
+    for _ in range(5):
+        tick(hub, folders)
+        waits.append(hub.patience(2.0, 20.0))
+    folders["north"].put("runs/a-0001/present/north", b"here")
+    tick(hub, folders)
+    assert [*waits, hub.patience(2.0, 20.0)] == [4.0, 8.0, 16.0, 20.0, 20.0, 2.0]
+
+
+def test_it_is_over_when_the_last_name_is_everywhere(folders: dict[str, Folder]) -> None:
+    hub = Hub(folders["hub"], last="runs/a-*/end")
+    folders["hub"].put("runs/a-0001/study", b"bytes")
+    for _ in range(2):
+        tick(hub, folders)
+        assert not hub.over(SITES)
+    folders["hub"].put("runs/a-0001/end", b"bytes")
+    tick(hub, folders)
+    assert hub.over(SITES)
+    assert not hub.over((*SITES, "west"))
+
+
+def test_an_earlier_run_that_ended_ends_nothing(folders: dict[str, Folder]) -> None:
+    for folder in folders.values():
+        folder.put("runs/a-0001/end", b"bytes")
+    hub = Hub(folders["hub"], last="runs/a-*/end")
+    tick(hub, folders)
+    tick(hub, folders)
+    assert not hub.over(SITES)
