@@ -18,8 +18,7 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.pca.kernels.power_plan import expected_energies
 from consortium.algorithms.pca.parameters import PcaParameters, Solver
-from consortium.algorithms.subspace import Directions
-from consortium.algorithms.subspace import plan_projectors as plan_projectors
+from consortium.algorithms.subspace import Directions, plan_projectors
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound, Unit
