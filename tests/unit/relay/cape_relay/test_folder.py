@@ -138,3 +138,24 @@ def test_the_folder_is_what_this_machine_names(root: Path, monkeypatch: pytest.M
         assert folder_of("place", []).root == root
     with pytest.raises(RelayError, match="not there"):
         folder_of("north", [])
+
+
+def test_a_studys_messages_are_not_those_of_one_whose_name_goes_on(root: Path) -> None:
+    DirectoryExchange(root).put("runs/rest-two-0001/end", b"another study's")
+    DirectoryExchange(root).put("runs/rest-0001/study", b"ours")
+    folder = Folder(root, ["runs/rest-", "ledgers/"])
+    assert list(folder.listing()) == ["runs/rest-0001/study"]
+    with pytest.raises(RelayError, match="can't name a message"):
+        folder.put("runs/rest-two-0001/study", b"bytes")
+    assert folder.put("ledgers/north-east/0001-a", b"bytes")
+
+
+@pytest.mark.parametrize("party", ["../place", "..", ".", "/", "a/b", "a\0", "", "a\n"])
+def test_a_party_whose_name_leads_elsewhere_has_no_folder(
+    party: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a").mkdir()
+    monkeypatch.setenv("CAPE_RELAY_FOLDER", str(root / "{site}"))
+    with pytest.raises(RelayError, match="no folder's name"):
+        folder_of(party, [])
+    assert folder_of("a", []).root == (root / "a").resolve()
