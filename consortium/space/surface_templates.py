@@ -13,7 +13,7 @@ from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.mesh import DAMAGED, Hemisphere, Mesh, load_gifti
 from consortium.space.nifti import KEPT, is_kept
 from consortium.space.templates import check_varied
-from consortium.views.meshes import sides_of
+from consortium.views.meshes import side_file_names
 
 _ENDING = ".dscalar.nii"  # not compressed, so that it holds no more than its size
 _MOST_MAPS = 1000
@@ -38,7 +38,7 @@ def read_surface_templates(path: Path, mesh: Mesh, *, at_home: bool = False) -> 
         was made, or a map is the same everywhere.
     """
     if path.suffix == ".gii":
-        names = sides_of(path.name)
+        names = side_file_names(path.name)
         if len(names) != len(mesh.sides):
             raise DataError(f"The templates {path} are of one hemisphere; name that of hemi-L.")
         parts = zip(names, mesh.sides, strict=True)
