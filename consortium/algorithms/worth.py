@@ -16,9 +16,10 @@ def worth_sentence(worth: Worth, by: str) -> str:
     if not (math.isfinite(worth.enough) and math.isfinite(worth.persons)):
         return ""
     return (
-        f"By {by}, to a hospital that puts its own data beside it, this release is worth "
-        f"{_rounded(worth.persons)} of its own participants; with {_rounded(worth.enough)} "
-        f"participants in all its error would be {RATIO:g} times that of pooled data."
+        f"By {by}, this release tells a hospital that adds it to its own data as much as "
+        f"{_rounded(worth.persons)} more participants of its own would; with "
+        f"{_rounded(worth.enough)} participants in all its error would be {RATIO:g} times that "
+        "of pooled data."
     )
 
 

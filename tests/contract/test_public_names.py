@@ -13,7 +13,6 @@ WANTED = {
     "expect": ANALYSIS,
     "foretell": ANALYSIS,
     "make_result": ANALYSIS,
-    "plan_releases": ANALYSIS,
     "refuse_hopeless": ANALYSIS,
     "sentences": ANALYSIS,
     "draw": VIEW,

@@ -102,9 +102,9 @@ def _findings(
 ) -> tuple[Finding, ...]:
     """Expected correlation of each component at the basis's resolution, with its range.
 
-    One is found if replays agree with it, and it is stronger than smooth participants without
-    networks explain: their waves would be found again and again, too. Of one that is not found no
-    number is told.
+    One is found if its expected correlation reaches ``least`` and it is stronger than in smooth
+    data without networks, whose waves would come out alike in every replay, too. Of one that is
+    not found no number is told.
     """
     low, high = _ends(networks, expected, parameters, reach)
     told = significant & (networks.expected >= parameters.least)
@@ -177,8 +177,8 @@ def _table(
     null = _SMOOTH if placed else "that noise and participants with nothing in common might make"
     return Table(
         "How well each component is expected to agree with what there would be without noise, at "
-        f"the basis's resolution; one whose replays agree with it by less than {least:g}, or "
-        f"{null}, is not {word}, and its number withheld. In full: what a reader would measure "
+        f"the basis's resolution. One with less than {least:g}, or "
+        f"{null}, is not {word}, and its number is withheld. In full: what a reader would measure "
         f"with maps that have all details, if the network is of usual size. {worth}".rstrip(),
         ("component", "expected correlation", "in full", "state"),
         tuple(rows),
@@ -228,8 +228,8 @@ def _headline(found: int, seen: int, placed: bool = True) -> str:
         return "No network was found: nothing stands far enough out of the noise."
     return (
         f"{count(found, 'network')} found; {seen - found} of {count(seen, 'component')} "
-        f"{'is' if seen - found == 1 else 'are'} too uncertain to be shown, or no more than smooth "
-        "participants would have."
+        f"{'is' if seen - found == 1 else 'are'} too uncertain to be shown, or no stronger "
+        "than in smooth data without networks."
         if found < seen
         else f"{count(found, 'network')} found."
     )

@@ -14,7 +14,7 @@ from typing import ClassVar
 from consortium.algorithms.base import Case, Expectation, Local, Query, Run
 from consortium.algorithms.linear import linear_result
 from consortium.algorithms.query_arguments import SITE_MEANS
-from consortium.algorithms.regression.forecast import expect, hopeless
+from consortium.algorithms.regression.forecast import expect, left_open
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import RegressionPlan
 from consortium.algorithms.regression.result import influence_arguments, measured, worth_asking
@@ -55,7 +55,7 @@ class Regression(RegressionPlan):
 
     def remarks(self) -> tuple[str, ...]:
         """Tell that sites' means become public, and if nothing can be expected."""
-        return ((SITE_MEANS,) if self.constants > 1 else ()) + hopeless(self)
+        return ((SITE_MEANS,) if self.constants > 1 else ()) + left_open(self)
 
     def expect(self) -> tuple[Expectation, ...]:
         """Expected error, if persons are as `forecast` assumes."""

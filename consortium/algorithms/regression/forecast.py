@@ -51,7 +51,7 @@ def expect(plan: RegressionPlan) -> tuple[Expectation, ...]:
     )
 
 
-def hopeless(plan: RegressionPlan) -> tuple[str, ...]:
+def left_open(plan: RegressionPlan) -> tuple[str, ...]:
     """Say if coefficients will mostly be left open, and whether one constant for all would help."""
     if not plan.shape.noise or _told(plan):
         return ()

@@ -43,7 +43,7 @@ class Moments:
     error: float = 0.0
 
 
-def without_levels(plan: TensorPlan, release: Release) -> tuple[Array, Array, Array, float]:
+def moment_without_levels(plan: TensorPlan, release: Release) -> tuple[Array, Array, Array, float]:
     """Read the second moment of (x, c e), e being one for the person's site, or for all.
 
     Returns
@@ -77,7 +77,7 @@ def without_levels(plan: TensorPlan, release: Release) -> tuple[Array, Array, Ar
 def mixture_moments(plan: TensorPlan, release: Release) -> Moments:
     """Read the second moment of (x, c e), without what sites' levels add to it."""
     components = plan.parameters.components
-    square, mean, offsets, error = without_levels(plan, release)
+    square, mean, offsets, error = moment_without_levels(plan, release)
     flat = flat_variance(square, mean, components)
     edge = release.deviation * float(np.sqrt(2.0 * plan.size))
     deviation = release.deviation / (plan.constant**2 * (1 + CONSTANT**-2))
