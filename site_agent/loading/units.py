@@ -125,8 +125,8 @@ def told_of_units(
     by = "" if units.family is None else f" by column '{units.family}'"
     yield (
         f"{persons} participants with {used} rows are {len(members)} {units.named}{by}, each of "
-        "which is protected, charged and counted as one; their number becomes public, and that of rows "
-        "does not."
+        "which is protected, charged and counted as one; their number becomes public, and that of "
+        "rows does not."
     )
     if unused:
         yield (
