@@ -17,10 +17,11 @@ from pathlib import Path
 
 LARGEST = 512 << 20
 """Bytes of one file; a larger one is nobody's message."""
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*){0,5}")
+_ROOTS = ("runs/", "consent/", "ledgers/")
+"""Beginnings of all names that an exchange keeps; a party's secret ``keys`` have none of them."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*){1,5}")
 _PARTY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _LONGEST = 300
-_PROBES = "probes/"
 PLACES = ("CAPE_RELAY_FOLDER", "EXCHANGE_DATABASE_URI")
 """Variables of a machine's environment that name its folder; the second is vantage6's own."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -79,8 +80,8 @@ class Folder:
     def carries(self, name: str) -> bool:
         """Whether a name is a message's, and one of those that are carried."""
         fits = len(name) <= _LONGEST and _NAME.fullmatch(name) is not None
-        among = not self._only or any(_begins(name, start) for start in self._only)
-        return fits and not name.startswith(_PROBES) and among
+        among = any(_begins(name, start) for start in self._only or _ROOTS)
+        return fits and name.startswith(_ROOTS) and among
 
     def listing(self) -> dict[str, str]:
         """SHA-256 of every message by its name, the oldest first.
@@ -148,7 +149,8 @@ class Folder:
 
     def _leads(self, place: str) -> bool:
         """Whether names that are carried may lie in a folder; those of other runs are left out."""
-        return any(x.startswith(place) or _begins(place, x) for x in self._only or ("",))
+        wanted = any(x.startswith(place) or _begins(place, x) for x in self._only or _ROOTS)
+        return wanted and place.startswith(_ROOTS)
 
     def _digest(self, name: str, place: str, folder: int) -> str:
         status = os.stat(place, dir_fd=folder, follow_symlinks=False)
