@@ -17,6 +17,7 @@ from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti
+from consortium.space.nifti import MOST_VOLUMES
 from site_agent.data.survey import RecordingRun
 from site_agent.images.nifti import sidecar_step
 from site_agent.images.volumes import check_finite
@@ -25,6 +26,7 @@ Series = NDArray[np.float32]
 
 _ROWS = 256  # grayordinates at a time, so that they stay in the processor's cache
 _MOST_BYTES = 1 << 32  # of a GIFTI file
+_LEAST_ARRAY = 100  # bytes of one in a GIFTI file, at the least
 _HEAD = 1 << 16
 _COUNT = re.compile(rb"NumberOfDataArrays\s*=\s*[\"'](\d{1,6})[\"']")
 
@@ -142,13 +144,13 @@ def _sides_of(run: RecordingRun) -> tuple[Path, Path]:
 
 
 def _gifti_count(path: Path) -> int:
-    """How many arrays a GIFTI file says that it has."""
+    """How many arrays a GIFTI file says that it has, and can have."""
     try:
         with path.open("rb") as file:
-            found = _COUNT.search(file.read(_HEAD))
+            found, most = _COUNT.search(file.read(_HEAD)), path.stat().st_size // _LEAST_ARRAY
     except OSError as error:
         raise DataError(f"{path} can't be read; look at its rights.") from error
-    if found is None or not int(found[1]):
+    if found is None or not 0 < int(found[1]) <= min(most, MOST_VOLUMES):
         raise DataError(f"{path} is no GIFTI file with a map for each volume; write it again.")
     return int(found[1])
 

@@ -253,6 +253,14 @@ def _no_gifti(func: Path) -> None:
         (func / PAIR.format(side)).write_text("no XML")
 
 
+def _says_many(func: Path) -> None:
+    write_func_pair(func, STEM, "fsLR", halves(volumes=6))
+    for side in "LR":
+        path = func / PAIR.format(side)
+        head, more = path.read_bytes().split(b'NumberOfDataArrays="6"')
+        path.write_bytes(head + b'NumberOfDataArrays="30000"' + more[:1_000_000])
+
+
 def _other_density(func: Path) -> None:
     write_dtseries(func / CIFTI.replace("91k", "170k"), halves(volumes=6), WALLS)
 
@@ -282,6 +290,7 @@ REFUSED: dict[str, tuple[Maker, str]] = {
         "says that it is of the right hemisphere, and is given as that of the left",
     ),
     "gifti": (_other_gifti, "10,242 vertices in the left hemisphere, where fsLR-32k has 32,492"),
+    "many": (_says_many, "is no GIFTI file with a map for each volume; write it again"),
     "text": (_no_gifti, "is no GIFTI file with a map for each volume; write it again"),
     "density": (
         _other_density,
