@@ -59,6 +59,11 @@ def test_participants_one_by_one_are_what_all_are_together(
         assert enter("site-agent", *words(place, tmp_path / "apart", maps, *labels)).code == 0
     assert contents(tmp_path / "apart") == contents(tmp_path / "all")
     assert objections(tmp_path / "all", "TOO_FEW_AUTHORS") == []
+    hidden = (tmp_path / "all" / ".bidsignore").read_text().split()
+    (tmp_path / "all" / ".bidsignore").unlink()
+    told = "\n".join(objections(tmp_path / "all"))
+    for pattern in hidden:  # none without need
+        assert f"{pattern.removeprefix('sub-*/func/*').removesuffix('*')}" in told, pattern
 
 
 def test_it_writes_the_numbers_of_the_sites_own_command(
