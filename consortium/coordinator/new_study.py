@@ -143,6 +143,11 @@ def _of_networks(
     if not found.is_file():
         raise StudyError(f"{folder} is no output folder of a run: {found} is not there; name one.")
     first = read_study(found)
+    if first.data.mesh:
+        raise StudyError(
+            f"{folder} holds networks on the mesh {first.data.mesh}, whose strength can't be "
+            "measured yet; name the output folder of a run in voxels."
+        )
     told = {**given, "sites": given.get("sites") or ",".join(first.sites)}
     maps = path.with_name(f"{path.stem}-networks.nii.gz")
     text = _draft(

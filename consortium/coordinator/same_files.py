@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from consortium.space.nifti import UNREADABLE
+from consortium.errors import DataError
+from consortium.space.mesh import DAMAGED
+from consortium.space.surface_templates import DENSE, read_dense
 from consortium.verification.rounding import SLACK
 
 TURNED = "sign or order of maps"
@@ -35,7 +37,7 @@ def apart(one: Path, other: Path) -> dict[str, float]:
     compare = next(act for end, act in _COMPARED.items() if other.name.endswith(end))
     try:
         found = compare(one, other)
-    except (*UNREADABLE, KeyError, TypeError, AttributeError, RecursionError):
+    except (*DAMAGED, DataError, RecursionError):
         return {"the whole": np.inf}
     return {part: far if np.isfinite(far) else np.inf for part, far in found.items()}
 
@@ -73,7 +75,28 @@ def _images(one: Path, other: Path) -> dict[str, float]:
     a, b = (np.asarray(image.dataobj, dtype=np.float64) for image in (first, second))
     if a.shape != b.shape or not np.allclose(first.affine, second.affine):
         return {"shape or place": np.inf}
-    a, b = (each.reshape(-1, each.shape[3] if each.ndim > 3 else 1).T for each in (a, b))
+    return _turned_apart(*(e.reshape(-1, e.shape[3] if e.ndim > 3 else 1).T for e in (a, b)))
+
+
+def _dense(one: Path, other: Path) -> dict[str, float]:
+    """Compare maps of CIFTI."""
+    (first, a), (second, b) = read_dense(one), read_dense(other)
+    if a.shape != b.shape or first.header.get_axis(1) != second.header.get_axis(1):
+        return {"shape or place": np.inf}
+    return _turned_apart(a.astype(np.float64), b.astype(np.float64))
+
+
+def _halves(one: Path, other: Path) -> dict[str, float]:
+    """Compare maps of GIFTI, which have no number in the medial wall."""
+    images = (nibabel.GiftiImage.from_bytes(path.read_bytes()) for path in (one, other))
+    a, b = (np.array([e.data for e in image.darrays], dtype=np.float64) for image in images)
+    if a.shape != b.shape or not np.array_equal(np.isnan(a), np.isnan(b)):
+        return {"shape or place": np.inf}
+    return _turned_apart(np.nan_to_num(a), np.nan_to_num(b))
+
+
+def _turned_apart(a: NDArray[np.float64], b: NDArray[np.float64]) -> dict[str, float]:
+    """How far maps are apart, K x V each, but for signs and order."""
     plain = _maps_apart(a, b)
     if max(plain.values(), default=0.0) <= SLACK:
         return plain
@@ -169,7 +192,9 @@ def _cell(text: str) -> float | str:
 
 _COMPARED: Mapping[str, Callable[[Path, Path], dict[str, float]]] = {
     ".nii.gz": _images,
+    DENSE: _dense,
     ".nii": _images,
+    ".gii": _halves,
     ".json": _records,
     ".tsv": _tables,
 }

@@ -8,8 +8,9 @@ import numpy as np
 
 from consortium.base.atomic import write_bytes
 from consortium.errors import DataError
-from consortium.report.comparison import found_components, read_outcome
+from consortium.report.comparison import Outcome, found_components, read_outcome
 from consortium.space.atlas import read_image
+from consortium.space.surface_templates import DENSE, read_dense
 
 HOME_PAGE = "networks.html"
 """Page of a folder that must not leave its hospital."""
@@ -17,7 +18,7 @@ _ENDS = ".nii", ".nii.gz"
 
 
 def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
-    """Write the maps that were found as one 4-D image; it costs no privacy.
+    """Write the maps that were found as one image, or as dense maps; it costs no privacy.
 
     Parameters
     ----------
@@ -38,8 +39,6 @@ def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
     OutputError
         If the folder holds no result, or the file can't be written.
     """
-    if not target.name.endswith(_ENDS):
-        raise DataError(f"{target} is no NIfTI file's name; let it end in .nii.gz.")
     if target.exists():
         raise DataError(f"{target} is there already; name another file, or remove it.")
     if (folder / HOME_PAGE).exists():
@@ -53,13 +52,43 @@ def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
             f"{folder} holds no component maps; name the output of group_ica, ica, pca or "
             "template_networks."
         )
-    image, values = read_image(outcome.maps, "component image")
-    maps = values if values.ndim == 4 else values[..., None]
-    found = found_components(outcome, maps.shape[3])
+    _check_name(target, outcome)
+    write = _dense if outcome.on_mesh else _image
+    found = write(outcome, outcome.maps, target)
     if not found:
         raise DataError(f"The run in {folder} found no component; there is nothing to start from.")
-    chosen = nib.Nifti1Image(np.ascontiguousarray(maps[..., found], np.float32), image.affine)
-    chosen.header.set_xyzt_units("mm")
-    data = chosen.to_bytes()
-    write_bytes(target, gzip.compress(data, mtime=0) if target.name.endswith(".gz") else data)
     return tuple(k + 1 for k in found)
+
+
+def _check_name(target: Path, outcome: Outcome) -> None:
+    dense, end = target.name.endswith(DENSE), DENSE if outcome.on_mesh else _ENDS[-1]
+    if dense != outcome.on_mesh or not target.name.endswith(_ENDS):
+        raise DataError(
+            f"{target} is no name of a file for the maps of '{outcome.name}'; let it end in {end}."
+        )
+
+
+def _image(outcome: Outcome, source: Path, target: Path) -> list[int]:
+    """Write what was found as NIfTI, and return which these are, from 0; nothing of none."""
+    image, values = read_image(source, "component image")
+    maps = values if values.ndim == 4 else values[..., None]
+    found = found_components(outcome, maps.shape[3])
+    if found:
+        chosen = nib.Nifti1Image(np.ascontiguousarray(maps[..., found], np.float32), image.affine)
+        chosen.header.set_xyzt_units("mm")
+        data = chosen.to_bytes()
+        packed = target.name.endswith(".gz")
+        write_bytes(target, gzip.compress(data, mtime=0) if packed else data)
+    return found
+
+
+def _dense(outcome: Outcome, source: Path, target: Path) -> list[int]:
+    """Write what was found as CIFTI, likewise."""
+    image, values = read_dense(source)
+    found = found_components(outcome, len(values))
+    if found:
+        names = nib.cifti2.ScalarAxis([f"component {k + 1}" for k in found])
+        chosen = nib.Cifti2Image(values[found], (names, image.header.get_axis(1)))
+        chosen.nifti_header.set_intent("ConnDenseScalar")
+        write_bytes(target, chosen.to_bytes())
+    return found

@@ -18,8 +18,10 @@ from consortium.report.legend import correlation
 from consortium.report.privacy_report import PrivacyReport, read_privacy_report
 from consortium.space.atlas import read_image, sample_maps
 from consortium.space.grid import Grid
+from consortium.space.surface_templates import DENSE, read_dense
 
 Array = NDArray[Any]
+_MAPS = ".nii.gz", DENSE
 _KEYS = ("view", "entry")
 _OF_ANALYSIS = ("Analysis", "AnalysisParameters")
 
@@ -46,6 +48,11 @@ class Outcome:
     maps: Path | None
     contrasts: Mapping[str, Mapping[tuple[str, str], tuple[float, float]]]
 
+    @property
+    def on_mesh(self) -> bool:
+        """Whether the maps are at vertices of a mesh, and not in voxels."""
+        return self.maps is not None and self.maps.name.endswith(DENSE)
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -65,7 +72,7 @@ class Matching:
     pairs : tuple of Pair
         The best first; the sign of a component is arbitrary, that of a correlation is told.
     correlations : array, K x L
-        Over the voxels where either run has a map.
+        Over the voxels where the first run has a map, or over the vertices of both.
     first, second : tuple of int
         Numbers of the components of rows and of columns, from 1.
     """
@@ -109,7 +116,7 @@ def read_outcome(folder: Path) -> Outcome:
         If the folder holds no result, or a damaged one.
     """
     report = read_privacy_report(folder / "privacy_report.json")
-    maps = sorted(folder.glob("tpl-*/func/*_components.nii.gz"))
+    maps = [path for end in _MAPS for path in sorted(folder.glob(f"tpl-*/func/*_components{end}"))]
     try:
         about = _json(_sidecar(maps[0])) if maps else _analysis(folder)
         contrasts = {
@@ -127,13 +134,12 @@ def match_components(first: Outcome, second: Outcome) -> Matching:
     Raises
     ------
     DataError
-        If the maps can't be read.
+        If the maps can't be read, or are not of one mesh.
     """
     if first.maps is None or second.maps is None:
         return Matching((), np.zeros((0, 0)))
-    grid, ours = _voxels(first.maps)
-    image, values = read_image(second.maps, "component image")
-    theirs = sample_maps(values if values.ndim == 4 else values[..., None], image, grid)
+    read = _at_vertices if first.on_mesh or second.on_mesh else _in_voxels
+    ours, theirs = read(first.maps, second.maps)
     rows, columns = found_components(first, len(ours)), found_components(second, len(theirs))
     found = np.array([[correlation(ours[r], theirs[c]) for c in columns] for r in rows])
     found = found.reshape(len(rows), len(columns))
@@ -175,6 +181,29 @@ def without_effects(first: Outcome, second: Outcome) -> str:
 
 def _named(contrasts: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in sorted(contrasts))
+
+
+def _in_voxels(first: Path, second: Path) -> tuple[Array, Array]:
+    """Maps of both in the first one's voxels: K x V, and L x V."""
+    grid, ours = _voxels(first)
+    image, values = read_image(second, "component image")
+    return ours, sample_maps(values if values.ndim == 4 else values[..., None], image, grid)
+
+
+def _at_vertices(first: Path, second: Path) -> tuple[Array, Array]:
+    """Maps of both at the vertices of their mesh: K x V, and L x V."""
+    if not (first.name.endswith(DENSE) and second.name.endswith(DENSE)):
+        raise DataError(
+            f"Of {first} and {second} one holds vertices of a mesh and the other voxels; compare "
+            "two runs on one mesh, or two in voxels."
+        )
+    (image, ours), (other, theirs) = read_dense(first), read_dense(second)
+    if image.header.get_axis(1) != other.header.get_axis(1):
+        raise DataError(
+            f"{first} and {second} are on other meshes, or have other medial walls; compare two "
+            "runs on one mesh with one wall."
+        )
+    return ours, theirs
 
 
 def _voxels(path: Path) -> tuple[Grid, Array]:
@@ -221,7 +250,7 @@ def _analysis(folder: Path) -> Mapping[str, Any]:
 
 
 def _sidecar(image: Path) -> Path:
-    return image.with_name(f"{image.name.removesuffix('.nii.gz')}.json")
+    return image.with_name(f"{image.name.removesuffix('.nii.gz').removesuffix(DENSE)}.json")
 
 
 def _json(sidecar: Path) -> Mapping[str, Any]:

@@ -44,7 +44,7 @@ class Vectors:
     opened: memoryview | None
 
 
-class Room:
+class SealedVectors:
     """A contribution in the making: it is masked where it will be sent from.
 
     A copy of some megabytes takes as long as masks from two peers, most of it for fresh pages of
@@ -53,7 +53,7 @@ class Room:
     Parameters
     ----------
     entries : int
-        Of the masked vector, which its owner writes to ``Room.masked``.
+        Of the masked vector, which its owner writes to ``SealedVectors.masked``.
     bits : int
         Of a number of the round.
     opened : array of `packing.ring_type`, optional
@@ -151,7 +151,7 @@ def unload(
     *,
     clear: bool = False,
 ) -> Vectors:
-    """Undo `load`; ``clear`` as for `Room`.
+    """Undo `load`; ``clear`` as for `SealedVectors`.
 
     Raises
     ------

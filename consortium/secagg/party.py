@@ -130,7 +130,7 @@ class Party:
         after = self._after(number, "contribute")
         bits = bits or 8 * masked.itemsize
         messages.check_vectors(context, masked, opened, bits, self.name)
-        message = contribution.Room(masked.size, bits, opened, heard, clear=clear)
+        message = contribution.SealedVectors(masked.size, bits, opened, heard, clear=clear)
         if masked.size:
             self._mask(message.masked, number, context, masked)
         body = message.load(self._key(messages.VECTORS, number), context)

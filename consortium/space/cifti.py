@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
-from consortium.space.mesh import SIDE_NAMES, Hemisphere, Mesh
+from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh
 
 _STRUCTURES = {"L": "CIFTI_STRUCTURE_CORTEX_LEFT", "R": "CIFTI_STRUCTURE_CORTEX_RIGHT"}
 
@@ -47,15 +47,22 @@ def cortex_rows(path: Path, image: nib.Cifti2Image, mesh: Mesh) -> NDArray[np.in
 def _of_side(path: Path, model: Any, side: Hemisphere, mesh: Mesh) -> NDArray[np.intp]:
     if model is None or model.model_type != "CIFTI_MODEL_TYPE_SURFACE":
         raise DataError(f"{path} has no {SIDE_NAMES[side.side]} cortex; give both hemispheres.")
-    check_vertices(path, side, int(model.surface_number_of_vertices), mesh)
-    vertices = np.fromiter(model.vertex_indices, np.intp)
+    try:
+        many, start = int(model.surface_number_of_vertices), int(model.index_offset)
+        vertices = np.fromiter(model.vertex_indices, np.intp)
+    except DAMAGED as error:
+        raise DataError(
+            f"{path} does not say which vertices of the {SIDE_NAMES[side.side]} cortex it has; "
+            "write it again."
+        ) from error
+    check_vertices(path, side, many, mesh)
     order = np.argsort(vertices, kind="stable")
     if not np.array_equal(vertices[order], np.flatnonzero(side.cortex)):
         raise DataError(
             f"{path} has {len(order):,} vertices of the {SIDE_NAMES[side.side]} cortex, and the "
             f"study's {side.features:,} are others; use the study's medial wall."
         )
-    return np.asarray(int(model.index_offset) + order)
+    return np.asarray(start + order)
 
 
 def check_vertices(path: Path, side: Hemisphere, vertices: int, mesh: Mesh) -> None:

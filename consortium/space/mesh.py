@@ -5,13 +5,16 @@ holds the vertices of the left hemisphere that are no medial wall, in their orde
 the right: the order of CIFTI.
 """
 
+import base64
 import hashlib
+import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
-from xml.parsers.expat import ExpatError
+from xml.parsers.expat import ExpatError, ParserCreate
 
 import nibabel as nib
 import numpy as np
@@ -33,6 +36,8 @@ DAMAGED = (
 )
 """What nibabel raises on files of surfaces that are missing, foreign, cut short or damaged."""
 _MOST_BYTES = 100_000_000
+_MOST_UNPACKED = 1 << 30
+_PART = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +157,8 @@ def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES) -> Any:
     Parameters
     ----------
     most : int
-        Bytes that it may have.
+        Bytes that it may have. Where they are more than of a study's files, it is the hospital's
+        own, and what it unpacks to is not counted first.
 
     Raises
     ------
@@ -160,9 +166,12 @@ def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES) -> Any:
         If it can't be read, is none, or says itself that it is of the other hemisphere.
     """
     try:
-        if path.stat().st_size > most:
-            raise ValueError("no file of one hemisphere is as large")
-        image = nib.GiftiImage.from_bytes(path.read_bytes())  # which knows no folder to look in
+        if not path.is_file() or path.stat().st_size > most:
+            raise ValueError("no file of one hemisphere, or too large")
+        content = path.read_bytes()
+        if most <= _MOST_BYTES:
+            _check_unpacked(content, _MOST_UNPACKED)
+        image = nib.GiftiImage.from_bytes(content)  # which knows no folder to look in
     except DAMAGED as error:
         raise DataError(
             f"{path} can't be read; give a whole GIFTI file, with its numbers in it."
@@ -175,6 +184,34 @@ def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES) -> Any:
                 f"that of the {SIDE_NAMES[side]}; correct its name or its place."
             )
     return image
+
+
+def _check_unpacked(content: bytes, most: int) -> None:
+    """Raise ValueError if numbers unpack to more than so many bytes, which nibabel asks nobody."""
+    left, texts = most, list[str]()
+
+    def flush(*_: object) -> None:
+        nonlocal left
+        for size in _unpacked_size("".join(texts)):
+            left -= size
+            if left < 0:
+                raise ValueError("it holds more than it can mean")
+        texts.clear()
+
+    parser = ParserCreate()
+    parser.StartElementHandler = parser.EndElementHandler = flush  # as nibabel takes texts apart
+    parser.CharacterDataHandler = texts.append
+    parser.Parse(content, True)
+
+
+def _unpacked_size(text: str) -> Iterator[int]:
+    """Bytes that a text unpacks to, part by part; none of one that holds nothing packed."""
+    with suppress(ValueError, zlib.error):
+        packed, unpacker, part = base64.b64decode(text.encode("ascii")), zlib.decompressobj(), b""
+        while packed or part:
+            part = unpacker.decompress(packed, _PART)
+            packed = unpacker.unconsumed_tail
+            yield len(part)
 
 
 def mesh_values(path: Path, image: Any) -> NDArray[np.float64]:

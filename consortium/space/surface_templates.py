@@ -13,9 +13,10 @@ from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.mesh import DAMAGED, Hemisphere, Mesh, load_gifti
 from consortium.space.nifti import KEPT, is_kept
 from consortium.space.templates import check_varied
-from consortium.views.meshes import sides_of
+from consortium.views.meshes import side_file_names
 
-_ENDING = ".dscalar.nii"  # not compressed, so that it holds no more than its size
+DENSE = ".dscalar.nii"
+"""End of a file's name; it is not compressed, so that it holds no more than its size."""
 _MOST_MAPS = 1000
 _MOST_BYTES = 500_000_000
 
@@ -38,7 +39,7 @@ def read_surface_templates(path: Path, mesh: Mesh, *, at_home: bool = False) -> 
         was made, or a map is the same everywhere.
     """
     if path.suffix == ".gii":
-        names = sides_of(path.name)
+        names = side_file_names(path.name)
         if len(names) != len(mesh.sides):
             raise DataError(f"The templates {path} are of one hemisphere; name that of hemi-L.")
         parts = zip(names, mesh.sides, strict=True)
@@ -51,9 +52,25 @@ def read_surface_templates(path: Path, mesh: Mesh, *, at_home: bool = False) -> 
     return Templates(values)
 
 
-def _of_cifti(path: Path, mesh: Mesh, at_home: bool) -> NDArray[np.float32]:
+def read_dense(
+    path: Path, mesh: str = "a mesh", *, at_home: bool = False
+) -> tuple[nib.Cifti2Image, NDArray[np.float32]]:
+    """Read dense maps of CIFTI, and their values at all grayordinates: K x G.
+
+    Parameters
+    ----------
+    mesh : str
+        What it should be on, for messages.
+    at_home : bool
+        As of `read_surface_templates`.
+
+    Raises
+    ------
+    DataError
+        If it is none, or must not leave the hospital where it was made.
+    """
     try:
-        if not path.name.endswith(_ENDING) or path.stat().st_size > _MOST_BYTES:
+        if not path.name.endswith(DENSE) or path.stat().st_size > _MOST_BYTES:
             raise ValueError("no dense maps, or too large")
         image = nib.load(path)
         if not isinstance(image, nib.Cifti2Image):
@@ -64,10 +81,15 @@ def _of_cifti(path: Path, mesh: Mesh, at_home: bool) -> NDArray[np.float32]:
         values: NDArray[Any] = np.asarray(image.dataobj, dtype=np.float32)
     except DAMAGED as error:
         raise DataError(
-            f"The templates {path} are no whole file of maps on {mesh.name}; give .dscalar.nii, or "
-            "hemi-L of a pair of .gii."
+            f"{path} is no whole file of maps on {mesh}; give .dscalar.nii, or hemi-L of a pair "
+            "of .gii."
         ) from error
     _check_home(path, is_kept(image), at_home)
+    return image, values
+
+
+def _of_cifti(path: Path, mesh: Mesh, at_home: bool) -> NDArray[np.float32]:
+    image, values = read_dense(path, mesh.name, at_home=at_home)
     return np.ascontiguousarray(values[:, cortex_rows(path, image, mesh)].T)
 
 
@@ -84,14 +106,9 @@ def _of_gifti(path: Path, side: Hemisphere, mesh: Mesh, at_home: bool) -> NDArra
     return np.stack([each[side.cortex] for each in maps], axis=1).astype(np.float32)
 
 
-def is_kept_header(image: nib.Cifti2Image) -> bool:
-    """Whether a CIFTI file says that it must not leave the hospital where it was made."""
-    return bytes(image.nifti_header["descrip"].item()).startswith(KEPT)
-
-
 def _check_home(path: Path, kept: bool, at_home: bool) -> None:
     if kept and not at_home:
         raise DataError(
-            f"The templates {path} are made of a hospital's own participants without noise and "
-            "must not leave it; take maps that a study released."
+            f"The maps {path} are made of a hospital's own participants without noise and must not "
+            "leave it; take maps that a study released."
         )

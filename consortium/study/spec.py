@@ -20,7 +20,7 @@ from consortium.base.frozen_model import Line
 from consortium.errors import StudyError
 from consortium.study.data_section import DataSection, Section
 from consortium.views import View, files_of
-from consortium.views.meshes import sides_of
+from consortium.views.meshes import side_file_names
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 """Lower-case letters, digits and hyphens: safe as a file name, a BIDS label and a report key."""
@@ -356,7 +356,7 @@ class Study(Section):
     def map_files(self) -> tuple[str, ...]:
         """Files of meshes and public maps beside it, of the data, of views and of the analysis."""
         mesh = self.data.mesh_files
-        templates = sides_of(self.templates) if self.templates else ()
+        templates = side_file_names(self.templates) if self.templates else ()
         return (*(mesh.named if mesh else ()), *files_of(self.features), *templates)
 
     @property

@@ -77,7 +77,7 @@ class MeshFiles(NamedTuple):
             )
 
 
-def sides_of(name: str) -> tuple[str, ...]:
+def side_file_names(name: str) -> tuple[str, ...]:
     """A file's name, with that of the right hemisphere where it is GIFTI of the left one."""
     left = name.endswith(".gii") and "hemi-L" in name
     return (name, name.replace("hemi-L", "hemi-R")) if left else (name,)

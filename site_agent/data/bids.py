@@ -6,7 +6,7 @@ from pathlib import Path
 
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
-from consortium.views.meshes import MESHES, MeshKind, sides_of
+from consortium.views.meshes import MESHES, MeshKind, side_file_names
 from site_agent.data.survey import RecordingRun, Skipped, Subject
 
 Entities = dict[str, str]
@@ -235,7 +235,7 @@ def _subject(label: str, paths: Iterable[Path]) -> Subject:
 
 def _right_of(path: Path) -> Path | None:
     """The right hemisphere's file beside a GIFTI file of the left one, if it is there."""
-    for name in sides_of(path.name)[1:]:
+    for name in side_file_names(path.name)[1:]:
         right = path.with_name(name)
         return right if right.is_file() else None
     return None

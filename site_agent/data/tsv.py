@@ -2,6 +2,7 @@
 
 import csv
 import re
+import stat
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, zip_longest
@@ -307,7 +308,10 @@ def _opened(
     A line ends with LF or CRLF; another CR is part of its cell and begins no other person's line.
     """
     try:
-        if path.stat().st_size > most:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for
+            raise OSError("no file")
+        if status.st_size > most:
             raise DataError(f"{path} is larger than {most} bytes; split it.")
         with path.open(newline="\n", encoding="utf-8-sig", errors=errors) as file:
             yield (line.rstrip("\r\n").replace("\r", " ") for line in file)

@@ -28,6 +28,7 @@ from site_agent.engines.threads import Threads
 from site_agent.loading.units import (
     families_of,
     grouped,
+    one_of_each,
     person_of,
     read_each_session,
     rows_by_person,
@@ -160,7 +161,7 @@ class FeatureDataset:
     without : callable
         Which of those whom the study takes are left out, and why.
     late : callable
-        The same, asked last, about those who would take part.
+        The same, asked last, about one of each unit that would take part; a unit is left out whole.
     aliases : mapping of str to Alias
         What the site's tables have in the place of the study's columns and levels.
     """
@@ -322,12 +323,19 @@ class FeatureDataset:
         rows = rows_by_person([view.found for view in views])
         complete = [p for p in stay if p in rows]
         lacking = sorted(set(stay).difference(complete))
-        late = {each.label: each for each in self.late(complete)}
-        there = [p for p in complete if p not in late]
-        members = self._units({p: rows[p] for p in there})
+        units = self._units({p: rows[p] for p in complete})
+        late = {each.label: each for each in self.late([person_of(unit[0]) for unit in units])}
+        newcomers = (
+            replace(late[person_of(unit[0])], label=person)
+            for unit in units
+            if person_of(unit[0]) in late
+            for person in sorted(set(map(person_of, unit)))
+        )
+        members = [unit for unit in units if person_of(unit[0]) not in late]
+        there = sorted({person_of(row) for unit in members for row in unit})
         table = self._table(members, views)
         table.flags.writeable = False
-        left_out = *(self._lack(p, views) for p in lacking), *out.values(), *late.values()
+        left_out = *(self._lack(p, views) for p in lacking), *out.values(), *newcomers
         having = (p for p in everybody if all(view.has(p) for view in views))
         whole = whole_of(having, left_out)
         survey = Survey((), (1,) * len(members), left_out, self._one_of_each(whole))
@@ -391,6 +399,9 @@ class FeatureDataset:
                 found, lacking = read_each_session(self.source, self.study, read)
             else:
                 found, lacking = read(self.study)
+            if units is None:
+                found, several = one_of_each(found)
+                lacking = [*lacking, *several]
             persons = frozenset(map(person_of, found))
             lacks = {each.label: each for each in lacking}
             self._views[view.name] = _Read(view.name, found, lacks, persons)

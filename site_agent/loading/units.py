@@ -54,6 +54,15 @@ def person_of(row: str) -> str:
     return row.partition(SESSION)[0]
 
 
+def one_of_each(found: Mapping[str, Vector]) -> Found:
+    """Vectors by person, where a study knows no sessions: whoever has several is left out."""
+    rows = rows_by_person([found])
+    several = [person for person, own in rows.items() if len(own) > 1]
+    detail = "has several folders of sessions, and one person must not count as two; leave one."
+    skipped = [Skipped(each, "unusable", f"sub-{each} {detail}") for each in several]
+    return {person: found[own[0]] for person, own in rows.items() if len(own) == 1}, skipped
+
+
 def rows_by_person(views: Sequence[Collection[str]]) -> dict[str, list[str]]:
     """Rows that all views have, by participant, in the order of their sessions.
 

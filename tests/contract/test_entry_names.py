@@ -33,7 +33,7 @@ def persons_of(case: Case) -> tuple[int, ...]:
 
 def told(name: str, case: Case) -> tuple[Study, Result]:
     study = study_of(name, case, scheme="none")
-    sites = make_feature_sites(case.views, persons=persons_of(case))
+    sites = make_feature_sites(case.views, persons=persons_of(case), rows=case.rows)
     return study, Simulation(study, sites, 0).run()
 
 

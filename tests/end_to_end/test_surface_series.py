@@ -184,6 +184,13 @@ def test_the_page_draws_cortices_and_speaks_of_vertices(algorithm: str) -> None:
     assert not (place(algorithm).files.out / "viewer.html").exists()
 
 
+def test_the_files_on_a_mesh_are_made_again_and_contradict_nothing() -> None:
+    said = enter("consortium", "verify", place("template_networks").files.out)
+    assert said.code == 2  # single sites' vectors are not shown
+    assert "Nothing contradicts" in said.out
+    assert "tpl-fsLR" not in said.out
+
+
 def test_a_hospitals_own_networks_stay_at_home(tmp_path: Path) -> None:
     files, target = place("group_ica").files, tmp_path / "home"
     rest = ("--roster", files.roster, "-f", place("group_ica").site("east"))

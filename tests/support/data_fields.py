@@ -5,13 +5,15 @@ from typing import Any
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from consortium.simulation.dataset import write_indented
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
+from consortium.views.meshes import MESHES
 from tests.support.recordings import write_tape
+from tests.support.surfaces import write_func_pair, write_parcels, write_sphere, write_wall
 from tests.support.surfaces import write_pair as write_hemispheres
-from tests.support.surfaces import write_parcels, write_sphere, write_wall
 from tests.support.tiny_images import AFFINE, SHAPE, save, tiny_grid, tiny_series
 from tests.support.tiny_recordings import CHANNELS, tiny_tape
 
@@ -37,6 +39,7 @@ COURSES = PAIR | {"file": "sub-*/func/sub-*_task-t_timeseries.tsv"}
 SURFACE = {"name": "cortex", "source": "surface", "mesh": "fsaverage5", "values": "thickness"}
 SPHERE = {"surfaces": ["L.surf.gii", "R.surf.gii"]}
 FINE = {"mesh": "fsaverage6", "surfaces": ["L6.surf.gii", "R6.surf.gii"]}
+ON_MESH = {"mesh": "fsaverage5"}
 PARCELS = {
     "file": "sub-*/anat/sub-*_thickness.pscalar.nii",
     "columns": {"*": {"low": 0, "high": 5}},
@@ -58,6 +61,9 @@ DATA: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "echo": ({}, {"echo": 1}),
     "runs": ({"runs": "all"}, {"runs": "first"}),
     "space": ({}, {"space": "other"}),
+    "mesh": (ON_MESH, FINE),
+    "surfaces": (ON_MESH, ON_MESH | SPHERE),
+    "cortex": (ON_MESH, ON_MESH | {"cortex": ["L.wall.gii", "R.wall.gii"]}),
     "resolution": (
         {"task": "whole", "mask": "template", "resolution": 24},
         {"task": "whole", "mask": "template", "resolution": 20},
@@ -154,6 +160,12 @@ def write_pair(folder: Path, stem: str, seed: int) -> None:
         (folder / f"{stem}_task-t_{name}.tsv").write_text("\n".join(lines) + "\n")
 
 
+def _on_mesh(space: str, seed: int) -> list[NDArray[np.float32]]:
+    """Series on both hemispheres, T x N each."""
+    size = (2, 12, MESHES[space].vertices)
+    return list(np.random.default_rng(seed).standard_normal(size, dtype=np.float32))
+
+
 def make_site(root: Path) -> Path:
     """Two persons with two recordings of everything in one folder, and the study's public files."""
     bids = root / "bids"
@@ -173,6 +185,7 @@ def make_site(root: Path) -> Path:
         for number, space in enumerate(("fsaverage5", "fsaverage6")):
             seed = 10 * number + person
             write_hemispheres(bids / stem / "anat", stem, space, "thickness", seed=seed)
+            write_func_pair(bids / stem / "func", f"{stem}_task-t", space, _on_mesh(space, seed))
         write_hemispheres(bids / stem / "anat", stem, "fsaverage5", "sulc", seed=20 + person)
         for number, name in enumerate(RUNS):
             tape = tiny_tape(20 + 10 * person + number, trials=12)
@@ -218,12 +231,13 @@ def study_of(
     **data: Any,
 ) -> Study:
     """A study of that site, of components unless a plan says what else."""
+    inside = {} if "mesh" in data else {"mask": "mask.nii.gz"}
     return parse_study(
         yaml.safe_dump(
             {
                 "study": "one",
                 "sites": ["north", "east", "south", "west"],
-                "data": {"task": "t", "mask": "mask.nii.gz", "minimum_volumes": 10} | data,
+                "data": {"task": "t", "minimum_volumes": 10} | inside | data,
                 **({"features": views} if views else {}),
                 "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 1, "unit": unit},
                 **(plan or {"algorithm": "pca", "analysis": {"components": 2}}),

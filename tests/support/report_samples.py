@@ -22,6 +22,7 @@ from consortium.report.privacy_report import (
     SiteRecord,
 )
 from consortium.space.grid import Grid
+from consortium.space.mesh import Mesh
 from consortium.space.study_space import Space
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
@@ -128,6 +129,7 @@ def finished(study: Study, space: Space, result: Result) -> Finished:
     return finish_result(study, space, result, sample_report(study), DAY)
 
 
-def finished_maps(study: Study, grid: Grid, maps: NDArray[Any], **told: Any) -> Finished:
+def finished_maps(study: Study, grid: Grid | Mesh, maps: NDArray[Any], **told: Any) -> Finished:
     """A study of images at its end, with component maps (D x R); ``told`` is of the result."""
-    return finished(study, Space(grid), Result({"maps": maps}, maps="maps", **told))
+    space = Space(box_grid(), mesh=grid) if isinstance(grid, Mesh) else Space(grid)
+    return finished(study, space, Result({"maps": maps}, maps="maps", **told))

@@ -102,18 +102,23 @@ def compare_command(
 @app.command(rich_help_panel=RESULTS)
 def templates(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run with component maps.")],
-    file: Annotated[Path, typer.Argument(help="New NIfTI file beside the next study's file.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="New file beside the next study's: NIfTI, or .dscalar.nii on a mesh."),
+    ],
 ) -> None:
     """Write the components that were found as templates of a next study; it costs no privacy."""
     from consortium.report.as_templates import write_templates
+    from consortium.space.surface_templates import DENSE
 
     kept = write_templates(folder, file)
     out.print(f"{file} holds the components {', '.join(map(str, kept))} of {folder}.")
     out.print(f"For networks that differ from these, name it as analysis.templates: {file.name}.")
-    out.print(
-        "To compare their strength between groups: consortium new-study NEXT.yaml --algorithm glm "
-        f"--components {folder}."
-    )
+    if not file.name.endswith(DENSE):
+        out.print(
+            "To compare their strength between groups: consortium new-study NEXT.yaml --algorithm "
+            f"glm --components {folder}."
+        )
 
 
 @app.command(rich_help_panel=RESULTS)

@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 
 from consortium.algorithms.base import Result, Table
-from consortium.errors import OutputError
+from consortium.errors import DataError, OutputError
 from consortium.report.comparison import differences, match_components, read_outcome
 from consortium.report.comparison_page import write_comparison
 from consortium.report.outputs import write_outputs
 from consortium.space.grid import template_grid
+from consortium.space.mesh import read_mesh
 from consortium.space.study_space import Space, ViewSpace
+from consortium.views.meshes import MeshFiles
 from tests.support.html_page import Page
 from tests.support.report_samples import blob, box_grid, finished, finished_maps, sample_study
+from tests.support.surfaces import write_wall
 
 PLACES = ((0.0, -52.0, 28.0), (-8.0, -88.0, 0.0), (40.0, 20.0, 30.0))
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -51,6 +54,34 @@ def test_components_are_matched_across_orders_signs_and_grids(tmp_path):
     assert {(pair.first, pair.second) for pair in pairs} == {(1, 1), (2, 2), (3, 3)}
     assert all(pair.correlation > 0.6 for pair in pairs)
     assert pairs == sorted(pairs, key=lambda pair: -pair.correlation)
+
+
+def on_mesh(folder, order, cortex=None):
+    files = MeshFiles("fsaverage5", None, cortex)
+    mesh = read_mesh(files, folder.parent)
+    spots = mesh.coordinates[[100, 5000, 9000]]
+    away = np.square(mesh.coordinates[:, None] - spots).sum(axis=2)
+    maps = (30 - 4 * np.arange(3)) * np.exp(-away / 400) + 0.1 * np.sin(away)
+    write_outputs(folder, finished_maps(sample_study(), mesh, maps[:, order]), pages=False)
+    return read_outcome(folder)
+
+
+def test_components_on_a_mesh_are_matched_at_its_vertices(tmp_path):
+    matching = match_components(on_mesh(tmp_path / "a", [0, 1, 2]), on_mesh(tmp_path / "b", [1, 2]))
+    assert matching.correlations.shape == (3, 2)
+    assert {(pair.first, pair.second) for pair in matching.pairs} == {(2, 1), (3, 2)}
+    assert all(pair.correlation == pytest.approx(1, abs=1e-6) for pair in matching.pairs)
+
+
+def test_other_meshes_and_voxels_are_not_compared(tmp_path):
+    walls = [write_wall(tmp_path / f"{side}.wall.gii", "fsaverage5").name for side in "LR"]
+    one, other = on_mesh(tmp_path / "a", [0]), on_mesh(tmp_path / "b", [0], tuple(walls))
+    with pytest.raises(DataError, match="have other medial walls; compare two runs on one mesh"):
+        match_components(one, other)
+    voxels = read_outcome(components(tmp_path / "v", "third", 14.0, (0,), (1,), 2))
+    for pair in ((one, voxels), (voxels, one)):
+        with pytest.raises(DataError, match="one holds vertices of a mesh and the other voxels"):
+            match_components(*pair)
 
 
 def test_differences_have_the_errors_of_both(tmp_path):

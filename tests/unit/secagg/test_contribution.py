@@ -17,7 +17,7 @@ LIMIT = 1 << 16
 
 def sealed_vectors(clear: bool = False) -> tuple[messages.Contribution, memoryview]:
     """Ten masked and six open numbers as they travel."""
-    room = contribution.Room(10, 32, ring(np.arange(6), 32), clear=clear)
+    room = contribution.SealedVectors(10, 32, ring(np.arange(6), 32), clear=clear)
     room.masked[:] = np.arange(10)
     body = room.load(KEY, bytes(32))
     return body, contribution.part(room.close(b"", bytes(32), messages.encode), LIMIT).payload
@@ -32,7 +32,7 @@ def sealed_vectors(clear: bool = False) -> tuple[messages.Contribution, memoryvi
 def test_unload_undoes_load(masked: int, opened: int | None, bits: int, clear: bool) -> None:
     first = ring(np.arange(masked), bits)
     second = None if opened is None else ring(np.arange(opened) + 100, bits)
-    room = contribution.Room(first.size, bits, second, clear=clear)
+    room = contribution.SealedVectors(first.size, bits, second, clear=clear)
     room.masked[:] = first
     body = room.load(KEY, bytes(32))
     parts = contribution.part(room.close(b"envelope", bytes(32), messages.encode), LIMIT)

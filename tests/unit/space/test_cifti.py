@@ -44,3 +44,12 @@ def test_a_file_of_parcels_has_no_grayordinates() -> None:
     parcels = nib.cifti2.ParcelsAxis.from_brain_models([("a", surface("CortexLeft", np.arange(9)))])
     image = nib.Cifti2Image(np.zeros((1, 1)), (nib.cifti2.ScalarAxis(["a"]), parcels))
     assert grayordinates(image) == 0
+
+
+def test_a_model_that_does_not_say_its_vertices_is_one_error_of_its_file() -> None:
+    left, right = (np.flatnonzero(side.cortex) for side in MESH.sides)
+    image = image_of(surface("CortexLeft", left), surface("CortexRight", right))
+    model = list(image.header.matrix.get_index_map(1).brain_models)[1]
+    model.surface_number_of_vertices = None
+    with pytest.raises(DataError, match="does not say which vertices of the right cortex"):
+        cortex_rows(PATH, image, MESH)

@@ -1,12 +1,18 @@
 """A study's mesh is the files beside the study file, whatever these say of others."""
 
+import os
+import tracemalloc
+from base64 import b64encode
 from pathlib import Path
+from zlib import compress
 
 import numpy as np
 import pytest
+from nibabel.gifti import GiftiDataArray, GiftiImage
 
 from consortium.errors import DataError
-from consortium.space.mesh import read_mesh
+from consortium.space import mesh
+from consortium.space.mesh import load_gifti, read_mesh
 from consortium.views.meshes import MESHES, MeshFiles
 
 ELSEWHERE = """\
@@ -30,3 +36,44 @@ def test_a_studys_file_does_not_lead_to_the_sites_other_files(tmp_path: Path, na
         (study / f"{side}.wall.gii").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match="give a whole GIFTI file, with its numbers in it"):
         read_mesh(MeshFiles("fsaverage5", None, ("L.wall.gii", "R.wall.gii")), study)
+
+
+PACKED = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<GIFTI Version="1.0" NumberOfDataArrays="1"><MetaData/><LabelTable/>
+<DataArray Intent="NIFTI_INTENT_SHAPE" DataType="NIFTI_TYPE_FLOAT32" Dim0="10"
+ArrayIndexingOrder="RowMajorOrder" Dimensionality="1" Encoding="GZipBase64Binary"
+Endian="LittleEndian" ExternalFileName="" ExternalFileOffset=""><Data>{data}</Data>
+</DataArray></GIFTI>
+"""
+
+
+def test_a_file_that_unpacks_to_more_than_it_can_mean_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, maps = tmp_path / "L.func.gii", np.zeros((2, 1000), np.float32)
+    GiftiImage(darrays=[GiftiDataArray(each) for each in maps]).to_filename(path)
+    monkeypatch.setattr(mesh, "_MOST_UNPACKED", maps.nbytes)
+    assert len(load_gifti(path, "L").darrays) == 2
+    monkeypatch.setattr(mesh, "_MOST_UNPACKED", maps.nbytes - 1)
+    with pytest.raises(DataError, match="give a whole GIFTI file"):
+        load_gifti(path, "L")
+
+
+def test_a_bomb_takes_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, size = tmp_path / "L.wall.gii", 200 << 20
+    monkeypatch.setattr(mesh, "_MOST_UNPACKED", 1 << 20)
+    data = b64encode(compress(bytes(size))).decode()
+    path.write_text(PACKED.format(data=data), encoding="utf-8")
+    tracemalloc.start()
+    with pytest.raises(DataError, match="give a whole GIFTI file"):
+        load_gifti(path, "L")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < size / 10
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "L.wall.gii")
+    with pytest.raises(DataError, match="give a whole GIFTI file"):
+        load_gifti(tmp_path / "L.wall.gii", "L")

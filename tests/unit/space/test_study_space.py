@@ -177,8 +177,8 @@ MOVED = np.array([[4.0, 0, 0, 40], [0, 4, 0, 0], [0, 0, 4, 0], [0, 0, 0, 1]])
     ("values", "affine", "words"),
     [
         (spots(), MOVED, "0% of the study's voxels; they are of another space"),
-        (np.ones((4, 3, 2, 2), np.float32), AFFINE, "Map 1 .* is the same in all"),
-        (0 * spots(), AFFINE, "Map 1 .* is the same in all"),
+        (np.ones((4, 3, 2, 2), np.float32), AFFINE, "Map 1 .* is the same everywhere"),
+        (0 * spots(), AFFINE, "Map 1 .* is the same everywhere"),
         (np.full((4, 3, 2, 2), np.nan, np.float32), AFFINE, "finite numbers"),
     ],
 )

@@ -53,7 +53,7 @@ MIXED = {
 PLAIN = {"detrend": "none", "standardize": "none"}
 STUDIES = [
     *(([], each) for pair in DATA.values() for each in pair),
-    *(([FMRI], each) for pair in DATA.values() for each in pair if "mask" not in each),
+    *(([FMRI], each) for pair in DATA.values() for each in pair if not {"mask", "mesh"} & {*each}),
     ([FMRI | {"measure": "connectivity"}], DATA["atlas"][1]),
     ([FMRI | EDGES], DATA["confounds"][1]),
     *(([TABLE | each], {}) for each in (MATRIX, COURSES, PARCELS)),
@@ -99,6 +99,19 @@ def test_what_mixes_volumes_is_refused_where_a_volume_is_the_unit(field: str) ->
         study_of([], unit="timepoint", **PLAIN | MIXED[field])
 
 
+def replace_volume(path: Path, value: float) -> None:
+    """Make the fourth volume of a recording, or of its left hemisphere, another."""
+    scan, generator = nib.load(path), np.random.default_rng(1)
+    if isinstance(scan, nib.GiftiImage):
+        size = scan.darrays[3].data.shape
+        scan.darrays[3].data = (value * generator.standard_normal(size)).astype(np.float32)
+        nib.save(scan, path)
+        return
+    values = scan.get_fdata(dtype=np.float32)
+    values[..., 3] = value * generator.standard_normal(values.shape[:3])
+    nib.save(nib.Nifti1Image(values, scan.affine, scan.header), path)
+
+
 @pytest.mark.parametrize(("field", "which"), [(f, w) for f in DATA for w in (0, 1)])
 def test_one_volume_changes_its_own_column_only(
     site: Path, tmp_path: Path, field: str, which: int
@@ -113,12 +126,8 @@ def test_one_volume_changes_its_own_column_only(
     first, shown = before.people[0], blocks(before)
     assert isinstance(before, SiteDataset)
     path = before.survey.subjects[0].runs[0].bold
-    scan = nib.load(path)
-    values = scan.get_fdata(dtype=np.float32)
-    noise = 1e6 * np.random.default_rng(1).standard_normal(values.shape[:3])
-    for volume in (noise, np.nan, np.inf, 3e38, 0.0):
-        values[..., 3] = volume
-        nib.save(nib.Nifti1Image(values, scan.affine, scan.header), path)
+    for volume in (1e6, np.nan, np.inf, 3e38, 0.0):
+        replace_volume(path, volume)
         shutil.rmtree(place / "cache")
         after = blocks(opened(place, study))
         assert after.keys() == shown.keys()

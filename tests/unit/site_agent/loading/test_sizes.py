@@ -17,7 +17,7 @@ from tests.support.cases import make_study
 def data(lengths: list[int]) -> Any:
     people = tuple(f"{number:02d}" for number in range(len(lengths)))
     survey = SimpleNamespace(whole=(*people, "out"), lengths=tuple(lengths), skipped=())
-    return SimpleNamespace(people=people, lengths=tuple(lengths), survey=survey)
+    return SimpleNamespace(representatives=people, lengths=tuple(lengths), survey=survey)
 
 
 @given(lengths=st.lists(st.integers(20, 2000), min_size=1), one=st.integers(20, 100_000))

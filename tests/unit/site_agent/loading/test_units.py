@@ -1,5 +1,6 @@
 """Families and sessions at a site: which rows are whose, and what is told of them."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,18 @@ import pytest
 import yaml
 
 from consortium.errors import DataError
+from consortium.space.study_space import study_space
 from consortium.study.reader import parse_study
+from consortium.views.meshes import MESHES
+from site_agent.data.survey import Skipped, Without, nobody
+from site_agent.ledger.ledger import Charge, Ledger
+from site_agent.ledger.limits import LedgerLimits
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
-from site_agent.loading.sizes import sizes_of
+from site_agent.loading.sizes import sizes_of, too_few_new
 from site_agent.loading.units import grouped, rows_by_person
+from site_agent.policy.policy import Policy
+from tests.support.surfaces import write_values
 from tests.support.tiny_images import FUNC, tiny_grid, tiny_series
 from tests.support.tiny_views import image, view_space
 
@@ -29,10 +37,13 @@ BRAIN = {
     "columns": {"area": {"low": 0, "high": 10}},
 }
 FMRI = {"name": "brain", "source": "fmri"}
+CORTEX = {"name": "brain", "source": "surface", "mesh": "fsaverage5", "values": "thickness"}
 
 
-def opened(folder: Path, units: dict[str, Any], *views: dict[str, Any]) -> FeatureDataset:
-    values = {
+def opened(
+    folder: Path, units: dict[str, Any] | None, *views: dict[str, Any], late: Without = nobody
+) -> FeatureDataset:
+    values: dict[str, Any] = {
         "study": "related",
         "sites": ["north", "east", "south", "west"],
         "data": {"standardize": "none", "scale": 0.001},
@@ -43,11 +54,12 @@ def opened(folder: Path, units: dict[str, Any], *views: dict[str, Any]) -> Featu
             "outcomes": "brain",
             "formula": "age",
             "contrasts": {"age": "age"},
-            "units": units,
+            **({} if units is None else {"units": units}),
         },
     }
     study = parse_study(yaml.safe_dump(values))
-    found = open_dataset(folder, study, view_space(study), folder.parent / "cache")
+    space = view_space(study) if views[-1:] != (CORTEX,) else study_space(study, folder)
+    found = open_dataset(folder, study, space, folder.parent / "cache", late=late)
     assert isinstance(found, FeatureDataset)
     return found
 
@@ -207,3 +219,49 @@ def test_what_a_view_has_of_a_participant_it_has_of_all_their_sessions() -> None
 def test_units_stand_in_the_order_of_their_first_row() -> None:
     family = {"01": "b", "02": "a", "03": "b"}
     assert grouped({one: [one] for one in family}, family) == [["01", "03"], ["02"]]
+
+
+def large_table(folder: Path, families: int) -> None:
+    """Twelve lone participants, and families of two with the next numbers."""
+    lone = [(f"{number:02d}", "n/a") for number in range(1, 13)]
+    related = [(f"{13 + number:02d}", f"F{number // 2}") for number in range(2 * families)]
+    who = [f"sub-{label} {family} 30 no" for label, family in lone + related]
+    brain = [f"sub-{label} 3" for label, _ in lone + related]
+    write(folder / "participants.tsv", "participant_id family_id age ill", *who)
+    write(folder / "brain.tsv", "participant_id area", *brain)
+
+
+def test_newcomers_are_whole_units_and_relatives_of_who_was_there_are_none(tmp_path: Path) -> None:
+    folder, policy = tmp_path / "bids", Policy(fewest_subjects_chosen=10)
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    large_table(folder, families=2)
+
+    def late(labels: Sequence[str]) -> Iterable[Skipped]:
+        return too_few_new(ledger, policy, labels)
+
+    data = opened(folder, {"family": "family_id"}, late=late)
+    assert (data.units, len(data.people)) == (14, 16)
+    told = Charge("d", "s", "s-1", 0, "setup", "sizes", "subject", 0.0, "x", "y", "", 0.0)
+    ledger.tell(told, sizes_of(data.study, data), 10, LedgerLimits({}), "now")
+    data = opened(folder, {"family": "family_id"}, late=late)
+    assert (data.units, len(data.people)) == (14, 16)  # nobody's relatives are new
+    large_table(folder, families=3)
+    data = opened(folder, {"family": "family_id"}, late=late)
+    assert (data.units, len(data.people)) == (14, 16)  # both of the new family are left out
+    assert [each.label for each in data.survey.skipped] == ["17", "18"]
+    ledger.check_sizes(sizes_of(data.study, data), 10)
+
+
+def test_folders_of_one_participants_sessions_are_no_several_participants(tmp_path: Path) -> None:
+    folder, vertices = tmp_path / "bids", MESHES["fsaverage5"].vertices
+    lines = (f"sub-0{number} 30 no" for number in (1, 2, 3))
+    write(folder / "participants.tsv", "participant_id age ill", *lines)
+    for name in ("sub-01_ses-1", "sub-01_ses-2", "sub-02_ses-1", "sub-03"):
+        for side in "lr":
+            path = folder / name / "surf" / f"{side}h.thickness.fsaverage5.mgh"
+            write_values(path, 2 + np.sin(np.arange(vertices)))
+    data = opened(folder, None, WHO, CORTEX)
+    assert data.people == ("02", "03")
+    (skipped,) = (each for each in data.survey.skipped if each.label == "01")
+    assert skipped.reason == "unusable"
+    assert "one person must not count as two" in skipped.detail
