@@ -48,6 +48,8 @@ class ReleasedCoefficients:
         Variance of what all coefficients were divided by, over its square.
     names : mapping of str to (int or None)
         Which coefficient a name stands for; a level that others are compared to stands for none.
+    shared : mapping of str to str
+        Columns by levels of theirs whose name stands for another coefficient.
     """
 
     labels: tuple[tuple[str, str], ...]
@@ -58,6 +60,7 @@ class ReleasedCoefficients:
     freedom: float
     doubt: float
     names: dict[str, int | None]
+    shared: dict[str, str]
 
 
 def read_released(folder: Path) -> ReleasedCoefficients:
@@ -79,7 +82,7 @@ def read_released(folder: Path) -> ReleasedCoefficients:
             _matrix(errors, [f"noise {name}" for name in coefficients]),
             float(errors[0]["freedom"]),
             float(errors[0]["doubt"]),
-            _names(errors),
+            *_names(errors),
         )
         _check_numbers(found)
     except DAMAGED as error:
@@ -230,8 +233,8 @@ def _matrix(rows: list[dict[str, str]], columns: list[str]) -> Array:
     return np.array([[float(row[name]) for name in columns] for row in rows])
 
 
-def _names(errors: list[dict[str, str]]) -> dict[str, int | None]:
-    """Coefficients by their labels, and by names of levels that only one column has."""
+def _names(errors: list[dict[str, str]]) -> tuple[dict[str, int | None], dict[str, str]]:
+    """Coefficients by their labels and by levels that only one column has; and shared names."""
     found: dict[str, int | None] = {}
     levels: dict[str, set[tuple[str, int | None]]] = {}
     for number, row in enumerate(errors):
@@ -240,10 +243,14 @@ def _names(errors: list[dict[str, str]]) -> dict[str, int | None]:
             if level:
                 found[f"{column}={level}"] = place
                 levels.setdefault(level, set()).add((column, place))
-    for level, places in levels.items():
-        if len(places) == 1:
-            found[level] = next(iter(places))[1]
-    return found | {row["coefficient"]: number for number, row in enumerate(errors)}
+    found |= {row["coefficient"]: number for number, row in enumerate(errors)}
+    single = {level: next(iter(each)) for level, each in levels.items() if len(each) == 1}
+    shared = {
+        level: column
+        for level, (column, place) in single.items()
+        if level in found and found[level] != place
+    }
+    return {level: place for level, (_, place) in single.items()} | found, shared
 
 
 def _weights(released: ReleasedCoefficients, expression: str) -> Array:
@@ -260,6 +267,12 @@ def _weights(released: ReleasedCoefficients, expression: str) -> Array:
         if match["name"] not in released.names:
             known = ", ".join(sorted(released.names))
             raise StudyError(f"There is no '{match['name']}' in the study; there are {known}.")
+        if match["name"] in released.shared and len(parts) > 1:
+            level = f"{released.shared[match['name']]}={match['name']}"
+            raise StudyError(
+                f"'{match['name']}' is the name of a coefficient and of a level; write '{level}' "
+                "for the level. The coefficient can be asked for alone."
+            )
         place = released.names[match["name"]]
         if place is not None:
             weights[place] += float(match["factor"] or 1) * (1 if sign == "+" else -1)

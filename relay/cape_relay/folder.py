@@ -17,9 +17,11 @@ from pathlib import Path
 
 LARGEST = 512 << 20
 """Bytes of one file; a larger one is nobody's message."""
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*){0,5}")
+_ROOTS = ("runs/", "consent/", "ledgers/")
+"""Beginnings of all names that an exchange keeps; a party's secret ``keys`` have none of them."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*){1,5}")
+_PARTY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _LONGEST = 300
-_PROBES = "probes/"
 PLACES = ("CAPE_RELAY_FOLDER", "EXCHANGE_DATABASE_URI")
 """Variables of a machine's environment that name its folder; the second is vantage6's own."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -39,7 +41,8 @@ class Folder:
     root : Path
         The directory, which must be there. What is made in it gets its mode and group.
     only : sequence of str
-        Beginnings of the names that are carried, such as ``runs/rest-``; none carries all.
+        Beginnings of the names that are carried, such as ``runs/rest-``, of which
+        ``runs/rest-two-0001`` is none; none carries all.
     largest : int
         Bytes that one message may have.
 
@@ -77,7 +80,8 @@ class Folder:
     def carries(self, name: str) -> bool:
         """Whether a name is a message's, and one of those that are carried."""
         fits = len(name) <= _LONGEST and _NAME.fullmatch(name) is not None
-        return fits and not name.startswith(_PROBES) and name.startswith(self._only or ("",))
+        among = any(_begins(name, start) for start in self._only or _ROOTS)
+        return fits and name.startswith(_ROOTS) and among
 
     def listing(self) -> dict[str, str]:
         """SHA-256 of every message by its name, the oldest first.
@@ -145,7 +149,8 @@ class Folder:
 
     def _leads(self, place: str) -> bool:
         """Whether names that are carried may lie in a folder; those of other runs are left out."""
-        return any(x.startswith(place) or place.startswith(x) for x in self._only or ("",))
+        wanted = any(x.startswith(place) or _begins(place, x) for x in self._only or _ROOTS)
+        return wanted and place.startswith(_ROOTS)
 
     def _digest(self, name: str, place: str, folder: int) -> str:
         status = os.stat(place, dir_fd=folder, follow_symlinks=False)
@@ -216,11 +221,16 @@ def folder_of(party: str, only: Sequence[str]) -> Folder:
     Raises
     ------
     RelayError
-        If the machine names none, or it is not there.
+        If the machine names none, it is not there, or the platform calls the party what is no word.
     """
     place = next(filter(None, map(os.environ.get, PLACES)), None)
     if place is None:
         raise RelayError(f"{PLACES[0]} is not set here; write there which folder the relay serves.")
+    if "{site}" in place and not _PARTY.fullmatch(party):
+        raise RelayError(
+            f"The platform calls this party {party[:80]!r}, which is no folder's name; give the "
+            f"folder in {PLACES[0]} without {{site}}."
+        )
     return Folder(Path(place.replace("{site}", party)), only)
 
 
@@ -241,6 +251,12 @@ def _trouble(what: str, done: str) -> Iterator[None]:
             f"{what} can't be {done} ({error.strerror}); check the folder's disk and rights, and "
             "that no link lies there."
         ) from error
+
+
+def _begins(name: str, start: str) -> bool:
+    """Whether a name begins so; after a dash comes a run's number, and no other study's name."""
+    word = name.removeprefix(start).partition("/")[0]
+    return name.startswith(start) and not (start.endswith("-") and "-" in word)
 
 
 def _made(word: str, folder: int) -> bool:

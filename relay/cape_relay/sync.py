@@ -93,7 +93,7 @@ class Hub:
         self.ticks = self.idle = self.names = self.bytes = 0
         self._folder, self._last, self._most = folder, last, most
         self._heard: dict[str, dict[str, str]] = {}
-        self._ending = False
+        self._ending, self._of_sites = False, set[str]()
 
     def request(self, seconds: float = 0.0, wait: Wait = time.sleep) -> Message:
         """Return the next message to all sites, waiting a while for something that one lacks."""
@@ -103,6 +103,8 @@ class Hub:
         self._heard = {}  # whoever does not answer is asked for its listing again
         self.ticks, self.idle = self.ticks + 1, self.idle + 1
         self._note(made["files"])
+        own = made["files"].keys() - self._of_sites  # only the coordinator ends a run
+        self._ending |= any(map(self._is_last, own))
         return made
 
     def take(self, site: str, said: object) -> None:
@@ -114,7 +116,9 @@ class Hub:
             As `answer`.
         """
         taken = checked(said, site)
-        self._note(_take(self._folder, taken, site))
+        written = _take(self._folder, taken, site)
+        self._of_sites |= {name for name in written if self._is_last(name)}
+        self._note(written)
         self._heard[site] = taken["listing"]
 
     def over(self, sites: Iterable[str]) -> bool:
@@ -140,7 +144,11 @@ class Hub:
         self.idle = 0 if files else self.idle
         self.names += len(files)
         self.bytes += sum(map(len, files.values()))
-        self._ending |= any(fnmatchcase(name, self._last) for name in files)
+
+    def _is_last(self, name: str) -> bool:
+        """Whether a name fits the pattern word by word: a site may be called ``end``."""
+        words, wanted = name.split("/"), self._last.split("/")
+        return len(words) == len(wanted) and all(map(fnmatchcase, words, wanted))
 
 
 def checked(said: object, sender: str) -> Message:

@@ -15,12 +15,14 @@ def sizes_of(study: Study, data: Data) -> Sizes:
     """Return who is behind the numbers that a study's data would tell.
 
     Whoever the study leaves out makes its persons chosen ones: which columns, events, recordings
-    and files somebody must have is its choice, too.
+    and files somebody must have is its choice, too, and by which column they are families.
     """
     survey = data.survey
     people = data.representatives if survey.lengths else ()
     own = ("left-out-here", "too-few-new")
-    chosen = study.data.chooses or any(each.reason not in own for each in survey.skipped)
+    by_column = study.analysis.grouped is not None and study.analysis.grouped.family is not None
+    left_out = any(each.reason not in own for each in survey.skipped)
+    chosen = study.data.chooses or by_column or left_out
     recordings: tuple[str, ...] = ()
     if study.privacy.unit == "timepoint":
         pairs = zip(people, survey.lengths, strict=True)

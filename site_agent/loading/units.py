@@ -122,10 +122,11 @@ def told_of_units(
 ) -> Iterator[str]:
     """Say how many participants are in how many units, for a site's own people."""
     used = sum(map(len, members)) - unused
+    by = "" if units.family is None else f" by column '{units.family}'"
     yield (
-        f"{persons} participants with {used} rows are {len(members)} {units.named}, each of which "
-        "is protected, charged and counted as one; their number becomes public, and that of rows "
-        "does not."
+        f"{persons} participants with {used} rows are {len(members)} {units.named}{by}, each of "
+        "which is protected, charged and counted as one; their number becomes public, and that of "
+        "rows does not."
     )
     if unused:
         yield (

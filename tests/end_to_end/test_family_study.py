@@ -98,7 +98,7 @@ def test_a_site_is_told_how_many_participants_are_how_many_families(place: DemoF
     assert said.code == 0, said.err
     assert "80 families with all sessions of theirs qualify with all views" in said.out
     assert "NOTE: 160 participants with " in said.out
-    assert " rows are 80 families with all sessions of theirs, each of which is" in said.out
+    assert " rows are 80 families with all sessions of theirs by column " in said.out
     assert "Each of the families with all sessions of theirs is one unit of privacy" in said.out
     told = json.loads(enter("site-agent", *words, "--json").out)
     assert told["persons"] == 80

@@ -133,7 +133,8 @@ def _by_unit(
         most = lift * largest**2
         weight = lighter(weight, contrast[None], within.contrast[None], most)
     if len(means):
-        most = lift * number_argument(query, "covariate-reach") ** 2
+        reach = number_argument(query, "covariate-reach")
+        most = lift * reach * reach  # a power would raise where a product is infinite
         weight = lighter(weight, means, deviations, most)
     kept = np.asarray(there.any(axis=0))
     own = replace(within, weight=weight)

@@ -174,6 +174,16 @@ def test_replacing_a_unit_with_all_its_rows_moves_no_block_further_than_planned(
     assert worst["effects"] > 0.9
 
 
+def test_a_reach_without_end_is_answered_in_the_bounds_of_the_plan() -> None:
+    rows = make_rows(CELLS["families, ICC .8, stated .5"], 2, 24, np.random.default_rng(1))
+    trial = units_trial(rows)
+    stage = Glm(trial.parameters, replace(trial.shape, noise=NOISE)).releases[0]
+    query = stage.complete(Query(stage.stage, stage.statistic, {}))
+    query = replace(query, arguments={**query.arguments, "covariate-reach": 1e300})
+    told = Glm.statistics[stage.statistic](trial.sites[0], query, stage.bound)
+    assert np.isfinite(told).all()
+
+
 def wild(stage: Any, generator: np.random.Generator) -> dict[str, Any]:
     """Heard arguments of any size."""
     found: dict[str, Any] = {}

@@ -1,5 +1,6 @@
 """Contrasts after the fact: what a run of its own would have told, from the tables of another."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -197,3 +198,28 @@ def test_tables_without_lines_are_refused(folder, tmp_path):
         write_text(tmp_path / "tables" / path.name, head + "\n")
     with pytest.raises(OutputError, match="has no lines"):
         read_released(tmp_path)
+
+
+def renamed(folder, out, old, new):
+    """The tables of a run whose level was called otherwise."""
+    shutil.copytree(folder / "tables", out / "tables")
+    (path,) = (out / "tables").glob("desc-*glmcoefficientserrors_results.tsv")
+    lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+    named = [
+        [new if cell == old and place in (1, 2) else cell for place, cell in enumerate(line)]
+        for line in lines
+    ]
+    path.write_text("\n".join(map("\t".join, named)) + "\n", encoding="utf-8")
+    return read_released(out)
+
+
+@pytest.mark.parametrize("name", ["diagnosis", "diagnosis=patient"])
+def test_a_level_that_is_called_as_a_coefficient_is_never_taken_for_it(folder, tmp_path, name):
+    honest, released = read_released(folder), renamed(folder, tmp_path, "a", name)
+    for text in (f"c - {name}", f"0.5 * {name} - c"):
+        with pytest.raises(StudyError, match=f"write 'ward={name}' for the level"):
+            compare_coefficients(released, text)
+    expected = compare_coefficients(honest, "c - a").rows
+    assert compare_coefficients(released, f"c - ward={name}").rows == expected
+    alone = [compare_coefficients(each, name).rows for each in (honest, released)]
+    assert alone[0] == alone[1]

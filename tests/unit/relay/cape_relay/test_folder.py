@@ -12,6 +12,7 @@ from hypothesis import given
 from consortium.errors import ExchangeError
 from consortium.exchange import DirectoryExchange
 from consortium.exchange.base import check_name
+from consortium.membership.keys import create_identity
 from tests.contract.test_exchanges import HOSTILE, NAME
 
 
@@ -35,8 +36,26 @@ def test_what_the_exchange_holds_is_listed_and_read_and_the_other_way_round(root
 
 
 @given(NAME)
-def test_every_name_of_the_exchange_is_carried_but_a_doctors_probes(name: str) -> None:
-    assert Folder(Path.cwd()).carries(name) == (not name.startswith("probes/"))
+def test_every_name_of_a_message_is_carried_and_no_other(name: str) -> None:
+    assert not Folder(Path.cwd()).carries(f"probes/{name}")
+    assert not Folder(Path.cwd()).carries(name.partition("/")[0])
+    for place in ("runs", "consent", "ledgers"):
+        whole = f"{place}/{name}"
+        assert Folder(Path.cwd()).carries(whole) == (whole.count("/") <= 5 and len(whole) <= 300)
+
+
+@pytest.mark.parametrize("only", [[], [""], ["keys"], ["west/", "we"], ["../"]])
+def test_a_folder_of_secrets_by_mistake_is_not_carried_whatever_is_asked(
+    only: list[str], root: Path
+) -> None:
+    for home in (root, root / "west"):
+        home.mkdir(exist_ok=True)
+        create_identity(home, bytes(64))
+    folder = Folder(root, only)
+    assert folder.listing() == {}
+    for name in ("keys", "west/keys"):
+        with pytest.raises(RelayError, match="can't name a message"):
+            folder.read(name)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -138,3 +157,24 @@ def test_the_folder_is_what_this_machine_names(root: Path, monkeypatch: pytest.M
         assert folder_of("place", []).root == root
     with pytest.raises(RelayError, match="not there"):
         folder_of("north", [])
+
+
+def test_a_studys_messages_are_not_those_of_one_whose_name_goes_on(root: Path) -> None:
+    DirectoryExchange(root).put("runs/rest-two-0001/end", b"another study's")
+    DirectoryExchange(root).put("runs/rest-0001/study", b"ours")
+    folder = Folder(root, ["runs/rest-", "ledgers/"])
+    assert list(folder.listing()) == ["runs/rest-0001/study"]
+    with pytest.raises(RelayError, match="can't name a message"):
+        folder.put("runs/rest-two-0001/study", b"bytes")
+    assert folder.put("ledgers/north-east/0001-a", b"bytes")
+
+
+@pytest.mark.parametrize("party", ["../place", "..", ".", "/", "a/b", "a\0", "", "a\n"])
+def test_a_party_whose_name_leads_elsewhere_has_no_folder(
+    party: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a").mkdir()
+    monkeypatch.setenv("CAPE_RELAY_FOLDER", str(root / "{site}"))
+    with pytest.raises(RelayError, match="no folder's name"):
+        folder_of(party, [])
+    assert folder_of("a", []).root == (root / "a").resolve()

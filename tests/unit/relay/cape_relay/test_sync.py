@@ -161,6 +161,18 @@ def test_it_is_over_when_the_last_name_is_everywhere(folders: dict[str, Folder])
     assert not hub.over((*SITES, "west"))
 
 
+def test_nothing_but_the_coordinators_own_last_name_ends_it(folders: dict[str, Folder]) -> None:
+    hub = Hub(folders["hub"], last="runs/a-*/end")
+    folders["hub"].put("runs/a-0001/share/end", b"to the site that is called end")
+    folders["north"].put("runs/a-0009/end", b"of no coordinator")
+    for _ in range(3):
+        tick(hub, folders)
+        assert not hub.over(SITES)
+    folders["hub"].put("runs/a-0001/end", b"bytes")
+    tick(hub, folders)
+    assert hub.over(SITES)
+
+
 def test_a_site_that_is_gone_is_not_waited_for_for_ever(folders: dict[str, Folder]) -> None:
     hub = Hub(folders["hub"], last="runs/a-*/end")
     folders["hub"].put("runs/a-0001/end", b"bytes")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from consortium.errors import DataError
+from consortium.errors import DataError, PrivacyError
 from consortium.space.study_space import study_space
 from consortium.study.reader import parse_study
 from consortium.views.meshes import MESHES
@@ -265,3 +265,12 @@ def test_folders_of_one_participants_sessions_are_no_several_participants(tmp_pa
     (skipped,) = (each for each in data.survey.skipped if each.label == "01")
     assert skipped.reason == "unusable"
     assert "one person must not count as two" in skipped.detail
+
+
+def test_by_which_column_they_are_families_is_a_studys_choice_and_told(families: Path) -> None:
+    data = opened(families, {"family": "ill"})  # whatever a study calls a family
+    assert data.units == 2
+    assert "families by column 'ill'" in data.notes[0]
+    ledger = Ledger(families.parent / "ledger.sqlite")
+    with pytest.raises(PrivacyError, match="2 participants by its rules"):
+        ledger.check_sizes(sizes_of(data.study, data), 10)
