@@ -35,7 +35,7 @@ def draw(space: Space, view: ViewSpace[SurfaceView], values: Array, name: str) -
     scores, _ = robust_z(values.astype(np.float64))
     beyond = np.count_nonzero(np.abs(scores) >= THRESHOLD)
     note = "" if beyond else f"No vertex of this map passes |z| = {THRESHOLD:g}."
-    return Drawing((draw_surface(view.mesh, scores, THRESHOLD, name),), note)
+    return Drawing((draw_surface(view.mesh, scores, THRESHOLD, name, "z"),), note)
 
 
 def person(view: ViewSpace[SurfaceView], values: Array) -> Sequence[tuple[str, str]]:
