@@ -10,17 +10,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.glm.in_parts import Outcomes, Part, outcomes_of, persons_in
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
     enough,
-    outcomes_of,
     pairs_of,
     persons_of,
     sloped_persons_of,
     slopes_and_centres,
 )
-from consortium.algorithms.glm.smooth import likeness_of
 from consortium.algorithms.query_arguments import array_argument, number_argument
 from consortium.errors import ProtocolError
 from consortium.privacy.block_bounds import BlocksBound
@@ -87,56 +86,59 @@ def _second_round(
     blocks: BlocksBound, data: SiteData, query: Query, people: Persons, weights: _Weights
 ) -> Array:
     reach, limits = number_argument(query, "pair-reach"), number_argument(query, "limit")
-    outcomes, known = outcomes_of(data, query, limits)
-    likeness = likeness_of(data, query, len(outcomes))
-    turned = likeness.encode(outcomes)
+    outcomes = outcomes_of(data, query, limits)
     limit, divisor = blocks.block("effects").norm, blocks.block("divisor")
-    kept, sizes = people.kept & enough(query, known), column_norms(turned)
+    kept, sizes = people.kept & enough(query, outcomes.sums.known / len(outcomes)), outcomes.sizes
     left = clip_factors(limit, weights.largest * sizes)
     clip = left * kept
-    weighted, clipped = finite_values(clip * weights.rows), clip * likeness.project(outcomes)
-    rows = (weighted[:, None] * turned).reshape(-1, len(clip))
+    weighted, taken = finite_values(clip * weights.rows), (1 - left) * kept
     least = divisor.norm - divisor.spread
     products = clip_values(weighted[0] * weights.contrast, least, divisor.norm)
-    spread = np.square(clipped).sum(axis=0) / len(clipped)
-    means = _averages(blocks, query, clipped)
-    pairs = _pairs(
-        np.vstack([clipped, means]),
-        weights.rows[0],
-        reach,
-        pairs_of(query, len(clip)),
-    )
+    spread = np.square(clip) * outcomes.sums.squares / len(outcomes)
+    means = _averages(blocks, query, outcomes, clip)
+    pairs = pairs_of(query, len(clip))
+    names = {"effects", "squares", "lost"} & {block.name for block in blocks.blocks}
+
+    def rows_of(part: Part) -> dict[str, Array]:
+        clipped = clip * outcomes.likeness.project(part.outcomes)
+        told = np.vstack([clipped, means]) if part.last else clipped
+        found = {
+            "effects": weighted[:, None] * part.turned,
+            "squares": _pairs(told, weights.rows[0], reach, pairs),
+        }
+        return found | ({"lost": taken * part.turned} if "lost" in names else {})
+
     parts = {
-        "effects": clip_columns(rows, limit).sum(axis=1),
+        **outcomes.sum_clipped(rows_of, {name: blocks.block(name).norm for name in names}),
         "divisor": products.sum(),
-        "squares": clip_columns(pairs, blocks.block("squares").norm).sum(axis=1),
         "spread": clip_values(spread, 0.0, blocks.block("spread").norm).sum(),
         "balance": clip_columns(weighted, blocks.block("balance").norm).sum(axis=1),
         **_of_means(blocks, weights.centred, means),
     }
-    if any(block.name == "lost" for block in blocks.blocks):
-        taken, usual = (1 - left) * kept, len(outcomes) * likeness.root
+    if "lost" in names:
+        usual = len(outcomes) * outcomes.likeness.root
         far = blocks.block("lean").norm / blocks.block("balance").norm
         lean = weights.rows * kept * np.log(np.square(sizes) / usual).clip(-far, far)
-        parts |= _of_tails(blocks, taken * turned, (taken * outcomes).mean(axis=0), lean)
+        parts |= _of_tails(blocks, taken * outcomes.sums.outcomes / len(outcomes), lean)
     return blocks.join({name: part / len(clip) for name, part in parts.items()})
 
 
-def _averages(blocks: BlocksBound, query: Query, outcomes: Array) -> Array:
-    """Means over groups of outcomes, if the plan has any."""
+def _averages(blocks: BlocksBound, query: Query, outcomes: Outcomes, clip: Array) -> Array:
+    """Means over groups of clipped outcomes, if the plan has any."""
     if blocks.block("squares").entries == len(outcomes):
-        return np.zeros((0, outcomes.shape[1]))
+        return np.zeros((0, len(clip)))
     weights = array_argument(query, "averages", 2)
     if weights.shape[1] != len(outcomes):
         raise ProtocolError("The query's 'averages' don't fit the outcomes; discard it.")
-    return np.asarray(weights @ outcomes)
+    project = outcomes.likeness.project
+    each = (weights[:, p.rows] @ (clip * project(p.outcomes)) for p in outcomes.parts())
+    return np.asarray(sum(each))
 
 
-def _of_tails(blocks: BlocksBound, lost: Array, tails: Array, lean: Array) -> dict[str, Array]:
-    """Sums of (1 - c) R^-¼u, of its mean outcome, and of the weights times a norm's logarithm."""
+def _of_tails(blocks: BlocksBound, tails: Array, lean: Array) -> dict[str, Array]:
+    """Sums of the mean outcome of (1 - c) u, and of the weights times a norm's logarithm."""
     tail, most = blocks.block("tail").norm, blocks.block("lean").norm
     return {
-        "lost": clip_columns(lost, blocks.block("lost").norm).sum(axis=1),
         "tail": clip_values(tails, -tail, tail).sum(),
         "lean": clip_columns(lean, most).sum(axis=1),
     }
@@ -201,8 +203,7 @@ def _pairs(clipped: Array, weights: Array, reach: float, pairs: tuple[Array, Arr
     as nothing is cut; where weights are equal the correction is zero.
     """
     one, other = (np.square(weights[each] / reach) for each in pairs)
-    # Twice as fast as by brackets.
-    first, second = (clipped.take(each, axis=1) for each in pairs)
+    first, second = (persons_in(clipped, each) for each in pairs)
     share = (one + other) / 2
     squares = finite_values(np.minimum(1.0, share)) * np.square(first - second) / 2
     uneven = finite_values((one - other) / 4 / np.maximum(1.0, share))
