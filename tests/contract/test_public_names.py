@@ -11,9 +11,7 @@ ANALYSIS = "the part that every analysis has in a module of its own"
 VIEW = "the part that every kind of view has in a module of its own"
 WANTED = {
     "expect": ANALYSIS,
-    "foretell": ANALYSIS,
     "make_result": ANALYSIS,
-    "plan_releases": ANALYSIS,
     "refuse_hopeless": ANALYSIS,
     "sentences": ANALYSIS,
     "draw": VIEW,
