@@ -2,7 +2,7 @@
 # make full-brain   the same on 70,000 voxels; output in build/full-brain
 # make test   linter, type checker, layer contract, tests
 # make docs   the documentation as a site, with its gallery; build/site/index.html
-# make release   wheel, source and bill of materials in dist
+# make release   wheel, source, bill of materials and sums in dist; RELEASE_KEY=FILE signs the sums
 # Both build their own environment in .venv from requirements.lock.
 PYTHON ?= python3
 BIN := .venv/bin
@@ -10,7 +10,7 @@ READY := .venv/.ready
 # Many processes start: each would compile all that it imports again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo full-brain test lint quick types tests long bench docs lock release clean
+.PHONY: demo full-brain test lint quick types tests long bench docs lock release sums clean
 demo: $(READY)
 	$(BIN)/consortium demo --out build/demo
 
@@ -60,11 +60,17 @@ docs: $(READY)
 # What the wheel needs at the versions that were tested, and the same as a CycloneDX document.
 release: $(READY)
 	rm -rf dist
-	$(BIN)/uv build --quiet --out-dir dist
-	$(BIN)/uv build --quiet --out-dir dist relay
+	$(BIN)/python deploy/release.py dist
 	cp deploy/requirements.lock dist/requirements.txt
 	cp deploy/requirements-all.lock dist/requirements-all.txt
-	$(BIN)/uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements dist/requirements-all.txt --pyproject pyproject.toml --output-format JSON --output-file dist/sbom.cdx.json
+	$(BIN)/uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements dist/requirements-all.txt --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file dist/sbom.cdx.json
+	$(MAKE) --no-print-directory sums
+
+# The key is one of SSH's; its public half stands in deploy/allowed_signers.
+DIST := dist
+sums:
+	cd $(DIST) && rm -f SHA256SUMS SHA256SUMS.sig && LC_ALL=C && sha256sum -- * > SHA256SUMS
+	$(if $(RELEASE_KEY),ssh-keygen -q -Y sign -f $(RELEASE_KEY) -n cape-consortium $(DIST)/SHA256SUMS)
 
 $(READY): requirements.lock pyproject.toml relay/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cape-consortium needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
@@ -81,6 +87,7 @@ lock:
 	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra docs --extra prefect --extra s3 --extra sftp --extra dask --extra ray --extra fast --extra eeg --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra fast $(FOR_DEPLOY) -o deploy/requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra prefect --extra s3 --extra sftp --extra fast --extra eeg $(FOR_DEPLOY) -o deploy/requirements-all.lock
+	echo 'setuptools>=77' | $(BIN)/uv pip compile - $(FOR_DEPLOY) -o deploy/build.lock
 
 clean:
 	rm -rf .venv build docs/gallery

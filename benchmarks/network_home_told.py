@@ -63,7 +63,7 @@ def _at_home(
     for own in members:
         taken = Taken(len(own), sum(sizes), len(sizes), deviation)
         both = combine(list(directions[own]), matrix + noise, taken)
-        results = results_at_home(both, release, made.study.analysis, made.shape)  # type: ignore[arg-type]
+        results = results_at_home(both, release, made.analysis)  # type: ignore[arg-type]
         yield from ((whose, result, truth) for whose, result in results.items())
 
 

@@ -7,10 +7,11 @@ from consortium.base.command_line import run_program
 from site_agent.commands import members
 from site_agent.commands import studies
 from site_agent.commands import agent
+from site_agent.commands import bids_app
 from site_agent.commands.program import app, out
 # isort: on
 
-__all__ = ["agent", "app", "main", "members", "studies"]
+__all__ = ["agent", "app", "bids_app", "main", "members", "studies"]
 
 
 def main() -> None:

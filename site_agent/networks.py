@@ -4,7 +4,9 @@ Maps, courses and connectivity by dual regression on public templates, as BIDS d
 """
 
 import csv
+import hashlib
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -79,12 +81,43 @@ def write_networks(
     if asked.features:
         raise StudyError(f"{study} is about feature vectors; networks need series of images.")
     space = study_space(asked, signed.folder)
-    values = _independent(_templates(space, study, templates), templates or study)
+    values = independent(_templates(space, study, templates), templates or study)
     dataset = site.series(asked.data, space, asked.privacy.unit)
+    return write_everybody(target, asked, dataset, values, tell)
+
+
+def write_everybody(
+    target: Path, study: Study, dataset: SiteDataset, values: Array, tell: Callable[[str], None]
+) -> int:
+    """Write the networks of all persons of a data set, and what makes the folder one of BIDS.
+
+    Parameters
+    ----------
+    target : Path
+        A folder that is empty, not there yet, or begun with the same templates and settings.
+    study : Study
+        Says what is loaded, and how.
+    dataset : SiteDataset
+        Its persons.
+    values : array, shape (D, K)
+        Templates, of `independent`.
+    tell : callable
+        Hears of each person that is done.
+
+    Returns
+    -------
+    int
+        Persons.
+
+    Raises
+    ------
+    DataError
+        If an image can't be used, or the folder was made otherwise.
+    """
     names = _names(dataset, values.shape[1])
-    _start(target, asked)
+    _start(target, study, values)
     for number, (name, block) in enumerate(zip(names, dataset.blocks(), strict=True), start=1):
-        _write_person(target, name, asked, space, block, values)
+        _write_person(target, name, study, dataset.space, block, values)
         tell(f"{number} of {len(names)}")
     return len(names)
 
@@ -139,7 +172,14 @@ def check_target(target: Path, config: SiteConfig) -> None:
         raise DataError(f"{target} is not empty; name a folder that is not there yet.")
 
 
-def _independent(templates: Templates, file: Path) -> Array:
+def independent(templates: Templates, file: Path) -> Array:
+    """Return templates as columns of norm 1: D x K.
+
+    Raises
+    ------
+    DataError
+        If one follows from the others.
+    """
     values = np.asarray(templates.values, dtype=np.float64)
     values = values / column_norms(values)
     if np.linalg.matrix_rank(values) < values.shape[1]:
@@ -147,18 +187,31 @@ def _independent(templates: Templates, file: Path) -> Array:
     return np.asarray(values)
 
 
-def _start(target: Path, study: Study) -> None:
+def _start(target: Path, study: Study, values: Array) -> None:
+    about = _description(study, values)
+    file = target / "dataset_description.json"
+    if file.exists() and json.loads(file.read_bytes()) != about:
+        raise DataError(
+            f"{target} holds networks by other templates, settings or versions; name another "
+            "folder."
+        )
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.chmod(0o700)  # of one that was there, too
-    about = {
+    write_json(file, about)
+    write_text(target / "README.md", _README.format(study=study.study))
+    write_text(target / ".bidsignore", "".join(f"sub-*/func/*_{x}.*\n" for x in _NOT_IN_BIDS))
+
+
+def _description(study: Study, values: Array) -> dict[str, Any]:
+    parts = np.ascontiguousarray(values).tobytes(), study.data.model_dump_json().encode()
+    templates, settings = (hashlib.sha256(part).hexdigest()[:16] for part in parts)
+    made = f"Dual regression; SHA-256 of templates {templates}, of settings {settings}"
+    return {
         "Name": f"Networks of single participants, by the templates of {study.study}",
         "BIDSVersion": BIDS_VERSION,
         "DatasetType": "derivative",
-        "GeneratedBy": [{"Name": GENERATOR, "Version": __version__}],
+        "GeneratedBy": [{"Name": GENERATOR, "Version": __version__, "Description": made}],
     }
-    write_json(target / "dataset_description.json", about)
-    write_text(target / "README.md", _README.format(study=study.study))
-    write_text(target / ".bidsignore", "".join(f"sub-*/func/*_{x}.*\n" for x in _NOT_IN_BIDS))
 
 
 def _write_person(

@@ -13,14 +13,13 @@ import numpy as np
 from consortium import __version__
 from consortium.algorithms.base import Result
 from consortium.algorithms.group_ica.at_home import results_at_home
-from consortium.algorithms.group_ica.parameters import GroupIcaParameters
+from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.subspace import basis_at, directions_of
 from consortium.base.atomic import write_bytes, write_json, write_text
 from consortium.base.formatting import count
 from consortium.errors import DataError, StudyError
 from consortium.kernels.home_posterior import Posterior, Taken, combine
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.projectors import GlobalSignal
 from consortium.report.as_templates import HOME_PAGE
 from consortium.report.bids import about_image, label, resolution_label
 from consortium.report.dataset import BIDS_VERSION, GENERATOR
@@ -28,7 +27,6 @@ from consortium.report.image_sets import image_set_grid, painted
 from consortium.report.surface_files import surface_folder, write_surface
 from consortium.space.mesh import Mesh
 from consortium.space.nifti import mark_kept
-from consortium.study.plan import Plan
 from site_agent.approval.folder import SiteFolder
 from site_agent.finished_run import FinishedRun, read_finished, study_file
 from site_agent.images.series import SiteDataset
@@ -112,15 +110,15 @@ def write_posterior(
     _check_people(len(dataset.lengths), persons, everybody, finished.run)
     release = finished.release
     taken = Taken(persons, everybody, len(release.sites), release.deviation)
+    plan = cast("GroupIcaPlan", finished.plan.analysis)
     posterior = combine(
-        _directions(dataset, finished.plan, tell),
+        _directions(dataset, plan, tell),
         unpack_symmetric(release.values),
         taken,
         at_home=own_patients,
     )
-    parameters = cast("GroupIcaParameters", finished.plan.study.analysis)
     tell("maps")
-    results = results_at_home(posterior, release, parameters, finished.plan.shape)
+    results = results_at_home(posterior, release, plan)
     return _write(target, finished, posterior, results, own_patients)
 
 
@@ -140,16 +138,11 @@ def _check_people(here: int, then: int, everybody: int, run: str) -> None:
 
 
 def _directions(
-    dataset: SiteDataset, plan: Plan, tell: Callable[[str], None]
+    dataset: SiteDataset, plan: GroupIcaPlan, tell: Callable[[str], None]
 ) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
-    fixed = plan.stages[0].release.fixed
-    basis = basis_at(dataset.extent.places, float(cast("float", fixed["cutoff"])))
-    signal, many = (
-        cast("GlobalSignal", fixed["global_signal"]),
-        int(cast("int", fixed["directions"])),
-    )
+    basis, asked = basis_at(dataset.extent.places, plan.cutoff), plan.asked
     found = []
-    for directions in directions_of(dataset.blocks(), basis, signal, many):
+    for directions in directions_of(dataset.blocks(), basis, asked.global_signal, asked.kept):
         found.append(directions)
         tell(f"{len(found)} of {len(dataset.lengths)} participants")
     return found

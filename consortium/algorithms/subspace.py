@@ -5,16 +5,16 @@ basis alone.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Literal, Protocol, cast
+from functools import cached_property, lru_cache, partial
+from typing import Literal, cast
 
 import numpy as np
 
 from consortium.algorithms.base import (
     AnyPlaces,
-    Argument,
     Array,
     PlannedRelease,
     Query,
@@ -26,7 +26,7 @@ from consortium.algorithms.over_persons import sum_over_persons
 from consortium.algorithms.query_arguments import index_argument, number_argument
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.moments import add_second_moment, pack_symmetric, packed_size
-from consortium.kernels.projector_forecast import best_cutoff
+from consortium.kernels.projector_forecast import best_cutoff, expected_cosines
 from consortium.kernels.projectors import GlobalSignal, leading_directions, reduce_series
 from consortium.kernels.smooth_basis import SmoothBasis
 from consortium.kernels.surface_basis import SurfaceBasis
@@ -36,45 +36,28 @@ BasisKind = Literal["smooth", "atlas", "voxels"]
 _MOST_ROWS = 1500  # a million numbers, and seconds for a replay
 _ROOM = 5  # dimensions for each of K directions: with fewer, anybody's directions are alike
 _STEP = 0.5  # mm, so that no rounding makes two parties plan differently
-
-
-class Wanted(Protocol):
-    """What a study says of the directions; parameters of group ICA are such."""
-
-    @property
-    def kept(self) -> int:
-        """K, leading spatial directions of each person that count."""
-        ...
-
-    @property
-    def basis(self) -> BasisKind | None:
-        """What maps are made of; by default what the data have."""
-        ...
-
-    @property
-    def cutoff(self) -> float | None:
-        """Shortest wavelength in mm, or as the noise allows."""
-        ...
-
-    @property
-    def global_signal(self) -> GlobalSignal:
-        """Whether the mean time series of all voxels is kept."""
-        ...
-
-    @property
-    def least(self) -> float:
-        """Expected correlation with the truth from which on a network counts as found."""
-        ...
-
-    @property
-    def anyway(self) -> bool:
-        """Whether to run a study that is expected to find nothing."""
-        ...
+_LEAST_SEEN = 2
 
 
 @dataclass(frozen=True)
 class Directions:
-    """So many directions, all else as it is by default."""
+    """What a study says of the directions.
+
+    Parameters
+    ----------
+    kept : int
+        K, leading spatial directions of each person that count.
+    basis : {'smooth', 'atlas', 'voxels'}, optional
+        What maps are made of; by default what the data have.
+    cutoff : float, optional
+        Shortest wavelength in mm, or as the noise allows.
+    global_signal : {'keep', 'remove'}
+        Whether the mean time series of all voxels is kept.
+    least : float
+        Expected correlation with the truth from which on a network counts as found.
+    anyway : bool
+        Whether to run a study that is expected to find nothing.
+    """
 
     kept: int
     basis: BasisKind | None = None
@@ -84,136 +67,169 @@ class Directions:
     anyway: bool = False
 
 
-def bound_of(parameters: Wanted) -> Bound:
-    """√K, of positive semidefinite matrices."""
-    return Bound(math.sqrt(parameters.kept), cone=True)
+class OnBasis(ABC):
+    """A plan whose sites answer in a public basis: waves of a cutoff, or the features."""
+
+    shape: Shape
+
+    @property
+    @abstractmethod
+    def cutoff(self) -> float:
+        """Shortest wavelength in mm; 0 for regions and voxels."""
+
+    @property
+    def waves(self) -> SmoothBasis | SurfaceBasis | None:
+        """The basis, or nothing for the identity."""
+        places = self.shape.places
+        return smooth_basis(places, self.cutoff) if self.cutoff and places is not None else None
+
+    @property
+    def resolved(self) -> float:
+        """Correlation of a usual network with what a basis shows; 1 of regions and voxels."""
+        places = self.shape.places
+        return places.room.resolved(self.cutoff) if self.cutoff and places is not None else 1.0
 
 
-def basis_of(parameters: Wanted, shape: Shape) -> BasisKind:
-    """Which basis a study has.
+class ProjectorPlan(OnBasis):
+    """What every site and the centre know of the one release of directions.
+
+    Parameters
+    ----------
+    asked : Directions
+    shape : Shape
+        With the noise of this release.
+    """
+
+    def __init__(self, asked: Directions, shape: Shape) -> None:
+        self.asked, self.shape = asked, shape
+
+    @property
+    def bound(self) -> Bound:
+        """√K, of positive semidefinite matrices."""
+        return Bound(math.sqrt(self.asked.kept), cone=True)
+
+    @property
+    def basis(self) -> BasisKind:
+        """Which basis the study has.
+
+        Raises
+        ------
+        StudyError
+            If it can't be had from the study's features.
+        """
+        voxels = self.shape.places is not None
+        if self.asked.basis == "smooth" and not voxels:
+            raise StudyError(
+                "field 'analysis.basis': smooth is for voxels, and the study's data.atlas has "
+                "regions; choose atlas, or leave data.atlas out."
+            )
+        if self.asked.basis == "atlas" and voxels:
+            raise StudyError("field 'analysis.basis': atlas needs data.atlas; name one.")
+        return self.asked.basis or ("smooth" if voxels else "atlas")
+
+    @cached_property
+    def cutoff(self) -> float:
+        """Shortest wavelength in mm, on a step of half a millimetre; 0 for regions and voxels.
+
+        Raises
+        ------
+        StudyError
+            If the study asks for finer waves than its voxels or mesh can hold.
+        """
+        places, kept = self.shape.places, self.asked.kept
+        if self.basis != "smooth" or places is None:
+            return 0.0
+        if self.asked.cutoff is not None:
+            return checked_cutoff(places, self.asked.cutoff)
+        steps = cutoffs_to(places, _MOST_ROWS, places.room.cutoff(_ROOM * kept))
+        return best_cutoff(steps, places.room, kept, self.deviation)
+
+    @cached_property
+    def size(self) -> int:
+        """d, dimensions of the basis."""
+        return self.shape.features if self.waves is None else self.waves.size
+
+    @property
+    def deviation(self) -> float:
+        """τ, standard deviation of the noise in each released number."""
+        return self.shape.noise * self.bound.spread / sum(self.shape.units)
+
+    @cached_property
+    def cosines(self) -> Array:
+        """Expected cosine of each of K usual directions with the truth; 0 for a hidden one."""
+        return expected_cosines(self.asked.kept, self.size, self.deviation)
+
+    @property
+    def likely(self) -> int:
+        """Directions that are expected to be found."""
+        return int(np.count_nonzero(self.cosines >= self.asked.least))
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether too few directions are expected to be found."""
+        return self.likely < min(_LEAST_SEEN, self.asked.kept)
+
+    @cached_property
+    def release(self) -> PlannedRelease:
+        """The one release, with the whole budget.
+
+        Raises
+        ------
+        StudyError
+            If the unit is not a person, or the basis doesn't fit the data.
+        """
+        kept, volumes = self.asked.kept, self.shape.mean_length
+        if self.shape.unit != "subject":
+            raise StudyError(
+                "field 'privacy.unit': group_ica takes each participant's directions as a whole; "
+                "set unit: subject."
+            )
+        if 1 < volumes <= kept:  # sizes are not known yet where it is 1
+            raise StudyError(
+                f"field 'analysis.directions': {kept} directions can't be estimated from "
+                f"participants with {volumes:.0f} volumes; ask for fewer, or for longer series."
+            )
+        if kept >= self.size:
+            raise StudyError(
+                f"field 'analysis.directions': {kept} directions in a basis of {self.size} maps "
+                "say nothing; ask for fewer, or for a finer basis."
+            )
+        if self.size > _MOST_ROWS:
+            raise StudyError(
+                f"field 'analysis.basis': {self.size} maps are more than {_MOST_ROWS}; choose a "
+                "longer cutoff, or basis smooth."
+            )
+        what = ("networks", "projectors", packed_size(self.size), self.bound, 1, 1.0)
+        signal = self.asked.global_signal
+        fixed = {"directions": kept, "cutoff": self.cutoff, "global_signal": signal}
+        return PlannedRelease(*what, fixed=fixed)
+
+
+def checked_cutoff(places: AnyPlaces, cutoff: float) -> float:
+    """A stated shortest wavelength in mm, which voxels, or the modes of a mesh, can hold.
 
     Raises
     ------
     StudyError
-        If it can't be had from the study's features.
+        If it is too short for them.
     """
-    if parameters.basis == "smooth" and shape.places is None:
-        raise StudyError(
-            "field 'analysis.basis': smooth is for voxels, and the study's data.atlas has "
-            "regions; choose atlas, or leave data.atlas out."
-        )
-    if parameters.basis == "atlas" and shape.places is not None:
-        raise StudyError("field 'analysis.basis': atlas needs data.atlas; name one.")
-    return parameters.basis or ("smooth" if shape.places is not None else "atlas")
-
-
-def plan_projectors(parameters: Wanted, shape: Shape) -> PlannedRelease:
-    """The one release, with the whole budget.
-
-    Raises
-    ------
-    StudyError
-        If the unit is not a person, or the basis doesn't fit the data.
-    """
-    if shape.unit != "subject":
-        raise StudyError(
-            "field 'privacy.unit': group_ica takes each participant's directions as a whole; set "
-            "unit: subject."
-        )
-    if 1 < shape.mean_length <= parameters.kept:  # sizes are not known yet where it is 1
-        raise StudyError(
-            f"field 'analysis.directions': {parameters.kept} directions can't be estimated from "
-            f"participants with {shape.mean_length:.0f} volumes; ask for fewer, or for longer "
-            "series."
-        )
-    size = basis_size(parameters, shape)
-    if parameters.kept >= size:
-        raise StudyError(
-            f"field 'analysis.directions': {parameters.kept} directions in a basis of {size} maps "
-            "say nothing; ask for fewer, or for a finer basis."
-        )
-    if size > _MOST_ROWS:
-        raise StudyError(
-            f"field 'analysis.basis': {size} maps are more than {_MOST_ROWS}; choose a longer "
-            "cutoff, or basis smooth."
-        )
-    return PlannedRelease(
-        stage="networks",
-        statistic="projectors",
-        entries=packed_size(size),
-        bound=bound_of(parameters),
-        rounds=1,
-        share=1.0,
-        fixed=arguments_of(parameters, shape),
+    if cutoff >= places.finest:
+        return cutoff
+    if isinstance(places, SurfacePlaces):
+        what, remedy = "the modes of the study's mesh", ""
+    else:
+        what, remedy = "voxels of this size", ", or a finer data.resolution"
+    raise StudyError(
+        f"field 'analysis.cutoff': {cutoff:g} mm is too short for {what}; take "
+        f"{places.finest:.4g} mm or more{remedy}."
     )
 
 
-def arguments_of(parameters: Wanted, shape: Shape) -> dict[str, Argument]:
-    """What sites are to compute with, all of it decided by study and sizes."""
-    return {
-        "directions": parameters.kept,
-        "cutoff": cutoff_planned(parameters, shape),
-        "global_signal": parameters.global_signal,
-    }
-
-
-def basis_size(parameters: Wanted, shape: Shape) -> int:
-    """d, dimensions of the basis."""
-    cutoff = cutoff_planned(parameters, shape)
-    if not cutoff or shape.places is None:
-        return shape.features
-    return smooth_basis(shape.places, cutoff).size
-
-
-def finest_cutoff(places: AnyPlaces, stated: float | None) -> float:
-    """Shortest wavelength in mm that voxels, or the modes of a mesh, can hold.
-
-    Raises
-    ------
-    StudyError
-        If the stated one is shorter.
-    """
-    finest = places.finest
-    if stated is not None and stated < finest:
-        if isinstance(places, SurfacePlaces):
-            what, remedy = "the modes of the study's mesh", ""
-        else:
-            what, remedy = "voxels of this size", ", or a finer data.resolution"
-        raise StudyError(
-            f"field 'analysis.cutoff': {stated:g} mm is too short for {what}; take "
-            f"{finest:.4g} mm or more{remedy}."
-        )
-    return finest
-
-
-def cutoff_planned(parameters: Wanted, shape: Shape) -> float:
-    """Shortest wavelength in mm, on a step of half a millimetre; 0 for regions and voxels.
-
-    Raises
-    ------
-    StudyError
-        If the study asks for finer waves than its voxels or mesh can hold.
-    """
-    if basis_of(parameters, shape) != "smooth" or shape.places is None:
-        return 0.0
-    finest = finest_cutoff(shape.places, parameters.cutoff)
-    if parameters.cutoff is not None:
-        return parameters.cutoff
-    room = shape.places.room
-    finest = max(finest, room.cutoff(0.85 * _MOST_ROWS))
-    coarsest = max(finest, room.cutoff(_ROOM * parameters.kept))
-    steps = np.arange(math.ceil(finest / _STEP), math.ceil(coarsest / _STEP) + 1)
-    return best_cutoff(_STEP * steps, room, parameters.kept, deviation_of(parameters, shape))
-
-
-def resolved(shape: Shape, cutoff: float) -> float:
-    """Correlation of a usual network with what a basis shows of it; 1 of regions and voxels."""
-    return shape.places.room.resolved(cutoff) if cutoff and shape.places is not None else 1.0
-
-
-def deviation_of(parameters: Wanted, shape: Shape) -> float:
-    """τ, standard deviation of the noise in each released number."""
-    return shape.noise * bound_of(parameters).spread / sum(shape.units)
+def cutoffs_to(places: AnyPlaces, most: int, coarsest: float) -> Array:
+    """Wavelengths in mm that a plan may choose, the finest with at most so many dimensions."""
+    finest = max(places.finest, places.room.cutoff(0.85 * most))
+    ends = math.ceil(finest / _STEP), math.ceil(max(finest, coarsest) / _STEP) + 1
+    return _STEP * np.arange(*ends)
 
 
 MOST_DIRECTIONS = 101
@@ -258,11 +274,18 @@ def directions_of(
     blocks: Iterable[Array], basis: Array | None, global_signal: GlobalSignal, count: int
 ) -> Iterator[Array]:
     """Each person's leading directions in the basis, d x K or fewer."""
-    narrow = basis
+    for series in series_in(blocks, basis, global_signal):
+        yield leading_directions(series, count)
+
+
+def series_in(
+    blocks: Iterable[Array], basis: Array | None, global_signal: GlobalSignal
+) -> Iterator[Array]:
+    """Each person's series in the basis, d x T."""
     for block in blocks:
-        if narrow is not None and narrow.dtype != block.dtype:
-            narrow = narrow.astype(block.dtype)
-        yield leading_directions(reduce_series(block, narrow, global_signal), count)
+        if basis is not None and basis.dtype != block.dtype:
+            basis = basis.astype(block.dtype)
+        yield reduce_series(block, basis, global_signal)
 
 
 def basis_at(places: AnyPlaces | None, cutoff: float) -> Array | None:

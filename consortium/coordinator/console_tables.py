@@ -50,7 +50,8 @@ def _show_expected(expected: Sequence[Expectation], out: Console) -> None:
 
 
 def _show_releases(outlook: Outlook, out: Console) -> None:
-    what = "entries" if outlook.plan.study.features else "voxels"
+    study = outlook.plan.study
+    what = "entries" if study.features else "vertices" if study.data.mesh else "voxels"
     table = Table(*HEADS, "bytes a round")
     table.title = f"Releases, from {outlook.plan.shape.features:,} {what} of each participant"
     for row, stage in zip(outlook.rows(), outlook.stages, strict=True):
@@ -100,7 +101,8 @@ def show_audit(found: list[AuditRow], out: Console) -> None:
 
 def show_status(standing: RunStatus, out: Console) -> None:
     """Print what a run waits for, site by site."""
-    centre = "at work" if standing.running else "not running; start it with 'consortium run'"
+    idle = "not running" if standing.ended else "not running; start it with 'consortium run'"
+    centre = "at work" if standing.running else idle
     out.print(f"{standing.run}: {standing.step}; the centre is {centre}.", soft_wrap=True)
     table = Table("site", "last message", "state", "since", "until")
     for site in standing.sites:

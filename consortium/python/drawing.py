@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from consortium.algorithms.findings import DRAWN, SURE
 from consortium.base.formatting import number
+from consortium.python.scratch import is_surface
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.pictures import PALETTE
 
@@ -71,6 +72,8 @@ def draw_result(result: Drawable, most: int) -> Figure:
         return _forest(told, most)
     if told is None and not result.images:
         return _sentence("There are neither maps nor intervals to draw; tables holds the numbers.")
+    if is_surface(result.components_img_):
+        return _sentence("Maps on the cortex: nilearn.plotting draws what components_img_ holds.")
     drawn = [number for number, found in enumerate(result.found_) if found][:most]
     if not drawn:
         return _sentence("Nothing stands out of the noise, so that no map is drawn.")

@@ -24,7 +24,7 @@ from consortium.python.arrays import PersonTable, write_persons
 from consortium.python.local_run import carry_out, seeded_keys, system_keys
 from consortium.python.privacy import Privacy
 from consortium.python.result import data_frame
-from consortium.python.scratch import Img, Imgs, copy_beside, lay_out, scratch_folder
+from consortium.python.scratch import Img, Imgs, copy_beside, copy_surfaces, lay_out, scratch_folder
 from consortium.python.simulated import publish
 from consortium.report.cells import plain_table
 from consortium.report.privacy_report import SEEDED
@@ -129,7 +129,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _study(self, folder: Path, table: PersonTable | None = None) -> Study:
         """The study of one site that the parameters stand for, its public files in a folder."""
         fields, analysis = self._own(table)
-        data: dict[str, Any] = {"resolution": self.resolution, "mask": TEMPLATE}
+        given = copy_surfaces(folder, self.data or {})
+        voxels = {"resolution": self.resolution, "mask": TEMPLATE}
+        data: dict[str, Any] = {} if given.get("mesh") else voxels
         if not (isinstance(self.mask, str) and self.mask == TEMPLATE):
             data["mask"] = copy_beside(folder, self.mask, "mask")
         if self.atlas is not None:
@@ -137,7 +139,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         values = {
             "study": type(self).__name__.lower(),
             "sites": [HERE],
-            "data": _joined("data", data, self.data),
+            "data": _joined("data", data, given),
             "privacy": {
                 "unit": "subject",
                 "epsilon": self.epsilon,

@@ -19,6 +19,7 @@ from consortium.python.scratch import Img, Imgs
 from consortium.space.grid import TEMPLATE
 
 if TYPE_CHECKING:
+    from nilearn.surface import SurfaceImage
     from pandas import DataFrame
 
 
@@ -26,8 +27,8 @@ class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """An analysis of series whose result is a set of maps."""
 
     @property
-    def components_img_(self) -> nib.Nifti1Image:
-        """Released maps, 4-D."""
+    def components_img_(self) -> nib.Nifti1Image | SurfaceImage:
+        """Released maps, 4-D, or on a mesh of shape (vertices, maps)."""
         check_is_fitted(self, "result_")
         return self.result_.components_img_
 
@@ -48,9 +49,9 @@ class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : path, or sequence of a participant each
-            A BIDS data set; or for each participant a 4-D series, a NIfTI file or an image in
-            memory, or a list of such if there are several runs. A participant with two entries
-            would be protected half.
+            A BIDS data set; or for each participant a 4-D series, a NIfTI file, an image in memory
+            or nilearn's SurfaceImage, or a list of such if there are several runs. A participant
+            with two entries would be protected half.
         y : None
             Not used.
 
@@ -97,7 +98,8 @@ class PrivateGroupICA(_Components):
     resolution : float
         Edge in mm of the voxels that are analysed, if the mask is the template's.
     data : mapping, optional
-        Further fields of a study's section ``data``, such as ``high_pass``.
+        Further fields of a study's section ``data``, such as ``high_pass``; ``mesh`` for images on
+        the cortex.
     analysis : mapping, optional
         Further fields of the analysis, such as ``cutoff`` or ``global_signal``.
     random_state : int, optional
@@ -240,6 +242,20 @@ class PrivatePCA(_Components):
     ((3, 3, 3, 2), 20)
     >>> print(model.privacy_)
     ε = 2 at δ = 1e-05 (μ = 0.502) for one participant with all their data
+
+    Series on the cortex, on the public mesh fsaverage5:
+
+    >>> from nilearn.datasets import load_fsaverage
+    >>> from nilearn.surface import SurfaceImage
+    >>> shapes = load_fsaverage("fsaverage5")["white_matter"]
+    >>> def on_cortex():
+    ...     sides = {side: rng.random((10242, 24)) for side in ("left", "right")}
+    ...     return SurfaceImage(shapes, sides)
+    >>> of_mesh = {"data": {"mesh": "fsaverage5"}, "solver": "subspace"}
+    >>> model = PrivatePCA(2, epsilon=8.0, delta=1e-5, **of_mesh)
+    >>> model = model.fit([on_cortex() for _ in range(20)])
+    >>> type(model.components_img_).__name__, model.components_img_.shape
+    ('SurfaceImage', (20484, 2))
 
     Numbers, a participant in each line:
 

@@ -19,11 +19,16 @@ from consortium.algorithms import REGISTRY
 from consortium.base.atomic import DAMAGED
 from consortium.errors import DataError, OutputError
 from consortium.python.privacy import Privacy, privacy_of
+from consortium.python.scratch import is_surface
 from consortium.report.bids import label
 from consortium.report.privacy_report import read_privacy_report
+from consortium.space.mesh import SIDE_NAMES, SIDES, Mesh, load_gifti, read_mesh
+from consortium.space.surface_templates import DENSE
+from consortium.views.meshes import BUILT_IN, MeshFiles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from nilearn.surface import SurfaceImage
     from pandas import DataFrame
 
     from consortium.python.scratch import Img
@@ -37,13 +42,13 @@ class ReleasedImage:
 
     Parameters
     ----------
-    image : nibabel.Nifti1Image
-        3-D, or 4-D with a volume for each map; in memory.
+    image : nibabel.Nifti1Image or nilearn.surface.SurfaceImage
+        3-D, or 4-D with a volume for each map; on a mesh of shape (vertices, maps). In memory.
     about : mapping
         The sidecar: description, units, which maps were found, how accurate each is expected to be.
     """
 
-    image: nib.Nifti1Image
+    image: nib.Nifti1Image | SurfaceImage
     about: Mapping[str, Any]
 
 
@@ -104,8 +109,8 @@ class StudyResult:
     mask: nib.Nifti1Image | None = None
 
     @property
-    def components_img_(self) -> nib.Nifti1Image:
-        """Component maps, 4-D with one volume for each.
+    def components_img_(self) -> nib.Nifti1Image | SurfaceImage:
+        """Component maps, 4-D with one volume for each, or on a mesh with one column for each.
 
         Raises
         ------
@@ -113,7 +118,7 @@ class StudyResult:
             If the study released none, or of several views.
         """
         stored = self._components.image
-        if stored.ndim == 4:
+        if is_surface(stored) or stored.ndim == 4:
             return stored
         values = np.asarray(stored.dataobj)[..., None]
         return nib.Nifti1Image(values, stored.affine)
@@ -124,7 +129,7 @@ class StudyResult:
         if not self._names_of_components:
             return ()
         told = self._components.about.get("Found")
-        count = self.components_img_.shape[3]
+        count = self.components_img_.shape[-1]
         return tuple(bool(each) for each in told) if told else (True,) * count
 
     @property
@@ -204,10 +209,14 @@ class StudyResult:
         DataError
             If the study released no components.
         """
-        from nilearn.maskers import NiftiMapsMasker  # costs seconds, which only few should pay
+        from nilearn.maskers import NiftiMapsMasker, SurfaceMapsMasker  # costs seconds
 
+        maps = self.components_img_
+        if is_surface(maps):
+            on_mesh = SurfaceMapsMasker(_without_wall(maps), detrend=True, standardize=None)
+            return [np.asarray(on_mesh.fit_transform(each), dtype=np.float64) for each in imgs]
         masker = NiftiMapsMasker(
-            self.components_img_,
+            maps,
             mask_img=self.mask,
             resampling_target="maps",
             detrend=True,
@@ -297,8 +306,16 @@ def open_result(path: str | Path) -> StudyResult:
 folder.
     """
     folder = Path(path)
+    return read_result(folder, None)
+
+
+def read_result(folder: Path, mesh: Mesh | None) -> StudyResult:
+    """Open an output folder, with its maps on a mesh if this is known or is fsaverage5."""
     report = read_privacy_report(folder / "privacy_report.json")
     images = {_stem(file): _read_image(file) for file in sorted(folder.glob("tpl-*/*/*.nii.gz"))}
+    for file in sorted(folder.glob(f"tpl-*/*/*{DENSE}")):
+        if (found := _read_surface(file, mesh)) is not None:
+            images[_stem(file)] = found
     masks = [name for name in images if name.endswith(_MASK)]
     mask = images[masks[0]].image if len(masks) == 1 else None
     tables = {}
@@ -317,6 +334,42 @@ def _read_image(path: Path) -> ReleasedImage:
     except (*DAMAGED, EOFError, nib.filebasedimages.ImageFileError) as error:
         raise OutputError(f"{path} or its sidecar is damaged; copy the folder again.") from error
     return ReleasedImage(image, about)
+
+
+def _read_surface(path: Path, mesh: Mesh | None) -> ReleasedImage | None:
+    """Maps of both hemispheres; None if their surfaces are in no package and not known."""
+    from nilearn.surface import InMemoryMesh, PolyMesh, SurfaceImage
+
+    try:
+        about = json.loads(path.with_name(f"{_stem(path)}.json").read_text(encoding="utf-8"))
+        if mesh is None and about["SpatialReference"] == BUILT_IN:
+            mesh = read_mesh(MeshFiles(BUILT_IN, None, None), path.parent)
+        if mesh is None:
+            return None
+        values = {
+            SIDE_NAMES[side]: np.stack(
+                [each.data for each in load_gifti(path.with_name(name), side).darrays], axis=1
+            )
+            for side, name in zip(SIDES, _halves(path), strict=True)
+        }
+    except (*DAMAGED, DataError) as error:
+        raise OutputError(f"{path} or its sidecar is damaged; copy the folder again.") from error
+    shapes = {SIDE_NAMES[e.side]: InMemoryMesh(e.coordinates, e.triangles) for e in mesh.sides}
+    return ReleasedImage(SurfaceImage(PolyMesh(**shapes), values), about)
+
+
+def _halves(path: Path) -> list[str]:
+    """Names of the GIFTI files that hold what a CIFTI file holds."""
+    stem = path.name.removesuffix(DENSE)
+    return [stem.replace("_den-", f"_hemi-{side}_den-", 1) + ".func.gii" for side in SIDES]
+
+
+def _without_wall(image: SurfaceImage) -> SurfaceImage:
+    """The same with 0 on the medial wall, where maps have no number."""
+    from nilearn.surface import SurfaceImage
+
+    parts = {side: np.nan_to_num(values) for side, values in image.data.parts.items()}
+    return SurfaceImage(image.mesh, parts)
 
 
 def _read_table(path: Path) -> DataFrame:
@@ -350,7 +403,7 @@ def _number(cell: Any, otherwise: Any) -> Any:
 
 
 def _stem(path: Path) -> str:
-    return path.name.removesuffix(".nii.gz")
+    return path.name.removesuffix(".nii.gz").removesuffix(DENSE)
 
 
 def _title(path: Path, study: str) -> str:

@@ -4,21 +4,30 @@ The estimators read images with the very code that a site does. Files are linked
 only images in memory, and what was prepared, are written, readable by their owner only.
 """
 
+from __future__ import annotations
+
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import nibabel as nib
+import numpy as np
+from nibabel.gifti import GiftiDataArray, GiftiImage
 
 from consortium.errors import DataError
 from consortium.simulation.dataset import start_derivatives
+from consortium.space.mesh import SIDE_NAMES
 from consortium.study.data_section import DataSection
+from consortium.views.meshes import MESHES
 
-Img: TypeAlias = "str | Path | nib.Nifti1Image"
-"""A NIfTI file, or an image in memory."""
+if TYPE_CHECKING:
+    from nilearn.surface import SurfaceImage
+
+Img: TypeAlias = "str | Path | nib.Nifti1Image | SurfaceImage"
+"""A NIfTI file, or an image in memory, of voxels or on the cortex."""
 Participant: TypeAlias = "Img | Sequence[Img]"
 """One participant's image, or images of several runs."""
 Imgs: TypeAlias = "str | Path | Sequence[Participant]"
@@ -77,10 +86,43 @@ def lay_out(
         func = folder / f"sub-{label}" / "func"
         func.mkdir(parents=True)
         for number, run in enumerate(runs, start=1):
+            if is_surface(run):
+                _put_sides(run, func, f"sub-{label}_task-{data.task}_run-{number}", data)
+                continue
             end = "desc-preproc_bold" if series else MAP
             name = f"sub-{label}_task-{data.task}_run-{number}_space-{data.space}_{end}"
             _put(run, func / name)
     return folder
+
+
+def is_surface(given: object) -> TypeGuard[SurfaceImage]:
+    """Whether this is one of nilearn's images on the cortex."""
+    return hasattr(given, "mesh") and hasattr(given, "data")
+
+
+def _put_sides(given: SurfaceImage, func: Path, stem: str, data: DataSection) -> None:
+    """Write a series on the cortex as GIFTI of each hemisphere."""
+    if data.mesh is None:
+        raise DataError(
+            "An image is on the cortex; name its public mesh, as data={'mesh': 'fsaverage5'}."
+        )
+    kind = MESHES[data.mesh]
+    for side, half in SIDE_NAMES.items():
+        values = np.asarray(given.data.parts[half], dtype=np.float32)
+        arrays = [GiftiDataArray(volume) for volume in values.reshape(len(values), -1).T]
+        name = f"{stem}_hemi-{side}_space-{kind.space}_den-{kind.density}_bold.func.gii"
+        nib.save(GiftiImage(darrays=arrays), func / name)
+
+
+def copy_surfaces(folder: Path, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy a mesh's public files beside a study; returns the section with their names there."""
+    found = dict(data)
+    for field in ("surfaces", "cortex"):
+        if found.get(field):
+            pairs = zip(SIDE_NAMES, found[field], strict=True)
+            made = [(Path(given), folder / f"{side}.{field}.gii") for side, given in pairs]
+            found[field] = [Path(shutil.copyfile(*pair)).name for pair in made]
+    return found
 
 
 def copy_beside(folder: Path, given: Img, name: str) -> str:

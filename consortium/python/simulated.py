@@ -8,7 +8,7 @@ from consortium.algorithms.base import SiteData
 from consortium.coordinator.outputs import Publisher
 from consortium.engine.session import Session
 from consortium.errors import StudyError
-from consortium.python.result import StudyResult, open_result
+from consortium.python.result import StudyResult, read_result
 from consortium.python.scratch import Imgs, lay_out, scratch_folder
 from consortium.report.privacy_report import SEEDED
 from consortium.simulation.simulation import Simulation
@@ -114,7 +114,7 @@ def publish(scratch: Path, space: Space, session: Session, sampler: str | None) 
     out = scratch / "out"
     publisher = Publisher(out, session.plan.study, space, sampler, pages=False)
     publisher.publish(session.plan, session.rounds, session.result)
-    return open_result(out)
+    return read_result(out, space.mesh)
 
 
 def _parsed(study: Study | str | Path) -> tuple[Study, Path]:

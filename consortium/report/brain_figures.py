@@ -197,7 +197,7 @@ def _slices(
     )
     display.draw_cross(color="black", linewidth=0.6, alpha=0.7)
     _above_the_cross(display)
-    _tick_evenly(figure.axes[-1], top, units)
+    tick_evenly(figure.axes[-1], top, units)
     return figure
 
 
@@ -209,13 +209,15 @@ def _above_the_cross(display: Any) -> None:
             label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
 
 
-def _tick_evenly(bar: Axes, top: float, units: str) -> None:
+def tick_evenly(bar: Axes, top: float, units: str) -> None:
     """Mark a colour bar at even steps from its middle, and say in which unit."""
     ticks = MaxNLocator(4, symmetric=True).tick_values(-top, top)
     bar.set_yticks([tick for tick in ticks if abs(tick) <= top])
     left, low, width, height = bar.get_position().bounds
     bar.set_position((left, low, width, 0.9 * height))
-    bar.set_title("a.u." if units == ARBITRARY else units, fontsize=8, pad=3, loc="right")
+    bar.set_title(
+        "a.u." if units in (ARBITRARY, "arbitrary") else units, fontsize=8, pad=3, loc="right"
+    )
 
 
 @lru_cache(maxsize=1)

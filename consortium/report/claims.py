@@ -152,6 +152,7 @@ def crate(run: Finished, files: Sequence[tuple[Path, int]]) -> dict[str, Any]:
     software, action = f"#{GENERATOR}-{__version__}", f"#run-of-{study.study}"
     names = [_address(path) for path, _ in files]
     root, licences = _root(run, names)
+    root["mentions"] = [{"@id": action}]  # so that what is read from the root leads to the run
     made = {
         "@id": action,
         "@type": "CreateAction",

@@ -14,6 +14,7 @@ from consortium.report.bids import about_image, about_study, map_stem, write_ima
 from consortium.report.cells import cell_json
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.mask_file import write_mask
+from consortium.report.neurovault import about_map
 from consortium.report.surface_files import surface_folder, surface_name, write_surface
 from consortium.space.mesh import Mesh
 from consortium.study.spec import Study
@@ -88,6 +89,7 @@ def _about_maps(run: Finished, maps: ComponentMaps) -> dict[str, Any]:
         "Peaks": [[round(float(mm), 2) for mm in peak] for peak in components.peaks],
         "PeaksUnits": "mm",
         "PeakScores": [float(height) for height in components.heights],
+        **about_map(run, maps.grid),
         **about_study(run.study, run.result.numbers),
     }
 

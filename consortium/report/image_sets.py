@@ -12,6 +12,7 @@ from consortium.report.bids import about_image, about_study, label, map_stem, wr
 from consortium.report.cells import cell_json
 from consortium.report.finished import Finished
 from consortium.report.mask_file import write_mask
+from consortium.report.neurovault import about_map
 from consortium.report.surface_files import surface_folder, surface_name, write_surface
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
@@ -41,13 +42,14 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
     written = []
     grids = {}
     for key, images in run.result.images.items():
+        grid = image_set_grid(space, images)
         about = {
             "Description": images.caption,
             "Units": images.units,
             **_about_maps(images),
+            **about_map(run, grid, images.entities.get("stat", ""), images.view),
             **about_study(study, run.result.numbers),
         }
-        grid = image_set_grid(space, images)
         if isinstance(grid, Mesh):
             told = images.values, images.labels, about
             place = surface_folder(folder, grid)

@@ -13,6 +13,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from consortium.report.brain_figures import tick_evenly
 from consortium.report.pictures import DOTS, PALETTE, SIZE, Picture, to_picture
 from consortium.space.mesh import SIDE_NAMES, Hemisphere, Mesh, Side
 from consortium.views.meshes import BUILT_IN
@@ -23,11 +24,13 @@ VIEWS: tuple[tuple[Side, str], ...] = (
     ("R", "medial"),
     ("R", "lateral"),
 )
-_WIDTH, _ZOOM = 0.23, 1.45
+_WIDTH, _ZOOM = 0.23, 1.2
 _GREY = 0.5
 
 
-def draw_surface(mesh: Mesh, values: NDArray[np.floating], threshold: float, name: str) -> Picture:
+def draw_surface(
+    mesh: Mesh, values: NDArray[np.floating], threshold: float, name: str, units: str = ""
+) -> Picture:
     """Draw one map on four views of the cortex; fsaverage5 inflated, another as it is.
 
     Parameters
@@ -37,6 +40,8 @@ def draw_surface(mesh: Mesh, values: NDArray[np.floating], threshold: float, nam
         Values whose size is below it are not drawn.
     name : str
         What to call the map in the text for those who don't see the picture.
+    units : str
+        Of the values, above the colour bar.
     """
     top = max(float(np.abs(values).max()), threshold * 4.0 / 3.0) or 1.0
     parts = {side.side: (side, side.spread(rows)) for side, rows in mesh.split(values)}
@@ -44,13 +49,30 @@ def draw_surface(mesh: Mesh, values: NDArray[np.floating], threshold: float, nam
     for place, (side, view) in enumerate(VIEWS):
         axes: Any = figure.add_axes((place * _WIDTH, 0.0, _WIDTH, 0.9), projection="3d")
         _draw(axes, *parts[side], mesh.name, view, threshold, top)
-        axes.set_box_aspect(None, zoom=_ZOOM)
+        _frame(
+            axes, parts[side][0].coordinates if mesh.name != BUILT_IN else _shown_surface(side)[0]
+        )
         heading = f"{SIDE_NAMES[side]}, {view}"
         figure.text((place + 0.5) * _WIDTH, 0.92, heading, ha="center", size=8)
-    scale = ScalarMappable(Normalize(-top, top), colormaps[PALETTE])
-    beside = figure.add_axes((0.93, 0.15, 0.015, 0.7))
-    figure.colorbar(scale, cax=beside).ax.tick_params(labelsize=7)
+    _scale(figure, threshold, top, units)
     return to_picture(figure, f"{name} on both cortices of {mesh.name}, from outside and inside")
+
+
+def _frame(axes: Any, shape: NDArray[np.floating]) -> None:
+    """Give a side the same mm in each direction, which matplotlib does not by itself."""
+    low, high = shape.min(axis=0), shape.max(axis=0)
+    for place, which in enumerate("xyz"):
+        getattr(axes, f"set_{which}lim")(low[place], high[place])
+    axes.set_box_aspect(high - low, zoom=_ZOOM)
+
+
+def _scale(figure: Figure, threshold: float, top: float, units: str) -> None:
+    """Draw the colour bar, grey where nothing is drawn, with the unit above it."""
+    beside = figure.add_axes((0.93, 0.15, 0.015, 0.7))
+    figure.colorbar(ScalarMappable(Normalize(-top, top), colormaps[PALETTE]), cax=beside)
+    beside.axhspan(-threshold, threshold, color=str(_GREY))
+    tick_evenly(beside, top, units)
+    beside.tick_params(labelsize=7)
 
 
 def _draw(

@@ -21,6 +21,7 @@ StudyFile = Annotated[Path, typer.Argument(help="Study file; its signature lies 
 RosterFile = Annotated[Path, typer.Option(help="Roster file, from the coordinator.")]
 # Headings of the help.
 ONCE, STUDIES, DAILY = "Becoming a member", "A study", "The agent"
+ALONE = "Without a consortium"
 
 
 def now() -> datetime:

@@ -65,7 +65,8 @@ def networks(
     target: Annotated[Path, typer.Argument(help="New folder of this hospital.")],
     roster: RosterFile,
     templates: Annotated[
-        Path | None, typer.Option(help="4-D NIfTI of maps in place of the study's templates.")
+        Path | None,
+        typer.Option(help="4-D NIfTI, or CIFTI on a mesh, in place of the study's templates."),
     ] = None,
     folder: Folder = Path(),
 ) -> None:

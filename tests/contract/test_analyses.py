@@ -51,6 +51,7 @@ PARTS = (
         "public_numbers",
         "design",
         "persons",
+        "in_parts",
         "look",
         "site",
         "compare",

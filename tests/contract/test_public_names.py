@@ -11,7 +11,6 @@ ANALYSIS = "the part that every analysis has in a module of its own"
 VIEW = "the part that every kind of view has in a module of its own"
 WANTED = {
     "expect": ANALYSIS,
-    "foretell": ANALYSIS,
     "make_result": ANALYSIS,
     "refuse_hopeless": ANALYSIS,
     "sentences": ANALYSIS,

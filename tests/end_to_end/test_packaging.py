@@ -75,3 +75,13 @@ def test_the_paper_has_the_citations_authors_and_every_reference() -> None:
     listed = re.findall(r"^@\w+\{(\w+),$", (ROOT / head["bibliography"]).read_text("utf-8"), re.M)
     assert named == set(listed)
     assert len(listed) == len(set(listed)) > 0
+
+
+def test_all_lists_of_what_is_installed_are_looked_at_every_week() -> None:
+    path = ROOT / ".github" / "workflows" / "dependencies.yaml"
+    job = yaml.safe_load(path.read_text(encoding="utf-8"))
+    minute, hour, day, month, weekday = job[True]["schedule"][0]["cron"].split()  # YAML's "on"
+    assert (day, month) == ("*", "*")
+    assert all(each.isdigit() for each in (minute, hour, weekday))
+    lists = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("requirements*.lock")}
+    assert set(job["jobs"]["audit"]["strategy"]["matrix"]["list"]) == lists

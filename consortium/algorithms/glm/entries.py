@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,6 +85,60 @@ class Products:
         return taken
 
 
+class Numbers(Sequence[str]):
+    """Names that are a prefix and a number from 1; of a million no string stands in memory."""
+
+    def __init__(self, prefix: str, many: int) -> None:
+        self._prefix, self._numbers = prefix, range(1, many + 1)
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self._numbers)
+
+    def __getitem__(self, place: Any) -> Any:
+        """One name, or a tuple of some."""
+        chosen = self._numbers[place]
+        if isinstance(chosen, range):
+            return tuple(f"{self._prefix}{number}" for number in chosen)
+        return f"{self._prefix}{chosen}"
+
+
+class Labels(Sequence[tuple[str, str]]):
+    """(view, entry) of every outcome, views one behind the other.
+
+    Parameters
+    ----------
+    views : sequence of (str, sequence of str)
+        Each view's name, and the names of its entries.
+    """
+
+    def __init__(self, views: Sequence[tuple[str, Sequence[str]]]) -> None:
+        self._views = views
+        self._starts = np.cumsum([0, *(len(names) for _, names in views)])
+
+    def __len__(self) -> int:
+        """V."""
+        return int(self._starts[-1])
+
+    def __getitem__(self, place: Any) -> Any:
+        """One pair, or a tuple of some."""
+        if isinstance(place, slice):
+            return tuple(self[each] for each in range(*place.indices(len(self))))
+        if not 0 <= place < len(self):
+            raise IndexError(place)
+        view = int(np.searchsorted(self._starts, place, side="right")) - 1
+        name, names = self._views[view]
+        return name, names[place - int(self._starts[view])]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Every pair."""
+        return ((view, name) for view, names in self._views for name in names)
+
+    def of(self, view: str) -> Array:
+        """Which outcomes are of a view: array of bool, length V."""
+        return np.concatenate([np.full(len(n), name == view) for name, n in self._views])
+
+
 @dataclass(frozen=True, eq=False)
 class Columns:
     """What a query says of the entries that a site needs.
@@ -102,7 +156,7 @@ class Columns:
     means, deviations : array, length p
     group : Entry
         Of the contrast.
-    labels : tuple of (str, str)
+    labels : Labels
         View and entry of every outcome.
     group_norm : tuple of (float, float)
         Mean and standard deviation of the contrast's column, for a slope.
@@ -121,7 +175,7 @@ class Columns:
     means: Array
     deviations: Array
     group: Entry
-    labels: tuple[tuple[str, str], ...]
+    labels: Labels
     covariates_of: tuple[Entry, ...]
     group_norm: tuple[float, float]
     averages: Array
@@ -144,12 +198,12 @@ class Columns:
 
 
 class _Outcomes(NamedTuple):
-    """Of a view: (view, entry) of every outcome, and the numbers of `Entry` that count of each.
+    """Of a view: the name of every outcome, and the numbers of `Entry` that count of each.
 
     The rows of ``numbers`` are row, middle, half, location and deviation of the start, limited.
     """
 
-    labels: Sequence[tuple[str, str]]
+    names: Sequence[str]
     numbers: Array
 
 
@@ -171,7 +225,8 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
     scales = [_covariate_norm(parameters, entry) for entry in covariates]
     numbers = np.concatenate([each.numbers for each in outcomes], axis=1)
     rows, middles, halves, location, deviation, limited = numbers
-    labels = tuple(label for each in outcomes for label in each.labels)
+    names = (each.names for each in outcomes)
+    labels = Labels(tuple(zip(explained, names, strict=True)))
     norms = parameters.norms
     if norms.location is not None:
         location = (_each(norms.location, len(rows), "location") - middles) / halves
@@ -253,7 +308,7 @@ def _products(parameters: GlmParameters, pairs: list[tuple[Entry, Entry]]) -> Pr
     return Products(rows.reshape(-1, 2), norms[:, :, 0], norms[:, :, 1])
 
 
-def _averages(parameters: GlmParameters, outcomes: Sequence[tuple[str, str]]) -> Array:
+def _averages(parameters: GlmParameters, outcomes: Labels) -> Array:
     """Weights of a group's outcomes, which add up to one."""
     if not parameters.averages:
         return np.zeros((0, len(outcomes)))
@@ -292,8 +347,8 @@ def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[Ent
 def _plain(view: View | None, name: str, many: int) -> tuple[Sequence[str], tuple[float, float]]:
     """Names of the entries of a view without columns, and where all of them are started from."""
     if view is None:
-        return [f"{name}{number}" for number in range(1, many + 1)], (0.0, 1.0)
-    return view.names_of(many) or [str(number) for number in range(1, many + 1)], view.usual(many)
+        return Numbers(name, many), (0.0, 1.0)
+    return view.names_of(many) or Numbers("", many), view.usual(many)
 
 
 def _outcomes(parameters: GlmParameters, shape: Shape, name: str) -> _Outcomes:
@@ -303,11 +358,11 @@ def _outcomes(parameters: GlmParameters, shape: Shape, name: str) -> _Outcomes:
     if view is not None and view.single_columns:
         entries = list(_entries(parameters, shape, name))
         numbers = [(e.row, e.middle, e.half, *e.start, e.limited) for e in entries]
-        return _Outcomes([(name, e.label) for e in entries], np.array(numbers, dtype=np.float64).T)
-    labels, start = _plain(view, name, part.stop - part.start)
+        return _Outcomes([e.label for e in entries], np.array(numbers, dtype=np.float64).T)
+    names, start = _plain(view, name, part.stop - part.start)
     rows = np.arange(part.start, part.stop, dtype=np.float64)
     same = np.array([0.0, 1.0, *start, 0.0])[:, None].repeat(len(rows), axis=1)
-    return _Outcomes([(name, label) for label in labels], np.vstack([rows, same]))
+    return _Outcomes(names, np.vstack([rows, same]))
 
 
 def _of_column(row: int, name: str, column: Column) -> Iterator[Entry]:

@@ -7,11 +7,11 @@ entries: who is far out shortens nobody else, and moves no block further than it
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.glm.in_parts import Part, outcomes_of, persons_in
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
     enough,
-    outcomes_of,
     pairs_of,
     persons_of,
     released_columns,
@@ -20,18 +20,11 @@ from consortium.algorithms.glm.persons import (
     sloped_persons_of,
 )
 from consortium.algorithms.glm.rows import Within
-from consortium.algorithms.glm.smooth import likeness_of
 from consortium.errors import ProtocolError
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
-from consortium.privacy.clipping import (
-    clip_columns,
-    clip_factors,
-    clip_values,
-    column_norms,
-    finite_values,
-)
+from consortium.privacy.clipping import clip_columns, clip_factors, clip_values, finite_values
 
 _FARTHEST = 1e12  # deviations: further out is as far out, and a number
 _LEAST_DISTANCE = 1e-30  # squared, of a pair
@@ -101,23 +94,29 @@ def _squares(people: Persons, weight: float, most: float) -> dict[str, Array]:
 
 def _look(blocks: BlocksBound, data: SiteData, query: Query, people: Persons) -> dict[str, Array]:
     """Sums of f R^-¼u and of f, and of logarithms of pairs' squared distances, over persons."""
-    outcomes, known = outcomes_of(data, query, _FARTHEST)
-    likeness, kept = likeness_of(data, query, len(outcomes)), enough(query, known, people)
-    turned = likeness.encode(people.means(outcomes)) * kept
+    outcomes = outcomes_of(data, query, _FARTHEST, people.within)
+    kept = people.kept & enough(query, outcomes.present)
     reach, most = blocks.block("location").norm, blocks.block("size").norm
     one, other = pairs_of(query, len(kept))
-    squares = np.square(turned.take(one, axis=1) - turned.take(other, axis=1)).sum(axis=0)
-    usual = 2 * len(outcomes) * likeness.root
+    squares = np.zeros(len(one))
+    for part in outcomes.parts():
+        turned = part.turned * kept
+        squares += np.square(persons_in(turned, one) - persons_in(turned, other)).sum(axis=0)
+    usual = 2 * len(outcomes) * outcomes.likeness.root
     logs = np.clip(np.log(np.maximum(squares / usual, _LEAST_DISTANCE)), -most, most)
-    factors = clip_factors(reach, column_norms(turned)) * kept
+    factors = clip_factors(reach, outcomes.sizes) * kept
+    names = {"location", "gaps"} & {block.name for block in blocks.blocks}
+
+    def of_part(part: Part) -> dict[str, Array]:
+        found = {"location": part.turned * kept}
+        missing = {"gaps": (~part.known & kept).astype(np.float64)} if "gaps" in names else {}
+        return found | missing
+
     parts = {
-        "location": clip_columns(turned, reach).sum(axis=1),
+        **outcomes.sum_clipped(of_part, {name: blocks.block(name).norm for name in names}),
         "kept": np.clip(factors, 0.0, 1.0).sum(),
         "size": (logs * (kept[one] & kept[other])).sum(),
     }
-    if any(block.name == "gaps" for block in blocks.blocks):
-        missing = (~known & kept).astype(np.float64)
-        parts["gaps"] = clip_columns(missing, blocks.block("gaps").norm).sum(axis=1)
     return {name: np.asarray(part / len(kept)) for name, part in parts.items()}
 
 

@@ -57,10 +57,6 @@ class Persons:
     column: Array = field(default_factory=lambda: np.zeros(0))
     within: Within | None = None
 
-    def means(self, values: Array) -> Array:
-        """Rows as persons: means over the rows of each unit."""
-        return values if self.within is None else self.within.mean(values)
-
 
 def persons_of(data: SiteData, query: Query) -> Persons:
     """Read group and covariates.
@@ -205,25 +201,19 @@ def released_columns(query: Query, columns: int) -> Array:
     return _whole(query, "released", columns)
 
 
-def outcomes_of(data: SiteData, query: Query, limit: float) -> tuple[Array, Array]:
-    """Outcomes in standard deviations, cut to a limit, 0 where missing; and which are there."""
+def outcome_norms(data: SiteData, query: Query) -> tuple[Array, Array, Array]:
+    """Rows of the outcomes in the table, and where and how wide each is."""
     rows = _whole(query, "outcomes", data.features)
     location, scales = (array_argument(query, name, 1) for name in ("location", "scales"))
     if not len(location) == len(scales) == len(rows):
         raise ProtocolError("The query's 'outcomes' don't fit their norms; discard it.")
-    values, known = _standardized(rows_of(data)[0][rows], location, scales, limit)
-    return values, known
+    return rows, location, scales
 
 
-def enough(query: Query, known: Array, people: Persons) -> Array:
-    """Who is kept and has enough outcomes: lacks no larger part than the query says, or a half.
-
-    Of units a row that lacks any is none.
-    """
+def enough(query: Query, present: Array) -> Array:
+    """Who has enough outcomes: lacks no larger part than the query says, and than a half."""
     most = min(number_argument(query, "gaps"), _MOST_GAPS)
-    if people.within is not None:
-        return people.kept
-    return np.asarray(people.kept & (known.mean(axis=0) >= 1 - most))
+    return np.asarray(present >= 1 - most)
 
 
 def slopes_and_centres(query: Query, covariates: int, columns: int) -> tuple[Array, Array]:
@@ -244,7 +234,7 @@ def _covariates(query: Query, table: Array) -> tuple[Array, Array]:
         raise ProtocolError("The query's 'covariates' don't fit their means; discard it.")
     means = means + scales * _declared(query, len(rows))
     taken = products.take(table, rows)
-    x, known = _standardized(taken, means, scales, COVARIATE_LIMIT)
+    x, known = standardized(taken, means, scales, COVARIATE_LIMIT)
     return x, np.asarray(known.all(axis=0))
 
 
@@ -281,10 +271,11 @@ def _whole_numbers(rows: Array, name: str, limit: int) -> Array:
     return whole
 
 
-def _standardized(rows: Array, means: Array, scales: Array, limit: float) -> tuple[Array, Array]:
+def standardized(rows: Array, means: Array, scales: Array, limit: float) -> tuple[Array, Array]:
     """Deviations over scales, cut to a limit and 0 where missing; and what is not missing."""
     values = np.subtract(rows, means[:, None], dtype=np.float64)
     values /= scales[:, None]
     known = ~np.isnan(values)
-    values[~known] = 0.0
+    if not known.all():
+        np.copyto(values, 0.0, where=~known)
     return np.clip(values, -limit, limit, out=values), known

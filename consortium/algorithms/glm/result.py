@@ -212,10 +212,9 @@ def _loadings(plan: GlmPlan, values: Array) -> Array:
 def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict[str, ImageSet]:
     """Maps of every statistic, for outcomes that are images; discoveries alone are coloured."""
     name, maps = plan.parameters.contrast, _maps(arrays, meaning(plan))
-    owners = np.array([view for view, _ in plan.columns.labels])
     found = {}
     for view in image_views(plan):
-        rows = owners == view
+        rows = plan.columns.labels.of(view)
         hidden = np.where(significant[rows], 0.0, np.inf)[:, None]
         for stat, (values, caption) in maps.items():
             found[f"{view}_contrast-{name}_stat-{stat}"] = ImageSet(

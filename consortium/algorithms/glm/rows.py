@@ -45,6 +45,11 @@ class Within:
     column: Array
     covariates: Array
 
+    @property
+    def there(self) -> Array:
+        """Which units have any row, length U."""
+        return np.asarray((self.parts > 0).any(axis=0))
+
     def split(self, values: Array) -> Array:
         """Rows, D x (K U), as D x K x U."""
         return values.reshape(len(values), *self.parts.shape)

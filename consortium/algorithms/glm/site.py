@@ -10,18 +10,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
+from consortium.algorithms.glm.in_parts import Outcomes, Part, outcomes_of, persons_in
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
     enough,
-    outcomes_of,
     pairs_of,
     persons_of,
     sloped_persons_of,
     slopes_and_centres,
 )
-from consortium.algorithms.glm.smooth import likeness_of
 from consortium.algorithms.query_arguments import array_argument, number_argument
 from consortium.errors import ProtocolError
 from consortium.privacy.block_bounds import BlocksBound
@@ -91,49 +89,43 @@ def _second_round(
     blocks: BlocksBound, data: SiteData, query: Query, people: Persons, weights: _Weights
 ) -> Array:
     reach, limits = number_argument(query, "pair-reach"), number_argument(query, "limit")
-    found, known = outcomes_of(data, query, limits)
-    outcomes, likeness = people.means(found), likeness_of(data, query, len(found))
-    turned = likeness.encode(outcomes)
+    outcomes = outcomes_of(data, query, limits, people.within)
     limit, divisor = blocks.block("effects").norm, blocks.block("divisor")
-    kept, sizes = enough(query, known, people), column_norms(turned)
-    within = _within(people, weights, found, likeness)
-    left = clip_factors(limit, _lengths(weights, turned, sizes, within))
+    kept, sizes = people.kept & enough(query, outcomes.present), outcomes.sizes
+    within, averages = _within(people, weights, outcomes), _averages(blocks, query, len(outcomes))
+    left = clip_factors(limit, _lengths(weights, outcomes, within))
     clip = left * kept
-    weighted, clipped = finite_values(clip * weights.rows), clip * likeness.project(outcomes)
-    rows, own = weighted[:, None] * turned, None
-    products = weighted[0] * weights.contrast
+    weighted, taken = finite_values(clip * weights.rows), (1 - left) * kept
+    products, least = weighted[0] * weights.contrast, divisor.norm - divisor.spread
     if within is not None:
-        rows, own = rows + clip * within.effects, clip * within.outcomes
         products = products + clip * within.divisor
-        own = np.vstack([own, _averages(blocks, query, own)])
-    rows, least = rows.reshape(-1, len(clip)), divisor.norm - divisor.spread
-    products = clip_values(products, least, divisor.norm)
-    spread = np.square(clipped).sum(axis=0) / len(clipped)
-    means = _averages(blocks, query, clipped)
-    pairs = _pairs(
-        np.vstack([clipped, means]),
-        weights.rows[0],
-        reach,
-        pairs_of(query, len(clip)),
-        own,
-    )
+    spread = np.square(clip) * outcomes.sums.squares / len(outcomes)
+    means, factors = _means(outcomes, averages, clip), _factors(people, outcomes, averages, clip)
+    pairs = pairs_of(query, len(clip))
+    names = {"effects", "squares", "lost"} & {block.name for block in blocks.blocks}
+
+    def of_part(part: Part) -> dict[str, Array]:
+        clipped = clip * outcomes.likeness.project(part.outcomes)
+        effects, own = weighted[:, None] * part.turned, None
+        if within is not None:
+            effects, own = effects + clip * within.effects, clip * within.outcomes
+            own = np.vstack([own, averages @ own])
+        told = np.vstack([clipped, means]) if part.last else clipped
+        found = {"effects": effects, "squares": _pairs(told, weights.rows[0], reach, pairs, own)}
+        return found | ({"lost": taken * part.turned} if "lost" in names else {})
+
     parts = {
-        "effects": clip_columns(rows, limit).sum(axis=1),
-        "divisor": products.sum(),
-        "squares": clip_columns(pairs, blocks.block("squares").norm).sum(axis=1),
+        **outcomes.sum_clipped(of_part, {name: blocks.block(name).norm for name in names}),
+        "divisor": clip_values(products, least, divisor.norm).sum(),
         "spread": clip_values(spread, 0.0, blocks.block("spread").norm).sum(),
         "balance": clip_columns(weighted, blocks.block("balance").norm).sum(axis=1),
-        **_of_means(
-            blocks,
-            means,
-            [(weights.centred, means), *_factors(blocks, query, people, clip, found)],
-        ),
+        **_of_means(blocks, means, [(weights.centred, means), *factors]),
     }
-    if any(block.name == "lost" for block in blocks.blocks):
-        taken, usual = (1 - left) * kept, len(outcomes) * likeness.root
+    if "lost" in names:
+        usual = len(outcomes) * outcomes.likeness.root
         far = blocks.block("lean").norm / blocks.block("balance").norm
         lean = weights.rows * kept * np.log(np.square(sizes) / usual).clip(-far, far)
-        parts |= _of_tails(blocks, taken * turned, (taken * outcomes).mean(axis=0), lean)
+        parts |= _of_tails(blocks, taken * outcomes.sums.outcomes / len(outcomes), lean)
     return blocks.join({name: part / len(clip) for name, part in parts.items()})
 
 
@@ -155,61 +147,67 @@ class _Within:
     divisor: Array
 
 
-def _within(
-    people: Persons, weights: _Weights, outcomes: Array, likeness: OutcomeCorrelation
-) -> _Within | None:
-    """What rows of the site's units add, of outcomes in their rows, V x (K U)."""
-    within, own = people.within, weights.within
+def _within(people: Persons, weights: _Weights, outcomes: Outcomes) -> _Within | None:
+    """What rows of the site's units add."""
+    within, own, likeness = people.within, weights.within, outcomes.likeness
     if within is None or own is None:
         return None
-    sums = finite_values(within.product(own, within.split(outcomes)))
+    sums = finite_values(within.product(own, within.split(outcomes.by_row[0])))
     column = finite_values(within.product(own, within.column[None])[0])
     return _Within(likeness.encode(sums), likeness.project(sums), column)
 
 
-def _lengths(weights: _Weights, turned: Array, sizes: Array, within: _Within | None) -> Array:
+def _lengths(weights: _Weights, outcomes: Outcomes, within: _Within | None) -> Array:
     """At least the norm of what a person adds to the effects before it is clipped.
 
     That of one row is ω‖R^-¼u‖, whichever group is theirs. Of several it is that of their mean and
     of what they differ by as if both stood at a right angle, or that of the sum where it is more.
     """
-    usual = weights.largest * sizes
+    usual = weights.largest * outcomes.sizes
     if within is None:
         return usual
     beside = np.vstack([usual, column_norms(within.effects)])
-    own = column_norms(weights.rows[0] * turned + within.effects)
+    own = column_norms(weights.rows[0] * outcomes.whole.turned + within.effects)
     return np.maximum(column_norms(beside), own)
 
 
-def _averages(blocks: BlocksBound, query: Query, outcomes: Array) -> Array:
-    """Means over groups of outcomes, if the plan has any."""
-    if blocks.block("squares").entries == len(outcomes):
-        return np.zeros((0, outcomes.shape[1]))
+def _averages(blocks: BlocksBound, query: Query, outcomes: int) -> Array:
+    """Weights of the outcomes in groups of them, G x V; of no group if the plan has none."""
+    if blocks.block("squares").entries == outcomes:
+        return np.zeros((0, outcomes))
     weights = array_argument(query, "averages", 2)
-    if weights.shape[1] != len(outcomes):
+    if weights.shape[1] != outcomes:
         raise ProtocolError("The query's 'averages' don't fit the outcomes; discard it.")
-    return np.asarray(weights @ outcomes)
+    return weights
 
 
-def _of_tails(blocks: BlocksBound, lost: Array, tails: Array, lean: Array) -> dict[str, Array]:
-    """Sums of (1 - c) R^-¼u, of its mean outcome, and of the weights times a norm's logarithm."""
+def _means(outcomes: Outcomes, averages: Array, clip: Array) -> Array:
+    """Means over groups of clipped outcomes, G x n."""
+    if not len(averages):
+        return np.zeros((0, len(clip)))
+    project = outcomes.likeness.project
+    each = (averages[:, p.rows] @ (clip * project(p.outcomes)) for p in outcomes.parts())
+    return np.asarray(sum(each))
+
+
+def _of_tails(blocks: BlocksBound, tails: Array, lean: Array) -> dict[str, Array]:
+    """Sums of the mean outcome of (1 - c) u, and of the weights times a norm's logarithm."""
     tail, most = blocks.block("tail").norm, blocks.block("lean").norm
     return {
-        "lost": clip_columns(lost, blocks.block("lost").norm).sum(axis=1),
         "tail": clip_values(tails, -tail, tail).sum(),
         "lean": clip_columns(lean, most).sum(axis=1),
     }
 
 
 def _factors(
-    blocks: BlocksBound, query: Query, people: Persons, clip: Array, found: Array
+    people: Persons, outcomes: Outcomes, averages: Array, clip: Array
 ) -> list[tuple[Array, Array]]:
     """Factors of a (x - x̂) ūᵀ beside ū: a λ x and ū of every row of units, less their means."""
     within = people.within
-    if within is None or all(block.name != "products" for block in blocks.blocks):
+    if within is None or not len(averages):
         return []
     scaled = people.weight * within.weight * within.covariates
-    rows = within.split(_averages(blocks, query, found)) * clip
+    rows = within.split(averages @ outcomes.by_row[0]) * clip
     return [(scaled[:, row], rows[:, row]) for row in range(len(within.parts))]
 
 
@@ -300,8 +298,7 @@ def _pairs(
     other unit's mean.
     """
     one, other = (np.square(weights[each] / reach) for each in pairs)
-    # Twice as fast as by brackets.
-    first, second = (clipped.take(each, axis=1) for each in pairs)
+    first, second = (persons_in(clipped, each) for each in pairs)
     share = (one + other) / 2
     squares = finite_values(np.minimum(1.0, share)) * np.square(first - second) / 2
     uneven = finite_values((one - other) / 4 / np.maximum(1.0, share))

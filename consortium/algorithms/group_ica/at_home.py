@@ -7,17 +7,16 @@ become maps in the same way. The site alone calls this.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from consortium.algorithms.base import Array, Release, Result, Shape
+from consortium.algorithms.base import Array, Release, Result
 from consortium.algorithms.group_ica.kernels.agreement import REACH_AT_HOME
-from consortium.algorithms.group_ica.parameters import GroupIcaParameters
+from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.group_ica.result import make_result
-from consortium.algorithms.subspace import cutoff_planned
 from consortium.kernels.home_posterior import Posterior
 from consortium.kernels.moments import pack_symmetric
 
 
 def results_at_home(
-    posterior: Posterior, release: Release, parameters: GroupIcaParameters, shape: Shape
+    posterior: Posterior, release: Release, plan: GroupIcaPlan
 ) -> Mapping[str, Result]:
     """Results by name: 'own', 'release' and 'posterior'.
 
@@ -25,21 +24,20 @@ def results_at_home(
     ----------
     release : Release
         Of the study.
-    shape : Shape
+    plan : GroupIcaPlan
         Of the study's sites that answered.
     """
-    cutoff = cutoff_planned(parameters, shape)
-    fixed = parameters.model_copy(update={"cutoff": cutoff or None})
+    fixed = plan.parameters.model_copy(update={"cutoff": plan.cutoff or None})
 
     def result(matrix: Array, deviation: float, persons: float) -> Result:
         count = max(round(persons), 1)
-        smaller = replace(shape, subjects=(count,), samples=(count,), sites=())
+        smaller = replace(plan.shape, subjects=(count,), samples=(count,), sites=())
         exact = Release(pack_symmetric(matrix), deviation)
-        return make_result(exact, fixed, smaller, REACH_AT_HOME)
+        return make_result(exact, type(plan)(fixed, smaller), REACH_AT_HOME)
 
     taken = posterior.taken
     return {
         "own": result(posterior.own, posterior.own_deviation, taken.persons),
-        "release": make_result(release, parameters, shape),
+        "release": make_result(release, plan),
         "posterior": result(posterior.matrix, posterior.deviation, posterior.persons),
     }

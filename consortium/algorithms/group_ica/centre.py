@@ -8,22 +8,13 @@ be trusted, by doing it again with fresh noise of the same law.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import ClassVar
 
-from consortium.algorithms.base import (
-    AnalysisPlan,
-    Case,
-    Expectation,
-    Local,
-    PlannedRelease,
-    Query,
-    Run,
-    Table,
-)
+from consortium.algorithms.base import Case, Expectation, Local, Query, Run, Table
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
+from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.group_ica.result import make_result
-from consortium.algorithms.subspace import mean_projector, plan_projectors
+from consortium.algorithms.subspace import mean_projector
 from consortium.algorithms.subspace_forecast import (
     USUAL,
     expect,
@@ -34,7 +25,7 @@ from consortium.algorithms.subspace_forecast import (
 from consortium.algorithms.worth import worth_sentence
 
 
-class GroupIca(AnalysisPlan[GroupIcaParameters]):
+class GroupIca(GroupIcaPlan):
     """One release of d(d+1)/2 numbers."""
 
     name = "group_ica"
@@ -49,29 +40,24 @@ class GroupIca(AnalysisPlan[GroupIcaParameters]):
         Case({"directions": 2, "replays": 10, "anyway": True}, mesh=True),
     )
 
-    @cached_property
-    def releases(self) -> tuple[PlannedRelease, ...]:
-        """One release with the whole budget."""
-        return (plan_projectors(self.parameters, self.shape),)
-
     def refuse_hopeless(self) -> None:
         """Refuse a study that is expected to show nothing."""
-        refuse_hopeless(self.parameters, self.shape)
+        refuse_hopeless(self)
 
     def foretell(self) -> Table:
         """Resolution, directions that are seen, and how well."""
-        told = sentences(self.parameters, self.shape)
-        return Table("What this study will see", ("forecast",), tuple((line,) for line in told))
+        rows = tuple((line,) for line in sentences(self))
+        return Table("What this study will see", ("forecast",), rows)
 
     def expect(self) -> tuple[Expectation, ...]:
         """Correlation of the maps with the truth, and how many are found."""
-        return expect(self.parameters, self.shape)
+        return expect(self)
 
     def worth(self) -> str:
         """What the release is worth to a hospital, for the usual strengths of networks."""
-        return worth_sentence(worth(self.parameters, self.shape), USUAL)
+        return worth_sentence(worth(self), USUAL)
 
     def run(self) -> Run:
         """Ask once, and take the mean of projectors apart."""
         release = yield Query("networks", "projectors")
-        return make_result(release, self.parameters, self.shape)
+        return make_result(release, self)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from consortium.algorithms.base import AnalysisParameters
-from consortium.algorithms.subspace import BasisKind
+from consortium.algorithms.subspace import BasisKind, Directions
 from consortium.kernels.projectors import GlobalSignal
 
 DIRECTIONS = 20
@@ -80,6 +80,13 @@ class GroupIcaParameters(AnalysisParameters):
         """K."""
         named = DIRECTIONS if self.components == "auto" else self.components
         return self.directions or named
+
+    @property
+    def asked(self) -> Directions:
+        """What is said of the directions."""
+        return Directions(
+            self.kept, self.basis, self.cutoff, self.global_signal, self.least, self.anyway
+        )
 
     @property
     def most(self) -> int:

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import DRAWN, SURE, Finding, ImageSet
 from consortium.algorithms.group_ica.kernels.agreement import REACH, around, of_replays
-from consortium.algorithms.group_ica.parameters import GroupIcaParameters
+from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.group_ica.separation import GroupRelease, separate_release
-from consortium.algorithms.subspace import cutoff_planned, resolved, smooth_basis
 from consortium.algorithms.worth import worth_sentence
 from consortium.base.formatting import count
 from consortium.kernels.component_bootstrap import Networks, NoisyDirections
@@ -25,9 +24,7 @@ _STANDS_OUT = "out of the noise"
 _SMOOTH = "that participants with a smooth covariance and no network might make"
 
 
-def make_result(
-    release: Release, parameters: GroupIcaParameters, shape: Shape, reach: float = REACH
-) -> Result:
+def make_result(release: Release, plan: GroupIcaPlan, reach: float = REACH) -> Result:
     """All that follows from the release, deterministic for the study's seed.
 
     Parameters
@@ -42,23 +39,20 @@ def make_result(
         surest first), ``errors`` (the same shape), ``weights`` (d x R), ``expected`` (R) and
         ``eigenvalues`` (d).
     """
-    coarse, fine = _paints(parameters, shape)
-    released = GroupRelease(
-        unpack_symmetric(release.values), release.deviation, parameters, shape, coarse
-    )
-    separated = separate_release(released, np.random.default_rng(parameters.seed))
+    coarse, fine = _paints(plan)
+    released = GroupRelease(unpack_symmetric(release.values), release.deviation, plan, coarse)
+    separated = separate_release(released, np.random.default_rng(plan.parameters.seed))
     directions, networks = separated.directions, separated.networks
     if networks is None:
-        return _nothing(directions, parameters, shape)
+        return _nothing(directions, plan)
     maps = fine(networks.weights) - coarse(networks.weights).mean(axis=0)
     errors = networks.errors(fine, coarse)
-    calibrated = parameters.separation == "varimax"
+    calibrated = plan.parameters.separation == "varimax"
     expected = of_replays(networks.expected) if calibrated else networks.expected
-    found = _findings(networks, expected, separated.significant, parameters, reach)
-    numbers = _numbers(directions, parameters, shape)
-    in_full = tuple(_in_full(each, float(numbers["resolved"]), reach) for each in found)
+    found = _findings(networks, expected, separated.significant, plan, reach)
+    in_full = tuple(_in_full(each, plan.resolved, reach) for each in found)
     told = [each.told for each in found]
-    worth = _worth(directions, release.deviation, shape)
+    worth = _worth(directions, release.deviation, plan.shape)
     placed = released.places is not None
     return Result(
         {
@@ -68,25 +62,25 @@ def make_result(
             "expected": expected,
             "eigenvalues": directions.eigenvalues,
         },
-        numbers | ({"found": sum(told)} if placed else {"found": 0, "stand_out": sum(told)}),
-        images=_images(maps, errors, in_full, shape, fine is not coarse),
-        tables={"components": _table(found, in_full, placed, parameters.least, worth)},
+        _numbers(directions, plan)
+        | ({"found": sum(told)} if placed else {"found": 0, "stand_out": sum(told)}),
+        images=_images(maps, errors, in_full, plan.shape, fine is not coarse),
+        tables={"components": _table(found, in_full, placed, plan.asked.least, worth)},
         captions=Captions(
             headline=_headline(sum(told), len(told), placed), found=any(told), sign=True
         ),
     )
 
 
-def _paints(parameters: GroupIcaParameters, shape: Shape) -> tuple[Paint, Paint]:
+def _paints(plan: GroupIcaPlan) -> tuple[Paint, Paint]:
     """From weights to the analysed voxels, and to those of the maps."""
-    cutoff = cutoff_planned(parameters, shape)
-    if not cutoff or shape.places is None:
+    waves, places = plan.waves, plan.shape.places
+    if waves is None or places is None:
         return _as_they_are, _as_they_are
-    basis = smooth_basis(shape.places, cutoff)
-    coarse: Paint = partial(np.matmul, basis.matrix)
-    if shape.places.fine is None or isinstance(basis, SurfaceBasis):
+    coarse: Paint = partial(np.matmul, waves.matrix)
+    if places.fine is None or isinstance(waves, SurfaceBasis):
         return coarse, coarse
-    return coarse, partial(basis.evaluate, coordinates=shape.places.fine)
+    return coarse, partial(waves.evaluate, coordinates=places.fine)
 
 
 def _as_they_are(weights: Array) -> Array:
@@ -97,7 +91,7 @@ def _findings(
     networks: Networks,
     expected: Array,
     significant: NDArray[np.bool_],
-    parameters: GroupIcaParameters,
+    plan: GroupIcaPlan,
     reach: float,
 ) -> tuple[Finding, ...]:
     """Expected correlation of each component at the basis's resolution, with its range.
@@ -106,8 +100,8 @@ def _findings(
     data without networks, whose waves would come out alike in every replay, too. Of one that is
     not found no number is told.
     """
-    low, high = _ends(networks, expected, parameters, reach)
-    told = significant & (networks.expected >= parameters.least)
+    low, high = _ends(networks, expected, plan, reach)
+    told = significant & (networks.expected >= plan.asked.least)
     return tuple(
         Finding(float(e), float(a), float(b), "found" if sure else "not told")
         for e, a, b, sure in zip(expected, low, high, told, strict=True)
@@ -115,9 +109,9 @@ def _findings(
 
 
 def _ends(
-    networks: Networks, expected: Array, parameters: GroupIcaParameters, reach: float
+    networks: Networks, expected: Array, plan: GroupIcaPlan, reach: float
 ) -> tuple[Array, Array]:
-    if parameters.separation == "fastica":
+    if plan.parameters.separation == "fastica":
         low, high = np.quantile(networks.correlations, (_LOW, _HIGH), axis=0)
         return low, high
     return around(expected, reach)
@@ -202,19 +196,17 @@ def _in_full(finding: Finding, resolved: float, reach: float) -> Finding:
     return replace(finding, value=value, low=float(low), high=float(high))
 
 
-def _numbers(
-    directions: NoisyDirections, parameters: GroupIcaParameters, shape: Shape
-) -> dict[str, float | int | str]:
+def _numbers(directions: NoisyDirections, plan: GroupIcaPlan) -> dict[str, float | int | str]:
     size = len(directions.eigenvalues)
     return {
         "dimensions": size,
-        "cutoff": cutoff_planned(parameters, shape),
-        "resolved": resolved(shape, cutoff_planned(parameters, shape)),
-        "chance": parameters.kept / size,
+        "cutoff": plan.cutoff,
+        "resolved": plan.resolved,
+        "chance": plan.asked.kept / size,
         "noise_edge": directions.law.edge,
         "limit": directions.limit,
         "seen": directions.seen,
-        "least": parameters.least,
+        "least": plan.asked.least,
     }
 
 
@@ -235,10 +227,10 @@ def _headline(found: int, seen: int, placed: bool = True) -> str:
     )
 
 
-def _nothing(directions: NoisyDirections, parameters: GroupIcaParameters, shape: Shape) -> Result:
+def _nothing(directions: NoisyDirections, plan: GroupIcaPlan) -> Result:
     """The result of a release in which nothing stands out of the noise."""
-    places = shape.places
-    rows = shape.features if places is None or places.fine is None else len(places.fine)
+    places = plan.shape.places
+    rows = plan.shape.features if places is None or places.fine is None else len(places.fine)
     none = np.zeros((rows, 0))
     return Result(
         {
@@ -248,6 +240,6 @@ def _nothing(directions: NoisyDirections, parameters: GroupIcaParameters, shape:
             "expected": np.zeros(0),
             "eigenvalues": directions.eigenvalues,
         },
-        _numbers(directions, parameters, shape) | {"found": 0},
+        _numbers(directions, plan) | {"found": 0},
         captions=Captions(headline=_headline(0, 0), found=False, sign=True),
     )

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Array, Shape
+from consortium.algorithms.base import Array
 from consortium.algorithms.group_ica.kernels.network_nulls import (
     beyond_null,
     contrast_of_chance,
     white_null,
 )
 from consortium.algorithms.group_ica.kernels.smooth_null import SmoothPlaces, fit_smooth
-from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.subspace import cutoff_planned, smooth_basis
+from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.kernels.component_bootstrap import (
     Networks,
     NoisyDirections,
@@ -43,35 +42,31 @@ class GroupRelease:
 
     matrix: Array
     deviation: float
-    parameters: GroupIcaParameters
-    shape: Shape
+    plan: GroupIcaPlan
     paint: Paint
 
     @property
     def persons(self) -> int:
         """Of all sites, n."""
-        return sum(self.shape.units)
+        return sum(self.plan.shape.units)
 
     def directions(self, uncut: int = 0) -> NoisyDirections:
         """Those that stand out of the noise, or the first so many."""
-        kept = self.parameters.kept
+        kept = self.plan.asked.kept
         law = law_of_mean(self.matrix, self.deviation, kept, self.persons)
         skew = len(self.matrix) / (kept * self.persons)
-        return find_directions(self.matrix, law, self.parameters.most, skew, uncut)
+        return find_directions(self.matrix, law, self.plan.parameters.most, skew, uncut)
 
     @property
     def places(self) -> SmoothPlaces | None:
         """Where the basis's dimensions are; none for a table of regions."""
-        cutoff, voxels = cutoff_planned(self.parameters, self.shape), self.shape.places
-        if voxels is None:
-            regions = self.shape.region_places
-            return None if regions is None else SmoothPlaces(regions)
-        if not cutoff:
-            return SmoothPlaces(voxels.coordinates)
-        basis = smooth_basis(voxels, cutoff)
-        if isinstance(basis, SurfaceBasis):
-            return SmoothPlaces(basis.centres, own=basis.waves)
-        return SmoothPlaces(basis.centres, basis.local)
+        waves, shape = self.plan.waves, self.plan.shape
+        if isinstance(waves, SurfaceBasis):
+            return SmoothPlaces(waves.centres, own=waves.waves)
+        if waves is not None:
+            return SmoothPlaces(waves.centres, waves.local)
+        features = shape.region_places if shape.places is None else shape.places.coordinates
+        return None if features is None else SmoothPlaces(features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +88,7 @@ class Separated:
 
 def separate_release(released: GroupRelease, generator: np.random.Generator) -> Separated:
     """Networks of a release, the surest first, no more than are looked for."""
-    parameters = released.parameters
+    parameters = released.plan.parameters
     seen = released.directions()
     if not seen.count:
         return Separated(seen, None, np.zeros(0, dtype=bool))
@@ -109,7 +104,7 @@ def separate_release(released: GroupRelease, generator: np.random.Generator) -> 
 
 def _taken_apart(released: GroupRelease, seen: NoisyDirections) -> tuple[NoisyDirections, Way]:
     """Which directions are told apart, and how."""
-    parameters = released.parameters
+    parameters = released.plan.parameters
     if parameters.separation != "varimax":
         return seen, FastIca(released.paint, parameters.starts)
     uncut = min(round(_MORE * parameters.most), len(released.matrix))
@@ -124,7 +119,7 @@ def _significant(
     generator: np.random.Generator,
 ) -> NDArray[np.bool_]:
     """Beyond both nulls; where the basis has no places, beyond the white one."""
-    parameters, weights = released.parameters, networks.weights
+    parameters, weights = released.plan.parameters, networks.weights
     if not (networks.expected >= parameters.least).any():
         return np.zeros(weights.shape[1], dtype=bool)
     places, matrix = released.places, released.matrix

@@ -26,7 +26,7 @@ from consortium.algorithms.pca.result import (
     subspace,
 )
 from consortium.algorithms.pca.site import power_product, second_moment, variances_within
-from consortium.algorithms.subspace import cutoff_planned, mean_projector, smooth_basis
+from consortium.algorithms.subspace import mean_projector
 from consortium.kernels.power import eigenpairs, orthonormal, start_basis
 
 
@@ -91,10 +91,9 @@ class Pca(PcaPlan):
 
     def _directions_first(self) -> Run:
         """Ask for the directions, and for the variances along the leading ones."""
-        size, places = self.parameters.components, self.shape.places
+        size, waves = self.parameters.components, self.projectors.waves
         release = yield Query("pca", "projectors")
         weights, seen, limit = significant_directions(release, size, sum(self.shape.units))
-        cutoff = cutoff_planned(*self.wanted)
-        basis = smooth_basis(places, cutoff).matrix @ weights if cutoff and places else weights
+        basis = weights if waves is None else waves.matrix @ weights
         told = yield Query("variances", "variances", {"basis": basis})
         return axes_within(basis, told, seen, limit)

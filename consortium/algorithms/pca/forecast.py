@@ -26,7 +26,7 @@ def expect(plan: PcaPlan) -> tuple[Expectation, ...]:
     lets an eigenvector of its strength. Solver subspace has the forecast of group ICA.
     """
     if plan.solver == "subspace":
-        return expect_directions(*plan.wanted)
+        return expect_directions(plan.projectors)
     (planned,), shape, size = plan.releases, plan.shape, plan.parameters.components
     noise = Expectation("noise in a released number", round_deviation(planned, shape), rises=False)
     if plan.solver == "power":
@@ -42,7 +42,7 @@ def expect(plan: PcaPlan) -> tuple[Expectation, ...]:
 def sentences(plan: PcaPlan) -> tuple[str, ...]:
     """The forecast in words."""
     if plan.solver == "subspace":
-        return group_sentences(*plan.wanted)
+        return group_sentences(plan.projectors)
     energy, shown = expect(plan)[0].value, []
     shown.append(
         f"If variances fall as in usual resting data (as 1 over their number), the "

@@ -18,7 +18,7 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.pca.kernels.power_plan import expected_energies
 from consortium.algorithms.pca.parameters import PcaParameters, Solver
-from consortium.algorithms.subspace import Directions, plan_projectors
+from consortium.algorithms.subspace import Directions, ProjectorPlan
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound, Unit
@@ -101,10 +101,11 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
         )
 
     @cached_property
-    def wanted(self) -> tuple[Directions, Shape]:
-        """What solver subspace begins with, and the data with the noise that this release has."""
+    def projectors(self) -> ProjectorPlan:
+        """What solver subspace begins with, of the data with the noise that this release has."""
         noise = self.shape.noise / math.sqrt(DIRECTIONS_SHARE)
-        return Directions(self.parameters.components), replace(self.shape, noise=noise)
+        asked = Directions(self.parameters.components)
+        return ProjectorPlan(asked, replace(self.shape, noise=noise))
 
     def _products(self) -> PlannedRelease:
         features, size = self.shape.features, self.parameters.components
@@ -130,11 +131,10 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
                 "directions of a participant that solver subspace takes; ask for fewer, or choose "
                 "moment."
             )
-        directions = plan_projectors(*self.wanted)
         bound, share = Bound(self.norm, cone=True), 1.0 - DIRECTIONS_SHARE
         what = ("variances", "variances", packed_size(size), bound, 1, share)
         return (
-            replace(directions, stage="pca", share=DIRECTIONS_SHARE),
+            replace(self.projectors.release, stage="pca", share=DIRECTIONS_SHARE),
             PlannedRelease(*what, {"basis": (self.shape.features, size)}),
         )
 

@@ -8,32 +8,19 @@ a map of which the release tells nothing beyond its template is said to be that.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import ClassVar
 
-from consortium.algorithms.base import (
-    AnalysisPlan,
-    Case,
-    Expectation,
-    Local,
-    PlannedRelease,
-    Query,
-    Run,
-    Table,
-)
+from consortium.algorithms.base import Case, Expectation, Local, Query, Run, Table
 from consortium.algorithms.template_networks.forecast import expect, refuse_hopeless, sentences
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
-from consortium.algorithms.template_networks.plan import (
-    connectivity_share,
-    plan_releases,
-)
+from consortium.algorithms.template_networks.plan import TemplateNetworksPlan
 from consortium.algorithms.template_networks.result import make_result
 from consortium.algorithms.template_networks.site import mean_connectivity, mean_maps
 
 _FILE = "templates.nii.gz"
 
 
-class TemplateNetworks(AnalysisPlan[TemplateNetworksParameters]):
+class TemplateNetworks(TemplateNetworksPlan):
     """One release of d·R numbers, and one of R(R - 1)/2."""
 
     name = "template_networks"
@@ -59,28 +46,23 @@ class TemplateNetworks(AnalysisPlan[TemplateNetworksParameters]):
         Case({"templates": "templates.dscalar.nii", "anyway": True}, templates=1, mesh=True),
     )
 
-    @cached_property
-    def releases(self) -> tuple[PlannedRelease, ...]:
-        """Maps and connectivity."""
-        return plan_releases(self.parameters, self.shape)
-
     def refuse_hopeless(self) -> None:
         """Refuse a study that is expected to tell nothing."""
-        refuse_hopeless(self.parameters, self.shape)
+        refuse_hopeless(self)
 
     def foretell(self) -> Table:
         """Resolution, and how much better than templates maps will be."""
-        told = sentences(self.parameters, self.shape)
-        return Table("What this study will see", ("forecast",), tuple((line,) for line in told))
+        rows = tuple((line,) for line in sentences(self))
+        return Table("What this study will see", ("forecast",), rows)
 
     def expect(self) -> tuple[Expectation, ...]:
         """Correlation of a usual map with the group's, and the error of a connection."""
-        return expect(self.parameters, self.shape)
+        return expect(self)
 
     def run(self) -> Run:
         """Ask for maps, then for connectivity, and put maps between templates and release."""
         connectivity = None
         maps = yield Query("maps", "template_maps")
-        if connectivity_share(self.parameters, self.shape):
+        if self.share:
             connectivity = yield Query("connectivity", "template_connectivity")
-        return make_result(maps, connectivity, self.parameters, self.shape)
+        return make_result(maps, connectivity, self)

@@ -7,23 +7,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
-from consortium.algorithms.findings import Finding, ImageSet
-from consortium.algorithms.subspace import resolved, smooth_basis
+from consortium.algorithms.findings import DRAWN, SURE, Finding, ImageSet
 from consortium.algorithms.template_networks.kernels.template_shrinkage import Shrunk, shrink
-from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
-from consortium.algorithms.template_networks.plan import (
-    basis_templates,
-    connectivity_bound,
-    map_cutoff,
-    templates_of,
-)
+from consortium.algorithms.template_networks.plan import TemplateNetworksPlan
 from consortium.base.formatting import count
 from consortium.kernels.surface_basis import SurfaceBasis
 
-DRAWN = 2.0
-"""Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
-SURE = 3.0
-"""Standard errors from which on a voxel is told from noise."""
 ONLY, SAME, UNLIKE = "template only", "as its template", "unlike its template"
 MORE = "more than its template"
 _FALSE = 0.05  # chance that any connection is said to be there which is not
@@ -43,12 +32,7 @@ class _Painted:
     scores: Array
 
 
-def make_result(
-    maps: Release,
-    connectivity: Release | None,
-    parameters: TemplateNetworksParameters,
-    shape: Shape,
-) -> Result:
+def make_result(maps: Release, connectivity: Release | None, plan: TemplateNetworksPlan) -> Result:
     """All that follows from the releases.
 
     Returns
@@ -58,32 +42,31 @@ def make_result(
         ``errors`` and ``z`` (the same shape; z is of what differs from the template), ``weights``
         (d x R), ``expected`` and ``kept`` (R), and ``connectivity`` (R x R correlations).
     """
-    templates = basis_templates(parameters, shape)
-    released = maps.values.reshape(templates.shape)
-    found = shrink(released, templates, _deviation(released, maps.deviation, shape))
-    painted = _paint(found, templates, parameters, shape)
-    told = _findings(found, parameters.least)
+    released, least = maps.values.reshape(plan.maps.shape), plan.parameters.least
+    found = shrink(released, plan.maps, _deviation(released, maps.deviation, plan.shape))
+    painted, told = _paint(found, plan), _findings(found, least)
     arrays = {
         "maps": painted.maps,
         "errors": painted.errors,
         "z": painted.scores,
-        "weights": found.strengths * templates + found.moved,
+        "weights": found.strengths * plan.maps + found.moved,
         "expected": found.expected[1],
         "kept": found.kept,
     }
-    tables = {"templates": _table(found, told, parameters.least)}
-    numbers = _numbers(found, told, parameters, shape)
+    tables = {"templates": _table(found, told, least)}
+    numbers = _numbers(found, told, plan)
     if connectivity is not None:
-        connections = _connections(connectivity, parameters, shape)
-        arrays["connectivity"] = np.tanh(_square(connectivity.values, templates.shape[1]))
-        tables["connectivity"] = _matrix(connections, templates.shape[1])
+        connections = _connections(connectivity, plan)
+        arrays["connectivity"] = np.tanh(_square(connectivity.values, plan.templates.count))
+        tables["connectivity"] = _matrix(connections, plan.templates.count)
         numbers["connections"] = sum(each.state == "found" for each in connections)
     sure = [each.state == "found" for each in told]
-    fine = shape.places is not None and shape.places.fine is not None
+    places = plan.shape.places
+    fine = places is not None and places.fine is not None
     return Result(
         arrays,
         numbers,
-        images=_images(painted, told, shape, fine),
+        images=_images(painted, told, plan.shape, fine),
         tables=tables,
         captions=Captions(
             column="map",
@@ -105,33 +88,28 @@ def _deviation(released: Array, noise: float, shape: Shape) -> float:
     return float(np.hypot(noise, np.sqrt(between)))
 
 
-def _paint(
-    found: Shrunk, templates: Array, parameters: TemplateNetworksParameters, shape: Shape
-) -> _Painted:
+def _paint(found: Shrunk, plan: TemplateNetworksPlan) -> _Painted:
     """Maps, standard errors and deviations over theirs, voxel by voxel.
 
     What the basis does not hold of a template is added as strongly as the template itself is in
     the map.
     """
-    given, places = templates_of(shape), shape.places
-    cutoff = map_cutoff(parameters, shape)
-    if not cutoff or places is None:
-        whole = templates * found.strengths
-        return _scaled(found, whole, whole, np.eye(len(templates)))
-    basis = smooth_basis(places, cutoff)
-    sizes = np.linalg.norm(basis.matrix.T @ given.values, axis=0)
-    coarse = given.values / sizes * found.strengths
-    if places.fine is None or given.fine is None or isinstance(basis, SurfaceBasis):
-        return _scaled(found, coarse, coarse, basis.matrix)
-    whole = given.fine / sizes * found.strengths
+    given, places, waves = plan.templates, plan.shape.places, plan.waves
+    if waves is None or places is None:
+        whole = plan.maps * found.strengths
+        return _scaled(found, whole, whole, np.eye(len(plan.maps)))
+    coarse = given.values / plan.sizes * found.strengths
+    if places.fine is None or given.fine is None or isinstance(waves, SurfaceBasis):
+        return _scaled(found, coarse, coarse, waves.matrix)
+    whole = given.fine / plan.sizes * found.strengths
     parts = range(0, len(whole), _ROWS)
     painted = [
         _scaled(
             found,
             whole[start : start + _ROWS],
             coarse,
-            basis.at(places.fine[start : start + _ROWS]),
-            basis.matrix,
+            waves.at(places.fine[start : start + _ROWS]),
+            waves.matrix,
         )
         for start in parts
     ]
@@ -250,17 +228,15 @@ def _state(told: Finding, moved: bool, like: bool, least: float) -> str:
     return {"found": MORE}.get(told.state, told.state) if like else UNLIKE
 
 
-def _connections(
-    release: Release, parameters: TemplateNetworksParameters, shape: Shape
-) -> tuple[Finding, ...]:
+def _connections(release: Release, plan: TemplateNetworksPlan) -> tuple[Finding, ...]:
     """Correlation of every two networks' courses, with intervals that hold for all together.
 
     The choice of persons counts with the most that the clipping bound leaves to it.
     """
     values, noise = release.values, release.deviation
-    size, limit = len(values), connectivity_bound(parameters, shape).norm
+    size, limit = len(values), plan.connectivity_bound.norm
     own = max(float(values @ values) - size * noise**2, 0.0)
-    between = max(limit**2 - own, 0.0) / size / sum(shape.units)
+    between = max(limit**2 - own, 0.0) / size / sum(plan.shape.units)
     error = float(np.hypot(noise, np.sqrt(between)))
     reach = -float(ndtri(_FALSE / 2.0 / size)) * error
     if error > _MOST_ERROR:
@@ -305,15 +281,14 @@ def _cell(cells: dict[tuple[int, int], Finding], first: int, other: int) -> Find
 
 
 def _numbers(
-    found: Shrunk, told: tuple[Finding, ...], parameters: TemplateNetworksParameters, shape: Shape
+    found: Shrunk, told: tuple[Finding, ...], plan: TemplateNetworksPlan
 ) -> dict[str, float | int | str]:
-    cutoff = map_cutoff(parameters, shape)
     return {
         "dimensions": len(found.deviations),
-        "cutoff": cutoff,
-        "resolved": resolved(shape, cutoff),
+        "cutoff": plan.cutoff,
+        "resolved": plan.resolved,
         "deviation": found.deviation,
-        "least": parameters.least,
+        "least": plan.parameters.least,
         "found": sum(each.state == "found" for each in told),
         "template_only": int(np.count_nonzero(found.kept == 0)),
     }

@@ -20,10 +20,10 @@ import numpy as np
 from consortium.algorithms.base import AnyPlaces, Array, Query, SiteData, Templates
 from consortium.algorithms.over_persons import sum_over_persons
 from consortium.algorithms.query_arguments import number_argument, word_argument
-from consortium.algorithms.subspace import smooth_basis
+from consortium.algorithms.subspace import basis_at, series_in
 from consortium.errors import ProtocolError
 from consortium.kernels.dual_regression import fisher_connectivity, person_maps
-from consortium.kernels.projectors import GlobalSignal, reduce_series
+from consortium.kernels.projectors import GlobalSignal
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_vector, column_norms
 
@@ -47,9 +47,9 @@ def mean_connectivity(data: SiteData, query: Query, bound: Bound) -> Array:
 
 def in_basis(templates: Templates, places: AnyPlaces | None, cutoff: float) -> Array:
     """Templates as a study has them in its basis, each of norm one, or zero: d x R."""
-    values = np.asarray(templates.values, dtype=np.float64)
-    if cutoff and places is not None:
-        values = smooth_basis(places, cutoff).matrix.T @ values
+    values, basis = np.asarray(templates.values, dtype=np.float64), basis_at(places, cutoff)
+    if basis is not None:
+        values = basis.T @ values
     norms = column_norms(values)
     return np.asarray(values / np.where(norms > 0, norms, 1.0))
 
@@ -72,9 +72,8 @@ def _sum(
     shape: tuple[int, ...],
 ) -> Array:
     """Sum over persons of a measure of each one's series in the basis, clipped."""
-    cutoff, places = number_argument(query, "cutoff"), data.extent.places
+    basis = basis_at(data.extent.places, number_argument(query, "cutoff"))
     word = cast("GlobalSignal", word_argument(query, "global_signal", "keep", "remove"))
-    basis = smooth_basis(places, cutoff).matrix if cutoff and places is not None else None
     part = partial(_sum_measures, measure, templates, basis, word, bound.norm, shape)
     return sum_over_persons(data, part, shape)
 
@@ -88,9 +87,7 @@ def _sum_measures(
     shape: tuple[int, ...],
     blocks: Iterable[Array],
 ) -> Array:
-    total, narrow = np.zeros(shape), basis
-    for block in blocks:
-        if narrow is not None and narrow.dtype != block.dtype:
-            narrow = narrow.astype(block.dtype)
-        total += clip_vector(measure(reduce_series(block, narrow, global_signal), templates), norm)
+    total = np.zeros(shape)
+    for series in series_in(blocks, basis, global_signal):
+        total += clip_vector(measure(series, templates), norm)
     return total

@@ -122,7 +122,9 @@ def mesh_card(
             f"{len(coloured):,} of {mesh.features:,} vertices, from {number(threshold)} on",
         ),
     )
-    return Card(ident, name, facts, (Drawing((draw_surface(mesh, values, threshold, name),)),))
+    return Card(
+        ident, name, facts, (Drawing((draw_surface(mesh, values, threshold, name, units),)),)
+    )
 
 
 def _alike(run: Finished, shown: ShownMap) -> Facts:

@@ -12,6 +12,7 @@ from consortium.report.bids import about_image, map_stem, write_image
 from consortium.report.brain_figures import THRESHOLD, draw_map
 from consortium.report.components import robust_z
 from consortium.report.finished import Finished
+from consortium.report.neurovault import about_map
 from consortium.report.pictures import Drawing
 from consortium.report.tables import about_loadings
 from consortium.report.views.edges import draw_edges, write_edges
@@ -52,6 +53,7 @@ def write(folder: Path, run: Finished, view: ViewSpace[FmriView], values: Array)
     stem = folder / f"tpl-{study.data.space}" / "func" / map_stem(study, space.grid, view.name)
     about = {
         **about_loadings(run, view),
+        **about_map(run, space.grid, view=view.name),
         **about_image(study, space.grid),
         "FourthDimension": run.result.captions.column,
     }

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.components import robust_z
 from consortium.report.finished import Finished
+from consortium.report.neurovault import about_map
 from consortium.report.pictures import Drawing
 from consortium.report.surface_figures import draw_surface
 from consortium.report.surface_files import surface_folder, surface_name, write_surface
@@ -34,7 +35,7 @@ def draw(space: Space, view: ViewSpace[SurfaceView], values: Array, name: str) -
     scores, _ = robust_z(values.astype(np.float64))
     beyond = np.count_nonzero(np.abs(scores) >= THRESHOLD)
     note = "" if beyond else f"No vertex of this map passes |z| = {THRESHOLD:g}."
-    return Drawing((draw_surface(view.mesh, scores, THRESHOLD, name),), note)
+    return Drawing((draw_surface(view.mesh, scores, THRESHOLD, name, "z"),), note)
 
 
 def person(view: ViewSpace[SurfaceView], values: Array) -> Sequence[tuple[str, str]]:
@@ -49,6 +50,7 @@ def write(folder: Path, run: Finished, view: ViewSpace[SurfaceView], values: Arr
     column = run.result.captions.column
     labels = [f"{column} {k + 1}" for k in range(values.shape[1])]
     about = {**about_loadings(run, view), "Maps": labels}
+    about |= about_map(run, view.mesh, view=view.name)
     name = surface_name(run.study, view.mesh, view.name)
     place = surface_folder(folder, view.mesh)
     return write_surface(place, name, "loadings", view.mesh, values, labels, about)[0]

@@ -13,9 +13,6 @@ from consortium.algorithms.group_ica.at_home import results_at_home
 from consortium.algorithms.group_ica.result import _headline
 from consortium.algorithms.subspace import (
     basis_at,
-    basis_size,
-    cutoff_planned,
-    deviation_of,
     directions_of,
     mean_projector,
     smooth_basis,
@@ -122,7 +119,7 @@ def test_without_noise_they_are_what_a_plain_average_of_projectors_gives(brains)
     parameters = GROUP_ICA.Parameters(components=NETWORKS, cutoff=28.0, replays=10)
     shape = shape_of(brains)
     matrix = mean_of_projectors(brains, parameters)
-    basis = smooth_basis(PLACES, cutoff_planned(parameters, shape)).matrix
+    basis = smooth_basis(PLACES, GROUP_ICA(parameters, shape).cutoff).matrix
     expected = np.zeros_like(matrix)
     people = [block for site in brains for block in site.blocks()]
     for block in people:
@@ -191,9 +188,9 @@ def test_the_planned_sensitivity_is_exact(brains):
     release = plan.stages[0].release
     assert release.bound.norm == np.sqrt(NETWORKS)
     assert release.bound.spread == pytest.approx(np.sqrt(2 * NETWORKS))
-    size = basis_size(study().analysis, plan.shape)
+    size = plan.analysis.size
     assert release.entries == size * (size + 1) // 2
-    found = deviation_of(study().analysis, plan.shape)
+    found = plan.analysis.deviation
     assert found == pytest.approx(plan.stages[0].mechanism.noise.aggregate(), rel=1e-3)
     # Two persons whose directions are orthogonal are as far apart as two can be.
     one, other = np.zeros((12, 5)), np.zeros((12, 5))
@@ -373,7 +370,7 @@ def test_the_old_separation_stays(brains):
 def test_what_a_hospital_takes_off_is_what_it_sent(brains, gain):
     """Its own mean is the statistic's, whatever the scale; taken off, the others' is left."""
     parameters, shape = study(cutoff=36.0).analysis, shape_of(brains)
-    cutoff, site = cutoff_planned(parameters, shape), brains[0]
+    cutoff, site = GROUP_ICA(parameters, shape).cutoff, brains[0]
     release = make_plan(study(cutoff=36.0), shape).stages[0].release
     query, local = Query("networks", "projectors", dict(release.fixed)), mean_projector
     sent = [unpack_symmetric(local(each, query, release.bound)) for each in brains]
@@ -386,22 +383,21 @@ def test_what_a_hospital_takes_off_is_what_it_sent(brains, gain):
 
 
 def test_both_together_have_the_networks_at_least_as_well(brains):
-    parameters, shape = study(cutoff=36.0).analysis, shape_of(brains)
-    shape = make_plan(study(cutoff=36.0), shape).shape
-    matrix, deviation = mean_of_projectors(brains, parameters), deviation_of(parameters, shape)
+    plan = make_plan(study(cutoff=36.0), shape_of(brains)).analysis
+    matrix, deviation = mean_of_projectors(brains, plan.parameters), plan.deviation
     generator = np.random.default_rng(5)
     packed = pack_symmetric(matrix)
     packed = packed + deviation * generator.standard_normal(len(packed))
-    cutoff = cutoff_planned(parameters, shape)
-    own = list(directions_of(brains[0].blocks(), basis_at(PLACES, cutoff), "keep", NETWORKS))
+    basis = basis_at(PLACES, plan.cutoff)
+    own = list(directions_of(brains[0].blocks(), basis, "keep", NETWORKS))
     found = combine(own, unpack_symmetric(packed), Taken(40, 160, 4, deviation))
     release = Release(packed, deviation, (0, 1, 2, 3))
-    results = results_at_home(found, release, parameters, shape)
+    results = results_at_home(found, release, plan)
     agreed = {
         name: correlations(result.arrays["maps"], true_maps(FINE)).mean()
         for name, result in results.items()
     }
     assert agreed["posterior"] > max(agreed["own"], agreed["release"]) - 0.02
     cutoffs = {result.numbers["cutoff"] for result in results.values()}
-    assert cutoffs == {cutoff}
+    assert cutoffs == {plan.cutoff}
     assert results["posterior"].numbers["found"] == NETWORKS

@@ -7,7 +7,6 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query, Release, Templates
-from consortium.algorithms.template_networks.plan import map_cutoff, map_deviation
 from consortium.errors import ProtocolError, StudyError
 from consortium.report.cells import cell_text
 from consortium.simulation.array_data import ArrayData
@@ -232,7 +231,7 @@ def test_the_planned_releases_share_the_budget_and_their_bounds_are_exact(shifte
     assert maps.share + connectivity.share == pytest.approx(1.0)
     assert maps.bound.spread == 2.0 * np.sqrt(NETWORKS)
     assert connectivity.entries == NETWORKS * (NETWORKS - 1) // 2
-    found = map_deviation(study().analysis, plan.shape)
+    found = plan.analysis.deviation
     assert found == pytest.approx(plan.stages[0].mechanism.noise.aggregate(), rel=1e-3)
     assert plan.epsilon <= 8.0 * (1 + 1e-9)
     assert count_rounds(study(), shifted[0].extent) == plan.rounds == 2
@@ -316,8 +315,7 @@ def test_a_forecast_says_resolution_agreement_and_the_error_of_connections(shift
 
 def test_the_plan_grows_finer_with_epsilon(shifted):
     def cutoff(epsilon):
-        asked = study(epsilon)
-        return map_cutoff(asked.analysis, make_plan(asked, shape_of(shifted)).shape)
+        return make_plan(study(epsilon), shape_of(shifted)).analysis.cutoff
 
     assert cutoff(4.0) > cutoff(64.0)
 

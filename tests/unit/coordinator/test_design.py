@@ -11,7 +11,6 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast
-from consortium.algorithms.subspace_forecast import foretell
 from consortium.coordinator.design import Assumed, design, project_accounts
 from consortium.coordinator.design_page import design_studies
 from consortium.errors import StudyError
@@ -45,7 +44,7 @@ def test_numbers_are_those_that_the_plan_foretells():
     assert told["standard error"].value == pytest.approx(found.error)
     assert told["least detectable effect"].value == pytest.approx(found.detectable)
     ica = _assumed("group_ica", (60,) * 8)
-    cosines = foretell(ica.study.analysis, ica.plan.shape).cosines
+    cosines = ica.plan.analysis.cosines
     told = {each.name: each for each in Outlook(ica.plan).expected}
     seen = cosines[cosines > 0]
     assert told["expected correlation"].value == pytest.approx(math.sqrt(np.mean(seen**2)))

@@ -122,6 +122,27 @@ def test_the_catalogue_names_every_file_with_its_size_and_describes_what_it_name
     assert all(each["@id"] in by_id for each in told)
 
 
+def test_all_that_the_catalogue_describes_is_reached_from_its_root(folder):
+    graph = json.loads((folder / CRATE).read_text(encoding="utf-8"))["@graph"]
+    by_id = {entity["@id"]: entity for entity in graph}
+    (action,) = (each for each in graph if each["@type"] == "CreateAction")
+    assert by_id["./"]["mentions"] == [{"@id": action["@id"]}]
+    reached, ahead = {CRATE}, ["./"]
+    while ahead:
+        here = ahead.pop()
+        reached.add(here)
+        ahead += {*_references(by_id[here])} - reached
+    assert reached == by_id.keys()
+
+
+def _references(entity):
+    """Identifiers that an entity's properties lead to."""
+    for value in entity.values():
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict):
+                yield each["@id"]
+
+
 def test_neither_counts_a_site_s_persons_one_by_one(run, folder):
     text = (folder / CRATE).read_text() + (folder / ENTRY).read_text()
     for site in run.report.sites:

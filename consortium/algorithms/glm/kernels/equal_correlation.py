@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def correlation_power(columns: Array, correlation: float, power: float) -> Array:
+def correlation_power(
+    columns: Array, correlation: float, power: float, whole: tuple[int, Array] | None = None
+) -> Array:
     """R to a power times each column, for R with ones on its diagonal and ρ everywhere else.
 
     Parameters
@@ -16,9 +18,11 @@ def correlation_power(columns: Array, correlation: float, power: float) -> Array
     columns : array, V x N, or a vector of V
     correlation : float
         ρ, from 0 to below 1.
+    whole : (int, array of length N), optional
+        V, and the columns' means, where only some of the V rows are given and returned.
     """
-    mean = columns.mean(axis=0)
-    own, shared = (1 - correlation) ** power, (1 + (len(columns) - 1) * correlation) ** power
+    entries, mean = whole or (len(columns), columns.mean(axis=0))
+    own, shared = (1 - correlation) ** power, (1 + (entries - 1) * correlation) ** power
     raised: Array = own * (columns - mean) + shared * mean
     return raised
 

@@ -139,9 +139,10 @@ class EqualCorrelation:
         """Of what outcomes do not have in common."""
         return float((1 - self.correlation) ** -0.25)
 
-    def encode(self, outcomes: Array) -> Array:
-        """R^-¼ u."""
-        return correlation_power(outcomes, self.correlation, -0.25)
+    def encode(self, outcomes: Array, mean: Array | None = None) -> Array:
+        """R^-¼ u; with the mean of all rows that of some rows."""
+        whole = None if mean is None else (self.entries, mean)
+        return correlation_power(outcomes, self.correlation, -0.25, whole)
 
     def decode(self, sums: Array) -> Array:
         """R^¼ of sums."""

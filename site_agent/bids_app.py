@@ -1,0 +1,116 @@
+"""Participants' own networks as a BIDS App writes them: of any data set, without a consortium.
+
+Source: BIDS Apps 1.0, the command line and the analysis level ``participant``.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pydantic import ValidationError
+
+from consortium.base.frozen_model import first_problem
+from consortium.errors import DataError
+from consortium.space.study_space import study_space
+from consortium.space.templates import read_templates
+from consortium.study.spec import Study
+from site_agent.data.bids import labels_in
+from site_agent.data.survey import Skipped, Without, nobody
+from site_agent.images.series import SiteDataset
+from site_agent.networks import independent, write_everybody
+
+
+def run_participants(
+    source: Path,
+    target: Path,
+    templates: Path,
+    settings: Mapping[str, Any],
+    labels: Collection[str] = (),
+    tell: Callable[[str], None] = lambda _line: None,
+) -> tuple[int, tuple[Skipped, ...]]:
+    """Write networks of some or all participants; other participants may be there already.
+
+    Parameters
+    ----------
+    source : Path
+        BIDS data set with preprocessed images.
+    target : Path
+        Folder that is not there, is empty, or was begun with the same templates and settings.
+    templates : Path
+        3-D or 4-D NIfTI, a map for each network.
+    settings : mapping
+        Fields of a study file's ``data``.
+    labels : collection of str
+        Whose, with or without ``sub-``; everybody's if there are none.
+    tell : callable
+        Hears of each participant that is done.
+
+    Returns
+    -------
+    persons : int
+        Who have networks now.
+    left_out : tuple of Skipped
+        Who have none, and why; nobody who was named.
+
+    Raises
+    ------
+    DataError
+        If a named participant, an image, the templates, the settings or the folder can't be used.
+    """
+    study = _study(settings)
+    wanted = {label.removeprefix("sub-") for label in labels}
+    space = study_space(study, source)
+    values = independent(read_templates(templates, space.grid, at_home=True), templates)
+    check_there(source, wanted)
+    _check_begun(target)
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".work-", dir=target) as work:
+        hook = _but(wanted) if wanted else nobody
+        dataset = SiteDataset(source, study.data, space, "subject", Path(work), without=hook)
+        out = tuple(each for each in dataset.survey.skipped if not wanted or each.label in wanted)
+        if wanted and out:
+            raise DataError(out[0].detail)
+        return write_everybody(target, study, dataset, values, tell), out
+
+
+def _study(settings: Mapping[str, Any]) -> Study:
+    """Settings as the study that the writers of networks read; it is no consortium's."""
+    nowhere = {"epsilon": 1.0, "delta": 1e-5, "scheme": "none", "colluding_sites": 0}
+    about = {"study": "networks", "sites": ["here"], "algorithm": "group_ica"}
+    try:
+        return Study.model_validate({**about, "privacy": nowhere, "data": dict(settings)})
+    except ValidationError as error:
+        raise DataError(f"The settings can't be used: {first_problem(error)}") from error
+
+
+def check_there(source: Path, wanted: Iterable[str]) -> None:
+    """Refuse a participant who has no folder in a data set.
+
+    Raises
+    ------
+    DataError
+        If there is one.
+    """
+    lacking = sorted({*wanted}.difference(labels_in(source)))
+    if lacking:
+        raise DataError(f"{source} has no folder sub-{lacking[0]}; correct --participant-label.")
+
+
+def _check_begun(target: Path) -> None:
+    begun = (target / "dataset_description.json").is_file()
+    if target.exists() and not begun and (not target.is_dir() or any(target.iterdir())):
+        raise DataError(
+            f"{target} is not empty and holds no networks; name it, or another folder, anew."
+        )
+
+
+def _but(wanted: Collection[str]) -> Without:
+    return partial(_not_named, frozenset(wanted))
+
+
+def _not_named(wanted: Collection[str], labels: Sequence[str]) -> Iterable[Skipped]:
+    for label in labels:
+        if label not in wanted:
+            yield Skipped(label, "not-chosen", f"sub-{label} is not named; left out.")

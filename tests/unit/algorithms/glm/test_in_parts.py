@@ -1,0 +1,99 @@
+"""Outcomes some rows at a time: the same sums and bounds as of all at once."""
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.glm_data import make_people
+from benchmarks.glm_runs import TableData, make_trial, noise_of, run_trial
+from benchmarks.glm_units import CELLS, make_rows, units_trial
+from consortium.algorithms.glm import in_parts
+from consortium.algorithms.glm.in_parts import Outcomes
+from consortium.algorithms.glm.kernels.outcome_correlation import EqualCorrelation
+
+
+def some_people():
+    """Long tails, and values that are missing."""
+    people = make_people(120, 23, 4, np.random.default_rng(3))
+    missing = np.random.default_rng(4).random(people.outcomes.shape) < 0.05
+    return replace(people, outcomes=np.where(missing, np.nan, people.outcomes**3))
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"contrasts": "all", "averages": {"some": ["brain1", "brain2*"]}}]
+)
+def test_a_study_finds_the_same_whatever_the_parts(monkeypatch, asked):
+    trial = make_trial(some_people(), **asked)
+    found = []
+    for numbers in (1 << 16, 150, 1):
+        monkeypatch.setattr(in_parts, "NUMBERS", numbers)
+        found.append(run_trial(trial, noise_of(8.0, 4), np.random.default_rng(1)))
+    for other in found[1:]:
+        for name, values in found[0].arrays.items():
+            np.testing.assert_allclose(other.arrays[name], values, rtol=1e-9, atol=1e-12)
+        assert other.tables.keys() == found[0].tables.keys()
+
+
+def test_units_of_several_rows_are_one_part(monkeypatch):
+    rows = make_rows(CELLS["families, ICC .3"], 4, 80, np.random.default_rng(2))
+    trial, found = units_trial(rows), []
+    for numbers in (1 << 16, 1):
+        monkeypatch.setattr(in_parts, "NUMBERS", numbers)
+        found.append(run_trial(trial, noise_of(8.0, 4), np.random.default_rng(1)))
+    for name, values in found[0].arrays.items():
+        np.testing.assert_array_equal(found[1].arrays[name], values)
+
+
+def outcomes_of_three(numbers, monkeypatch):
+    monkeypatch.setattr(in_parts, "NUMBERS", numbers)
+    table = np.random.default_rng(0).standard_normal((9, 3))
+    everything = np.arange(9), np.zeros(9), np.ones(9), 8.0
+    return Outcomes(table, *everything, EqualCorrelation(9, 0.1))
+
+
+@pytest.mark.parametrize("numbers", [6, 1 << 16])
+def test_who_is_beyond_numbers_adds_nothing_and_everybody_else_at_most_the_norm(
+    monkeypatch, numbers
+):
+    outcomes = outcomes_of_three(numbers, monkeypatch)
+    factors = np.array([1.0, np.inf, 1e200])
+    with np.errstate(all="ignore"):
+        alone = [
+            outcomes.sum_clipped(
+                lambda part, person=person: {
+                    "x": np.where(np.arange(3) == person, part.outcomes * factors, 0.0)
+                },
+                {"x": 0.5},
+            )["x"]
+            for person in range(3)
+        ]
+    sizes = [np.linalg.norm(each) for each in alone]
+    assert sizes[0] == pytest.approx(0.5)
+    assert sizes[1] == 0
+    assert sizes[2] == pytest.approx(0.5)
+
+
+def test_beside_the_table_a_site_needs_little_memory():
+    persons, many = 24, 100_000
+    people = make_people(4 * persons, 2, 4, np.random.default_rng(0))
+    wide = np.random.default_rng(1).standard_normal((4 * persons, many)).T
+    trial = make_trial(
+        replace(
+            people,
+            outcomes=wide,
+            location=np.zeros(many),
+            deviation=np.ones(many),
+            truth=np.zeros(many),
+        )
+    )
+    # Persons stand one behind the other, as a site reads them.
+    sites = [TableData(site.table().T.copy().T, site.extent.views) for site in trial.sites]
+    tracemalloc.start()
+    try:
+        run_trial(replace(trial, sites=tuple(sites)), noise_of(8.0, 4), np.random.default_rng(1))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < sum(site.table().nbytes for site in sites)
