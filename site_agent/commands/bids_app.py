@@ -17,6 +17,16 @@ class Level(StrEnum):
     participant = "participant"
 
 
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--participant-label",
+        "--participant_label",
+        help="Labels without sub-, with spaces between; all participants if not given.",
+    ),
+]
+
+
 @app.command(name="bids-app", rich_help_panel=ALONE)
 def bids_app(
     bids_dir: Annotated[Path, typer.Argument(help="BIDS data set with preprocessed images.")],
@@ -28,14 +38,7 @@ def bids_app(
     more_labels: Annotated[
         list[str] | None, typer.Argument(help="Further labels of --participant-label.")
     ] = None,
-    participant_label: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--participant-label",
-            "--participant_label",
-            help="Labels without sub-, with spaces between; all participants if not given.",
-        ),
-    ] = None,
+    participant_label: Labels = None,
     task: Annotated[str, typer.Option(help="BIDS label of the task.")] = "rest",
     space: Annotated[
         str, typer.Option(help="BIDS label of the space of images and templates.")

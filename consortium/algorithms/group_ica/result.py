@@ -124,37 +124,29 @@ def _images(
     told = tuple(each.state == "found" for each in found)
     scores = np.divide(maps, errors, out=np.zeros_like(maps), where=errors > 0)
     word = shape.places.word if shape.places is not None else "voxel"
+    image = partial(ImageSet, labels=labels, fine=fine, found=told)
     return {
-        "components": ImageSet(
+        "components": image(
             maps,
             "Map of a network, in standard deviations over the brain; coloured from "
             f"{DRAWN:g} on where it is also {SURE:g} standard errors from zero.",
-            labels,
             suffix="components",
-            fine=fine,
-            found=told,
             accuracy=found,
             threshold=np.maximum(DRAWN, SURE * errors),
         ),
-        "z": ImageSet(
+        "z": image(
             scores,
             f"Map of a network over the standard error that noise leaves in each {word}.",
-            labels,
             entities={"stat": "z"},
             units="z",
-            fine=fine,
-            found=told,
             accuracy=found,
             drawn=False,
             threshold=SURE,
         ),
-        "errors": ImageSet(
+        "errors": image(
             errors,
             f"Standard error of each {word} of the components' maps.",
-            labels,
             entities={"stat": "stderr"},
-            fine=fine,
-            found=told,
             drawn=False,
         ),
     }
