@@ -19,7 +19,8 @@ class Units(FrozenModel):
     family: ColumnName | None = Field(
         default=None,
         description="Column of each site's participants.tsv that says who belongs together, as "
-        "family_id: who has the same value there is one unit. Who has none is one alone.",
+        "family_id, which sites allow by default: who has the same value there is one unit. Who has "
+        "none is one alone.",
     )
     sessions: bool = Field(
         default=False,

@@ -93,7 +93,8 @@ def families_of(
     own = {label: f"sub-{label}" for label in persons}
     if units.family is None:
         return own
-    for label, cells in person_rows(folder / PARTICIPANTS, [units.family], wording):
+    own_words = wording._replace(missing=())  # no study says whose family is not known
+    for label, cells in person_rows(folder / PARTICIPANTS, [units.family], own_words):
         if label in own and is_given(cells[units.family]):
             own[label] = f"family {cells[units.family]}"
     return own

@@ -115,6 +115,13 @@ class Policy(FrozenModel):
         "if they leave out anybody. How many take part becomes public, and numbers that differ by "
         "one participant tell of that participant; 1 is no rule.",
     )
+    family_column: str = Field(
+        default="family_id",
+        min_length=1,
+        description="Column of participants.tsv, by its name in studies, that says who is of one "
+        "family. A study that groups participants by any other is refused, as how many groups a "
+        "column makes becomes public.",
+    )
     most_dropouts: int = Field(
         default=2,
         ge=0,

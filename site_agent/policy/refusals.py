@@ -122,6 +122,9 @@ def _promise(policy: Policy, study: Study) -> Iterator[PrivacyError]:
         yield refused("units", f"unit {asked.unit}", ", ".join(policy.units))
     if asked.scheme not in policy.schemes:
         yield refused("schemes", f"scheme {asked.scheme}", ", ".join(policy.schemes))
+    family = None if study.analysis.grouped is None else study.analysis.grouped.family
+    if family not in (None, policy.family_column):
+        yield refused("family_column", f"families by column {family}", policy.family_column)
     fewest, most = policy.fewest_colluding_sites, policy.most_dropouts
     if asked.colluding_sites < fewest:
         said = f"protection against {asked.colluding_sites} colluding sites"

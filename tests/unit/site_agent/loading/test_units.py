@@ -41,12 +41,16 @@ CORTEX = {"name": "brain", "source": "surface", "mesh": "fsaverage5", "values": 
 
 
 def opened(
-    folder: Path, units: dict[str, Any] | None, *views: dict[str, Any], late: Without = nobody
+    folder: Path,
+    units: dict[str, Any] | None,
+    *views: dict[str, Any],
+    late: Without = nobody,
+    missing: Sequence[float] = (),
 ) -> FeatureDataset:
     values: dict[str, Any] = {
         "study": "related",
         "sites": ["north", "east", "south", "west"],
-        "data": {"standardize": "none", "scale": 0.001},
+        "data": {"standardize": "none", "scale": 0.001, "missing": list(missing)},
         "features": list(views or (WHO, BRAIN)),
         "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 1},
         "algorithm": "glm",
@@ -117,6 +121,15 @@ def test_a_row_that_lacks_a_value_changes_no_number_that_is_told(families: Path)
     (families / "participants.tsv").write_text(text.replace("F1\t10", "F1\tn/a"))
     data = opened(families, units)
     assert sizes_of(data.study, data).persons == before == ("01", "02", "03", "04")
+
+
+def test_no_study_says_that_a_family_is_not_known(families: Path) -> None:
+    text = (families / "participants.tsv").read_text().replace("F1", "91").replace("F2", "92")
+    (families / "participants.tsv").write_text(text)
+    units = {"family": "family_id"}
+    data = opened(families, units)
+    coded = opened(families, units, missing=[91, 92])
+    assert len(coded.representatives) == len(data.representatives) < len(coded.people)
 
 
 def test_rows_beyond_the_first_of_a_unit_are_not_used_and_told_at_home(families: Path) -> None:

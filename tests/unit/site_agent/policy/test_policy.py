@@ -8,6 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Shape
 from consortium.errors import BudgetError, ConfigurationError, PrivacyError
 from consortium.privacy.gdp import delta_of, epsilon_of, mu_of
@@ -16,7 +17,7 @@ from site_agent.layout import POLICY
 from site_agent.policy.hours import DAYS, Window
 from site_agent.policy.policy import Allowance, Policy
 from site_agent.policy.refusals import Spent, StudyRequest, check, check_statistic, refusals
-from tests.support.cases import make_study
+from tests.support.cases import make_study, study_of
 
 SHAPE = Shape(6, (30, 30, 30, 30), (900, 900, 900, 900), "subject")
 LOOSE = Policy(units=("subject", "timepoint"))
@@ -67,6 +68,19 @@ def test_what_needs_no_sizes_is_refused_without_a_plan() -> None:
     for name, (policy, study) in REFUSED.items():
         if not name.startswith("fewest_subjects"):
             assert any(f"'{name.split(',')[0]}'" in line for line in _found(policy, study)), name
+
+
+def test_a_site_says_which_column_families_are() -> None:
+    (case, *_) = (each for each in REGISTRY["glm"].cases if "units" in each.analysis)
+    for column, more in (("family_id", {}), ("household", {"family_column": "household"})):
+        study = study_of("glm", replace(case, analysis=case.analysis | _families(column)))
+        assert not any("family_column" in each for each in _found(Policy(**more), study))
+    (said,) = (each for each in _found(Policy(), study) if "family_column" in each)
+    assert "asks for families by column household and this site allows family_id" in said
+
+
+def _families(column: str) -> dict[str, dict[str, object]]:
+    return {"units": {"family": column, "most_rows": 2}}
 
 
 def test_every_refusal_is_told_at_once_and_check_raises_the_first() -> None:
