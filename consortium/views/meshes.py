@@ -52,7 +52,7 @@ MESHES: Mapping[str, MeshKind] = {
     ),
 }
 """By the name that a study gives; CIFTI files of fsLR-32k count both hemispheres or more."""
-BUILT_IN = "fsaverage5"
+BUILT_IN: MeshName = "fsaverage5"
 """Whose surfaces nilearn carries."""
 
 
