@@ -124,8 +124,8 @@ def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
     ):  # the last has received the most
         bound = planned[query.stage].bound
         words = [value for value in query.arguments.values() if isinstance(value, str)]
-        on_mesh = ["mesh"] if case.mesh else []
-        label = " ".join([f"{name}.{query.statistic}", site.unit, *words, *on_mesh])
+        where = ["mesh"] * case.mesh + ["voxels"] * case.voxels
+        label = " ".join([f"{name}.{query.statistic}", site.unit, *words, *where])
         start = Question(query, bound, blocks, blocks[0].copy())
         local, public = algorithm.statistics[query.statistic], site.extent
         maps = public.templates, public.places

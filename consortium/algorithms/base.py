@@ -198,6 +198,8 @@ class Case:
         Public maps beside the study file, if the analysis names any.
     mesh : bool
         Whether image series are on the cortex's surface.
+    voxels : bool
+        Whether they are in voxels, whose places are known; those of regions have none.
 
     Examples
     --------
@@ -210,6 +212,7 @@ class Case:
     views: tuple[tuple[str, int], ...] = ()
     templates: int = 0
     mesh: bool = False
+    voxels: bool = False
 
     @property
     def rows(self) -> int:

@@ -18,9 +18,9 @@ class Units(FrozenModel):
 
     family: ColumnName | None = Field(
         default=None,
-        description="Column of each site's participants.tsv that says who belongs together, as "
-        "family_id, which sites allow by default: who has the same value there is one unit. Who has "
-        "none is one alone.",
+        description="Column of each site's participants.tsv that says who belongs together: "
+        "family_id, unless the sites' policies name another. Who has the same value there is one "
+        "unit, who has none is one alone.",
     )
     sessions: bool = Field(
         default=False,

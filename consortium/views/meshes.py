@@ -5,7 +5,7 @@ Source: the numbers of vertices are FreeSurfer's (Fischl et al. 1999) and those 
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 MeshName = Literal["fsLR-32k", "fsaverage5", "fsaverage6"]
 Pair = tuple[str, str]
@@ -52,7 +52,7 @@ MESHES: Mapping[str, MeshKind] = {
     ),
 }
 """By the name that a study gives; CIFTI files of fsLR-32k count both hemispheres or more."""
-BUILT_IN: Final = "fsaverage5"
+BUILT_IN: MeshName = "fsaverage5"
 """Whose surfaces nilearn carries."""
 
 

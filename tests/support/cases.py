@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import NeighbourAnswers, Release, Templates
+from consortium.algorithms.base import NeighbourAnswers, Places, Release, Templates
 from consortium.simulation.array_data import ArrayData
 from consortium.study.spec import Study
 from tests.support.surfaces import TINY
@@ -22,6 +22,8 @@ CASES = tuple(
 every_case = pytest.mark.parametrize(("name", "case"), CASES)
 """Every example of every analysis of the registry."""
 
+EDGE = 20.0
+"""Of the six voxels of an example, which lie in a row, in mm."""
 PLAIN = (("x", 4), ("y", 1))
 PROMISE = {"epsilon": 8.0, "delta": 1e-5}
 """Of every study made here, for analyses that take it from there."""
@@ -93,8 +95,10 @@ def sites_for(case):
 
 
 def places_for(case):
-    """Where the features of an example are, if they are vertices."""
-    return TINY if case.mesh else None
+    """Where the features of an example are, if they are vertices or voxels."""
+    if case.mesh:
+        return TINY
+    return Places(EDGE * np.indices((6, 1, 1)).reshape(3, -1).T, EDGE**3) if case.voxels else None
 
 
 def templates_for(case, features=6):

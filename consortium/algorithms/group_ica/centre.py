@@ -38,6 +38,7 @@ class GroupIca(GroupIcaPlan):
         Case({"components": 2, "replays": 10, "anyway": True}),
         Case({"directions": 3, "global_signal": "remove", "replays": 10, "anyway": True}),
         Case({"directions": 2, "replays": 10, "anyway": True}, mesh=True),
+        Case({"directions": 2, "replays": 10, "anyway": True}, voxels=True),
     )
 
     def refuse_hopeless(self) -> None:

@@ -51,6 +51,7 @@ class Pca(PcaPlan):
         Case({"components": 6, "solver": "power", "iterations": 2, "bound": 0.4}, "timepoint"),
         Case({"components": 2, "solver": "subspace"}),
         Case({"components": 2, "solver": "subspace"}, mesh=True),
+        Case({"components": 2, "solver": "subspace"}, voxels=True),
     )
 
     def expect(self) -> tuple[Expectation, ...]:
