@@ -14,7 +14,7 @@ from tests.long.installation import ROOT, release
 from tests.long.platforms import python_with
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-LINES = re.findall(r"^ {4}(\S.* install \S+\.whl)$", README, re.MULTILINE)
+LINES = re.findall(r"^(\S.* install \S+\.whl)$", README, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
