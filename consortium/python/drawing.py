@@ -72,11 +72,11 @@ def draw_result(result: Drawable, most: int) -> Figure:
         return _forest(told, most)
     if told is None and not result.images:
         return _sentence("There are neither maps nor intervals to draw; tables holds the numbers.")
-    if is_surface(result.components_img_):
-        return _sentence("Maps on the cortex: nilearn.plotting draws what components_img_ holds.")
     drawn = [number for number, found in enumerate(result.found_) if found][:most]
     if not drawn:
         return _sentence("Nothing stands out of the noise, so that no map is drawn.")
+    if is_surface(result.components_img_):
+        return _sentence("Maps on the cortex: nilearn.plotting draws what components_img_ holds.")
     figure = _figure(_HEIGHT * len(drawn))
     for row, which in enumerate(drawn):
         height = 1.0 / len(drawn)
