@@ -163,8 +163,8 @@ class TemplateNetworksPlan(AnalysisPlan[TemplateNetworksParameters], OnBasis):
         size, count = self.maps.shape
         if size > _MOST_DIMENSIONS:
             raise StudyError(
-                f"field 'analysis.cutoff': {size} dimensions are more than {_MOST_DIMENSIONS}; take "
-                "a longer cutoff."
+                f"field 'analysis.cutoff': {size} dimensions are more than {_MOST_DIMENSIONS}; "
+                "take a longer cutoff."
             )
         if size < count + _ROOM:
             raise StudyError(
