@@ -27,7 +27,7 @@ NUMBERS = 1 << 16
 """Of a part."""
 
 
-class Part(NamedTuple):
+class OutcomePart(NamedTuple):
     """Some rows of the outcomes.
 
     Parameters
@@ -51,7 +51,7 @@ class Part(NamedTuple):
     last: bool
 
 
-class Sums(NamedTuple):
+class OutcomeSums(NamedTuple):
     """Sums over the outcomes of each person, each an array of length n.
 
     Parameters
@@ -100,18 +100,18 @@ class Outcomes:
         """V."""
         return len(self.rows)
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[OutcomePart]:
         """All rows, part by part."""
         yield from (self.whole,) if self._step >= len(self) else map(self._part, self._starts)
 
     @cached_property
-    def whole(self) -> Part:
+    def whole(self) -> OutcomePart:
         """All outcomes as one part."""
         values, known = self.by_row
         if self.within is not None:
             values = self.within.mean(values)
             known = np.broadcast_to(self.within.there, values.shape)
-        return Part(values, known, self.likeness.encode(values), slice(None), True)
+        return OutcomePart(values, known, self.likeness.encode(values), slice(None), True)
 
     @cached_property
     def by_row(self) -> tuple[Array, Array]:
@@ -119,12 +119,12 @@ class Outcomes:
         return self._standardized(slice(None))
 
     @cached_property
-    def sums(self) -> Sums:
+    def sums(self) -> OutcomeSums:
         """What is summed over each person's outcomes."""
         if self._step >= len(self):
             return self._sums_of(self.whole.outcomes, self.whole.known)
         each = map(self._standardized, map(self._rows, self._starts))
-        return Sums(*np.sum([self._sums_of(*part) for part in each], axis=0))
+        return OutcomeSums(*np.sum([self._sums_of(*part) for part in each], axis=0))
 
     @property
     def present(self) -> Array:
@@ -137,7 +137,7 @@ class Outcomes:
         return _together([column_norms(part.turned) for part in self.parts()])
 
     def sum_clipped(
-        self, blocks: Callable[[Part], Mapping[str, Array]], norms: Mapping[str, float]
+        self, blocks: Callable[[OutcomePart], Mapping[str, Array]], norms: Mapping[str, float]
     ) -> dict[str, Array]:
         """Sums over persons of blocks, each person's part of a block clipped to the block's norm.
 
@@ -186,16 +186,16 @@ class Outcomes:
     def _rows(self, start: int) -> slice:
         return slice(start, start + self._step)
 
-    def _part(self, start: int) -> Part:
+    def _part(self, start: int) -> OutcomePart:
         rows = self._rows(start)
         values, known = self._standardized(rows)
         assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - others are one part
         turned = self.likeness.encode(values, self.sums.outcomes / len(self))
-        return Part(values, known, turned, rows, rows.stop >= len(self))
+        return OutcomePart(values, known, turned, rows, rows.stop >= len(self))
 
-    def _sums_of(self, values: Array, known: Array) -> Sums:
+    def _sums_of(self, values: Array, known: Array) -> OutcomeSums:
         left = self.likeness.project(values)
-        return Sums(known.sum(axis=0), values.sum(axis=0), np.square(left).sum(axis=0))
+        return OutcomeSums(known.sum(axis=0), values.sum(axis=0), np.square(left).sum(axis=0))
 
     def _standardized(self, rows: slice) -> tuple[Array, Array]:
         together = self._outcomes
@@ -220,7 +220,7 @@ def outcomes_of(data: SiteData, query: Query, limit: float, within: Within | Non
     return Outcomes(rows_of(data)[0], rows, location, scales, limit, likeness, within)
 
 
-def persons_in(block: Array, places: Array) -> Array:
+def person_columns(block: Array, places: Array) -> Array:
     """Columns of some persons, in the block's own layout, in which they are found fastest."""
     if block.flags.c_contiguous:
         return block.take(places, axis=1)

@@ -7,7 +7,7 @@ entries: who is far out shortens nobody else, and moves no block further than it
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.glm.in_parts import Part, outcomes_of, persons_in
+from consortium.algorithms.glm.in_parts import OutcomePart, outcomes_of, person_columns
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
@@ -101,13 +101,15 @@ def _look(blocks: BlocksBound, data: SiteData, query: Query, people: Persons) ->
     squares = np.zeros(len(one))
     for part in outcomes.parts():
         turned = part.turned * kept
-        squares += np.square(persons_in(turned, one) - persons_in(turned, other)).sum(axis=0)
+        squares += np.square(person_columns(turned, one) - person_columns(turned, other)).sum(
+            axis=0
+        )
     usual = 2 * len(outcomes) * outcomes.likeness.root
     logs = np.clip(np.log(np.maximum(squares / usual, _LEAST_DISTANCE)), -most, most)
     factors = clip_factors(reach, outcomes.sizes) * kept
     names = {"location", "gaps"} & {block.name for block in blocks.blocks}
 
-    def of_part(part: Part) -> dict[str, Array]:
+    def of_part(part: OutcomePart) -> dict[str, Array]:
         found = {"location": part.turned * kept}
         missing = {"gaps": (~part.known & kept).astype(np.float64)} if "gaps" in names else {}
         return found | missing

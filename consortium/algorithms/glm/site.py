@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.glm.in_parts import Outcomes, Part, outcomes_of, persons_in
+from consortium.algorithms.glm.in_parts import OutcomePart, Outcomes, outcomes_of, person_columns
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
@@ -104,7 +104,7 @@ def _second_round(
     pairs = pairs_of(query, len(clip))
     names = {"effects", "squares", "lost"} & {block.name for block in blocks.blocks}
 
-    def of_part(part: Part) -> dict[str, Array]:
+    def of_part(part: OutcomePart) -> dict[str, Array]:
         clipped = clip * outcomes.likeness.project(part.outcomes)
         effects, own = weighted[:, None] * part.turned, None
         if within is not None:
@@ -298,7 +298,7 @@ def _pairs(
     other unit's mean.
     """
     one, other = (np.square(weights[each] / reach) for each in pairs)
-    first, second = (persons_in(clipped, each) for each in pairs)
+    first, second = (person_columns(clipped, each) for each in pairs)
     share = (one + other) / 2
     squares = finite_values(np.minimum(1.0, share)) * np.square(first - second) / 2
     uneven = finite_values((one - other) / 4 / np.maximum(1.0, share))
