@@ -78,7 +78,7 @@ class ImageSet:
     suffix : str
         End of the file's name: statmap, components.
     units : str
-        Of the values: t, z, arbitrary.
+        Of the values: t, z, SD (over the brain), arbitrary.
     view : str
         The view whose entries the rows are; empty for the features of a study of images.
     fine : bool

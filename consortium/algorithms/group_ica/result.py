@@ -124,7 +124,7 @@ def _images(
     told = tuple(each.state == "found" for each in found)
     scores = np.divide(maps, errors, out=np.zeros_like(maps), where=errors > 0)
     word = shape.places.word if shape.places is not None else "voxel"
-    image = partial(ImageSet, labels=labels, fine=fine, found=told)
+    image = partial(ImageSet, labels=labels, fine=fine, found=told, units="SD")
     return {
         "components": image(
             maps,

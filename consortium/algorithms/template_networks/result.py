@@ -161,7 +161,7 @@ def _images(
     labels = tuple(f"map {number}" for number in range(1, len(told) + 1))
     sure = tuple(each.state == "found" for each in told)
     word = shape.places.word if shape.places is not None else "voxel"
-    image = partial(ImageSet, labels=labels, fine=fine, found=sure)
+    image = partial(ImageSet, labels=labels, fine=fine, found=sure, units="SD")
     estimated = partial(
         image, accuracy=_estimates(told), accuracy_caption=_AGREEMENT, unfound=_UNFOUND
     )
