@@ -56,6 +56,6 @@ def _modality(run: Finished, view: str) -> str:
 def _persons(run: Finished) -> int:
     """Participants at the sites that answered; 0 if units of privacy are not participants."""
     study = run.study
-    if study.privacy.unit != "subject" or getattr(study.analysis, "units", None) is not None:
+    if study.privacy.unit != "subject" or study.analysis.grouped is not None:
         return 0
     return sum(site.units for site in run.report.sites if site.answered)
