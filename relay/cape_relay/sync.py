@@ -80,6 +80,8 @@ class Hub:
         Pattern of the name after which nothing is expected, such as ``runs/rest-*/end``.
     most : int
         Bytes of files in one message, but for a single larger file.
+    centre : str
+        The site that is the coordinator's, if this folder is no party's but empty at first.
 
     Attributes
     ----------
@@ -89,22 +91,23 @@ class Hub:
         What was moved.
     """
 
-    def __init__(self, folder: Folder, last: str = "", most: int = MOST) -> None:
+    def __init__(self, folder: Folder, last: str = "", most: int = MOST, centre: str = "") -> None:
         self.ticks = self.idle = self.names = self.bytes = 0
-        self._folder, self._last, self._most = folder, last, most
+        self._folder, self._last, self._most, self._centre = folder, last, most, centre
         self._heard: dict[str, dict[str, str]] = {}
         self._ending, self._of_sites = False, set[str]()
 
     def request(self, seconds: float = 0.0, wait: Wait = time.sleep) -> Message:
         """Return the next message to all sites, waiting a while for something that one lacks."""
         heard = list(self._heard.values())
-        listing = _awaited(self._folder, heard, seconds if heard else 0.0, wait)
+        own = bool(heard) and not self._centre  # who has no party beside it hears but sites
+        listing = _awaited(self._folder, heard, seconds if own else 0.0, wait)
         made = _message(self._folder, listing, heard, self._most)
         self._heard = {}  # whoever does not answer is asked for its listing again
         self.ticks, self.idle = self.ticks + 1, self.idle + 1
         self._note(made["files"])
-        own = made["files"].keys() - self._of_sites  # only the coordinator ends a run
-        self._ending |= any(map(self._is_last, own))
+        sent = made["files"].keys() - self._of_sites  # only the coordinator ends a run
+        self._ending |= any(map(self._is_last, sent))
         return made
 
     def take(self, site: str, said: object) -> None:
@@ -117,7 +120,10 @@ class Hub:
         """
         taken = checked(said, site)
         written = _take(self._folder, taken, site)
-        self._of_sites |= {name for name in written if self._is_last(name)}
+        if site == self._centre:
+            self._of_sites -= taken["listing"].keys()
+        else:
+            self._of_sites |= {name for name in written if self._is_last(name)}
         self._note(written)
         self._heard[site] = taken["listing"]
 

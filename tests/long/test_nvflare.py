@@ -5,7 +5,8 @@ import re
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from tests.long.platforms import (
 from tests.support.forgery import ledger
 
 MOST_TICKS = 60
+MOVED = re.compile(r"relay: (\d+) ticks, (\d+) names, (\d+) bytes")
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +71,67 @@ def follow(centre: subprocess.Popen[str], carrier: subprocess.Popen[bytes]) -> s
     raise AssertionError("the study takes too long")
 
 
+@contextmanager
+def federation(python: Path, place: DemoFolders) -> Iterator[Callable[..., str]]:
+    """Provision a server and clients with certificates, each a process; lends its commands."""
+    around_it = around(place) | {
+        "HOME": str(place.root), "NVFLARE_POC_WORKSPACE": str(place.root / "workspace"),
+        "PATH": f"{python.parent}:/usr/bin:/bin",
+    }  # fmt: skip
+
+    def type_(*words: object) -> str:
+        with (place.root / "typed.log").open("a+") as log:  # a server holds the streams it is given
+            begins = log.tell()
+            line = [python.with_name("nvflare"), *map(str, words)]
+            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            done = subprocess.run(line, env=around_it, cwd=place.root, timeout=300, **streams)
+            log.seek(begins)
+            said = log.read()
+        assert done.returncode == 0, said
+        return said
+
+    type_("poc", "prepare", "--force", "-c", *SITES)
+    try:
+        type_("poc", "start", "--timeout", 180)
+        yield type_
+    finally:
+        type_("poc", "stop")
+
+
+def test_a_provisioned_federation_carries_a_study_that_can_be_shown(
+    python: Path, tmp_path: Path
+) -> None:
+    place = apart(tmp_path / "place")
+    job = write_job("nvflare", place)
+    with federation(python, place) as type_, centre_at_work(place) as centre:
+        begun = time.monotonic()
+        type_("job", "submit", "-j", job)
+        said, _ = centre.communicate(timeout=SECONDS)
+        seconds = time.monotonic() - begun
+        assert centre.returncode == 0, said
+        moved = await_summary(place.root / "workspace")
+        check_no_participant(place, place.root / "workspace")
+    print(moved[0], f"{seconds:.0f} s")
+    check_all_alike(place)
+    assert int(moved[1]) <= MOST_TICKS
+
+
+def await_summary(workspace: Path) -> re.Match[str]:
+    """Wait until the server says what was moved."""
+    end = time.monotonic() + 180
+    while time.monotonic() < end:
+        for log in workspace.rglob("log*.txt"):
+            if moved := MOVED.search(log.read_text(encoding="utf-8")):
+                return moved
+        time.sleep(0.5)
+    raise AssertionError("the job does not end")
+
+
 def test_the_simulator_carries_a_study_that_can_be_shown(python: Path, tmp_path: Path) -> None:
     place = apart(tmp_path / "place")
     code, said, log = carried(python, place)
     assert code == 0, said
-    moved = re.search(r"relay: (\d+) ticks, (\d+) names, (\d+) bytes", log)
+    moved = MOVED.search(log)
     assert moved, log[-3000:]
     print(moved[0])
     check_all_alike(place)
