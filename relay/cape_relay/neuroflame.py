@@ -22,6 +22,7 @@ from cape_relay.job import Job, write_nvflare
 HOME = Path(__file__).parents[1]
 """``/workspace`` of the image, where NeuroFLAME mounts ``runKit`` and ``data``."""
 _ADMIN = "admin@relay.org"
+_PATIENCE = 300.0  # s for the server to start
 
 
 def provision(words: Sequence[str] | None = None) -> None:
@@ -73,7 +74,7 @@ def central() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["CAPE_RELAY_FOLDER"] = folder
         subprocess.run(["bash", kit / "server/startup/start.sh"], check=True)  # noqa: S603, S607
-        session = new_secure_session(_ADMIN, str(kit / "admin"))
+        session = new_secure_session(_ADMIN, str(kit / "admin"), timeout=_PATIENCE)
         try:
             number = session.submit_job(str(kit / "job"))
             ended = session.wait_for_job(number, timeout=3600 * (hours + 1), poll_interval=2)
@@ -119,7 +120,7 @@ def parameters_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     said = given.get("computation_parameters")
     try:
-        found = json.loads(said) if isinstance(said, str) else said
+        found: Any = json.loads(said) if isinstance(said, str) else said
         return {name: found[name] for name in _PARAMETERS}
     except (KeyError, TypeError, ValueError) as error:
         raise RelayError(

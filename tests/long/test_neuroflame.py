@@ -20,12 +20,12 @@ import pytest
 from consortium.coordinator.demo.layout import DemoFolders
 from tests.long.platforms import (
     HUB,
-    SECONDS,
     SITES,
     apart,
     centre_at_work,
     check_all_alike,
     check_no_participant,
+    follow,
     python_with,
     write_job,
 )
@@ -124,7 +124,7 @@ def test_the_entries_carry_a_study_that_can_be_shown(python: Path, tmp_path: Pat
     with centre_at_work(place) as centre:
         begun = time.monotonic()
         with run_started(python, place) as (boxes, running):
-            said, _ = centre.communicate(timeout=SECONDS)
+            said = follow(centre, running["central"])
             assert centre.returncode == 0, said
             codes = {who: each.wait(180) for who, each in running.items()}
         print(f"{time.monotonic() - begun:.0f} s")

@@ -20,6 +20,7 @@ from tests.long.platforms import (
     centre_at_work,
     check_all_alike,
     check_no_participant,
+    follow,
     python_with,
     write_job,
 )
@@ -58,17 +59,6 @@ def carried(python: Path, place: DemoFolders) -> tuple[int, str, str]:
             with suppress(ProcessLookupError):
                 os.killpg(carrier.pid, signal.SIGKILL)  # it has children
     return centre.returncode, said, log.read_text(encoding="utf-8")
-
-
-def follow(centre: subprocess.Popen[str], carrier: subprocess.Popen[bytes]) -> str:
-    """Wait for the centre's end; a platform that fails is a failure at once."""
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        try:
-            return centre.communicate(timeout=1)[0]
-        except subprocess.TimeoutExpired:
-            assert not carrier.poll(), "the platform ended with an error"
-    raise AssertionError("the study takes too long")
 
 
 @contextmanager
@@ -120,7 +110,7 @@ def await_summary(workspace: Path) -> re.Match[str]:
     """Wait until the server says what was moved."""
     end = time.monotonic() + 180
     while time.monotonic() < end:
-        for log in workspace.rglob("log*.txt"):
+        for log in workspace.rglob("poc_console.log"):
             if moved := MOVED.search(log.read_text(encoding="utf-8")):
                 return moved
         time.sleep(0.5)
