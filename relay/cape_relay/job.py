@@ -148,9 +148,12 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from cape_relay import neuroflame
+from cape_relay import RelayError, neuroflame
 
-neuroflame.{}()
+try:
+    neuroflame.{}()
+except RelayError as error:
+    sys.exit(str(error))
 """
 DOCKERFILE_OF_NEUROFLAME = """\
 FROM docker.io/library/python:3.11-slim
