@@ -97,7 +97,7 @@ def _on_mesh(home: Path, values: str, kind: MeshKind) -> Iterator[Path]:
     patterns = _patterns(values)
     for path in sorted(home.rglob(f"*{values}*")):
         fits = is_on(entities(path), kind)
-        if fits and path.is_file() and any(each.fullmatch(path.name) for each in patterns):
+        if fits and any(each.fullmatch(path.name) for each in patterns):
             yield path
 
 

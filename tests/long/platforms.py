@@ -68,9 +68,9 @@ def run_line(place: DemoFolders) -> list[object]:
     return [sys.executable, "-m", "consortium", "run", files.study, *where, "--out", files.out]
 
 
-def around(place: DemoFolders) -> dict[str, str]:
+def around(root: Path) -> dict[str, str]:
     """The environment in which a machine of the platform is started."""
-    return {**os.environ, "CAPE_RELAY_FOLDER": f"{place.root}/carried/{{site}}", "PYTHONPATH": ""}
+    return {**os.environ, "CAPE_RELAY_FOLDER": f"{root}/carried/{{site}}", "PYTHONPATH": ""}
 
 
 @contextmanager

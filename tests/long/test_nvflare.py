@@ -47,7 +47,7 @@ def carried(python: Path, place: DemoFolders) -> tuple[int, str, str]:
     with centre_at_work(place) as centre:
         carrier = subprocess.Popen(
             [*map(str, words)],
-            env=around(place),
+            env=around(place.root),
             cwd=place.root,
             start_new_session=True,
             **streams,
@@ -62,19 +62,19 @@ def carried(python: Path, place: DemoFolders) -> tuple[int, str, str]:
 
 
 @contextmanager
-def federation(python: Path, place: DemoFolders) -> Iterator[Callable[..., str]]:
+def federation(python: Path, root: Path) -> Iterator[Callable[..., str]]:
     """Provision a server and clients with certificates, each a process; lends its commands."""
-    around_it = around(place) | {
-        "HOME": str(place.root), "NVFLARE_POC_WORKSPACE": str(place.root / "workspace"),
+    around_it = around(root) | {
+        "HOME": str(root), "NVFLARE_POC_WORKSPACE": str(root / "workspace"),
         "PATH": f"{python.parent}:/usr/bin:/bin",
     }  # fmt: skip
 
     def type_(*words: object) -> str:
-        with (place.root / "typed.log").open("a+") as log:  # a server holds the streams it is given
+        with (root / "typed.log").open("a+") as log:  # a server holds the streams it is given
             begins = log.tell()
             line = [python.with_name("nvflare"), *map(str, words)]
             streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-            done = subprocess.run(line, env=around_it, cwd=place.root, timeout=300, **streams)
+            done = subprocess.run(line, env=around_it, cwd=root, timeout=300, **streams)
             log.seek(begins)
             said = log.read()
         assert done.returncode == 0, said
@@ -93,7 +93,7 @@ def test_a_provisioned_federation_carries_a_study_that_can_be_shown(
 ) -> None:
     place = apart(tmp_path / "place")
     job = write_job("nvflare", place)
-    with federation(python, place) as type_, centre_at_work(place) as centre:
+    with federation(python, place.root) as type_, centre_at_work(place) as centre:
         begun = time.monotonic()
         type_("job", "submit", "-j", job)
         said, _ = centre.communicate(timeout=SECONDS)
