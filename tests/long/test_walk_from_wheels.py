@@ -4,6 +4,7 @@ Over a shared folder, and over NVIDIA FLARE with a folder for each party. All pa
 here, and no disk is slow; `tests/long/test_walk.py` has users and slow disks.
 """
 
+import os
 import shutil
 import subprocess
 import sys
