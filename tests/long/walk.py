@@ -157,6 +157,7 @@ def found(walk: Walk, scans: Path) -> None:
     """Keys, requests and a roster: six commands."""
     said = walk.type(CENTRE, command(COORDINATOR, "consortium init ", {}))
     (key,) = re.findall(r"^[0-9a-f]{64}$", said, re.MULTILINE)
+    (centre,) = re.findall(r"knows the centre by ([0-9a-f-]+)", said)
     for site in SITES:
         values = {"north": site, "bids/derivatives": str(scans / site / "bids")}
         theirs = next(w for w in command(SITE, "site-agent init ", {}) if len(w) == 64)
@@ -169,6 +170,7 @@ def found(walk: Walk, scans: Path) -> None:
     at = words.index("*/*.join.yaml")  # they came by mail, into one folder
     said = walk.type(CENTRE, [*words[:at], *requests, *words[at + 1 :]], answer="y\n" * 4)
     assert all(f"{site}: {told}" in said for site, told in walk.told.items()), said
+    walk.told["centre"] = centre
 
 
 def agree(walk: Walk, deadline: int | None, added: str = "") -> None:
