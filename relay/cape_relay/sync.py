@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TypedDict
 
@@ -210,8 +210,22 @@ def _take(folder: Folder, message: Message, sender: str) -> dict[str, bytes]:
                 f"{name[:80]!r} arrived with other bytes than {sender} lists, so it was changed on "
                 "the way; nothing of it was written. Ask whoever runs the platform."
             )
+    _check_places(own, message["files"], sender)
     folder.check_room(message["files"], sender)
     return {name: data for name, data in message["files"].items() if folder.put(name, data)}
+
+
+def _check_places(own: Iterable[str], files: Collection[str], sender: str) -> None:
+    """Refuse a name that is the folder of others: it would keep these from being written."""
+    names = {*own, *files} if files else set[str]()
+    for name in names:
+        words = name.split("/")
+        above = ("/".join(words[:end]) for end in range(2, len(words)))
+        for place in names.intersection(above):
+            raise RelayError(
+                f"{place[:80]!r} is a message and the folder of {name[:80]!r}, with what came from "
+                f"{sender}; nothing of it was written. Ask who sent the first."
+            )
 
 
 def _lacking(listing: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> list[str]:

@@ -1,5 +1,7 @@
 """What folders tell each other: nothing is needed but the newest message of each."""
 
+import hashlib
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +256,27 @@ def test_more_names_than_a_message_can_tell_are_refused_before_they_are_there(
     with pytest.raises(RelayError, match="or 2 files; nothing of the message was written"):
         answer(folders["north"], hub.request())
     assert folders["north"].listing() == {}
+
+
+@pytest.mark.parametrize("first", ["runs/a-0001", "runs/a-0001/present"])
+def test_a_message_in_the_place_of_a_folder_is_refused_before_it_blocks_others(
+    first: str, folders: dict[str, Folder]
+) -> None:
+    later = "runs/a-0001/present/north"
+    digest = hashlib.sha256(b"bytes").hexdigest()
+    told = {each: {"files": {each: b"bytes"}, "listing": {each: digest}} for each in (first, later)}
+    both = {"files": {first: b"bytes", later: b"bytes"}, "listing": {first: digest, later: digest}}
+    with pytest.raises(RelayError, match=f"^'{first}' is a message and the folder of"):
+        answer(folders["east"], both)
+    assert folders["east"].listing() == {}
+    for one, two in ((first, later), (later, first)):
+        folder = folders["hub"]
+        shutil.rmtree(folder.root / "runs", ignore_errors=True)
+        hub = Hub(folder)
+        hub.take("east", told[one])
+        with pytest.raises(RelayError, match=f"^'{first}' is a message .* came from north"):
+            hub.take("north", told[two])
+        assert list(folder.listing()) == [one]
 
 
 # -- a hub that is no party's -------------------------------------------------------------------
