@@ -67,7 +67,7 @@ def software(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("software") / "opt"
     install_both(place)
     papers = place.with_name("release")
-    words = ["-m", "uv", "build", "--quiet", "--wheel", "--out-dir", papers, ROOT / "relay"]
+    words = ["-m", "uv", "build", "--quiet", "--out-dir", papers, ROOT / "relay"]
     subprocess.run([sys.executable, *map(str, words)], check=True)
     page = (DOCS / RELAY).read_text(encoding="utf-8")
     line = next(each.split()[1:] for each in page.splitlines() if "_relay-0.1.0" in each)
