@@ -51,6 +51,7 @@ ONLY_LONG = re.compile(
     r"|protocol/test_faults\.py::.*(?:paused 30 s|duplicated)"  # `tests.long.faults` has them all
     r"|protocol/test_wrong_input\.py::test_command.*(?:centre, study|agent, approval)"
     r"|end_to_end/test_bids_validator\.py::.*\[group_ica\]"
+    r"|contract/test_data_files\.py::test_what_is_no_regular.*-(?:folder|device)\]"
     r"|contract/test_exchanges_trouble\.py::test_a_server_that_dies.*\[s3\]"
     r"|protocol/test_(?:drawn_graph\.py::test_death_at_every|neighbours\.py::test_sites_that_start)"
     r"|unit/secagg/test_graph\.py::test_machines_that_crash"
