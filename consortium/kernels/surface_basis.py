@@ -91,10 +91,15 @@ class SurfaceBasis:
         pairs = zip(self.modes, self._turns, strict=True)
         return np.asarray(block_diag(*(side.vectors[:, : len(t)] @ t for side, t in pairs)))
 
-    @cached_property
-    def waves(self) -> Array:
-        """The modes themselves in the basis, the longest of both hemispheres first: d x d."""
-        pairs = zip(self.modes, self.sizes, strict=True)
-        lengths = np.concatenate([side.values[:size] for side, size in pairs])
-        axes = block_diag(*(np.linalg.qr(np.linalg.inv(turn))[0] for turn in self._turns))
-        return np.asarray(axes[:, np.argsort(lengths, kind="stable")])
+    @property
+    def for_series(self) -> Array:
+        """Φ, as of `SmoothBasis`."""
+        return self.matrix
+
+    def times(self, weights: Array) -> Array:
+        """Φ ``weights`` (d x K): shape (V, K)."""
+        return np.asarray(self.matrix @ weights)
+
+    def coefficients(self, values: Array) -> Array:
+        """Φᵀ ``values`` (V x K): shape (d, K)."""
+        return np.asarray(self.matrix.T @ values)

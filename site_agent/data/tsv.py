@@ -109,6 +109,11 @@ def row_of_session(label: str, session: str) -> str:
     return f"{label}{SESSION}{session.removeprefix('ses-')}" if session else label
 
 
+def person_of(row: str) -> str:
+    """Label of a row's participant."""
+    return row.partition(SESSION)[0]
+
+
 def _sessions(
     label: str, path: Path, names: Sequence[str], wording: Wording
 ) -> Iterator[tuple[str, Row]]:
