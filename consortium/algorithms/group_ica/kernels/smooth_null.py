@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.optimize import isotonic_regression
 
 from consortium.kernels.noise_law import SymmetricNoise
 
@@ -119,8 +120,6 @@ def fit_smooth(
     fits = []
     for waves in places.waves:
         along = np.einsum("ij,ij->j", waves, matrix @ waves)
-        from scipy.optimize import isotonic_regression
-
         fits.append(isotonic_regression(along, increasing=False).x)
     best = int(np.argmax([np.square(fit).sum() for fit in fits]))
     strengths = np.asarray(fits[best])
