@@ -25,7 +25,8 @@ Array = NDArray[np.float64]
 UNITS, MOST, OUTCOMES, LEVELS = 1200, 5, 10, 0.5
 NOISES = ((6, 8.0), (12, 8.0), (6, None), (12, None))
 _DEVIATION = 0.25  # of ages, in the vector's unit
-_COLUMNS = "cell", "sites", "ε", "size", "coverage", "stated", "forecast", "RMSE", "GLS"
+_UNIT = 1.12  # of outcomes
+_COLUMNS = "cell", "sites", "ε", "size", "coverage", "withheld", "stated", "forecast", "RMSE", "GLS"
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,14 @@ class Cell:
     ages : float
         Deviation of sites' mean ages, which go with sites' levels.
     effect : float
+    off : float
+        How many deviations the stated location and mean age are too low.
+    wide : float
+        Stated deviations of outcomes and age over the true ones.
+    ratio : float
+        Patients' deviation over controls'; of a slope, that of who is above the mean age.
+    part : (float, float)
+        Range of patients' part of a site.
     """
 
     icc: float = 0.3
@@ -54,8 +63,32 @@ class Cell:
     heavy: bool = False
     ages: float = 0.0
     effect: float = 0.3
+    off: float = 0.0
+    wide: float = 1.0
+    ratio: float = 1.0
+    part: tuple[float, float] = (0.3, 0.6)
 
 
+UNKIND: dict[str, dict[str, Any]] = {
+    "half off, ratio 1.5": {"off": 0.5, "ratio": 1.5},
+    "two off, ratio 1.5": {"off": 2.0, "ratio": 1.5},
+    "two off, deviations x 3, ratio 1.5": {"off": 2.0, "wide": 3.0, "ratio": 1.5},
+    "half off, deviations x 1/3, ratio 1.5": {"off": 0.5, "wide": 1 / 3, "ratio": 1.5},
+    "half off, ratio 1.5, other ages": {"off": 0.5, "ratio": 1.5, "ages": 1.0},
+    "no effect, two off, ratio 1.5, other ages": {
+        "off": 2.0,
+        "ratio": 1.5,
+        "ages": 1.0,
+        "effect": 0.0,
+    },
+    "half off, rare 15 %, ratio 2": {"off": 0.5, "ratio": 2.0, "part": (0.1, 0.2)},
+    "half off, heavy, ratio 1.5, other ages": {
+        "off": 0.5,
+        "ratio": 1.5,
+        "ages": 1.0,
+        "heavy": True,
+    },
+}
 CELLS = {
     "families, ICC 0, stated 0": Cell(0.0, 0.0),
     "families, ICC 0, stated .5": Cell(0.0, 0.5),
@@ -71,6 +104,11 @@ CELLS = {
     "sessions, ICC .8, stated .5": Cell(0.8, 0.5, "sessions", heavy=True),
     "age by sessions, ICC .6": Cell(0.6, 0.6, "age"),
     "age by sessions, ICC .8, stated 0": Cell(0.8, 0.0, "age", heavy=True),
+    **{
+        f"{kind}, {name}": replace(Cell(icc, icc, kind), **given)
+        for kind, icc in (("family", 0.3), ("sessions", 0.6), ("age", 0.6))
+        for name, given in UNKIND.items()
+    },
 }
 
 
@@ -104,7 +142,7 @@ def make_rows(cell: Cell, sites: int, units: int, generator: np.random.Generator
     own = 0.8 * generator.standard_normal(units)[unit]
     age = own + 0.4 * generator.standard_normal(rows) + cell.ages * level[site]
     sex = np.sign(generator.standard_normal(rows if cell.kind == "family" else units))
-    chance = generator.uniform(0.3, 0.6, sites)[site]
+    chance = generator.uniform(*cell.part, sites)[site]
     drawn = generator.random(rows if cell.kind == "family" else units)
     if cell.kind != "family":
         sex, drawn = sex[unit], drawn[unit]
@@ -113,6 +151,7 @@ def make_rows(cell: Cell, sites: int, units: int, generator: np.random.Generator
     y = np.sqrt(cell.icc) * shared + np.sqrt(1 - cell.icc) * _drawn(
         cell, (OUTCOMES, rows), generator
     )
+    y = y * np.where(age > 0 if cell.kind == "age" else group == 1, cell.ratio, 1.0)
     y = y + LEVELS * (level + generator.standard_normal((OUTCOMES, sites)))[:, site] / np.sqrt(2)
     y = y + np.outer(truth_of(cell), age if cell.kind == "age" else group)
     y = y + (0.1 * sex if cell.kind == "age" else 0.15 * age + 0.1 * sex)
@@ -165,8 +204,10 @@ def units_trial(rows: Rows, most: int = MOST, **analysis: Any) -> Trial:
 def study_of(cell: Cell, rows: Rows) -> Trial:
     """The study of a cell."""
     given: dict[str, Any] = {
-        "norms": {"location": 0.0, "deviation": 1.12},
-        "covariates": {"z01": {"mean": 0.0, "deviation": _DEVIATION}},
+        "norms": {"location": -_UNIT * cell.off, "deviation": _UNIT * cell.wide},
+        "covariates": {
+            "z01": {"mean": -_DEVIATION * cell.off, "deviation": _DEVIATION * cell.wide}
+        },
         "units": {
             "family": "family_id",
             "most_rows": MOST,
@@ -207,10 +248,10 @@ def one_run(cell: Cell, sites: int, epsilon: float | None, number: int) -> dict[
     noise = noise_of(epsilon, sites) if epsilon else 0.0
     found = run_trial(trial, noise, generator)
     # Age is told by a public deviation.
-    own = truth_of(cell)
+    own, scale = truth_of(cell), cell.wide if cell.kind == "age" else 1.0
     column = rows.columns[0] / _DEVIATION if cell.kind == "age" else rows.group
     pooled = least_squares(rows, cell.icc, column)
-    unit = 1.12
+    unit = _UNIT * cell.wide / scale
     values = {name: unit * found.arrays[name] for name in ("effect", "error", "low", "high")}
     null = own == 0
     plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
@@ -219,6 +260,7 @@ def one_run(cell: Cell, sites: int, epsilon: float | None, number: int) -> dict[
         "covered": float(np.mean((values["low"] <= own) & (own <= values["high"]))),
         "square": float(np.mean(np.square(values["effect"] - own))),
         "stated": float(np.mean(np.square(values["error"]))),
+        "withheld": float(found.arrays["withheld"].mean()),
         "forecast": float(np.square(unit * forecast(plan).error)),
         "pooled": float(np.mean(np.square(pooled - own))),
     }
@@ -230,7 +272,7 @@ def row_of(name: str, sites: int, epsilon: float | None, runs: int) -> str:
     mean = {key: float(np.mean([one[key] for one in each])) for key in each[0]}
     error = np.sqrt(mean["square"])
     numbers = [
-        *(f"{mean[key]:.3f}" for key in ("size", "covered")),
+        *(f"{mean[key]:.3f}" for key in ("size", "covered", "withheld")),
         *(f"{np.sqrt(mean[key]) / error:.2f}" for key in ("stated", "forecast")),
         f"{error:.3f}",
         f"{error / np.sqrt(mean['pooled']):.2f}",

@@ -12,13 +12,12 @@ from typing import Any, cast
 import numpy as np
 
 from consortium.algorithms.base import (
-    AnyPlaces,
     Array,
     Case,
+    Extent,
     Local,
     NeighbourAnswers,
     Query,
-    Templates,
 )
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import vector_norm
@@ -54,10 +53,8 @@ class Attack:
 
     name: str
     unit: Unit
-    views: tuple[tuple[str, int], ...]
+    extent: Extent
     local: Local
-    templates: Templates | None
-    places: AnyPlaces | None
     start: Question
 
     def ratio(self, question: Question) -> float | None:
@@ -80,9 +77,9 @@ class Attack:
 
     def site_of(self, blocks: Sequence[Array]) -> ArrayData:
         """A site with these persons, and what is public of the analysis's example."""
-        return ArrayData(
-            blocks, self.unit, views=self.views, templates=self.templates, places=self.places
-        )
+        site = ArrayData(blocks, self.unit, views=self.extent.views)
+        site.extent = self.extent
+        return site
 
     def _answer(self, question: Question, blocks: tuple[Array, ...]) -> Array | None:
         """What a site sends, or nothing where it would refuse."""
@@ -127,9 +124,7 @@ def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
         where = ["mesh"] * case.mesh + ["voxels"] * case.voxels
         label = " ".join([f"{name}.{query.statistic}", site.unit, *words, *where])
         start = Question(query, bound, blocks, blocks[0].copy())
-        local, public = algorithm.statistics[query.statistic], site.extent
-        maps = public.templates, public.places
-        yield Attack(label, site.unit, public.views, local, *maps, start)
+        yield Attack(label, site.unit, site.extent, algorithm.statistics[query.statistic], start)
 
 
 def with_arguments(question: Question, arguments: dict[str, Any]) -> Question:

@@ -103,11 +103,3 @@ class SurfaceBasis:
     def coefficients(self, values: Array) -> Array:
         """Φᵀ ``values`` (V x K): shape (d, K)."""
         return np.asarray(self.matrix.T @ values)
-
-    @cached_property
-    def waves(self) -> Array:
-        """The modes themselves in the basis, the longest of both hemispheres first: d x d."""
-        pairs = zip(self.modes, self.sizes, strict=True)
-        lengths = np.concatenate([side.values[:size] for side, size in pairs])
-        axes = block_diag(*(np.linalg.qr(np.linalg.inv(turn))[0] for turn in self._turns))
-        return np.asarray(axes[:, np.argsort(lengths, kind="stable")])

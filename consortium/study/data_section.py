@@ -32,7 +32,8 @@ class DataSection(Section):
         max_length=20,
         description="Whom the study takes, by columns of each site's participants.tsv, such as "
         "{diagnosis: {levels: [control]}, age: {low: 18, high: 65}}: who fits all of them, limits "
-        "included. Who has no such value is not taken. How many each site takes becomes public.",
+        "included. Who has no such value is not taken. With sessions as `units` each is judged by "
+        "its own line. How many each site takes becomes public.",
     )
     missing: tuple[float, ...] = Field(
         default=(),

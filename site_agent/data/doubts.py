@@ -83,16 +83,15 @@ def doubts_about(source: Path, study: Study, aliases: Aliases) -> Iterator[str]:
     DataError
         If a table can't be read.
     """
-    wording = Wording(study.data.missing, aliases)
+    wording, units = Wording(study.data.missing, aliases), study.analysis.grouped
+    by_session = units is not None and units.sessions
     if study.data.persons:
         table, rules = participants_path(source), study.data.persons
-        chosen = [row for _, row in person_rows(table, rules, wording)]
+        chosen = [row for _, row in person_rows(table, rules, wording, by_session=by_session)]
         yield from _doubts(chosen, [*rules.items()], _descriptions(table, rules, wording))
     for view in study.features:
         if view.single_columns:  # of a table
             own = cast("TableView", view)
-            units = study.analysis.grouped
-            by_session = units is not None and units.sessions
             rows = [row for _, row, _ in view_rows(source, own, wording, by_session=by_session)]
             names = [name for name, _ in view.single_columns]
             described = _descriptions(source / own.file, names, wording)

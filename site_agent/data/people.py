@@ -14,7 +14,7 @@ from consortium.study.data_section import DataSection
 from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
 from site_agent.data.survey import Skipped, Without, in_turn, nobody
-from site_agent.data.tsv import Row, person_rows
+from site_agent.data.tsv import Row, person_of, person_rows
 from site_agent.data.wording import NO_ALIASES, Aliases, Wording
 
 PARTICIPANTS = "participants.tsv"
@@ -22,17 +22,41 @@ REASON = "reason"
 
 
 def chosen_by(
-    source: Path | Sequence[Path], data: DataSection, aliases: Aliases = NO_ALIASES
+    source: Path | Sequence[Path],
+    data: DataSection,
+    aliases: Aliases = NO_ALIASES,
+    *,
+    by_session: bool = False,
 ) -> Without:
-    """Leave out whom a study does not take.
+    """Leave out whom a study does not take: with ``by_session`` who has no session that fits.
 
     Raises
     ------
     DataError
         When asked: if there is no participants.tsv, or it lacks a column.
     """
-    wording = Wording(data.missing, aliases)
-    return partial(_not_chosen, source, data.persons, wording) if data.persons else nobody
+    if not data.persons:
+        return nobody
+    return partial(_not_chosen, source, data.persons, Wording(data.missing, aliases), by_session)
+
+
+def rows_that_fit(
+    table: Path,
+    rules: Mapping[str, PersonRule],
+    wording: Wording,
+    labels: Iterable[str],
+    *,
+    by_session: bool,
+) -> dict[str, bool]:
+    """Whether each line of some persons fits a study's rules, by person, or person and session.
+
+    Raises
+    ------
+    DataError
+        As `chosen_by`.
+    """
+    lines = person_rows(table, rules, wording, among=set(labels), by_session=by_session)
+    return {row: taken(cells, rules) for row, cells in lines}
 
 
 def left_out_here(table: Path | None) -> Without:
@@ -112,11 +136,12 @@ def _not_chosen(
     source: Path | Sequence[Path],
     rules: Mapping[str, PersonRule],
     wording: Wording,
+    by_session: bool,
     labels: Sequence[str],
 ) -> Iterable[Skipped]:
-    table = participants_path(source)
-    lines = person_rows(table, rules, wording, among=set(labels))
-    fits = {label: taken(row, rules) for label, row in lines}
+    table, fits = participants_path(source), dict[str, bool]()
+    for row, fit in rows_that_fit(table, rules, wording, labels, by_session=by_session).items():
+        fits[person_of(row)] = fit or fits.get(person_of(row), False)
     for label in labels:
         if label not in fits:
             why = f"{table} has no line for sub-{label}"

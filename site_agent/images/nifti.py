@@ -12,6 +12,7 @@ from nibabel.volumeutils import apply_read_scaling
 from numpy.typing import NDArray
 
 from consortium.base.atomic import DAMAGED
+from consortium.base.regular_file import MOST_VALUES, text_of
 from consortium.errors import DataError
 from consortium.space.grid import Grid, is_invertible
 from consortium.space.nifti import UNREADABLE, load_nifti
@@ -95,8 +96,10 @@ def read_whole(path: Path, image: nib.Nifti1Image) -> NDArray[np.float64]:
     Raises
     ------
     DataError
-        If the file is cut short or damaged.
+        If the file is cut short or damaged, or has more than `MOST_VALUES`.
     """
+    if math.prod(image.shape) > MOST_VALUES:
+        raise DataError(f"{path} claims more than {MOST_VALUES:,} values; give a shorter one.")
     stored = image.dataobj
     try:
         raw = np.stack(list(stored_volumes(path, image)))
@@ -128,7 +131,7 @@ def sidecar_step(path: Path, otherwise: Callable[[Path], float]) -> float:
     """
     sidecar = sidecar_path(path)
     try:
-        told: Any = json.loads(sidecar.read_text(encoding="utf-8"))
+        told: Any = json.loads(text_of(sidecar))
         step = float(told["RepetitionTime"])
     except DAMAGED:
         step = otherwise(path)

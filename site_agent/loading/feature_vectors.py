@@ -19,9 +19,9 @@ from consortium.views.fmri import FmriView
 from consortium.views.surface import SurfaceView
 from consortium.views.table import TableView
 from site_agent.data.cached_property import cached_property
-from site_agent.data.people import chosen_by, everybody_in
+from site_agent.data.people import chosen_by, everybody_in, participants_path, rows_that_fit
 from site_agent.data.survey import CHOICES, Skipped, Survey, Without, in_turn, nobody, whole_of
-from site_agent.data.tsv import read_table
+from site_agent.data.tsv import person_of, read_table
 from site_agent.data.wording import NO_ALIASES, Aliases, Wording
 from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
@@ -29,7 +29,6 @@ from site_agent.loading.units import (
     families_of,
     grouped,
     one_of_each,
-    person_of,
     read_each_session,
     rows_by_person,
     stacked,
@@ -38,6 +37,12 @@ from site_agent.loading.units import (
 
 Vectors = Mapping[str, NDArray[np.float64]]
 Found = tuple[Vectors, list[Skipped]]
+
+
+def _by_session(study: Study) -> bool:
+    """Whether each session of a participant is a row of its own."""
+    units = study.analysis.grouped
+    return units is not None and units.sessions
 
 
 def _read_columns(
@@ -50,11 +55,8 @@ def _read_columns(
     aliases: Aliases,
 ) -> Found:
     del space, cache, engine
-    units = study.analysis.grouped
-    vectors, lacking = read_table(
-        *(source, view.view, Wording(study.data.missing, aliases)),
-        by_session=units is not None and units.sessions,
-    )
+    wording = Wording(study.data.missing, aliases)
+    vectors, lacking = read_table(source, view.view, wording, by_session=_by_session(study))
     there = {person_of(row) for row in vectors}
     skipped = {person_of(row): replace(s, label=person_of(row)) for row, s in lacking.items()}
     return vectors, [each for person, each in skipped.items() if person not in there]
@@ -184,7 +186,8 @@ class FeatureDataset:
         self.space = space
         self.cache = cache
         self.engine = engine or Threads()
-        self.without, self.late = in_turn(chosen_by(source, study.data, aliases), without), late
+        chosen = chosen_by(source, study.data, aliases, by_session=_by_session(study))
+        self.without, self.late = in_turn(chosen, without), late
         self.aliases = aliases
         self._views: dict[str, _Read] = {}
 
@@ -320,7 +323,7 @@ class FeatureDataset:
         everybody = sorted(known | everybody_in(self.source))
         out = {each.label: each for each in self.without(everybody)}
         stay = [p for p in everybody if p not in out]
-        rows = rows_by_person([view.found for view in views])
+        rows = self._chosen(rows_by_person([view.found for view in views]))
         complete = [p for p in stay if p in rows]
         lacking = sorted(set(stay).difference(complete))
         units = self._units({p: rows[p] for p in complete})
@@ -340,6 +343,20 @@ class FeatureDataset:
         whole = whole_of(having, left_out)
         survey = Survey((), (1,) * len(members), left_out, self._one_of_each(whole))
         return survey, table, tuple(there), members
+
+    def _chosen(self, rows: dict[str, list[str]]) -> dict[str, list[str]]:
+        """Rows by person, of which some sessions may not fit the study's rules."""
+        rules = self.study.data.persons
+        if not rules or not _by_session(self.study):
+            return rows
+        wording = Wording(self.study.data.missing, self.aliases)
+        table = participants_path(self.source)
+        fits = rows_that_fit(table, rules, wording, rows, by_session=True)
+        kept = {
+            person: [row for row in own if fits.get(row, fits.get(person, False))]
+            for person, own in rows.items()
+        }
+        return {person: own for person, own in kept.items() if own}
 
     @property
     def _members(self) -> Sequence[Sequence[str]]:
@@ -384,22 +401,25 @@ class FeatureDataset:
             elif person not in view.persons:
                 detail = f"{self.source}: sub-{person} has no data for view '{view.name}'."
                 told.append(Skipped(person, "no-view", detail))
+        if not told:
+            detail = f"{self.source}: sub-{person} has no session that fits and has all views."
+            told = [Skipped(person, "no-view", detail)]
         return min(told, key=lambda each: each.reason == "unusable")
 
     def _read(self, view: AnyViewSpace) -> _Read:
         """Read a view, once."""
         if view.name not in self._views:
-            units, reader = self.study.analysis.grouped, READERS[view.view.source]
+            reader = READERS[view.view.source]
 
             def read(study: Study) -> Found:
                 own = self.cache, self.engine, self.aliases
                 return reader(self.source, study, self.space, view, *own)
 
-            if units is not None and units.sessions and not view.view.single_columns:
+            if _by_session(self.study) and not view.view.single_columns:
                 found, lacking = read_each_session(self.source, self.study, read)
             else:
                 found, lacking = read(self.study)
-            if units is None:
+            if self.study.analysis.grouped is None:
                 found, several = one_of_each(found)
                 lacking = [*lacking, *several]
             persons = frozenset(map(person_of, found))

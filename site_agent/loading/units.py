@@ -12,7 +12,7 @@ from consortium.errors import DataError
 from consortium.study.spec import Study
 from site_agent.data.people import PARTICIPANTS
 from site_agent.data.survey import Skipped
-from site_agent.data.tsv import SESSION, person_rows, row_of_session
+from site_agent.data.tsv import SESSION, person_of, person_rows, row_of_session
 from site_agent.data.wording import Wording, is_given
 
 Vector = NDArray[np.float64]
@@ -47,11 +47,6 @@ def read_each_session(folder: Path, study: Study, read: Callable[[Study], Found]
         raise trouble[0]
     there = {person_of(row) for row in vectors}
     return vectors, [each for each in skipped if each.label not in there]
-
-
-def person_of(row: str) -> str:
-    """Label of a row's participant."""
-    return row.partition(SESSION)[0]
 
 
 def one_of_each(found: Mapping[str, Vector]) -> Found:

@@ -31,6 +31,7 @@ from tests.support.cases import (
     shape_of,
     sites_for,
     study_of,
+    surfaces_for,
     templates_for,
 )
 
@@ -204,6 +205,7 @@ def test_it_does_not_matter_how_persons_are_spread_over_the_sites(name, case):
     algorithm, parameters, sites = prepared(name, case)
     people = [block for site in sites for block in site.blocks()]
     public = {"views": case.views, "templates": templates_for(case), "places": places_for(case)}
+    public["surface_places"] = surfaces_for(case)
     together = [ArrayData(people, case.unit, **public)]
     planned = planned_by(algorithm, parameters, sites)
     for query in drive(algorithm, parameters, sites)[0]:

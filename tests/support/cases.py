@@ -55,7 +55,7 @@ def make_study(
     plain = {"standardize": "none"} if unit == "timepoint" else {}
     if unit == "timepoint" or algorithm == "average":
         plain["detrend"] = "none"
-    if mesh:
+    if mesh and not views:
         plain["mesh"] = "fsaverage5"
     if not views and REGISTRY[algorithm].takes == "features":
         views = VIEWS
@@ -90,13 +90,18 @@ def prepared(name, case):
 def sites_for(case):
     """Sites of an example."""
     if case.views:
-        return make_feature_sites(case.views, rows=case.rows)
+        return make_feature_sites(case.views, rows=case.rows, surfaces=surfaces_for(case))
     return make_sites(case.unit, templates=templates_for(case), places=places_for(case))
+
+
+def surfaces_for(case):
+    """Where a view's entries are, if an example's outcomes are vertices."""
+    return {case.analysis["outcomes"]: TINY} if case.mesh and case.views else {}
 
 
 def places_for(case):
     """Where the features of an example are, if they are vertices or voxels."""
-    if case.mesh:
+    if case.mesh and not case.views:
         return TINY
     return Places(EDGE * np.indices((6, 1, 1)).reshape(3, -1).T, EDGE**3) if case.voxels else None
 
@@ -109,20 +114,20 @@ def templates_for(case, features=6):
     return Templates((np.eye(features, case.templates) + 0.2 * noise).astype(np.float32))
 
 
-def sites_of(table, views, counts):
+def sites_of(table, views, counts, surfaces=None):
     """Sites that hold neighbouring columns of a D x M table."""
     ends = np.cumsum(counts)[:-1]
     return [
-        ArrayData([person[:, None] for person in part.T], views=views)
+        ArrayData([person[:, None] for person in part.T], views=views, surface_places=surfaces)
         for part in np.split(table, ends, axis=1)
     ]
 
 
-def make_feature_sites(views, *, persons=(3, 1, 4, 2), seed=0, rows=1):
+def make_feature_sites(views, *, persons=(3, 1, 4, 2), seed=0, rows=1, surfaces=None):
     """Sites of persons, of so many rows each, whose entries lie within -1 and 1."""
     size = rows * sum(count for _, count in views)
     table = np.random.default_rng(seed).uniform(-1, 1, (size, sum(persons)))
-    return sites_of(table.astype(np.float32), views, persons)
+    return sites_of(table.astype(np.float32), views, persons, surfaces)
 
 
 def make_sites(

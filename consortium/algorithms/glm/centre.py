@@ -53,6 +53,8 @@ _SLOPE = {**_EXAMPLE, "contrasts": {"z": "z1"}, "groups": {}}
 _UNITS = {"sessions": True, "most_rows": 2}
 _MEANS = {"z1": dict.fromkeys(("north", "east", "south", "west"), 0.1)}
 _VIEWS = (("z", 2), ("x", 4), ("group", 1))
+_SMOOTH = {"basis": "smooth", "smoothness": 30.0, "cutoff": 60.0}
+_VERTICES = (("z", 2), ("x", 6), ("group", 1))
 
 
 class Glm(GlmPlan):
@@ -108,6 +110,13 @@ class Glm(GlmPlan):
             },
             views=_VIEWS,
         ),
+        Case(
+            {**_EXAMPLE, **_SMOOTH, "formula": "group1 + z1 + z2", "units": _UNITS},
+            views=_VERTICES,
+            mesh=True,
+        ),
+        Case({**_SLOPE, **_SMOOTH, "formula": "z1 + z2"}, views=_VERTICES, mesh=True),
+        Case({**_EXAMPLE, **_SMOOTH}, views=_VERTICES, mesh=True),
     )
 
     def refuse_hopeless(self) -> None:

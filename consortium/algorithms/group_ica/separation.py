@@ -1,6 +1,7 @@
 """How the directions of a release become networks, and which of them count."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,11 @@ from consortium.algorithms.group_ica.kernels.network_nulls import (
     contrast_of_chance,
     white_null,
 )
-from consortium.algorithms.group_ica.kernels.smooth_null import SmoothPlaces, fit_smooth
+from consortium.algorithms.group_ica.kernels.smooth_null import (
+    SmoothPlaces,
+    fit_smooth,
+    surface_waves,
+)
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.kernels.component_bootstrap import (
     Networks,
@@ -62,7 +67,7 @@ class GroupRelease:
         """Where the basis's dimensions are; none for a table of regions."""
         waves, shape = self.plan.waves, self.plan.shape
         if isinstance(waves, SurfaceBasis):
-            return SmoothPlaces(waves.centres, own=waves.waves)
+            return SmoothPlaces(waves.centres, own=partial(surface_waves, waves))
         if waves is not None:
             return SmoothPlaces(waves.centres, waves.local)
         features = shape.region_places if shape.places is None else shape.places.coordinates

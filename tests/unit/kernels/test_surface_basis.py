@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.linalg import block_diag
 
 from consortium.errors import StudyError
 from consortium.kernels.projector_forecast import Room
@@ -46,18 +45,6 @@ def test_signs_and_turns_of_equal_modes_change_nothing():
         vectors[:, 1:3] = vectors[:, 1:3] @ mixed  # of the three of one length
         turned.append(replace(side, vectors=vectors))
     np.testing.assert_allclose(basis(modes=tuple(turned)).matrix, basis().matrix, atol=1e-8)
-
-
-def test_waves_are_the_modes_themselves():
-    found = basis()
-    waves, size = found.matrix @ found.waves, found.sizes[0]
-    modes = block_diag(*(s.vectors[:, :k] for s, k in zip(MODES, found.sizes, strict=True)))
-    np.testing.assert_allclose(waves.T @ waves, np.eye(found.size), atol=1e-9)
-    lengths = np.concatenate([s.values[:k] for s, k in zip(MODES, found.sizes, strict=True)])
-    ordered = modes[:, np.argsort(lengths, kind="stable")]
-    likeness = np.abs(np.sum(waves * ordered, axis=0)) / np.linalg.norm(ordered, axis=0)
-    assert likeness.min() > 0.95
-    assert size < found.size
 
 
 def test_the_number_of_maps_is_about_what_is_foretold():

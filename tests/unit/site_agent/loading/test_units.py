@@ -46,11 +46,17 @@ def opened(
     *views: dict[str, Any],
     late: Without = nobody,
     missing: Sequence[float] = (),
+    persons: dict[str, Any] | None = None,
 ) -> FeatureDataset:
     values: dict[str, Any] = {
         "study": "related",
         "sites": ["north", "east", "south", "west"],
-        "data": {"standardize": "none", "scale": 0.001, "missing": list(missing)},
+        "data": {
+            "standardize": "none",
+            "scale": 0.001,
+            "missing": list(missing),
+            "persons": persons or {},
+        },
         "features": list(views or (WHO, BRAIN)),
         "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 1},
         "algorithm": "glm",
@@ -163,6 +169,27 @@ def test_lines_of_sessions_are_rows_of_their_participant(tmp_path: Path) -> None
     rows = rows_in(data, 2)
     np.testing.assert_allclose(rows[:, 0], [[-0.6, -0.4], [-0.56, -0.38]])
     np.testing.assert_allclose(rows[:, 2], [[-0.8, -0.2], [-0.4, 0.0]])
+
+
+def test_rules_choose_sessions_and_leave_out_who_has_none(tmp_path: Path) -> None:
+    folder = tmp_path / "bids"
+    lines = ("01 1 17 no", "01 2 19 no", "02 1 12 no", "02 2 14 no", "03 1 30 no", "03 2 33 no")
+    write(
+        folder / "participants.tsv",
+        "participant_id session_id age ill",
+        *(f"sub-{line}" for line in lines),
+    )
+    brain = ("01_ses-1", "01_ses-2", "02_ses-1", "02_ses-2", "03_ses-3")
+    write(folder / "brain.tsv", "participant_id area", *(f"sub-{row} 5" for row in brain))
+    data = opened(folder, {"sessions": True}, persons={"age": {"low": 18}})
+    assert data.people == ("01",)
+    np.testing.assert_allclose(rows_in(data, 5)[:2, 0, 0], [-0.62, np.nan])
+    why = {each.label: (each.reason, each.detail) for each in data.survey.skipped}
+    assert why["02"][0] == "not-chosen"
+    assert why["03"] == (
+        "no-view",
+        f"{folder}: sub-03 has no session that fits and has all views.",
+    )
 
 
 def test_tables_of_sessions_and_folders_of_sessions_are_matched(tmp_path: Path) -> None:

@@ -8,10 +8,14 @@ from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothPlaces,
     fit_smooth,
     strengths_of,
+    surface_waves,
 )
 from consortium.kernels.component_bootstrap import find_directions
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.separations import Varimax
+from consortium.kernels.surface_basis import SurfaceBasis
+from consortium.kernels.surface_modes import surface_modes
+from tests.support.surfaces import sphere
 
 SIZE, KEPT, PERSONS, VOLUMES = 70, 8, 60, 50
 PLACES = 60.0 * np.random.default_rng(7).uniform(-1.0, 1.0, (SIZE, 3))
@@ -79,3 +83,44 @@ def test_places_may_be_turned():
     turned = fit_smooth(turn @ matrix @ turn.T, SmoothPlaces(PLACES, turn), 0.0, KEPT, PERSONS)
     assert turn.T @ turned.mean @ turn == pytest.approx(plain.mean, abs=1e-8)
     assert strengths_of(matrix, np.zeros((SIZE, 1))) == pytest.approx([0.0])
+
+
+@pytest.fixture(scope="module")
+def uneven() -> SurfaceBasis:
+    """Of two surfaces whose vertices are four times as dense on one side as on the other."""
+    points, triangles = sphere(900)
+    points = points * (1 + 0.35 * points[:, :1] / np.linalg.norm(points[0]))
+    sides = [surface_modes(points, triangles, np.ones(len(points), dtype=bool)) for _ in range(2)]
+    apart = np.concatenate([points, points + np.array([300.0, 0.0, 0.0])])
+    return SurfaceBasis(apart, sides, 45.0)
+
+
+def along(basis, width, seed):
+    """A mean projector of persons whose noise was smoothed along the surfaces."""
+    side, generator = basis.modes[0], np.random.default_rng(seed)
+    weights, _ = side.heat((width / 2.3548) ** 2)
+    half = basis.matrix[: len(side.vectors), : basis.sizes[0]].T @ side.vectors * np.sqrt(weights)
+    total = np.zeros((basis.size, basis.size))
+    for _ in range(200):
+        steps = generator.standard_normal((2, len(weights), 40))
+        left = np.linalg.svd(np.concatenate(half @ steps), full_matrices=False)[0][:, :20]
+        total += left @ left.T / 200
+    return total
+
+
+@pytest.mark.parametrize("width", [20.0, 34.0])
+def test_noise_along_a_surface_of_uneven_vertices_is_no_network(uneven, width):
+    matrix, law = along(uneven, width, 3), SymmetricNoise(uneven.size, 1e-3)
+    way = Varimax(uneven.matrix.__matmul__)
+    directions = find_directions(matrix, law, 20, uncut=20)
+    generator = np.random.default_rng(0)
+    _, weights = way.first(directions.vectors, directions.excess, generator)
+    told = {}
+    for name, places in {
+        "surface": SmoothPlaces(uneven.centres, own=lambda: surface_waves(uneven)),
+        "places": SmoothPlaces(uneven.centres),
+    }.items():
+        null = fit_smooth(matrix, places, 1e-3, 20, 200)
+        told[name] = beyond_null(matrix, null, weights, way, 20, generator).sum()
+    assert told["surface"] == 0
+    assert told["places"] > 0
