@@ -9,7 +9,6 @@ PEERS = {
     "MNE": "mne",
     "nilearn": "nilearn",
     "OpenDP": "opendp",
-    "Flower": "flwr",
     "isal": "isal",
 }
 """Names of distributions."""

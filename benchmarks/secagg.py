@@ -1,8 +1,7 @@
-"""Secure sums beside the key stream that they can't do without, and beside a peer's way of masking.
+"""Secure sums beside the key stream that they can't do without.
 
 All sites and the centre run one after another in one thread, so that a time is the work of all of
-them. The peer is the masking of Flower's SecAgg+ by Flower's own functions, where it is installed:
-masks and sums only, without its keys, shares and messages.
+them. `secure_peers` has them beside others' secure sums.
 """
 
 import hashlib
@@ -101,30 +100,6 @@ def masks(sites: int, vector: np.ndarray) -> None:
         add_streams(total, keys[:each], keys[each:], vector)
 
 
-def flower_masks(sites: int, vector: np.ndarray) -> None:
-    """Mask with Flower's SecAgg+, and take the self-masks off the sum."""
-    from flwr.common.secure_aggregation import ndarrays_arithmetic as arithmetic
-    from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen
-
-    def stream(name: str) -> list[np.ndarray]:
-        return pseudo_rand_gen(_secret(name), 1 << 32, [vector.shape])
-
-    total = [np.zeros(vector.size, dtype=np.int64)]
-    for site in range(sites):
-        masked = arithmetic.parameters_addition([vector.astype(np.int64)], stream(f"{site}"))
-        for peer in set(range(sites)) - {site}:
-            pair = stream(f"{min(site, peer)} {max(site, peer)}")
-            act = (
-                arithmetic.parameters_addition if site < peer else arithmetic.parameters_subtraction
-            )
-            masked = act(masked, pair)
-        masked = arithmetic.parameters_mod(masked, 1 << 32)
-        total = arithmetic.parameters_addition(total, masked)
-    for site in range(sites):
-        total = arithmetic.parameters_subtraction(total, stream(f"{site}"))
-    arithmetic.parameters_mod(total, 1 << 32)
-
-
 def sums() -> list[Row]:
     """Sums of four million entries, as wide as plans have them and in 32 bits."""
     widths: tuple[RingType, ...] = (RINGS[16], RINGS[32])
@@ -144,16 +119,12 @@ def _sum_of(sites: int, dtype: RingType) -> list[Row]:
         lambda: meeting.round(next(numbers), vector),
         lambda: key_streams(streams, vector.nbytes),
     ]
-    if installed("Flower"):
-        acts.append(lambda: flower_masks(sites, vector))
-    hidden, ours, limit, *theirs = alternate(*acts, repeats=repeats)
+    hidden, ours, limit = alternate(*acts, repeats=repeats)
     bits = 8 * dtype.itemsize
     work = f"secure sum, 4 million numbers of {bits} bits, {sites} sites"
-    peer = next(iter(theirs), None)
     return [
         Row(f"masks alone, {bits} bits, {sites} sites", hidden, "their streams", limit, "≤ 1.3"),
         Row(work, ours, f"its {streams} key streams alone", limit, "≤ 2"),
-        Row(work, ours, "masks only, by Flower", peer, "≥ 10", inverse=True),
     ]
 
 

@@ -52,7 +52,7 @@ def _starting(code: str) -> float:
 def _seconds(code: str, environment: Mapping[str, str]) -> float:
     """Processor time of a new interpreter in milliseconds."""
     process = subprocess.Popen(
-        [sys.executable, "-c", code], env=os.environ | {"OMP_NUM_THREADS": "1"} | environment
+        [sys.executable, "-c", code], env={**os.environ, "OMP_NUM_THREADS": "1", **environment}
     )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

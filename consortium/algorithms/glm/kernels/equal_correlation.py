@@ -23,7 +23,8 @@ def correlation_power(
     """
     entries, mean = whole or (len(columns), columns.mean(axis=0))
     own, shared = (1 - correlation) ** power, (1 + (entries - 1) * correlation) ** power
-    raised: Array = own * (columns - mean) + shared * mean
+    raised: Array = own * columns
+    raised += (shared - own) * mean
     return raised
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.optimize import isotonic_regression
 
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.surface_basis import SurfaceBasis
