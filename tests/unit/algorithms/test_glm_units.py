@@ -202,6 +202,15 @@ def wild(stage: Any, generator: np.random.Generator) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("name", "withheld"),
+    [("two off", 1.0), ("half off, deviations x 1/3", 1.0), ("half off", 0.0)],
+)
+def test_a_slope_whose_column_is_mostly_cut_is_not_judged(name, withheld):
+    found = one_run(CELLS[f"age, {name}, ratio 1.5"], 6, 8.0, 0)
+    assert found["withheld"] == withheld
+
+
 def test_room_for_relatives_who_differ_is_worth_a_fifth_of_the_error_and_foretold():
     runs = {
         differ: [one_run(CELLS["families, ICC .6"], 6, 8.0, number, differ) for number in range(8)]
