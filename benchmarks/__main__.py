@@ -6,7 +6,7 @@ The whole table is written to docs/replication/performance.md, too.
 import sys
 from collections.abc import Callable, Mapping
 
-from benchmarks import ica, loading, loading_surface, moment, pooled, power, secagg
+from benchmarks import ica, loading, loading_surface, moment, pooled, power, secagg, starts
 from benchmarks.page import put
 from benchmarks.table import COLUMNS, RowMaker, print_table
 from consortium.kernels.one_thread import one_thread
@@ -24,6 +24,7 @@ ROWS: Mapping[str, RowMaker] = {
     "sites": secagg.growth,
     "loading": loading.loading,
     "cortex": loading_surface.loading_surface,
+    "starts": starts.starts,
 }
 """Parts of the one table, in its order."""
 

@@ -7,6 +7,8 @@ from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
 
+from consortium.base.kept_arrays import cache_folder
+
 DATABASE = "prefect:memory:.db"
 """A file whose name holds ``:memory:`` makes Prefect 3.8 use one connection, which ends lock stalls
 of two seconds."""
@@ -14,8 +16,7 @@ of two seconds."""
 
 def kept_database() -> Path:
     """Where an empty database of this Prefect is kept, in the user's folder of caches."""
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches) / "cape-consortium" / f"prefect-{version('prefect')}.db"
+    return cache_folder() / f"prefect-{version('prefect')}.db"
 
 
 def take_database(home: Path) -> bool:

@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -217,8 +217,8 @@ def _description(study: Study, values: Array) -> dict[str, Any]:
 def _write_person(
     target: Path, person: str, study: Study, space: Space, block: Array, templates: Array
 ) -> None:
-    signal = getattr(study.analysis, "global_signal", "keep")
-    series = reduce_series(block, None, cast("GlobalSignal", signal))
+    signal: GlobalSignal = "remove" if study.analysis.without_global_signal else "keep"
+    series = reduce_series(block, None, signal)
     maps = person_maps(series, templates) * np.sqrt(len(templates))
     shared = courses(series, templates)
     parts = (person, f"task-{study.data.task}", f"space-{study.data.space}", _size_of(space))

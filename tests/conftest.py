@@ -51,6 +51,7 @@ ONLY_LONG = re.compile(
     r"|protocol/test_faults\.py::.*(?:paused 30 s|duplicated)"  # `tests.long.faults` has them all
     r"|protocol/test_wrong_input\.py::test_command.*(?:centre, study|agent, approval)"
     r"|end_to_end/test_bids_validator\.py::.*\[group_ica\]"
+    r"|contract/test_data_files\.py::test_what_is_no_regular.*-(?:folder|device)\]"
     r"|contract/test_exchanges_trouble\.py::test_a_server_that_dies.*\[s3\]"
     r"|protocol/test_(?:drawn_graph\.py::test_death_at_every|neighbours\.py::test_sites_that_start)"
     r"|unit/secagg/test_graph\.py::test_machines_that_crash"
@@ -60,8 +61,8 @@ ONLY_LONG = re.compile(
     r"|end_to_end/test_python_guide\.py|end_to_end/test_fusion_study\.py::test_private_maps"
     r"|end_to_end/test_feature_study\.py::test_everybody_in_a_private"
     # Group ICA stays; the contract's cases on a mesh are those of the others, too.
-    r"|end_to_end/test_surface_series\.py::(?:test_(?:a_hospitals_own|directions|the_files_on_a)"
-    r"|.*\[template_networks\])"
+    r"|end_to_end/test_surface_series\.py::(?:test_(?:a_hospitals_own|directions|the_files_on_a|networks_of_single)"
+    r"|.*\[(?:pca|template_networks)\])"
     # The short form of the benchmark on honesty holds intervals and findings of every analysis.
     r"|unit/algorithms/test_summarize\.py::test_(?:intervals_hold|the_floor_is_passed)"
     r"|unit/algorithms/test_(?:pca\.py::test_captured|coordinate\.py::test_the_noise_of_every)"

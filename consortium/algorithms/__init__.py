@@ -1,4 +1,8 @@
-"""The registry: an algorithm is one file, or one folder of parts, and one line here."""
+"""The registry of analyses, and what they share.
+
+An analysis is one file, or one folder whose `kernels` are numerics that no other uses. Shared are
+the contract, queries, results, findings, public sizes, subspaces, least squares, units of privacy.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType

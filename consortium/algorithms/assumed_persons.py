@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from consortium.algorithms.base import Array, Expectation, Extent, Resolution, Shape
@@ -96,6 +95,8 @@ def separation(accuracy: float, classes: int) -> float:
     """
     if accuracy <= 1.0 / classes:
         return 0.0
+    from scipy.optimize import brentq
+
     return float(brentq(lambda d: _told_rightly(d, classes) - accuracy, 0.0, _FARTHEST))
 
 

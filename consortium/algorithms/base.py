@@ -238,6 +238,16 @@ class AnalysisParameters(FrozenModel):
         """File of public maps beside the study file."""
         return None
 
+    @property
+    def without_global_signal(self) -> bool:
+        """Whether the mean over all voxels is taken out of each participant's series."""
+        return False
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """What a study makes public by stating it, in words."""
+        return ()
+
     def check_sites(self, sites: Sequence[str]) -> None:
         """Raise StudyError if sites that are named don't fit the study's."""
 

@@ -14,6 +14,7 @@ from scipy.linalg import null_space, orth
 
 from consortium.errors import StudyError
 from consortium.kernels.projector_forecast import Room
+from consortium.kernels.smooth_basis import SmoothBasis
 from consortium.kernels.surface_modes import SurfaceModes
 from consortium.privacy.bounds import Unit
 
@@ -39,11 +40,14 @@ class Places:
         Of a voxel, in mm³.
     fine : array, shape (V, 3), optional
         Centres of the voxels of full-resolution maps; by default the same.
+    basis : callable, optional
+        Smooth basis of a cut-off over the coordinates, where it is kept.
     """
 
     coordinates: Array
     volume: float
     fine: Array | None = None
+    basis: Callable[[Array, float], SmoothBasis] = SmoothBasis
     word: ClassVar[str] = "voxel"
 
     @property

@@ -289,7 +289,7 @@ def series_in(
 
 
 def basis_at(places: AnyPlaces | None, cutoff: float) -> Array | None:
-    """Φ, or nothing for the identity.
+    """Φ for a site's series, or nothing for the identity.
 
     Raises
     ------
@@ -300,7 +300,7 @@ def basis_at(places: AnyPlaces | None, cutoff: float) -> Array | None:
         return None
     if places is None:
         raise ProtocolError("The query's 'cutoff' is for voxels in mm; discard it.")
-    return smooth_basis(places, cutoff).matrix
+    return smooth_basis(places, cutoff).for_series
 
 
 @lru_cache(maxsize=4)  # public, and asked for by plan, site and centre
@@ -308,4 +308,4 @@ def smooth_basis(places: AnyPlaces, cutoff: float) -> SmoothBasis | SurfaceBasis
     """The basis of a study; places are one object for each space."""
     if isinstance(places, SurfacePlaces):
         return SurfaceBasis(places.coordinates, places.modes, cutoff)
-    return SmoothBasis(places.coordinates, cutoff)
+    return places.basis(places.coordinates, cutoff)

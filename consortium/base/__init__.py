@@ -1,1 +1,5 @@
-"""What every room stands on: files, numbers in words, and what both programs share."""
+"""Helpers without a subject of their own, on which every room stands.
+
+Atomic files, locks, strict YAML, frozen models, tables of an output folder, numbers in words,
+results of a check-up, what both command lines share, the end of a program.
+"""

@@ -17,6 +17,15 @@ class Platform(StrEnum):
 
     nvflare = "nvflare"
     vantage6 = "vantage6"
+    neuroflame = "neuroflame"
+
+
+FOLDER_IS = {
+    Platform.nvflare: "in CAPE_RELAY_FOLDER",
+    Platform.vantage6: "as the database 'exchange'",
+    Platform.neuroflame: "as its data",
+}
+"""Where a party tells its platform the folder."""
 
 
 class Carriage(NamedTuple):
@@ -70,7 +79,9 @@ def write_relay_job(study: Study, platform: Platform, how: Carriage, output: Pat
     try:
         if platform is Platform.nvflare:
             job.write_nvflare(made, output, code=how.code)
-        else:
+        elif platform is Platform.vantage6:
             job.write_vantage6(made, output)
+        else:
+            job.write_neuroflame(made, output)
     except RelayError as error:
         raise OutputError(str(error)) from error

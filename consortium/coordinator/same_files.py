@@ -8,13 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import nibabel
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from consortium.errors import DataError
-from consortium.space.mesh import DAMAGED
+from consortium.space.mesh import DAMAGED, open_gifti
+from consortium.space.nifti import open_image
 from consortium.space.surface_templates import DENSE, read_dense
 from consortium.verification.rounding import SLACK
 
@@ -71,7 +71,7 @@ def _printed_apart(one: str, other: str) -> float:
 
 
 def _images(one: Path, other: Path) -> dict[str, float]:
-    first, second = nibabel.load(one), nibabel.load(other)
+    first, second = open_image(one), open_image(other)
     a, b = (np.asarray(image.dataobj, dtype=np.float64) for image in (first, second))
     if a.shape != b.shape or not np.allclose(first.affine, second.affine):
         return {"shape or place": np.inf}
@@ -88,7 +88,7 @@ def _dense(one: Path, other: Path) -> dict[str, float]:
 
 def _halves(one: Path, other: Path) -> dict[str, float]:
     """Compare maps of GIFTI, which have no number in the medial wall."""
-    images = (nibabel.GiftiImage.from_bytes(path.read_bytes()) for path in (one, other))
+    images = (open_gifti(path) for path in (one, other))
     a, b = (np.array([e.data for e in image.darrays], dtype=np.float64) for image in images)
     if a.shape != b.shape or not np.array_equal(np.isnan(a), np.isnan(b)):
         return {"shape or place": np.inf}

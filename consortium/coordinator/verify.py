@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from consortium import __version__
 from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER, digests_of, named_files
 from consortium.coordinator.provenance import Provenance, read_provenance, told
 from consortium.coordinator.remake import Remake
@@ -40,6 +41,11 @@ _CENTRE = "Its signature and digest are the centre's: only the centre can have c
 _COPY = "The file is not the one that the centre published: whoever had this copy changed it."
 _UNKNOWN = "Whoever had this copy can have caused it, or the centre."
 
+_ANOTHER_BUILD = (
+    f"was computed by another build of version {__version__}, as the centre says: that maps, "
+    "tables and pages follow from what was released can be checked with that build only."
+)
+
 
 @dataclass
 class Checkup:
@@ -73,7 +79,9 @@ class Checkup:
             agreement = read_agreement(record, provenance.context)
             rounds = self._rounds(record, agreement)
             closing = read_closing(record, agreement, rounds)
-            if not self.verdict.contradicted:
+            if closing.platform.get("build") != own_platform()["build"]:
+                self.verdict.leave_open("result", _ANOTHER_BUILD)
+            elif not self.verdict.contradicted:
                 self._result(provenance, agreement, rounds, closing)
             check_equivocation(agreement, rounds, self.verdict)
             hear_attestations(record, agreement, rounds, self.verdict)

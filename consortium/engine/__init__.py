@@ -1,1 +1,5 @@
-"""One study run: queries, messages, releases, transcript; the centre's half and what both share."""
+"""One run of a study, between centre and sites.
+
+The centre, sessions of an analysis, bytes of queries and releases, names and limits of messages,
+neighbours' answers, waiting, cancelling, the transcript and resuming.
+"""

@@ -6,7 +6,9 @@ They hold digests and names only, and follow from messages that are on the excha
 import hashlib
 import platform
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -120,6 +122,7 @@ def round_checkers(sites: Sequence[str], count: int, number: int) -> tuple[str, 
 def own_platform() -> Mapping[str, str]:
     """Where an analysis is computed, by `one_thread`: what decides its last digits."""
     return {
+        "build": _own_build(),
         "cape-consortium": __version__,
         "libraries": libraries(),
         "machine": platform.machine(),
@@ -129,3 +132,14 @@ def own_platform() -> Mapping[str, str]:
         "scipy": version("scipy"),
         "system": platform.system(),
     }
+
+
+@cache
+def _own_build() -> str:
+    """Start of a SHA-256 over the package's sources: two builds of one version differ in it."""
+    package = Path(__file__).parents[1]
+    sources = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        sources.update(f"{path.relative_to(package).as_posix()}\0".encode())
+        sources.update(hashlib.sha256(path.read_bytes()).digest())
+    return sources.hexdigest()[:16]

@@ -1,4 +1,7 @@
-"""Places to put and fetch bytes."""
+"""Where messages are put and fetched.
+
+Folder, S3, SFTP and memory behind one interface; addresses, credentials, time limits, probes.
+"""
 
 from consortium.exchange.address import open_exchange
 from consortium.exchange.base import Exchange

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.optimize import linear_sum_assignment
 
 from consortium.kernels.moments import packed_size
 from consortium.kernels.noise_law import SymmetricNoise
@@ -223,6 +222,8 @@ def find_networks(
     for _ in range(replays):
         other, again = way.again(*directions.again(generator), size, generator)
         cosines = maps.T @ other / len(maps)
+        from scipy.optimize import linear_sum_assignment
+
         _, order = linear_sum_assignment(-np.abs(cosines))
         matched = np.take_along_axis(cosines, order[:, None], axis=1)[:, 0]
         correlations.append(np.abs(matched))

@@ -100,6 +100,20 @@ class SmoothBasis:
         """Φ, orthonormal columns, shape (D, d)."""
         return self.at(self.coordinates)
 
+    @property
+    def for_series(self) -> Array:
+        """Φ, in the type that series of this space have, as far as it is known."""
+        return self.matrix
+
+    def times(self, weights: Array) -> Array:
+        """Φ ``weights`` (d x K), of which K are few: shape (D, K)."""
+        return self.evaluate(weights, self.coordinates)
+
+    def coefficients(self, values: Array) -> Array:
+        """Φᵀ ``values`` (D x K), of which K are few: shape (d, K)."""
+        blobs = self._blobs(self.coordinates, self.centres)
+        return np.asarray(solve_triangular(self.factor, blobs.T @ values, trans="T"))
+
     @cached_property
     def local(self) -> Array:
         """Orthogonal, d x d: Φ times its columns are the maps nearest to the blobs themselves."""
@@ -111,8 +125,8 @@ class SmoothBasis:
 
     def evaluate(self, weights: Array, coordinates: Array) -> Array:
         """Values of maps Φ ``weights`` (d x K) at other places, shape (V, K)."""
-        blobs = self._blobs(coordinates, self.centres)
-        return np.asarray(blobs @ solve_triangular(self.factor, weights))
+        blobs = self._blobs(coordinates, self.centres).tocsr()  # whose rows are written at once
+        return np.asarray(blobs @ np.ascontiguousarray(solve_triangular(self.factor, weights)))
 
     def _blobs(self, coordinates: Array, centres: Array) -> csc_array:
         width = WIDTH * self.cutoff

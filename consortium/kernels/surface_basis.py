@@ -90,3 +90,16 @@ class SurfaceBasis:
         """Φ, orthonormal columns, each zero on one hemisphere: shape (V, d)."""
         pairs = zip(self.modes, self._turns, strict=True)
         return np.asarray(block_diag(*(side.vectors[:, : len(t)] @ t for side, t in pairs)))
+
+    @property
+    def for_series(self) -> Array:
+        """Φ, as of `SmoothBasis`."""
+        return self.matrix
+
+    def times(self, weights: Array) -> Array:
+        """Φ ``weights`` (d x K): shape (V, K)."""
+        return np.asarray(self.matrix @ weights)
+
+    def coefficients(self, values: Array) -> Array:
+        """Φᵀ ``values`` (V x K): shape (d, K)."""
+        return np.asarray(self.matrix.T @ values)

@@ -1,1 +1,5 @@
-"""All that a guarantee rests on: bounds, clipping, noise, exact loss, calibration, audit."""
+"""All that a guarantee rests on.
+
+Bounds and their sensitivities, clipping, the integer grid, discrete noise, exact loss, its
+composition and calibration, accountant, audit.
+"""

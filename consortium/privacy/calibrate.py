@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from consortium.errors import PrivacyError
@@ -107,6 +106,8 @@ def _least_variances(demands: Floats, missing: int) -> Floats:
     if others == 0:
         return demands.copy()
     scale = float(demands.max())
+    from scipy.optimize import linprog
+
     solution = linprog(**_program(demands / scale, others), method="highs")
     if not solution.success:
         raise PrivacyError("No noise levels meet the sites' targets; make the targets more alike.")

@@ -6,11 +6,10 @@ Balle and Wang (2018), Theorem 8.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from statistics import NormalDist
 
-from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from consortium.errors import PrivacyError
@@ -72,7 +71,7 @@ def epsilon_of(mu: float, delta: float) -> float:
     if delta_of(mu, 0.0) <= delta:
         return 0.0
     highest = mu * mu / 2 + 40.0 * mu + 1.0
-    return float(brentq(lambda e: delta_of(mu, e) - delta, 0.0, highest, xtol=1e-12, rtol=1e-14))
+    return _last(lambda epsilon: delta_of(mu, epsilon) <= delta, highest, 0.0)
 
 
 @lru_cache(maxsize=256)  # a site asks for its limits in every round
@@ -89,8 +88,17 @@ def mu_of(epsilon: float, delta: float) -> float:
         raise PrivacyError(f"ε = {epsilon} is no privacy promise; give a finite number, 0 or more.")
     if delta_of(_MOST_MU, epsilon) <= delta:
         return _MOST_MU
-    root = brentq(lambda m: delta_of(m, epsilon) - delta, 0.0, _MOST_MU, xtol=1e-13, rtol=1e-14)
-    return float(root)
+    return _last(lambda mu: delta_of(mu, epsilon) <= delta, 0.0, _MOST_MU)
+
+
+def _last(keeps: Callable[[float], bool], inside: float, outside: float) -> float:
+    """The last number that keeps a promise, on the way to one that doesn't.
+
+    By halves, and not by scipy.optimize, whose import every start would pay.
+    """
+    while (middle := (inside + outside) / 2) not in (inside, outside):
+        inside, outside = (middle, outside) if keeps(middle) else (inside, middle)
+    return inside
 
 
 def detection_power(mu: float, false_alarms: float = FALSE_ALARMS) -> float:

@@ -1,4 +1,5 @@
-"""The library in Python: studies, their results, and estimators for one data set.
+"""The library for notebooks.
 
-What people import stands in `consortium` itself, as ``import consortium as cc``.
+Studies and their results as values, drawings, costs, and estimators of one data set with the
+interface of scikit-learn; imported as ``import consortium as cc``.
 """

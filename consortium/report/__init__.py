@@ -1,1 +1,5 @@
-"""What is told of a finished study: maps, tables, privacy report, page."""
+"""All output files of a finished study.
+
+Maps as NIfTI, GIFTI and CIFTI, names and sidecars of BIDS, tables, figures, ``report.html``,
+viewer, ``privacy_report.json``, credits, and the comparison of two results.
+"""

@@ -27,13 +27,6 @@ from consortium.report.privacy_report import (
 )
 from consortium.study.plan import Plan, Stage
 
-_DECLARED = {
-    "groups": "how many participants of each group each site has, as the study file states it",
-    "site_means": "sites' means that the study file declares: the promise holds with declared "
-    "numbers held constant",
-}
-"""What a study's analysis makes public by stating it."""
-
 
 def account(
     plan: Plan, rounds: Sequence[Round], volumes: int, sampler: str | None = None
@@ -66,7 +59,7 @@ def account(
         person=_person(plan, losses.worst, volumes),
         sites=_sites(plan, rounds, losses.totals),
         releases=tuple(_release(plan, done) for done in rounds),
-        public=tuple(t for name, t in _DECLARED.items() if getattr(plan.study.analysis, name, 0)),
+        public=plan.study.analysis.declared,
         cross_check=_cross_check(losses.costliest, plan.delta),
         versions={
             "cape-consortium": __version__,

@@ -1,1 +1,4 @@
-"""All sites in one process, data as arrays."""
+"""Simulated data, and all sites in one process.
+
+Simulated participants, networks, scans and BIDS data sets, and a study run on arrays.
+"""

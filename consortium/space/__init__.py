@@ -1,1 +1,5 @@
-"""Where a study looks: grid, atlas, images."""
+"""Grid, mesh, atlas and templates of a study.
+
+NIfTI and CIFTI opened with care, images sampled at the grid's voxels, resampling, regions of an
+atlas, smoothing of released maps, public templates.
+"""

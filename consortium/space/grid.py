@@ -6,7 +6,7 @@ holds the voxels of the mask in C order, the order of ``image[mask]``.
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -16,9 +16,9 @@ import nibabel as nib
 import numpy as np
 from nibabel.affines import apply_affine
 from numpy.typing import NDArray
-from scipy.ndimage import affine_transform
 
 from consortium.base.atomic import beside
+from consortium.base.kept_arrays import kept_arrays
 from consortium.errors import DataError
 from consortium.space.nifti import UNREADABLE, load_nifti
 from consortium.study.data_section import DataSection
@@ -175,28 +175,31 @@ def template_grid(resolution: float) -> Grid:
             f"The study's resolution of {resolution:g} mm is finer than {FINEST:g} mm; ask for a "
             "coarser grid."
         )
-    values, affine = _template()
-    if resolution != 1:
-        values, affine = _resampled(values, affine, resolution)
-    return Grid(values > TEMPLATE_THRESHOLD, affine)
-
-
-def _template() -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """The template's intensities, over the largest, and its affine.
-
-    They are read from where nilearn has them: to import nilearn takes seconds, in every process.
-    """
+    # Read from where nilearn has it: to import nilearn takes seconds, in every process.
     found = find_spec("nilearn")
     folder = Path(next(iter((found and found.submodule_search_locations) or ["nilearn"])))
-    image = load_nifti(folder / "datasets" / "data" / TEMPLATE_FILE)
+    path = folder / "datasets" / "data" / TEMPLATE_FILE
+    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    key, make = f"{content} {float(resolution).hex()}", partial(_brain, path, resolution)
+    kept = kept_arrays("template", key, __file__, make)
+    return Grid(kept["mask"], kept["affine"])
+
+
+def _brain(path: Path, resolution: float) -> dict[str, NDArray[Any]]:
+    image = load_nifti(path)
     values = np.asarray(image.dataobj, dtype=np.float32)
-    return values / values.max(), np.asarray(image.affine, dtype=np.float64)
+    values, affine = values / values.max(), np.asarray(image.affine, dtype=np.float64)
+    if resolution != 1:
+        values, affine = _resampled(values, affine, resolution)
+    return {"mask": values > TEMPLATE_THRESHOLD, "affine": affine}
 
 
 def _resampled(
     values: NDArray[np.float32], affine: NDArray[np.float64], resolution: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Cubic splines on the cubes that hold the image, as nilearn's ``resample_img`` makes them."""
+    from scipy.ndimage import affine_transform
+
     corners = np.array(list(product(*((0, length - 1) for length in values.shape))))
     places = apply_affine(affine, corners) / resolution
     low, high = places.min(axis=0), places.max(axis=0)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.base.atomic import beside
+from consortium.base.regular_file import regular, sizes_unpacked
 from consortium.errors import DataError
 from consortium.space.nifti import UNREADABLE
 from consortium.views.meshes import BUILT_IN, MESHES, MeshFiles, MeshKind, Pair
@@ -37,7 +38,6 @@ DAMAGED = (
 """What nibabel raises on files of surfaces that are missing, foreign, cut short or damaged."""
 _MOST_BYTES = 100_000_000
 _MOST_UNPACKED = 1 << 30
-_PART = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,16 +149,15 @@ def read_mesh(files: MeshFiles, folder: Path) -> Mesh:
     return Mesh(files.mesh, sides[0], sides[1])
 
 
-def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES) -> Any:
+def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES, unpacked: int | None = None) -> Any:
     """Open a GIFTI file of one hemisphere that holds all of its numbers.
 
     Whoever wrote it may be the coordinator: one that names a further file is not followed there.
 
     Parameters
     ----------
-    most : int
-        Bytes that it may have. Where they are more than of a study's files, it is the hospital's
-        own, and what it unpacks to is not counted first.
+    most, unpacked : int
+        Bytes that it may have, and those that its numbers may have; else those of a study's files.
 
     Raises
     ------
@@ -166,12 +165,7 @@ def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES) -> Any:
         If it can't be read, is none, or says itself that it is of the other hemisphere.
     """
     try:
-        if not path.is_file() or path.stat().st_size > most:
-            raise ValueError("no file of one hemisphere, or too large")
-        content = path.read_bytes()
-        if most <= _MOST_BYTES:
-            _check_unpacked(content, _MOST_UNPACKED)
-        image = nib.GiftiImage.from_bytes(content)  # which knows no folder to look in
+        image = open_gifti(path, most, unpacked)
     except DAMAGED as error:
         raise DataError(
             f"{path} can't be read; give a whole GIFTI file, with its numbers in it."
@@ -184,6 +178,23 @@ def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES) -> Any:
                 f"that of the {SIDE_NAMES[side]}; correct its name or its place."
             )
     return image
+
+
+def open_gifti(path: Path, most: int = _MOST_BYTES, unpacked: int | None = None) -> Any:
+    """Read a GIFTI file whole, after a look at what it unpacks to; otherwise as `load_gifti`.
+
+    Raises
+    ------
+    DAMAGED
+        If it is too large or none.
+    DataError
+        If it is no regular file.
+    """
+    if regular(path).stat().st_size > most:
+        raise ValueError("too large for one hemisphere")
+    content = path.read_bytes()
+    _check_unpacked(content, _MOST_UNPACKED if unpacked is None else unpacked)
+    return nib.GiftiImage.from_bytes(content)  # which knows no folder to look in
 
 
 def _check_unpacked(content: bytes, most: int) -> None:
@@ -207,11 +218,7 @@ def _check_unpacked(content: bytes, most: int) -> None:
 def _unpacked_size(text: str) -> Iterator[int]:
     """Bytes that a text unpacks to, part by part; none of one that holds nothing packed."""
     with suppress(ValueError, zlib.error):
-        packed, unpacker, part = base64.b64decode(text.encode("ascii")), zlib.decompressobj(), b""
-        while packed or part:
-            part = unpacker.decompress(packed, _PART)
-            packed = unpacker.unconsumed_tail
-            yield len(part)
+        yield from sizes_unpacked(base64.b64decode(text.encode("ascii")))
 
 
 def mesh_values(path: Path, image: Any) -> NDArray[np.float64]:

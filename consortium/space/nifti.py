@@ -12,6 +12,7 @@ from nibabel.openers import ImageOpener
 from nibabel.spatialimages import HeaderDataError, SpatialImage
 from nibabel.wrapstruct import WrapStructError
 
+from consortium.base.regular_file import regular
 from consortium.errors import DataError
 
 UNREADABLE = (
@@ -31,7 +32,8 @@ MOST_VOXELS = 1 << 27
 MOST_VOLUMES = (1 << 15) - 1
 """What NIfTI-1 can count."""
 _MOST_OFFSET = 1 << 24  # bytes before the first voxel; a header's extensions lie there
-_DEFLATE = 1032  # the most that one byte of a gzip file can become
+_UNPACKS = {".gz": 1032, ".mgz": 1032, ".nii": math.inf, ".mgh": math.inf}
+"""What one byte of a file can become, by its ending; what is not packed is compared elsewhere."""
 _HEADERS = {348: nib.Nifti1Header, 540: nib.Nifti2Header}
 
 KEPT = b"KEPT AT THE HOSPITAL: exact, without the noise of privacy"
@@ -54,8 +56,32 @@ def _header(image: Any) -> Any:
     return getattr(image, "nifti_header", image.header)
 
 
+def open_image(path: Path) -> Any:
+    """Open a file as nibabel does, once its header was found plausible; no value is read.
+
+    Raises
+    ------
+    DataError
+        If it is no regular file, or GIFTI, of which nibabel reads all values at once.
+    ValueError
+        If the header claims extensions without end, or more values than the file can hold.
+    UNREADABLE
+        Whatever nibabel makes of it.
+    """
+    if ".gii" in regular(path).suffixes:
+        raise _of_surface(path)
+    _check_offset(path)
+    image = nib.load(path)
+    shape = tuple(int(length) for length in image.shape)
+    claimed = math.prod(shape) * image.get_data_dtype().itemsize
+    most = _UNPACKS.get(path.suffix.lower(), 1) * path.stat().st_size
+    if min(shape, default=0) < 1 or claimed > most:
+        raise ValueError("the header claims more than the file can hold")
+    return image
+
+
 def load_nifti(path: Path) -> Any:
-    """Open an image as nibabel does, once its header was found plausible; no voxel is read.
+    """Open an image of voxels as `open_image` does.
 
     Returns
     -------
@@ -71,21 +97,20 @@ def load_nifti(path: Path) -> Any:
     UNREADABLE
         Whatever nibabel makes of it.
     """
-    _check_offset(path)
-    image = nib.load(path)
-    if not isinstance(image, SpatialImage):  # GIFTI and CIFTI have no voxels
-        raise DataError(
-            f"{path} holds values on a surface, where an image of voxels is wanted; give a NIfTI "
-            "image, or name a view of source: surface."
-        )
-    shape = tuple(int(length) for length in image.shape)
-    voxels, volumes = math.prod(shape[:3]), math.prod(shape[3:])
-    if min(shape, default=0) < 1 or voxels > MOST_VOXELS or volumes > MOST_VOLUMES:
-        raise ValueError(f"an image can't have the shape {shape}")
-    claimed = voxels * volumes * image.get_data_dtype().itemsize
-    if path.suffix == ".gz" and claimed > _DEFLATE * path.stat().st_size:
-        raise ValueError("the header claims more than the file can hold")
+    image = open_image(path)
+    if not isinstance(image, SpatialImage):
+        raise _of_surface(path)
+    voxels, volumes = math.prod(image.shape[:3]), math.prod(image.shape[3:])
+    if voxels > MOST_VOXELS or volumes > MOST_VOLUMES:
+        raise ValueError(f"an image can't have the shape {image.shape}")
     return image
+
+
+def _of_surface(path: Path) -> DataError:
+    return DataError(
+        f"{path} holds values on a surface, where an image of voxels is wanted; give a NIfTI "
+        "image, or name a view of source: surface."
+    )
 
 
 def _check_offset(path: Path) -> None:

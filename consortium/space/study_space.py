@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -15,6 +15,7 @@ from consortium.base.atomic import beside
 from consortium.errors import DataError
 from consortium.space.atlas import Regions, read_maps, read_regions
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
+from consortium.space.kept_basis import KeptBasis
 from consortium.space.kept_modes import surface_places
 from consortium.space.mesh import Mesh, read_mesh
 from consortium.space.surface_templates import read_surface_templates
@@ -163,7 +164,9 @@ class Space:
         if self.regions:
             return None
         volume = abs(float(np.linalg.det(self.grid.affine[:3, :3])))
-        return Places(self.grid.coordinates, volume, self.fine.coordinates if self.fine else None)
+        fine = self.fine.coordinates if self.fine else None
+        basis = partial(KeptBasis, digest=self.grid.digest)
+        return Places(self.grid.coordinates, volume, fine, basis)
 
     @property
     def region_places(self) -> NDArray[np.float64] | None:

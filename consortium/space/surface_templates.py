@@ -11,7 +11,7 @@ from consortium.algorithms.base import Templates
 from consortium.errors import DataError
 from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.mesh import DAMAGED, Hemisphere, Mesh, load_gifti
-from consortium.space.nifti import KEPT, is_kept
+from consortium.space.nifti import KEPT, is_kept, open_image
 from consortium.space.templates import check_varied
 from consortium.views.meshes import side_file_names
 
@@ -72,7 +72,7 @@ def read_dense(
     try:
         if not path.name.endswith(DENSE) or path.stat().st_size > _MOST_BYTES:
             raise ValueError("no dense maps, or too large")
-        image = nib.load(path)
+        image = open_image(path)
         if not isinstance(image, nib.Cifti2Image):
             raise ValueError("no CIFTI")
         maps, places = image.shape

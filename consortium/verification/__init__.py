@@ -1,1 +1,4 @@
-"""Whether a published result is the sum of what sites signed; nothing here touches a disk."""
+"""The checks behind ``verify``, without files.
+
+Agreement, sums, signatures, attestations, equivocation, replay, rounding, and the verdict.
+"""

@@ -1,8 +1,8 @@
-"""Feature vectors: what a study of persons, instead of volumes, knows of each of them.
+"""Feature vectors: what a study of participants, instead of volumes, knows of each of them.
 
-A view is one vector per person, made from a table, from functional images, from surfaces of the
-cortex or from EEG. A study of several views stacks them. Names and numbers of entries follow from
-the study file and the files beside it alone, so they are public.
+A view is one vector per participant: columns of a table, functional images, vertices of the cortex,
+EEG. Names and numbers of entries follow from the study file and the files beside it alone, so they
+are public.
 """
 
 from collections.abc import Iterable, Mapping

@@ -100,11 +100,11 @@ def _layers() -> str:
 
 
 def _purpose(package: str, room: str) -> str:
-    """First sentence of a room's docstring."""
+    """What a room's docstring begins with; of a folder also what is in it."""
     place = ROOT / package / room
     path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     document = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    return " ".join(document.split("\n\n")[0].split())
+    return " ".join(" ".join(document.split("\n\n")[: 1 + place.is_dir()]).split())
 
 
 @cache

@@ -49,20 +49,29 @@ class RelayController(Controller):
         sites wait longer while nothing is moved.
     hours : float
         After which the job ends whatever has come.
+    centre : str
+        The client that is the coordinator's, if the server's folder is no party's.
     """
 
     def __init__(
-        self, only: list[str], last: str = "", wait: float = 2.0, hours: float = 24.0
+        self,
+        only: list[str],
+        last: str = "",
+        wait: float = 2.0,
+        hours: float = 24.0,
+        centre: str = "",
     ) -> None:
         super().__init__(task_check_period=0.05)
         self._only, self._last, self._wait, self._hours = only, last, wait, hours
+        self._centre = centre
         self._hub: Hub | None = None
         self._fault = ""
 
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Open the coordinator's folder."""
         try:
-            self._hub = Hub(folder_of("server", self._only), self._last)
+            folder = folder_of("server", self._only)
+            self._hub = Hub(folder, self._last, centre=self._centre)
         except RelayError as error:
             self.system_panic(str(error), fl_ctx)
 

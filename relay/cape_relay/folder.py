@@ -11,12 +11,17 @@ import os
 import re
 import stat
 import uuid
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LARGEST = 512 << 20
 """Bytes of one file; a larger one is nobody's message."""
+MOST_NAMES = 1_000_000
+"""Of a folder; more can't be told in one message."""
+LIMIT = "CAPE_RELAY_MOST_GB"
+"""Variable of a machine's environment: how many GB of one run it takes, 64 if it says nothing."""
 _ROOTS = ("runs/", "consent/", "ledgers/")
 """Beginnings of all names that an exchange keeps; a party's secret ``keys`` have none of them."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*){1,5}")
@@ -43,8 +48,8 @@ class Folder:
     only : sequence of str
         Beginnings of the names that are carried, such as ``runs/rest-``, of which
         ``runs/rest-two-0001`` is none; none carries all.
-    largest : int
-        Bytes that one message may have.
+    largest, most : int
+        Bytes that one file may have, and all of a run that are put here.
 
     Raises
     ------
@@ -67,14 +72,20 @@ class Folder:
     cape_relay.folder.RelayError: '../escape' can't name a message; nothing of it was written.
     """
 
-    def __init__(self, root: Path, only: Sequence[str] = (), largest: int = LARGEST) -> None:
+    def __init__(
+        self,
+        root: Path,
+        only: Sequence[str] = (),
+        largest: int = LARGEST,
+        most: int = 64 * 10**9,
+    ) -> None:
         if not root.is_dir():
             raise RelayError(
                 "The relay's folder is not there; make it or mount it, or correct "
                 "CAPE_RELAY_FOLDER."
             )
         self.root = root.resolve()
-        self._only, self._largest = tuple(only), largest
+        self._only, self._largest, self._most = tuple(only), largest, most
         self._digests: dict[str, tuple[tuple[int, int, int], str]] = {}
 
     def carries(self, name: str) -> bool:
@@ -97,6 +108,7 @@ class Folder:
                 status = os.stat(place, dir_fd=handle, follow_symlinks=False)
                 if stat.S_ISREG(status.st_mode):
                     found.append((status.st_mtime_ns, name, self._digest(name, place, handle)))
+        self._digests = {name: self._digests[name] for _, name, _ in found}
         return {name: digest for _, name, digest in sorted(found)}
 
     def read(self, name: str) -> bytes:
@@ -130,6 +142,27 @@ class Folder:
                     raise conflict(name, "what arrived") from None
                 return False
         return True
+
+    def check_room(self, files: Mapping[str, bytes], sender: str) -> None:
+        """Refuse files with which a run, or the folder, would be too large; after `listing`.
+
+        Raises
+        ------
+        RelayError
+            If it would; nothing is written then.
+        """
+        sizes = {name: mark[1] for name, (mark, _) in self._digests.items()}
+        sizes = {name: len(data) for name, data in files.items()} | sizes
+        held = Counter[str]()
+        for name, size in sizes.items():
+            held[_run(name)] += size
+        for name in files:
+            if held[_run(name)] > self._most or len(sizes) > MOST_NAMES:
+                raise RelayError(
+                    f"With {name[:80]!r} from {sender} the folder would have over "
+                    f"{self._most / 1e9:g} GB of one run, or {MOST_NAMES:,} files; nothing of the "
+                    f"message was written. If the study is so large, set {LIMIT} higher here."
+                )
 
     def _checked(self, name: str) -> str:
         if not self.carries(name):
@@ -231,7 +264,11 @@ def folder_of(party: str, only: Sequence[str]) -> Folder:
             f"The platform calls this party {party[:80]!r}, which is no folder's name; give the "
             f"folder in {PLACES[0]} without {{site}}."
         )
-    return Folder(Path(place.replace("{site}", party)), only)
+    try:
+        most = int(1e9 * float(os.environ.get(LIMIT) or 64))
+    except (ValueError, OverflowError) as error:
+        raise RelayError(f"{LIMIT} is no number here; write how many GB a run may have.") from error
+    return Folder(Path(place.replace("{site}", party)), only, most=most)
 
 
 def conflict(name: str, where: str) -> RelayError:
@@ -251,6 +288,11 @@ def _trouble(what: str, done: str) -> Iterator[None]:
             f"{what} can't be {done} ({error.strerror}); check the folder's disk and rights, and "
             "that no link lies there."
         ) from error
+
+
+def _run(name: str) -> str:
+    """What a message is part of: a run, a study's consents, a site's ledger."""
+    return "/".join(name.split("/")[:2])
 
 
 def _begins(name: str, start: str) -> bool:

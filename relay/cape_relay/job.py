@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from cape_relay.folder import RelayError
@@ -34,6 +35,8 @@ class Job:
         Seconds that a party may wait for something to send.
     hours : float
         After which the job ends whatever has come.
+    centre : str
+        Which of the sites is the coordinator's, if the platform's server has no folder.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Job:
     last: str
     wait: float
     hours: float
+    centre: str = ""
 
 
 def write_nvflare(job: Job, output: Path, *, code: bool = True) -> None:
@@ -59,6 +63,7 @@ def write_nvflare(job: Job, output: Path, *, code: bool = True) -> None:
         If the folder is there already, or can't be written.
     """
     hub = {"only": job.only, "last": job.last, "wait": job.wait, "hours": job.hours}
+    hub |= {"centre": job.centre} if job.centre else {}
     controller = {"id": "relay", "path": "cape_relay.flare.RelayController", "args": hub}
     executor = {"path": "cape_relay.flare.RelayExecutor", "args": {"only": job.only}}
     meta = {
@@ -105,6 +110,58 @@ RUN pip install --no-cache-dir "vantage6-algorithm-tools>=4.15,<5"
 COPY cape_relay /opt/relay/cape_relay
 ENV PYTHONPATH=/opt/relay PKG_NAME=cape_relay.vantage
 CMD ["python", "-c", "from vantage6.algorithm.tools.wrap import wrap_algorithm; wrap_algorithm()"]
+"""
+
+
+def write_neuroflame(job: Job, output: Path) -> None:
+    """Write a computation's repository for NeuroFLAME, and the parameters of a study.
+
+    Raises
+    ------
+    RelayError
+        If the folder is there already, or can't be written.
+    """
+    study = {"name": job.name, "only": job.only, "last": job.last, "wait": job.wait}
+    study |= {"hours": job.hours, "least": job.least + 1, "coordinator": "coordinator"}
+    image = {"title": "cape-relay", "repository": "registry.example.org/cape-relay"}
+    image |= {"floatingTag": "latest", "tagPrefix": "", "source": "https://example.org/cape-relay"}
+    manifest = {
+        "manifestVersion": 1,
+        "computation": {"version": version("cape-relay")},
+        "compatibility": {"computationApiVersion": "0.1.0", "boilerplateVersion": "0.1.0"},
+        "image": image,
+    }
+    files = {
+        ".neuroflame.json": json.dumps(manifest, indent=2) + "\n",
+        "parameters.json": json.dumps(study, indent=2) + "\n",
+        "requirements.txt": "nvflare==2.8.0\n",
+        "Dockerfile-prod": DOCKERFILE_OF_NEUROFLAME,
+    }
+    entries = {f"system/entry_{each}.py": ENTRY.format(each) for each in ENTRIES}
+    _write(output, files | entries)
+    _copy_code(output / "cape_relay", ("flare", "job", "neuroflame"))
+
+
+ENTRIES = ("provision", "edge", "central")
+ENTRY = """\
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from cape_relay import RelayError, neuroflame
+
+try:
+    neuroflame.{}()
+except RelayError as error:
+    sys.exit(str(error))
+"""
+DOCKERFILE_OF_NEUROFLAME = """\
+FROM docker.io/library/python:3.11-slim
+COPY requirements.txt /workspace/requirements.txt
+RUN pip install --no-cache-dir --requirement /workspace/requirements.txt
+COPY cape_relay /workspace/cape_relay
+COPY system /workspace/system
+WORKDIR /workspace
 """
 
 

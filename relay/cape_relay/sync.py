@@ -8,18 +8,22 @@ was killed goes on from its folder.
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TypedDict
 
-from cape_relay.folder import Folder, RelayError, conflict
+from cape_relay.folder import LARGEST, MOST_NAMES, Folder, RelayError, conflict
 
 MOST = 64 << 20
 """Bytes of one message, but for a single larger file."""
 GIVEN_UP = 10
 """Ticks without anything to move after which a silent site is waited for no longer."""
-_MOST_NAMES = 1_000_000
+MOST_IN_ALL = MOST + LARGEST
+"""Bytes of a message that is taken, whoever sent it."""
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_LONGEST = 300  # letters of a name
 _PACE, _SETTLE = 0.05, 0.15  # s
 _SHARE = 10  # times what a look takes passes until the next
 Wait = Callable[[float], object]
@@ -80,6 +84,8 @@ class Hub:
         Pattern of the name after which nothing is expected, such as ``runs/rest-*/end``.
     most : int
         Bytes of files in one message, but for a single larger file.
+    centre : str
+        The site that is the coordinator's, if this folder is no party's but empty at first.
 
     Attributes
     ----------
@@ -89,22 +95,23 @@ class Hub:
         What was moved.
     """
 
-    def __init__(self, folder: Folder, last: str = "", most: int = MOST) -> None:
+    def __init__(self, folder: Folder, last: str = "", most: int = MOST, centre: str = "") -> None:
         self.ticks = self.idle = self.names = self.bytes = 0
-        self._folder, self._last, self._most = folder, last, most
+        self._folder, self._last, self._most, self._centre = folder, last, most, centre
         self._heard: dict[str, dict[str, str]] = {}
         self._ending, self._of_sites = False, set[str]()
 
     def request(self, seconds: float = 0.0, wait: Wait = time.sleep) -> Message:
         """Return the next message to all sites, waiting a while for something that one lacks."""
         heard = list(self._heard.values())
-        listing = _awaited(self._folder, heard, seconds if heard else 0.0, wait)
+        own = bool(heard) and not self._centre  # who has no party beside it hears but sites
+        listing = _awaited(self._folder, heard, seconds if own else 0.0, wait)
         made = _message(self._folder, listing, heard, self._most)
         self._heard = {}  # whoever does not answer is asked for its listing again
         self.ticks, self.idle = self.ticks + 1, self.idle + 1
         self._note(made["files"])
-        own = made["files"].keys() - self._of_sites  # only the coordinator ends a run
-        self._ending |= any(map(self._is_last, own))
+        sent = made["files"].keys() - self._of_sites  # only the coordinator ends a run
+        self._ending |= any(map(self._is_last, sent))
         return made
 
     def take(self, site: str, said: object) -> None:
@@ -117,7 +124,10 @@ class Hub:
         """
         taken = checked(said, site)
         written = _take(self._folder, taken, site)
-        self._of_sites |= {name for name in written if self._is_last(name)}
+        if site == self._centre:
+            self._of_sites -= taken["listing"].keys()
+        else:
+            self._of_sites |= {name for name in written if self._is_last(name)}
         self._note(written)
         self._heard[site] = taken["listing"]
 
@@ -161,7 +171,8 @@ def checked(said: object, sender: str) -> Message:
     """
     match said:
         case {"files": dict(files), "listing": dict(listing)}:
-            if _texts_to(files, bytes) and _texts_to(listing, str):
+            if _texts_to(files, bytes) and _texts_to(listing, str) and _digests(listing):
+                _check_size(files, sender)
                 return {"files": files, "listing": listing}
     raise RelayError(
         f"What came from {sender} is no message of the relay; have all parties install one "
@@ -170,8 +181,21 @@ def checked(said: object, sender: str) -> Message:
 
 
 def _texts_to(value: dict[object, object], kind: type) -> bool:
-    few = len(value) <= _MOST_NAMES
+    few = len(value) <= MOST_NAMES
     return few and all(isinstance(k, str) and isinstance(v, kind) for k, v in value.items())
+
+
+def _digests(listing: dict[str, str]) -> bool:
+    return all(len(k) <= _LONGEST and _DIGEST.fullmatch(v) for k, v in listing.items())
+
+
+def _check_size(files: Mapping[str, bytes], sender: str) -> None:
+    size = sum(map(len, files.values()))
+    if size > MOST_IN_ALL:
+        raise RelayError(
+            f"What came from {sender} has {size:,} bytes, more than {MOST_IN_ALL:,}; nothing of it "
+            "was written. Ask whoever runs the platform who sent it."
+        )
 
 
 def _take(folder: Folder, message: Message, sender: str) -> dict[str, bytes]:
@@ -186,6 +210,7 @@ def _take(folder: Folder, message: Message, sender: str) -> dict[str, bytes]:
                 f"{name[:80]!r} arrived with other bytes than {sender} lists, so it was changed on "
                 "the way; nothing of it was written. Ask whoever runs the platform."
             )
+    folder.check_room(message["files"], sender)
     return {name: data for name, data in message["files"].items() if folder.put(name, data)}
 
 

@@ -1,1 +1,1 @@
-"""The commands of ``site-agent``, by what they are for."""
+"""The subcommands of ``site-agent``."""

@@ -237,7 +237,7 @@ def _right_of(path: Path) -> Path | None:
     """The right hemisphere's file beside a GIFTI file of the left one, if it is there."""
     for name in side_file_names(path.name)[1:]:
         right = path.with_name(name)
-        return right if right.is_file() else None
+        return right if right.exists() else None
     return None
 
 
@@ -249,7 +249,7 @@ def _confounds(bold: Path) -> Path | None:
             if _recording(entities(path)) == recording:
                 return path
     beside = bold.with_name(f"{_stem(bold)}_confounds.tsv")
-    return beside if beside.is_file() else None
+    return beside if beside.exists() else None
 
 
 def _stem(path: Path) -> str:

@@ -16,8 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from consortium.base.atomic import beside
+from consortium.base.regular_file import text_of
 from consortium.errors import DataError
 from consortium.space.mesh import DAMAGED
+from consortium.space.nifti import open_image
 from consortium.views.table import ANYONE, TableView
 from site_agent.data.pairs import pair_cells, regions_of
 from site_agent.data.wording import Wording, nearest
@@ -60,12 +62,12 @@ def parcel_lines(path: Path) -> list[str]:
     import nibabel as nib  # half a second, which only who has such files should pay
 
     try:
-        image = nib.load(path)
+        image = open_image(path)
         maps, parcels = (image.header.get_axis(number) for number in (0, 1))
         if not isinstance(parcels, nib.cifti2.ParcelsAxis) or len(maps) != 1:
             return []
         values = np.asarray(image.dataobj, dtype=np.float64)
-    except DAMAGED:
+    except (*DAMAGED, DataError):
         return []
     if values.shape != (1, len(parcels)):
         return []
@@ -195,10 +197,8 @@ def _lines(folder: Path, path: Path) -> list[str]:
     """Lines of a file; none if it can't be read, which is its person's lack."""
     try:
         own = beside(folder, str(path.relative_to(folder)))
-        if own.stat().st_size > _MOST_BYTES:
-            return []
         if own.name.endswith(PARCELS):
             return parcel_lines(own)
-        return own.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, ValueError):
+        return text_of(own, _MOST_BYTES).splitlines()
+    except (OSError, ValueError, DataError):
         return []

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from consortium.base.atomic import DAMAGED
+from consortium.base.regular_file import text_of
+from consortium.errors import DataError
 
-_MOST_BYTES = 10_000_000
 _CODES = ("MissingValues", "MissingValue", "MissingCodes", "NAValues")
 _ABSENT = re.compile(
     r"\b(missing|not (available|applicable|known|recorded|collected|measured)|unknown|refused|"
@@ -44,10 +45,8 @@ def read_descriptions(table: Path) -> dict[str, Description]:
     """Read the JSON beside a table, by column; nothing if there is none that can be read."""
     path = table.with_suffix(".json")
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            return {}
-        said: Any = json.loads(path.read_text(encoding="utf-8-sig"))
-    except DAMAGED:
+        said: Any = json.loads(text_of(path))
+    except (*DAMAGED, DataError):
         return {}
     if not isinstance(said, dict):
         return {}

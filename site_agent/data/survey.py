@@ -47,7 +47,7 @@ class RecordingRun:
     def files(self) -> tuple[Path, ...]:
         """All that is read of it: the image, its metadata if it has any, the table."""
         metadata = sidecar_path(self.bold)
-        beside = (metadata if metadata.is_file() else None, self.confounds, self.right)
+        beside = (metadata if metadata.exists() else None, self.confounds, self.right)
         return self.bold, *(path for path in beside if path is not None)
 
 

@@ -2,7 +2,6 @@
 
 import csv
 import re
-import stat
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, zip_longest
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.base.atomic import beside
+from consortium.base.regular_file import regular
 from consortium.errors import DataError
 from consortium.views.table import TableView
 from site_agent.data.encoding import encode_cell, encoded_vector, missing_sentence
@@ -313,10 +313,7 @@ def _opened(
     A line ends with LF or CRLF; another CR is part of its cell and begins no other person's line.
     """
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for
-            raise OSError("no file")
-        if status.st_size > most:
+        if regular(path).stat().st_size > most:
             raise DataError(f"{path} is larger than {most} bytes; split it.")
         with path.open(newline="\n", encoding="utf-8-sig", errors=errors) as file:
             yield (line.rstrip("\r\n").replace("\r", " ") for line in file)

@@ -1,1 +1,1 @@
-"""Whether a site is ready, and what to mend."""
+"""``site-agent doctor``: whether a site is ready, and what to mend."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from consortium.base.atomic import DAMAGED
+from consortium.base.regular_file import text_of
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import (
@@ -211,7 +212,7 @@ def _sidecar(path: Path) -> tuple[list[str], float, float]:
     """Names of the channels, samples per second, and µV per unit of a NIfTI recording."""
     sidecar = path.with_name(f"{_stem(path)}.json")
     try:
-        told: Any = json.loads(sidecar.read_text(encoding="utf-8"))
+        told: Any = json.loads(text_of(sidecar))
         names, rate = [str(name) for name in told["ChannelNames"]], float(told["SamplingFrequency"])
         factor = MICROVOLTS[str(told.get("Units", "µV"))]
     except DAMAGED as error:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from consortium.base.regular_file import MOST_VALUES, regular, sizes_unpacked, text_of
 from consortium.errors import ConfigurationError, DataError
 from site_agent.eeg.names import match_channels
 from site_agent.eeg.recording import Marker, Signals
@@ -17,6 +18,9 @@ READERS = {
     ".fif": "read_raw_fif",
 }
 """Name of MNE's reader by the file's ending."""
+_PARTS = (*READERS, ".eeg", ".dat", ".vmrk", ".fdt")
+_MOST_UNPACKED = 8 * MOST_VALUES
+_COMPRESSED = 15  # MATLAB's code of an element
 _VOLT = 107
 """FIFF's code of the unit."""
 
@@ -72,9 +76,13 @@ def read_native(path: Path, channels: Sequence[str]) -> Native:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            _check_parts(path)
             _check_whole(path)
+            if path.suffix == ".set":
+                _check_matlab(path)
             raw = getattr(mne.io, READERS[path.suffix])(path, preload=False, verbose="ERROR")
             names = list(match_channels(channels, raw.ch_names, path).values())
+            _check_opened(path, raw, len(names))
             if any(raw.info["chs"][raw.ch_names.index(x)]["unit"] != _VOLT for x in names):
                 raise DataError(f"{path} has channels that are not in volts; correct their units.")
             signals = 1e6 * raw.get_data(picks=names, verbose="ERROR") if names else _nothing(raw)
@@ -111,6 +119,41 @@ def _triggered(mne: Any, raw: Any) -> tuple[Marker, ...]:
     return tuple(Marker((sample - first) / rate, 0.0, str(code)) for sample, _, code in found)
 
 
+def _check_parts(path: Path) -> None:
+    """Refuse a folder where a file that a recording may name is no regular one."""
+    for each in (path, *path.parent.iterdir()):
+        if each.suffix in _PARTS and each.exists():
+            regular(each)
+
+
+def _check_opened(path: Path, raw: Any, channels: int) -> None:
+    """Refuse a recording of other folders' files, or one that is longer than memory.
+
+    A few bytes of FIF may claim hours that were left out, and EDF's slow channels become fast.
+    """
+    home = path.parent.resolve()
+    if any(Path(each).parent.resolve() != home for each in raw.filenames if each):
+        raise DataError(f"{path} names data in another folder; put its own beside it.")
+    if raw.n_times * max(channels, 1) > MOST_VALUES:
+        raise DataError(f"{path} claims more than {MOST_VALUES:,} values; give a shorter one.")
+
+
+def _check_matlab(path: Path) -> None:
+    """Refuse a file of EEGLAB that unpacks to more than a recording has."""
+    left = _MOST_UNPACKED
+    with path.open("rb") as file:
+        order = {b"IM": "little", b"MI": "big"}.get(file.read(128)[126:])
+        while order and len(tag := file.read(8)) == 8:
+            kind, size = (int.from_bytes(tag[k : k + 4], order) for k in (0, 4))  # type: ignore[arg-type]
+            if kind != _COMPRESSED:
+                file.seek(size, 1)
+                continue
+            for part in sizes_unpacked(file.read(size)):
+                left -= part
+                if left < 0:
+                    raise DataError(f"{path} unpacks to more than a recording; export it again.")
+
+
 def _check_whole(path: Path) -> None:
     """Refuse EDF, BDF and BrainVision files that are shorter than they say.
 
@@ -143,10 +186,12 @@ def _brainvision_size(path: Path) -> tuple[int, int]:
     Without a number of points, a last sample of too few channels still shows.
     """
     fields: dict[str, str] = {}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in text_of(path, errors="replace").splitlines():
         key, separator, value = line.partition("=")
         if separator:
             fields.setdefault(key.strip(), value.strip())
+        if key.strip().lower() in ("datafile", "markerfile") and {"/", "\\"} & set(value):
+            raise DataError(f"{path} names a file in another folder; put its own beside it.")
     if fields.get("DataFormat", "BINARY") != "BINARY":
         return 0, 0
     name = fields["DataFile"].replace("$b", path.stem)

@@ -1,1 +1,1 @@
-"""What a site computes on: its own threads and processes, or its hospital's cluster."""
+"""What a site computes on: threads, processes, Dask, Ray."""

@@ -1,1 +1,1 @@
-"""How a site joins a consortium, and which one it trusts."""
+"""How a site joins a consortium, and which roster it trusts."""

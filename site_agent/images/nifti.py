@@ -1,6 +1,5 @@
 """Opening a site's images, and saying in one sentence what is wrong with one."""
 
-import gzip
 import json
 import math
 from collections.abc import Callable
@@ -9,19 +8,20 @@ from typing import Any
 
 import nibabel as nib
 import numpy as np
+from nibabel.volumeutils import apply_read_scaling
 from numpy.typing import NDArray
 
 from consortium.base.atomic import DAMAGED
+from consortium.base.regular_file import MOST_VALUES, text_of
 from consortium.errors import DataError
 from consortium.space.grid import Grid, is_invertible
 from consortium.space.nifti import UNREADABLE, load_nifti
 from consortium.space.sampling import share_inside, voxel_places
 from site_agent.data.survey import sidecar_path
+from site_agent.images.volumes import stored_volumes, unpacker_errors
 
 COVERAGE = 0.8
 """Part of the study's voxels that an image's field of view must contain."""
-CHUNK = 1 << 20
-"""Bytes that are unpacked at a time."""
 _SECONDS = {8: 1.0, 16: 1e-3, 24: 1e-6}
 """By NIfTI's code of the unit of time."""
 
@@ -91,23 +91,22 @@ def open_volume(path: Path, grid: Grid) -> nib.Nifti1Image:
 
 
 def read_whole(path: Path, image: nib.Nifti1Image) -> NDArray[np.float64]:
-    """Read all values of an image, in the shape of its header.
-
-    Gzip's own checksum is compared, which nibabel leaves alone.
+    """Read all values of an image, in the shape of its header; gzip's checksum is compared.
 
     Raises
     ------
     DataError
-        If the file is cut short or damaged.
+        If the file is cut short or damaged, or has more than `MOST_VALUES`.
     """
+    if math.prod(image.shape) > MOST_VALUES:
+        raise DataError(f"{path} claims more than {MOST_VALUES:,} values; give a shorter one.")
+    stored = image.dataobj
     try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as file:
-                while file.read(CHUNK):
-                    pass
+        raw = np.stack(list(stored_volumes(path, image)))
         with np.errstate(all="ignore"):  # what a scaling makes infinite is found later
-            return np.asarray(image.dataobj, dtype=np.float64)
-    except UNREADABLE as error:
+            values = apply_read_scaling(raw.T, stored.slope, stored.inter)
+            return np.asarray(values, dtype=np.float64).reshape(image.shape, order="F")
+    except (*UNREADABLE, *unpacker_errors()) as error:
         raise DataError(f"{path} is cut short or damaged; copy the file again.") from error
 
 
@@ -132,7 +131,7 @@ def sidecar_step(path: Path, otherwise: Callable[[Path], float]) -> float:
     """
     sidecar = sidecar_path(path)
     try:
-        told: Any = json.loads(sidecar.read_text(encoding="utf-8"))
+        told: Any = json.loads(text_of(sidecar))
         step = float(told["RepetitionTime"])
     except DAMAGED:
         step = otherwise(path)

@@ -13,11 +13,12 @@ import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.base.regular_file import regular
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti
-from consortium.space.nifti import MOST_VOLUMES
+from consortium.space.nifti import MOST_VOLUMES, open_image
 from site_agent.data.survey import RecordingRun
 from site_agent.images.nifti import sidecar_step
 from site_agent.images.volumes import check_finite
@@ -26,6 +27,7 @@ Series = NDArray[np.float32]
 
 _ROWS = 256  # grayordinates at a time, so that they stay in the processor's cache
 _MOST_BYTES = 1 << 32  # of a GIFTI file
+_WIDEST = 8  # bytes of a number
 _LEAST_ARRAY = 100  # bytes of one in a GIFTI file, at the least
 _HEAD = 1 << 16
 _COUNT = re.compile(rb"NumberOfDataArrays\s*=\s*[\"'](\d{1,6})[\"']")
@@ -107,7 +109,7 @@ def _is_gifti(path: Path) -> bool:
 def _open_cifti(path: Path) -> nib.Cifti2Image:
     """A dense series, of which no value is read."""
     try:
-        image = nib.load(path)
+        image = open_image(path)
         if not isinstance(image, nib.Cifti2Image):
             raise ValueError("no CIFTI")
         times = image.header.get_axis(0)
@@ -146,7 +148,7 @@ def _sides_of(run: RecordingRun) -> tuple[Path, Path]:
 def _gifti_count(path: Path) -> int:
     """How many arrays a GIFTI file says that it has, and can have."""
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             found, most = _COUNT.search(file.read(_HEAD)), path.stat().st_size // _LEAST_ARRAY
     except OSError as error:
         raise DataError(f"{path} can't be read; look at its rights.") from error
@@ -168,7 +170,8 @@ def _of_gifti(run: RecordingRun, mesh: Mesh) -> Series:
 
 def _gifti_maps(path: Path, side: Hemisphere, mesh: Mesh, volumes: int) -> Iterator[NDArray[Any]]:
     """Yield each volume's values on the cortex of one side."""
-    arrays = load_gifti(path, side.side, _MOST_BYTES).darrays
+    most = volumes * mesh.kind.vertices * _WIDEST
+    arrays = load_gifti(path, side.side, _MOST_BYTES, most).darrays
     if len(arrays) != volumes:
         raise DataError(f"{path} has {len(arrays)} volumes, and says {volumes}; write it again.")
     for array in arrays:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from consortium.errors import DataError
 from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti, mesh_values
+from consortium.space.nifti import open_image
 from consortium.space.study_space import ViewSpace
 from consortium.study.data_section import DataSection
 from consortium.views.meshes import MeshKind
@@ -96,7 +97,7 @@ def _on_mesh(home: Path, values: str, kind: MeshKind) -> Iterator[Path]:
     patterns = _patterns(values)
     for path in sorted(home.rglob(f"*{values}*")):
         fits = is_on(entities(path), kind)
-        if fits and path.is_file() and any(each.fullmatch(path.name) for each in patterns):
+        if fits and any(each.fullmatch(path.name) for each in patterns):
             yield path
 
 
@@ -155,18 +156,20 @@ def _read(sides: Sides, mesh: Mesh) -> NDArray[np.float64]:
 
 
 def _read_side(path: Path, side: Hemisphere, mesh: Mesh) -> NDArray[np.float64]:
-    gifti = path.suffix == ".gii"
-    whole = mesh_values(path, load_gifti(path, side.side)) if gifti else _overlay(path)
+    if path.suffix != ".gii":
+        return _finite(path, _overlay(path, side, mesh)[side.cortex])
+    whole = mesh_values(path, load_gifti(path, side.side))
     check_vertices(path, side, len(whole), mesh)
     return _finite(path, whole[side.cortex])
 
 
-def _overlay(path: Path) -> NDArray[np.float64]:
+def _overlay(path: Path, side: Hemisphere, mesh: Mesh) -> NDArray[np.float64]:
     """Values of one of FreeSurfer's overlays, shape (N,)."""
     try:
-        image = nib.load(path)
+        image = open_image(path)
         if not isinstance(image, nib.MGHImage) or sorted(image.shape)[:-1] != [1, 1]:
             raise ValueError("no overlay")
+        check_vertices(path, side, max(image.shape), mesh)
         return np.asarray(image.dataobj, dtype=np.float64).ravel()
     except DAMAGED as error:
         raise DataError(f"{path} is no whole overlay of one map; write it again.") from error
@@ -174,7 +177,7 @@ def _overlay(path: Path) -> NDArray[np.float64]:
 
 def _read_cifti(path: Path, mesh: Mesh) -> NDArray[np.float64]:
     try:
-        image = nib.load(path)
+        image = open_image(path)
         dense = image.shape == (1, grayordinates(image))
         values = np.asarray(image.dataobj if dense else [], dtype=np.float64)
     except DAMAGED as error:

@@ -5,6 +5,7 @@ is not compressed is mapped into memory, so that only the pages that are used ar
 """
 
 import gzip
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -20,7 +21,6 @@ from consortium.space.nifti import UNREADABLE
 
 Voxels = NDArray[np.float32]
 
-_WORTH_ISAL = 1 << 20  # bytes of a compressed file below which zlib takes a few milliseconds
 _WORTH_A_THREAD = 4 << 20  # bytes of a compressed file beyond which another thread unpacks it
 CHUNK = 1 << 20
 """Bytes that a writer may leave behind the last volume."""
@@ -51,18 +51,16 @@ def iterate_volumes(
     DataError
         If the file ends early, goes on far behind its last volume, or its compression is damaged.
     """
-    stored = image.dataobj
-    volumes, done = _mapped if path.suffix == ".nii" else _unpacked, 0
-    damaged = (*UNREADABLE, *_unpacker_errors())
+    stored, done = image.dataobj, 0
     try:
-        for raw in volumes(path, image):
+        for raw in stored_volumes(path, image):
             if places is not None:
                 yield _scaled(raw.take(places, mode="clip"), stored.slope, stored.inter)
             else:
                 whole = _scaled(raw, stored.slope, stored.inter)
                 yield whole.reshape(image.shape[:3], order="F")
             done += 1
-    except damaged as error:
+    except (*UNREADABLE, *unpacker_errors()) as error:
         msg = f"{path} is cut short or damaged after volume {done}; copy the file again."
         raise DataError(msg) from error
 
@@ -90,10 +88,21 @@ def stored_places(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.ravel_multi_index((first, second, third), mask.shape, order="F")
 
 
+def stored_volumes(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[Any]]:
+    """Yield each volume's values as the file has them, from a file that is whole.
+
+    Raises
+    ------
+    UNREADABLE
+        And `unpacker_errors`, if it is not.
+    """
+    return _mapped(path, image) if path.suffix == ".nii" else _unpacked(path, image)
+
+
 def _mapped(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[Any]]:
     """Yield the stored values of each volume of an uncompressed file."""
-    stored, (*space, volumes) = image.dataobj, image.shape
-    shape = (volumes, int(np.prod(space)))
+    stored = image.dataobj
+    shape = (math.prod(image.shape[3:]), math.prod(image.shape[:3]))
     whole = np.memmap(path, stored.dtype, "r", stored.offset, shape)
     if path.stat().st_size > stored.offset + whole.nbytes + CHUNK:
         raise EOFError
@@ -103,10 +112,10 @@ def _mapped(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[Any]]:
 def _unpacked(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[Any]]:
     """Yield the stored values of each volume of a compressed file."""
     stored = image.dataobj
-    size = int(np.prod(image.shape[:3])) * stored.dtype.itemsize
+    size = math.prod(image.shape[:3]) * stored.dtype.itemsize
     with _open(path) as file:
         _exactly(file, stored.offset)  # a thread that unpacks ahead can't be sent back and forth
-        for _ in range(image.shape[3]):
+        for _ in range(math.prod(image.shape[3:])):
             yield np.frombuffer(_exactly(file, size), stored.dtype)
         _expect_end(file)
 
@@ -114,18 +123,15 @@ def _unpacked(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[Any]]:
 def _open(path: Path) -> IO[bytes]:
     if path.suffix != ".gz":
         return cast("IO[bytes]", ImageOpener(path))
-    size = path.stat().st_size
     try:
         from isal import igzip_threaded
     except ImportError:
-        size = 0
-    if size < _WORTH_ISAL:
         return cast("IO[bytes]", gzip.open(path, "rb"))
-    ahead = int(size > _WORTH_A_THREAD)
+    ahead = int(path.stat().st_size > _WORTH_A_THREAD)
     return cast("IO[bytes]", igzip_threaded.open(path, "rb", threads=ahead))
 
 
-def _unpacker_errors() -> tuple[type[Exception], ...]:
+def unpacker_errors() -> tuple[type[Exception], ...]:
     """What ISA-L raises on damaged data, beside what gzip does."""
     try:
         from isal import isal_zlib

@@ -1,1 +1,4 @@
-"""What a site's data have cost, across all studies."""
+"""The ledger: what a site's data have cost, across all studies.
+
+Entries, limits, sums per participant, totals, export and summary.
+"""

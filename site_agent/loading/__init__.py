@@ -1,1 +1,4 @@
-"""A study's data as its analysis takes them."""
+"""From an approved study to the data that its analysis takes.
+
+Loading ahead, views matched by participant, sizes that are reported, units of privacy.
+"""

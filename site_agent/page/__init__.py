@@ -1,1 +1,1 @@
-"""The site's own page: one file for a data manager and an ethics board, without a server."""
+"""The site's own page: one HTML file for its people, without a server."""

@@ -1,1 +1,1 @@
-"""What a site lets any study ask."""
+"""``policy.yaml``: what a site lets any study ask, when, and what it refuses."""

@@ -34,13 +34,26 @@ def commands(place: Path) -> list[list[str]]:
     return [[word.replace(PLACE, str(place)) for word in line] for line in without]
 
 
-def install(place: Path) -> None:
-    """Type them, where a release lies."""
+def for_coordinator(place: Path) -> Path:
+    """Where the coordinator's software is, if a site's is here."""
+    return place.with_name(f"{place.name}-all")
+
+
+def install_both(place: Path) -> None:
+    """Install what a site needs, and beside it all that the coordinator does."""
+    install(place)
+    install(for_coordinator(place), "requirements-all.txt")
+
+
+def install(place: Path, requirements: str = "requirements.txt") -> None:
+    """Type them, where a release lies, with one of its two lists."""
     papers = place.with_name("release")
-    papers.mkdir()
-    release(papers)
+    if not papers.exists():
+        papers.mkdir()
+        release(papers)
     bare = {"PATH": "/usr/bin:/bin", "HOME": str(papers), "LANG": "C.UTF-8"}
-    for line in commands(place):
+    for words in commands(place):
+        line = [requirements if word == "requirements.txt" else word for word in words]
         done = subprocess.run(
             line, cwd=papers, env=bare, capture_output=True, text=True, check=False
         )

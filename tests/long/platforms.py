@@ -7,6 +7,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,9 +68,9 @@ def run_line(place: DemoFolders) -> list[object]:
     return [sys.executable, "-m", "consortium", "run", files.study, *where, "--out", files.out]
 
 
-def around(place: DemoFolders) -> dict[str, str]:
+def around(root: Path) -> dict[str, str]:
     """The environment in which a machine of the platform is started."""
-    return {**os.environ, "CAPE_RELAY_FOLDER": f"{place.root}/carried/{{site}}", "PYTHONPATH": ""}
+    return {**os.environ, "CAPE_RELAY_FOLDER": f"{root}/carried/{{site}}", "PYTHONPATH": ""}
 
 
 @contextmanager
@@ -83,6 +84,17 @@ def centre_at_work(place: DemoFolders) -> Iterator[subprocess.Popen[str]]:
         finally:
             running.kill()
             running.wait()
+
+
+def follow(centre: subprocess.Popen[str], carrier: subprocess.Popen[bytes]) -> str:
+    """Wait for the centre's end; a platform that fails is a failure at once."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        try:
+            return centre.communicate(timeout=1)[0]
+        except subprocess.TimeoutExpired:
+            assert not carrier.poll(), "the platform ended with an error"
+    raise AssertionError("the study takes too long")
 
 
 def write_job(platform: str, place: DemoFolders, *more: object) -> Path:

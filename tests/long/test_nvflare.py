@@ -5,7 +5,8 @@ import re
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,14 @@ from tests.long.platforms import (
     centre_at_work,
     check_all_alike,
     check_no_participant,
+    follow,
     python_with,
     write_job,
 )
 from tests.support.forgery import ledger
 
 MOST_TICKS = 60
+MOVED = re.compile(r"relay: (\d+) ticks, (\d+) names, (\d+) bytes")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +47,7 @@ def carried(python: Path, place: DemoFolders) -> tuple[int, str, str]:
     with centre_at_work(place) as centre:
         carrier = subprocess.Popen(
             [*map(str, words)],
-            env=around(place),
+            env=around(place.root),
             cwd=place.root,
             start_new_session=True,
             **streams,
@@ -58,22 +61,67 @@ def carried(python: Path, place: DemoFolders) -> tuple[int, str, str]:
     return centre.returncode, said, log.read_text(encoding="utf-8")
 
 
-def follow(centre: subprocess.Popen[str], carrier: subprocess.Popen[bytes]) -> str:
-    """Wait for the centre's end; a platform that fails is a failure at once."""
-    end = time.monotonic() + SECONDS
+@contextmanager
+def federation(python: Path, root: Path) -> Iterator[Callable[..., str]]:
+    """Provision a server and clients with certificates, each a process; lends its commands."""
+    around_it = around(root) | {
+        "HOME": str(root), "NVFLARE_POC_WORKSPACE": str(root / "workspace"),
+        "PATH": f"{python.parent}:/usr/bin:/bin",
+    }  # fmt: skip
+
+    def type_(*words: object) -> str:
+        with (root / "typed.log").open("a+") as log:  # a server holds the streams it is given
+            begins = log.tell()
+            line = [python.with_name("nvflare"), *map(str, words)]
+            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            done = subprocess.run(line, env=around_it, cwd=root, timeout=300, **streams)
+            log.seek(begins)
+            said = log.read()
+        assert done.returncode == 0, said
+        return said
+
+    type_("poc", "prepare", "--force", "-c", *SITES)
+    try:
+        type_("poc", "start", "--timeout", 180)
+        yield type_
+    finally:
+        type_("poc", "stop")
+
+
+def test_a_provisioned_federation_carries_a_study_that_can_be_shown(
+    python: Path, tmp_path: Path
+) -> None:
+    place = apart(tmp_path / "place")
+    job = write_job("nvflare", place)
+    with federation(python, place.root) as type_, centre_at_work(place) as centre:
+        begun = time.monotonic()
+        type_("job", "submit", "-j", job)
+        said, _ = centre.communicate(timeout=SECONDS)
+        seconds = time.monotonic() - begun
+        assert centre.returncode == 0, said
+        moved = await_summary(place.root / "workspace")
+        check_no_participant(place, place.root / "workspace")
+    print(moved[0], f"{seconds:.0f} s")
+    check_all_alike(place)
+    assert int(moved[1]) <= MOST_TICKS
+
+
+def await_summary(workspace: Path) -> re.Match[str]:
+    """Wait until the server says what was moved."""
+    end = time.monotonic() + 180
     while time.monotonic() < end:
-        try:
-            return centre.communicate(timeout=1)[0]
-        except subprocess.TimeoutExpired:
-            assert not carrier.poll(), "the platform ended with an error"
-    raise AssertionError("the study takes too long")
+        for log in workspace.rglob("poc_console.log"):
+            if moved := MOVED.search(log.read_text(encoding="utf-8")):
+                return moved
+        time.sleep(0.5)
+    raise AssertionError("the job does not end")
 
 
 def test_the_simulator_carries_a_study_that_can_be_shown(python: Path, tmp_path: Path) -> None:
     place = apart(tmp_path / "place")
     code, said, log = carried(python, place)
     assert code == 0, said
-    moved = re.search(r"relay: (\d+) ticks, (\d+) names, (\d+) bytes", log)
+    moved = MOVED.search(log)
     assert moved, log[-3000:]
     print(moved[0])
     check_all_alike(place)

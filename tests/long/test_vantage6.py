@@ -37,7 +37,7 @@ def test_the_mock_client_carries_a_study_that_can_be_shown(python: Path, tmp_pat
     place = apart(tmp_path / "place")
     job = write_job("vantage6", place, "--wait", "1")
     words = [str(python), "-c", CARRY, ",".join(["server", *SITES])]
-    where = {"env": around(place) | {"PYTHONPATH": str(job)}, "cwd": place.root}
+    where = {"env": around(place.root) | {"PYTHONPATH": str(job)}, "cwd": place.root}
     with centre_at_work(place) as centre:
         done = subprocess.run(
             words, capture_output=True, text=True, timeout=900, check=False, **where

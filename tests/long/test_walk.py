@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.long.installation import install
+from tests.long.installation import install_both
 from tests.long.slow_disk import can_slow
 from tests.long.walk import walk_all
 
@@ -19,7 +19,7 @@ MOST_COMMANDS = 12
 def software() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="walk-software-") as folder:
         Path(folder).chmod(0o755)
-        install(Path(folder, "opt"))
+        install_both(Path(folder, "opt"))
         yield Path(folder, "opt")
 
 

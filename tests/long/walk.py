@@ -26,7 +26,7 @@ from pathlib import Path
 
 from consortium.privacy.gdp import epsilon_of
 from tests.long.guides import command
-from tests.long.installation import install
+from tests.long.installation import for_coordinator, install_both
 from tests.long.slow_disk import SlowDisk, can_slow
 
 SITES = ("north", "east", "south", "west")
@@ -59,7 +59,7 @@ class Walk:
     root : Path
         An empty folder that all users may enter.
     software : Path
-        Where the wheel is installed.
+        Where the wheel is installed, and beside it for the coordinator.
     """
 
     root: Path
@@ -67,12 +67,13 @@ class Walk:
     typed: list[Typed] = field(default_factory=list)
     slowed: dict[str, list[str]] = field(default_factory=dict)
     agents: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+    told: dict[str, str] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     minutes: float = 0.0
     commands: int = 0
 
-    @property
-    def exchange(self) -> Path:
+    def exchange(self, who: str) -> Path:
+        """The place that is a party's exchange: one for all."""
         return self.root / "exchange"
 
     def home(self, who: str) -> Path:
@@ -81,10 +82,14 @@ class Walk:
     def log(self, who: str) -> Path:
         return self.root / f"{who}.log"
 
+    def program(self, who: str, name: str) -> str:
+        """Path of a program as a party has it."""
+        place = for_coordinator(self.software) if who == CENTRE else self.software
+        return str(place / "bin" / name)
+
     def start(self, who: str, words: Sequence[str], **streams: object) -> subprocess.Popen[str]:
         """Start a command as a user who lets nobody read what they make."""
-        program = self.software / "bin" / words[0]
-        line = [*self.slowed.get(who, []), str(program), *words[1:]]
+        line = [*self.slowed.get(who, []), self.program(who, words[0]), *words[1:]]
         home = self.home(who)
         bare = {
             "HOME": str(home),
@@ -152,32 +157,31 @@ def found(walk: Walk, scans: Path) -> None:
     """Keys, requests and a roster: six commands."""
     said = walk.type(CENTRE, command(COORDINATOR, "consortium init ", {}))
     (key,) = re.findall(r"^[0-9a-f]{64}$", said, re.MULTILINE)
-    told: dict[str, str] = {}
     for site in SITES:
         values = {"north": site, "bids/derivatives": str(scans / site / "bids")}
         theirs = next(w for w in command(SITE, "site-agent init ", {}) if len(w) == 64)
-        values |= {"shared": str(walk.exchange), theirs: key}
+        values |= {"shared": str(walk.exchange(site)), theirs: key}
         said = walk.type(site, command(SITE, "site-agent init ", values))
-        told[site] = said.splitlines()[-1]
+        walk.told[site] = said.splitlines()[-1]
         walk.mail(site, CENTRE, f"{site}/{site}.join.yaml")
     requests = [f"{site}.join.yaml" for site in SITES]
     words = command(COORDINATOR, "consortium admit ", {})
     at = words.index("*/*.join.yaml")  # they came by mail, into one folder
     said = walk.type(CENTRE, [*words[:at], *requests, *words[at + 1 :]], answer="y\n" * 4)
-    assert all(f"{site}: {told[site]}" in said for site in SITES), said
+    assert all(f"{site}: {told}" in said for site, told in walk.told.items()), said
 
 
-def agree(walk: Walk, deadline: int | None) -> None:
-    """Write and sign a study, and four yeses whose agents go to work at once."""
+def agree(walk: Walk, deadline: int | None, added: str = "") -> None:
+    """Write and sign a study, with lines added to it, and four yeses whose agents go to work."""
     files = ("study.yaml", "study.yaml.sig", "centre/roster.yaml")
     signed = ("--keys", "centre", "--subjects", str(PERSONS), "--volumes", str(VOLUMES))
     values = {"ica": "group_ica", "1": "0", "8": str(EPSILON)}
     walk.type(CENTRE, command(COORDINATOR, "consortium new-study ", values, signed))
-    if deadline is not None:
+    if deadline is not None or added:
         study = walk.home(CENTRE) / files[0]
         text = study.read_text()
         assert text.count(": 600 ") == 2, text  # join and answer
-        study.write_text(text.replace(": 600 ", f": {deadline} "))
+        study.write_text(text.replace(": 600 ", f": {deadline or 600} ") + added)
         walk.type(CENTRE, command(COORDINATOR, "consortium sign ", {}))
     for site in SITES:
         walk.mail(CENTRE, site, *files)
@@ -201,7 +205,7 @@ def wait_for(walk: Walk, site: str, said: str) -> None:
 
 def run(walk: Walk) -> str:
     """The run, begun as soon as the yeses are; and the agents' end."""
-    values = {"shared": str(walk.exchange)}
+    values = {"shared": str(walk.exchange(CENTRE))}
     said = walk.type(CENTRE, command(COORDINATOR, "consortium run ", values))
     for site, agent in walk.agents.items():
         wait_for(walk, site, " has ended: ")
@@ -238,7 +242,7 @@ def walk_all(root: Path, software: Path | None, deadline: int | None) -> Walk:
         undo.callback(disk.remove)
         if software is None:
             software = root / "opt"
-            install(software)
+            install_both(software)
         undo.enter_context(users(root))
         size = make_scans(disk)
         print(f"{size / 1e6:.0f} MB of scans at each hospital, {size / PACE:.0f} s to read")

@@ -13,6 +13,7 @@ import pytest
 from consortium.coordinator.evidence import digests_of, keep_evidence, sign_files
 from consortium.coordinator.provenance import announced_members
 from consortium.coordinator.verify import Checkup
+from consortium.engine import closing
 from consortium.exchange import DirectoryExchange
 from consortium.membership.keys import create_identity
 from consortium.membership.roster import fingerprint
@@ -204,6 +205,19 @@ def test_a_run_of_another_version_is_left_open(
     verdict = checked(good.out)
     assert verdict.code == 2
     assert "install that one" in "\n".join(verdict.lines())
+
+
+def test_what_another_build_of_a_version_makes_is_no_contradiction(
+    good: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(closing, "_own_build", lambda: "0123456789abcdef")
+    (verdict := checked(good.out)).lines()
+    assert verdict.code == 2
+    assert [each.where for each in verdict.findings if each.weight == "open"] == ["result"]
+    copy = tmp_path / "out"
+    shutil.copytree(good.out, copy)
+    _map(copy)  # without the centre's key a changed file is found by any build
+    assert checked(copy).code == 1
 
 
 def test_a_folder_without_evidence_is_left_open(tmp_path: Path) -> None:

@@ -76,6 +76,11 @@ class GroupIcaParameters(AnalysisParameters):
     )
 
     @property
+    def without_global_signal(self) -> bool:
+        """Whether the mean over all voxels is taken out of each participant's series."""
+        return self.global_signal == "remove"
+
+    @property
     def kept(self) -> int:
         """K."""
         named = DIRECTIONS if self.components == "auto" else self.components

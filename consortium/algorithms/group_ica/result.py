@@ -77,7 +77,7 @@ def _paints(plan: GroupIcaPlan) -> tuple[Paint, Paint]:
     waves, places = plan.waves, plan.shape.places
     if waves is None or places is None:
         return _as_they_are, _as_they_are
-    coarse: Paint = partial(np.matmul, waves.matrix)
+    coarse: Paint = waves.times
     if places.fine is None or isinstance(waves, SurfaceBasis):
         return coarse, coarse
     return coarse, partial(waves.evaluate, coordinates=places.fine)

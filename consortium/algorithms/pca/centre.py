@@ -95,6 +95,6 @@ class Pca(PcaPlan):
         size, waves = self.parameters.components, self.projectors.waves
         release = yield Query("pca", "projectors")
         weights, seen, limit = significant_directions(release, size, sum(self.shape.units))
-        basis = weights if waves is None else waves.matrix @ weights
+        basis = weights if waves is None else waves.times(weights)
         told = yield Query("variances", "variances", {"basis": basis})
         return axes_within(basis, told, seen, limit)

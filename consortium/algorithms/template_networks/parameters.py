@@ -50,6 +50,11 @@ class TemplateNetworksParameters(AnalysisParameters):
     )
 
     @property
+    def without_global_signal(self) -> bool:
+        """Whether the mean over all voxels is taken out of each participant's series."""
+        return self.global_signal == "remove"
+
+    @property
     def template_file(self) -> str:
         """File of public maps beside the study file."""
         return self.templates

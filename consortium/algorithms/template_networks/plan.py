@@ -131,7 +131,7 @@ class TemplateNetworksPlan(AnalysisPlan[TemplateNetworksParameters], OnBasis):
     def sizes(self) -> Array:
         """What the basis holds of each template's norm, R."""
         values = self.templates.values
-        held = values if self.waves is None else self.waves.matrix.T @ values
+        held = values if self.waves is None else self.waves.coefficients(values)
         return np.asarray(np.linalg.norm(held, axis=0))
 
     @cached_property

@@ -20,7 +20,7 @@ import numpy as np
 from consortium.algorithms.base import AnyPlaces, Array, Query, SiteData, Templates
 from consortium.algorithms.over_persons import sum_over_persons
 from consortium.algorithms.query_arguments import number_argument, word_argument
-from consortium.algorithms.subspace import basis_at, series_in
+from consortium.algorithms.subspace import basis_at, series_in, smooth_basis
 from consortium.errors import ProtocolError
 from consortium.kernels.dual_regression import fisher_connectivity, person_maps
 from consortium.kernels.projectors import GlobalSignal
@@ -47,9 +47,9 @@ def mean_connectivity(data: SiteData, query: Query, bound: Bound) -> Array:
 
 def in_basis(templates: Templates, places: AnyPlaces | None, cutoff: float) -> Array:
     """Templates as a study has them in its basis, each of norm one, or zero: d x R."""
-    values, basis = np.asarray(templates.values, dtype=np.float64), basis_at(places, cutoff)
-    if basis is not None:
-        values = basis.T @ values
+    values = np.asarray(templates.values, dtype=np.float64)
+    if cutoff and places is not None:
+        values = smooth_basis(places, cutoff).coefficients(values)
     norms = column_norms(values)
     return np.asarray(values / np.where(norms > 0, norms, 1.0))
 

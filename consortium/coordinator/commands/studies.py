@@ -24,7 +24,7 @@ from consortium.coordinator.commands.program import (
     site_sizes,
     tell_result,
 )
-from consortium.coordinator.relay_job import Carriage, Platform, write_relay_job
+from consortium.coordinator.relay_job import FOLDER_IS, Carriage, Platform, write_relay_job
 from consortium.errors import StudyError
 
 if TYPE_CHECKING:
@@ -302,11 +302,11 @@ def relay_command(
     """Write a job by which a platform carries a study's messages; keys and data stay outside."""
     from consortium.study.reader import read_study
 
-    each = 2.0 if platform is Platform.nvflare else 60.0
+    each = 60.0 if platform is Platform.vantage6 else 2.0
     names = tuple(name.strip() for name in clients.split(",")) if clients else ()
     how = Carriage(names, each if wait is None else wait, hours, not installed)
     write_relay_job(read_study(study), platform, how, output)
-    out.print(f"{output} is written; each party names its folder in CAPE_RELAY_FOLDER.")
+    out.print(f"{output} is written; each party names its folder {FOLDER_IS[platform]}.")
 
 
 @app.command(rich_help_panel=STUDIES)

@@ -39,6 +39,20 @@ def test_the_platforms_names_of_sites_may_be_others(study: Path, tmp_path: Path)
     assert not (tmp_path / "job/site/custom").exists()
 
 
+def test_parameters_for_neuroflame_count_the_coordinator_as_a_member(
+    study: Path, tmp_path: Path
+) -> None:
+    said = enter("consortium", "relay", "neuroflame", study, "--output", tmp_path / "job")
+    assert (said.code, said.err) == (0, "")
+    assert "as its data" in said.out
+    told = json.loads((tmp_path / "job/parameters.json").read_text())
+    assert told == {
+        "name": "small", "only": ["runs/small-", "consent/small/", "ledgers/"],
+        "last": "runs/small-*/end", "wait": 2.0, "hours": 24.0, "least": 4,
+        "coordinator": "coordinator",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("clients", ["a,b,c", "a,b,c,c", "a,b,c,d,e"])
 def test_another_number_of_names_is_refused(clients: str, study: Path, tmp_path: Path) -> None:
     words = ("--output", tmp_path / "job", "--clients", clients)

@@ -87,3 +87,11 @@ def test_more_noise_asks_for_a_coarser_basis():
     assert chosen[0] == 20.0
     assert chosen == sorted(chosen)
     assert chosen[-1] > 35.0
+
+
+def test_products_with_few_maps_are_those_of_the_matrix():
+    basis, draws = SmoothBasis(ball(6.0), 30.0), np.random.default_rng(1)
+    weights = draws.standard_normal((basis.size, 3))
+    values = draws.standard_normal((len(basis.coordinates), 3))
+    assert basis.times(weights) == pytest.approx(basis.matrix @ weights, abs=1e-9)
+    assert basis.coefficients(values) == pytest.approx(basis.matrix.T @ values, abs=1e-9)

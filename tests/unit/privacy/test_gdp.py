@@ -89,3 +89,14 @@ def test_losses_and_promises_without_meaning_are_refused():
     for epsilon in (-1.0, math.inf, math.nan):
         with pytest.raises(PrivacyError, match="ε"):
             mu_of(epsilon, 1e-5)
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.3, 2.0, 40.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.01])
+def test_an_inverse_is_the_last_number_that_keeps_the_promise(mu, delta):
+    epsilon = epsilon_of(mu, delta)
+    assert delta_of(mu, epsilon) <= delta
+    if epsilon:
+        assert delta_of(mu, np.nextafter(epsilon, 0.0)) > delta
+        largest = mu_of(epsilon, delta)
+        assert delta_of(largest, epsilon) <= delta < delta_of(np.nextafter(largest, 1e9), epsilon)

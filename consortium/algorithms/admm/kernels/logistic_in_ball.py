@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
-from scipy.optimize import brentq
 from scipy.special import expit
 
 from consortium.errors import PrivacyError
@@ -169,6 +168,8 @@ def _falling_root(excess: Callable[[float], float], most: float) -> float:
         return 0.0
     if excess(most) >= 0:
         return most
+    from scipy.optimize import brentq
+
     found, _ = brentq(
         excess, 0.0, most, xtol=1e-16 * most, rtol=1e-14, full_output=True, disp=False
     )

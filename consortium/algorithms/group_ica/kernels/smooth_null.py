@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.optimize import isotonic_regression
 
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.surface_basis import SurfaceBasis
@@ -160,6 +159,8 @@ def fit_smooth(
     kept : int
         K, directions of a person.
     """
+    from scipy.optimize import isotonic_regression
+
     fits = []
     for waves in places.waves:
         along = np.einsum("ij,ij->j", waves, matrix @ waves)

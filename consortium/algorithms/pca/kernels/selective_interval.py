@@ -2,7 +2,6 @@
 
 import math
 
-from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 _TAIL = 0.025
@@ -40,6 +39,8 @@ def selective_interval(value: float, deviation: float, threshold: float) -> tupl
     def end(tail: float) -> float:
         if excess(-_REACH, tail) >= 0.0:
             return -math.inf
+        from scipy.optimize import brentq
+
         return value + deviation * float(brentq(excess, -_REACH, _REACH, args=(tail,)))
 
     if beyond == 0.0:

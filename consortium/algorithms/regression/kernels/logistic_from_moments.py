@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 TAYLOR = 2.0
 """Factor of the second-order Taylor polynomial: -(-1/2) / (2 · 1/8)."""
@@ -57,6 +56,8 @@ def logistic_factor(variance: float, means: Sequence[float], parts: Sequence[flo
         return TAYLOR
     if missing(most) <= 0:
         return most
+    from scipy.optimize import brentq
+
     return float(brentq(missing, TAYLOR, most, xtol=1e-10))
 
 
@@ -71,6 +72,8 @@ def centre_of(spread: float, mean: float) -> float:
 
     def missing(centre: float) -> float:
         return float(_SHARES @ np.tanh((centre + spread * _NODES) / 2)) - limited
+
+    from scipy.optimize import brentq
 
     far = 10.0 + 5.0 * spread
     return float(brentq(missing, -far, far, xtol=1e-10))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from consortium.kernels.simplex import project_to_simplex
 
@@ -224,5 +223,7 @@ def _climb(wanted: Array, frequencies: Array, start: Array) -> Array:
         return -float(cosines @ c + sines @ s), frequencies @ (cosines * s - sines * c)
 
     limits = [(-1.0, 1.0)] * len(start)
+    from scipy.optimize import minimize
+
     point: Array = minimize(negative, start, jac=True, bounds=limits, method="L-BFGS-B").x
     return point

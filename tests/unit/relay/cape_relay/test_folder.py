@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from cape_relay.folder import PLACES, Folder, RelayError, folder_of
+from cape_relay.folder import LIMIT, PLACES, Folder, RelayError, folder_of
 from hypothesis import given
 
 from consortium.errors import ExchangeError
@@ -178,3 +178,17 @@ def test_a_party_whose_name_leads_elsewhere_has_no_folder(
     with pytest.raises(RelayError, match="no folder's name"):
         folder_of(party, [])
     assert folder_of("a", []).root == (root / "a").resolve()
+
+
+@pytest.mark.parametrize("told", ["much", "nan", "inf"])
+def test_how_much_a_run_may_have_is_what_this_machine_says(
+    told: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PLACES[0], str(root))
+    monkeypatch.setenv(LIMIT, "0.000000010")
+    folder_of("north", []).check_room({"runs/a/one": bytes(10)}, "east")
+    with pytest.raises(RelayError, match=LIMIT):
+        folder_of("north", []).check_room({"runs/a/one": bytes(11)}, "east")
+    monkeypatch.setenv(LIMIT, told)
+    with pytest.raises(RelayError, match=f"^{LIMIT} is no number"):
+        folder_of("north", [])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cape_relay import RelayError
-from cape_relay.job import Job, write_nvflare, write_vantage6
+from cape_relay.job import Job, write_neuroflame, write_nvflare, write_vantage6
 
 JOB = Job("rest", ("north", "east"), 2, ("runs/rest-",), "runs/rest-*/end", 2.0, 24.0)
 
@@ -60,7 +60,7 @@ def test_a_task_for_vantage6_has_its_image_beside_it(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:
-    for write in (write_nvflare, write_vantage6):
+    for write in (write_nvflare, write_vantage6, write_neuroflame):
         with pytest.raises(RelayError, match="there already"):
             write(JOB, tmp_path)
     assert files(tmp_path) == set()

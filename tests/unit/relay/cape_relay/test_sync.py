@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cape_relay import folder as folder_module
+from cape_relay import sync
 from cape_relay.folder import Folder, RelayError
 from cape_relay.sync import GIVEN_UP, Hub, answer
 from hypothesis import given
@@ -114,6 +116,8 @@ def test_bytes_that_were_changed_on_the_way_are_not_written(folders: dict[str, F
         {"files": [], "listing": {}},
         {"files": {"runs/a": "text"}, "listing": {}},
         {"files": {}, "listing": {"runs/a": b"bytes"}},
+        {"files": {}, "listing": {"runs/a": "no digest"}},
+        {"files": {}, "listing": {f"runs/{'a' * 300}": "0" * 64}},
         {"files": {3: b"bytes"}, "listing": {}},
     ],
 )
@@ -190,3 +194,99 @@ def test_an_earlier_run_that_ended_ends_nothing(folders: dict[str, Folder]) -> N
     tick(hub, folders)
     tick(hub, folders)
     assert not hub.over(SITES)
+
+
+# -- limits -------------------------------------------------------------------------------------
+
+
+def test_a_run_beyond_the_limit_is_refused_whole_and_goes_on_once_it_may(
+    folders: dict[str, Folder], tmp_path: Path
+) -> None:
+    for number in range(4):
+        folders["hub"].put(f"runs/a-0001/{number:05d}/query", bytes(10))
+    folders["hub"].put("runs/a-0002/study", bytes(30))  # a run of its own
+    hub, tight = Hub(folders["hub"]), Folder(tmp_path / "north", most=30)
+    hub.take("north", answer(tight, hub.request()))
+    asked = hub.request()
+    with pytest.raises(RelayError, match=r"^With 'runs/a-0001/00000/query' from the hub .*MOST_GB"):
+        answer(tight, asked)
+    assert tight.listing() == {}
+    assert answer(Folder(tmp_path / "north", most=40), asked)["files"] == {}
+    assert folders["north"].listing() == folders["hub"].listing()
+    # What is there already is not counted twice, and what was taken away no longer.
+    answer(Folder(tmp_path / "north", most=40), asked)
+
+
+def test_what_is_gone_makes_room(folders: dict[str, Folder], tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "north", most=10)
+    folder.put("runs/a-0001/one", bytes(10))
+    folder.listing()
+    (tmp_path / "north/runs/a-0001/one").unlink()
+    folder.listing()
+    folder.check_room({"runs/a-0001/two": bytes(10)}, "east")
+
+
+def test_a_message_beyond_the_limit_is_refused_whole(
+    folders: dict[str, Folder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders["hub"].put("runs/a-0001/one", bytes(10))
+    folders["hub"].put("runs/a-0001/two", bytes(10))
+    hub = Hub(folders["hub"])
+    tick(hub, folders)
+    asked = hub.request()
+    monkeypatch.setattr(sync, "MOST_IN_ALL", 19)
+    with pytest.raises(RelayError, match="from the hub has 20 bytes, more than 19; nothing of it"):
+        answer(folders["north"], asked)
+    assert folders["north"].listing() == {}
+    monkeypatch.setattr(sync, "MOST_IN_ALL", 20)
+    answer(folders["north"], asked)
+    assert folders["north"].listing() == folders["hub"].listing()
+
+
+def test_more_names_than_a_message_can_tell_are_refused_before_they_are_there(
+    folders: dict[str, Folder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        folders["hub"].put(f"runs/a-000{number}/study", b"")
+    hub = Hub(folders["hub"])
+    tick(hub, folders)
+    monkeypatch.setattr(folder_module, "MOST_NAMES", 2)
+    with pytest.raises(RelayError, match="or 2 files; nothing of the message was written"):
+        answer(folders["north"], hub.request())
+    assert folders["north"].listing() == {}
+
+
+# -- a hub that is no party's -------------------------------------------------------------------
+
+
+def test_with_a_coordinator_among_the_sites_its_own_last_name_ends_it(
+    folders: dict[str, Folder],
+) -> None:
+    hub = Hub(folders["hub"], last="runs/a-*/end", centre="north")
+    folders["east"].put("runs/a-0009/end", b"of no coordinator")
+    folders["north"].put("runs/a-0001/study", b"bytes")
+    for _ in range(3):
+        tick(hub, folders)
+        assert not hub.over(SITES)
+    folders["north"].put("runs/a-0001/end", b"bytes")
+    for _ in range(2):
+        assert not hub.over(SITES)
+        tick(hub, folders)
+    assert hub.over(SITES)
+    assert folders["east"].listing() == folders["north"].listing()
+
+
+def test_a_hub_that_was_killed_knows_the_coordinators_end_by_its_listing(
+    folders: dict[str, Folder],
+) -> None:
+    """The first to tell a new hub of the end may be a site that had it before."""
+    for who in ("north", "east"):
+        folders[who].put("runs/a-0001/end", b"bytes")
+    (folders["hub"].root.parent / "west").mkdir()
+    third = {**folders, "west": Folder(folders["hub"].root.parent / "west")}
+    hub = Hub(folders["hub"], last="runs/a-*/end", centre="north")
+    for _ in range(2):
+        asked = hub.request()
+        for site in ("east", "north", "west"):
+            hub.take(site, answer(third[site], asked))
+    assert hub.over(("east", "north", "west"))

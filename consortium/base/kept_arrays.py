@@ -1,0 +1,152 @@
+"""Arrays that are public and take long to work out, kept once for a computer's user.
+
+They lie in ``cape-consortium`` of the user's folder for caches (``XDG_CACHE_HOME``, or
+``~/.cache``). A file is a SHA-256 of what follows it, a header, and the arrays. What is damaged,
+half written, another user's, or of something else, is worked out again; where nothing can be
+written, everything is.
+"""
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from consortium.base.atomic import DAMAGED
+
+Arrays = Mapping[str, NDArray[Any]]
+
+_DIGEST, _ALIGNED, _KINDS = 32, 64, "biuf"
+_MOST_HEADER = 1 << 16
+_MOST_KEPT = 4 << 30  # bytes of all files together; the ones not used for longest go
+_ABANDONED = 3600.0  # seconds after which nobody writes a draft any more
+
+
+def cache_folder() -> Path:
+    """Where a user's computer keeps what every study can use again."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "cape-consortium"
+
+
+def kept_arrays(kind: str, key: str, source: str, make: Callable[[], Arrays]) -> Arrays:
+    """Arrays from the user's folder for caches, made and kept first if they are not there.
+
+    Parameters
+    ----------
+    kind : str
+        What they are; files' names begin with it.
+    key : str
+        Names what they are made from.
+    source : str
+        File of the code that makes them: another version of it makes them again.
+    make : callable
+        Makes arrays of plain numbers; its errors pass through.
+
+    Returns
+    -------
+    mapping of str to array
+        Mapped from the file and not to be written to, or as they were made just now.
+    """
+    code = hashlib.sha256(Path(source).read_bytes()).hexdigest()
+    told = f"{kind} {key} {code} {np.__version__} {scipy.__version__}"
+    name = hashlib.sha256(told.encode()).hexdigest()
+    path = cache_folder() / f"{kind}-{name}.arrays"
+    with suppress(*DAMAGED):
+        return _read(path, name)
+    found = make()
+    with suppress(OSError):
+        _write(path, name, found)
+    return found
+
+
+def _read(path: Path, name: str) -> Arrays:
+    """Arrays of a whole file; raises any of `DAMAGED` for all others."""
+    if path.stat().st_uid != os.geteuid():
+        raise ValueError(path)
+    whole = np.memmap(path, np.uint8, "r")
+    if hashlib.sha256(whole[_DIGEST:].data).digest() != whole[:_DIGEST].tobytes():
+        raise ValueError(path)
+    length = int.from_bytes(whole[_DIGEST:_ALIGNED].tobytes(), "little")
+    if not length <= _MOST_HEADER:
+        raise ValueError(path)
+    header = json.loads(whole[_ALIGNED : _ALIGNED + length].tobytes())
+    if header["name"] != name:
+        raise ValueError(path)
+    arrays, start = {}, _after(_ALIGNED + length)
+    for each, kind, shape in header["arrays"]:
+        dtype = np.dtype(kind)
+        if dtype.kind not in _KINDS:
+            raise ValueError(path)
+        end = start + dtype.itemsize * math.prod(shape)
+        arrays[each] = whole[start:end].view(dtype).reshape(shape).view(np.ndarray)
+        start = _after(end)
+    with suppress(OSError):
+        os.utime(path)
+    return arrays
+
+
+def _write(path: Path, name: str, arrays: Arrays) -> None:
+    """Write aside under a name of its own, then rename: of several writers each is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    needed = sum(each.nbytes for each in arrays.values())
+    if 2 * needed > min(shutil.disk_usage(path.parent).free, 2 * _MOST_KEPT):
+        return
+    with tempfile.NamedTemporaryFile(
+        dir=path.parent, prefix=".", suffix=".part", delete=False
+    ) as file:
+        try:
+            _put(file, name, arrays)
+            file.close()
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+    _make_room(path.parent)
+
+
+def _put(file: IO[bytes], name: str, arrays: Arrays) -> None:
+    told = [[each, array.dtype.str, array.shape] for each, array in arrays.items()]
+    header = json.dumps({"name": name, "arrays": told}).encode()
+    digest, place = hashlib.sha256(), _DIGEST
+    file.write(bytes(_DIGEST))
+    length = len(header).to_bytes(_ALIGNED - _DIGEST, "little")
+    flat = (np.ascontiguousarray(array).reshape(-1).data for array in arrays.values())
+    for content in (memoryview(length + header), *(each.cast("B") for each in flat)):
+        padding = bytes(_after(place + len(content)) - place - len(content))
+        for piece in (content, padding):
+            digest.update(piece)
+            file.write(piece)
+            place += len(piece)
+    file.seek(0)
+    file.write(digest.digest())
+
+
+def _after(place: int) -> int:
+    """The next place at which an array may begin."""
+    return -(-place // _ALIGNED) * _ALIGNED
+
+
+def _make_room(folder: Path) -> None:
+    """Remove drafts of writers that died, and of files the ones not used for longest."""
+    for draft in folder.glob(".*.part"):
+        if time.time() - draft.stat().st_mtime > _ABANDONED:
+            draft.unlink(missing_ok=True)
+    newest = sorted(
+        ((path.stat(), path) for path in folder.glob("*.arrays")),
+        key=lambda each: -each[0].st_mtime_ns,
+    )
+    total = 0
+    for status, path in newest:
+        total += status.st_size
+        if total > _MOST_KEPT:
+            path.unlink(missing_ok=True)

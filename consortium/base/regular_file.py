@@ -1,0 +1,61 @@
+"""Files of data that somebody else put there: a pipe is not waited for, nor a bomb unpacked."""
+
+import stat
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from consortium.errors import DataError
+
+MOST_TEXT = 10_000_000
+"""Bytes of a description."""
+MOST_VALUES = 1 << 30
+"""Numbers of one file that are held in memory at once: 8 GiB."""
+_PART = 1 << 20
+
+
+def regular(path: Path) -> Path:
+    """Return the path of a regular file, or of a link to one.
+
+    Raises
+    ------
+    DataError
+        If it is a pipe, a device, a socket or a folder.
+    OSError
+        If nothing is there.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise DataError(
+            f"{path} is no regular file, and is not opened; put the data's own file there."
+        )
+    return path
+
+
+def text_of(path: Path, most: int = MOST_TEXT, errors: str = "strict") -> str:
+    """Read a regular file of so many bytes at the most as UTF-8.
+
+    Raises
+    ------
+    DataError
+        If it is no regular file, or larger.
+    OSError, ValueError
+        If it can't be read.
+    """
+    if regular(path).stat().st_size > most:
+        raise DataError(f"{path} has more than {most:,} bytes; give one that describes its data.")
+    return path.read_text(encoding="utf-8-sig", errors=errors)
+
+
+def sizes_unpacked(packed: bytes) -> Iterator[int]:
+    """Bytes that a stream of zlib unpacks to, part by part, of which none is kept.
+
+    Raises
+    ------
+    zlib.error
+        If it is none.
+    """
+    unpacker, part = zlib.decompressobj(), b""
+    while packed or part:
+        part = unpacker.decompress(packed, _PART)
+        packed = unpacker.unconsumed_tail
+        yield len(part)

@@ -1,0 +1,233 @@
+"""The user's caches: what can't be trusted is worked out again, in every one of them."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import time
+from collections import namedtuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from consortium.base import kept_arrays as caches
+from consortium.base.kept_arrays import cache_folder, kept_arrays
+from consortium.space import grid, kept_basis, kept_modes
+from consortium.space.grid import Grid, template_grid
+from consortium.space.kept_modes import surface_places
+from consortium.space.mesh import Hemisphere, Mesh
+from consortium.space.study_space import Space
+from tests.support.surfaces import sphere
+
+Cache = namedtuple("Cache", "ask made files")
+EDGE = 9.0
+
+
+def _template(watch):
+    watch(grid, "_brain")
+    return lambda: (template_grid.__wrapped__(EDGE).mask,)
+
+
+def _basis(watch):
+    watch(kept_basis.KeptBasis, "at")
+    mask = np.ones((6, 6, 6), dtype=bool)
+
+    def ask():
+        places = Space(Grid(mask, np.diag([8.0, 8.0, 8.0, 1.0]))).places
+        basis = places.basis(places.coordinates, 30.0)
+        return basis.centres, basis.factor, basis.for_series
+
+    return ask
+
+
+def _modes(watch):
+    watch(kept_modes, "surface_modes")
+    points, triangles = sphere(300)
+    left = Hemisphere("L", points, triangles, np.ones(300, dtype=bool))
+
+    def ask():
+        kept_modes._side_modes.cache_clear()
+        modes = surface_places(Mesh("fsaverage5", left, left)).modes
+        return modes[0].values, modes[0].vectors, modes[0].anchors, np.array(modes[0].area)
+
+    return ask
+
+
+CACHES = {"template": (_template, 1), "basis": (_basis, 3), "modes": (_modes, 1)}
+
+
+def test_these_are_all_caches():
+    users = {grid.__name__, kept_basis.__name__, kept_modes.__name__}
+    root = Path(__file__).parents[3]
+    code = [
+        path
+        for name in ("consortium", "site_agent", "flows")
+        for path in root.glob(f"{name}/**/*.py")
+    ]
+    found = {
+        ".".join(path.relative_to(root).with_suffix("").parts)
+        for path in code
+        if "kept_arrays(" in path.read_text(encoding="utf-8")
+    }
+    assert found - {caches.__name__} == users
+
+
+@pytest.fixture(params=sorted(CACHES))
+def cache(request, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    made = []
+
+    def watch(owner, name):
+        true = getattr(owner, name)
+
+        def counted(*args, **options):
+            made.append(name)
+            return true(*args, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    maker, files = CACHES[request.param]
+    yield Cache(maker(watch), made, files)
+    kept_modes._side_modes.cache_clear()
+
+
+def _same(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _files():
+    return sorted(cache_folder().glob("*.arrays"))
+
+
+def test_it_is_made_once(cache):
+    first = cache.ask()
+    assert len(_files()) == cache.files
+    before, cache.made[:] = [path.read_bytes() for path in _files()], []
+    again = cache.ask()
+    assert _same(first, again)
+    assert not cache.made
+    assert [path.read_bytes() for path in _files()] == before
+    assert not [path for path in cache_folder().iterdir() if path not in _files()]
+
+
+def _cut(content):
+    return content[: len(content) // 2]
+
+
+def _bit(content):
+    return content[:-100] + bytes([content[-100] ^ 1]) + content[-99:]
+
+
+def _whole_but_false(content):
+    """Another's file with a digest that is right."""
+    length = int.from_bytes(content[32:64], "little")
+    told = json.loads(content[64 : 64 + length])
+    told["name"] = "0" * 64
+    header = json.dumps(told).encode()
+    rest = content[32:64] + header + content[64 + length :]
+    return hashlib.sha256(rest).digest() + rest
+
+
+def _other_shape(content):
+    """Right in name and digest, and of arrays that can't be in it."""
+    length = int.from_bytes(content[32:64], "little")
+    told = json.loads(content[64 : 64 + length])
+    told["arrays"] = [[name, kind, [1 << 40]] for name, kind, _ in told["arrays"]]
+    header = json.dumps(told).encode()
+    rest = len(header).to_bytes(32, "little") + header + content[64 + length :]
+    return hashlib.sha256(rest).digest() + rest
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [lambda _: b"", lambda _: b"x", _cut, _bit, _whole_but_false, _other_shape, lambda c: c * 2],
+    ids=["empty", "short", "half", "bit", "foreign", "impossible", "twice"],
+)
+def test_what_is_damaged_or_foreign_is_made_again(cache, spoil):
+    first = cache.ask()
+    sound = [path.read_bytes() for path in _files()]
+    for path, content in zip(_files(), sound, strict=True):
+        path.unlink()
+        path.write_bytes(spoil(content))
+    cache.made.clear()
+    assert _same(first, cache.ask())
+    assert cache.made
+    assert [path.read_bytes() for path in _files()] == sound
+
+
+def test_another_users_file_is_not_taken(cache, monkeypatch):
+    first = cache.ask()
+    cache.made.clear()
+    monkeypatch.setattr(os, "geteuid", lambda: _files()[0].stat().st_uid + 1)
+    assert _same(first, cache.ask())
+    assert cache.made
+
+
+@pytest.mark.parametrize("place", ["a file", "no space"])
+def test_where_nothing_can_be_kept_it_is_made_every_time(cache, place, tmp_path, monkeypatch):
+    if place == "a file":
+        (tmp_path / "caches").write_text("")
+    else:
+        disk = namedtuple("Disk", "free")(10)
+        monkeypatch.setattr(caches.shutil, "disk_usage", lambda _: disk)
+    first = cache.ask()
+    cache.made.clear()
+    assert _same(first, cache.ask())
+    assert cache.made
+
+
+def test_other_code_makes_it_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    code = tmp_path / "code.py"
+    code.write_text("1")
+    one = kept_arrays("some", "key", str(code), lambda: {"a": np.arange(3)})
+    code.write_text("2")
+    other = kept_arrays("some", "key", str(code), lambda: {"a": np.arange(4)})
+    assert (len(one["a"]), len(other["a"])) == (3, 4)
+
+
+def test_files_that_nobody_uses_make_room(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    monkeypatch.setattr(caches, "_MOST_KEPT", 3500)
+
+    def ask(key):
+        return kept_arrays("some", key, __file__, lambda: {"a": np.zeros(100)})["a"]
+
+    for key in ("one", "two"):
+        ask(key)
+        for path in _files():
+            os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 100))
+    ask("one")  # is used, and stays
+    stray = cache_folder() / ".dead.part"
+    stray.write_bytes(b"half")
+    os.utime(stray, (time.time() - 4000,) * 2)
+    ask("three")
+    ask("four")
+    assert sum(path.stat().st_size for path in _files()) <= 3500
+    assert len(_files()) == 3
+    assert not stray.exists()
+
+
+def _write_often(seed):
+    for turn in range(30):
+        for path in _files():
+            path.unlink(missing_ok=True)
+        numbers = kept_arrays("some", "key", __file__, lambda: {"a": np.arange(50_000.0)})["a"]
+        assert np.array_equal(numbers, np.arange(50_000.0)), (seed, turn)
+
+
+def test_many_may_write_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        pool.map(_write_often, range(4))
+    assert len(_files()) <= 1
+    assert not list(cache_folder().glob(".*.part"))
+
+
+def test_what_was_read_is_not_written_to(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    for _ in range(2):
+        numbers = kept_arrays("some", "key", __file__, lambda: {"a": np.arange(3)})["a"]
+    with pytest.raises(ValueError, match="read-only"):
+        numbers[0] = 1
