@@ -24,6 +24,8 @@ from consortium.algorithms.glm.power import forecast
 Array = NDArray[np.float64]
 UNITS, MOST, OUTCOMES, LEVELS = 1200, 5, 10, 0.5
 NOISES = ((6, 8.0), (12, 8.0), (6, None), (12, None))
+DIFFER = {"family": 0.6, "age": 0.8}
+"""Part of units with patients and others, or of several rows."""
 _DEVIATION = 0.25  # of ages, in the vector's unit
 _UNIT = 1.12  # of outcomes
 _COLUMNS = "cell", "sites", "ε", "size", "coverage", "withheld", "stated", "forecast", "RMSE", "GLS"
@@ -201,8 +203,8 @@ def units_trial(rows: Rows, most: int = MOST, **analysis: Any) -> Trial:
     return Trial(GlmParameters.model_validate(values), tuple(sites), shape)
 
 
-def study_of(cell: Cell, rows: Rows) -> Trial:
-    """The study of a cell."""
+def study_of(cell: Cell, rows: Rows, differ: float | None = None) -> Trial:
+    """The study of a cell, by default with the part of units that do differ."""
     given: dict[str, Any] = {
         "norms": {"location": -_UNIT * cell.off, "deviation": _UNIT * cell.wide},
         "covariates": {
@@ -212,7 +214,8 @@ def study_of(cell: Cell, rows: Rows) -> Trial:
             "family": "family_id",
             "most_rows": MOST,
             "correlation": cell.stated,
-            "usual_rows": 3,
+            "usual_rows": 2.19,  # one over the mean of 1/k
+            "differ": DIFFER.get(cell.kind, 0.0) if differ is None else differ,
         },
     }
     if cell.kind == "age":
@@ -240,11 +243,13 @@ def least_squares(rows: Rows, icc: float, column: Array) -> Array:
     )
 
 
-def one_run(cell: Cell, sites: int, epsilon: float | None, number: int) -> dict[str, float]:
+def one_run(
+    cell: Cell, sites: int, epsilon: float | None, number: int, differ: float | None = None
+) -> dict[str, float]:
     """Errors and decisions of a run."""
     generator = np.random.default_rng([number, sites])
     rows = make_rows(cell, sites, UNITS, generator)
-    trial = study_of(cell, rows)
+    trial = study_of(cell, rows, differ)
     noise = noise_of(epsilon, sites) if epsilon else 0.0
     found = run_trial(trial, noise, generator)
     # Age is told by a public deviation.

@@ -154,7 +154,7 @@ def _templates(kind: str, fwhm: float, sites: int, epsilon: float) -> list[str]:
     for seed in range(RUNS):
         each = (person_maps(series, given) for series in noise.persons(SIZES[sites], seed))
         mean = sum(each, np.zeros(given.shape)) / SIZES[sites]
-        states += [row[-1] for row in result(mean, cell, seed).tables["templates"].rows]
+        states += [str(row[-1]) for row in result(mean, cell, seed).tables["templates"].rows]
     return [f"{states.count(word) / len(states):.2f}" for word in STATES]
 
 

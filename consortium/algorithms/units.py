@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, StringConstraints, model_validator
 
 from consortium.base.frozen_model import FrozenModel
+
+Array = NDArray[Any]
 
 MOST_ROWS_OF_UNIT = 20
 
@@ -44,7 +48,16 @@ class Units(FrozenModel):
         default=1.0,
         ge=1,
         le=MOST_ROWS_OF_UNIT,
-        description="Rows that a unit usually has, for the forecast; by default as if it had one.",
+        description="Rows that a unit usually has, for the forecast: the harmonic mean (of half "
+        "with one and half with three 1.5). By default as if it had one.",
+    )
+    differ: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Part of the units whose rows differ in the contrast: patients with healthy "
+        "relatives, or participants whose age's slope is asked for. With any, bounds leave room "
+        "for these differences. By default none, as of patients' sessions.",
     )
 
     @model_validator(mode="after")
@@ -64,7 +77,29 @@ class Units(FrozenModel):
     @property
     def largest(self) -> float:
         """Largest weight of what rows differ by, times the rows: of one that is not bounded."""
-        return (1 + (self.most_rows - 1) * self.correlation) / (1 - self.correlation)
+        return self._weight(self.most_rows)
+
+    def _weight(self, rows: float) -> float:
+        return (1 + (rows - 1) * self.correlation) / (1 - self.correlation)
+
+    def expected_squares(self, parts: Array, most: Array) -> tuple[Array, Array]:
+        """<t, t> of a usual unit of each site, and the variance of <t, u> over that of a mean.
+
+        Half of the rows of a unit that has both levels are of the second.
+
+        Parameters
+        ----------
+        parts : array, length S
+            q_s.
+        most : array, length S
+            What <t, t> is at the most, and at the least as if all rows were lone.
+        """
+        row, between = parts * (1 - parts), np.square(0.5 - parts)
+        own = self._weight(max(self.usual_rows, 2.0)) / 4
+        differ = np.minimum(self.differ, row / (between + 0.25))
+        within = np.clip(most - between, 0.25, own)
+        alike = row - differ * (between + 0.25)
+        return alike + differ * (between + within), alike + differ * (between + within**2 / own)
 
     @property
     def told(self) -> str:

@@ -51,6 +51,7 @@ _EXAMPLE: Mapping[str, Any] = {
 _COUNTED = {**_EXAMPLE, "groups": {}, "counts": "released", "shares": 0.5}
 _SLOPE = {**_EXAMPLE, "contrasts": {"z": "z1"}, "groups": {}}
 _UNITS = {"sessions": True, "most_rows": 2}
+_DIFFER = {**_UNITS, "differ": 0.5}
 _MEANS = {"z1": dict.fromkeys(("north", "east", "south", "west"), 0.1)}
 _VIEWS = (("z", 2), ("x", 4), ("group", 1))
 _SMOOTH = {"basis": "smooth", "smoothness": 30.0, "cutoff": 60.0}
@@ -100,13 +101,13 @@ class Glm(GlmPlan):
         ),
         Case({**_EXAMPLE, "units": _UNITS}, views=(("x", 4), ("group", 1))),
         Case({**_COUNTED, "formula": "group1 + z1 + z2", "units": _UNITS}, views=_VIEWS),
-        Case({**_SLOPE, "formula": "z1 + group1 + z2", "units": _UNITS}, views=_VIEWS),
+        Case({**_SLOPE, "formula": "z1 + group1 + z2", "units": _DIFFER}, views=_VIEWS),
         Case(
             {
                 **_EXAMPLE,
                 "formula": "group1 + z1 + z2",
                 "averages": {"half": ["x1", "x2"]},
-                "units": {**_UNITS, "most_rows": 3},
+                "units": {**_DIFFER, "most_rows": 3},
             },
             views=_VIEWS,
         ),

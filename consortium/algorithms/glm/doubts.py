@@ -20,6 +20,7 @@ _LEFT = 0.1  # of a centre's distance from where it was looked for, after it was
 _TOGETHER = 0.65  # correlation of sites' means and levels that is taken for possible
 _MOST_CLIPPED = 0.6
 _FAR_FACTOR = 0.75  # public deviations
+_FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35  # public deviations, of 2.5 that a column is cut to
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,8 @@ def doubts_of(plan: GlmPlan, found: Effects, learned: Learned, there: Centring) 
         "centred decides what clipping takes (correct analysis.covariates)": _factors(
             plan, learned, there
         ),
+        "the slope's column has another mean or deviation than is stated, so that much of it was "
+        "cut (correct analysis.covariates)": _column(plan, learned, there),
         "sites whose participants differ in covariates may differ in outcomes, too, and noise "
         "hides by how much (declare analysis.site_means)": _confounding(plan, found, learned),
         "they may have long tails to one side, of which clipping took more where participants "
@@ -126,6 +129,15 @@ def _factors(plan: GlmPlan, learned: Learned, there: Centring) -> float:
     persons = there.groups.persons
     means = persons @ centres[:, own] / persons.sum()
     return np.inf if np.abs(means).max(initial=0.0) > _FAR_FACTOR else 0.0
+
+
+def _column(plan: GlmPlan, learned: Learned, there: Centring) -> float:
+    """Whether a slope's column was cut far from symmetrically, or at both ends."""
+    if not plan.columns.slope:
+        return 0.0
+    persons = there.groups.persons
+    mean = float(persons @ learned.adjustment.centres[:, 0]) / float(persons.sum())
+    return np.inf if abs(mean) > _FAR_COLUMN or learned.spread > _WIDE_COLUMN else 0.0
 
 
 def _confounding(plan: GlmPlan, found: Effects, learned: Learned) -> float:

@@ -46,6 +46,7 @@ from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
 
 _MOST_SPREAD = 4.0  # E
+_LIFT, _SLOPE_LIFT = 3.0, 2.0  # with the least error at ρ of .3 and .6, and ε of 3 and 8
 _LOOK_REACH, _LOOK_MORE = 0.6, 2.0  # L: over the usual norm, and what a single outcome needs
 _MOST_PRODUCT, _MOST_SQUARE = 2.5, 7.0  # of means of outcomes, over what is usual
 _MOST_LOST, _MOST_TAIL = 0.5, 1.0  # over B_u, and of the mean outcome in deviations
@@ -214,9 +215,12 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def lift(self) -> float:
-        """By how much what a unit's rows add may raise a bound: not at all where there is noise."""
+        """By how much what a unit's rows add may raise a bound: with noise, where rows differ."""
         units = self.parameters.units
-        return 1.0 if units is None or self.shape.noise > 0 else units.largest
+        if units is None or (self.shape.noise > 0 and not units.differ):
+            return 1.0
+        most = _SLOPE_LIFT if self.columns.slope else _LIFT
+        return min(most, units.largest) if self.shape.noise > 0 else units.largest
 
     @property
     def narrowed(self) -> float:
@@ -254,7 +258,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     @property
     def _second(self) -> BlocksBound:
         choice, groups = self.choice, len(self.columns.averages)
-        effects, divisor = choice.reach * choice.norm, choice.divisor
+        effects, divisor = choice.reach * choice.norm, choice.divisor * self.lift
         squares = 1.2 * math.sqrt(self.outcomes + groups) + 2
         shares, below = self.design.fixed_shares, 1.0 if self.columns.slope else BELOW
         return bound_blocks(

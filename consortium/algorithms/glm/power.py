@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from consortium.algorithms.base import Expectation, Table
+from consortium.algorithms.base import Array, Expectation, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.glm.centring import Centring, told_of_sizes
 from consortium.algorithms.glm.choice import BALANCE_SHARE, WITHIN
@@ -67,11 +67,15 @@ def forecast(plan: GlmPlan) -> Forecast:
     choice, groups = plan.choice, plan.groups
     information, squares = groups.information(choice.weights)
     sampling, privacy, leak = choice.parts
-    narrowed, most = plan.narrowed, float(np.max(groups.persons * groups.spread))
-    error, alone = narrowed * math.sqrt(sampling + privacy + leak), math.inf
+    most, alone = _squares_of(plan, math.inf)[0].max(), math.inf
     if len(groups.persons) > 1:
-        alone = narrowed * math.sqrt(WITHIN * plan.likeness.resolved / most)
-    sampling, privacy, leak = (narrowed**2 * part for part in (sampling, privacy, leak))
+        alone = plan.narrowed * math.sqrt(WITHIN * plan.likeness.resolved / most)
+    own, varied = _squares_of(plan, plan.lift)
+    divisor = (choice.weights @ own / information / plan.narrowed) ** 2
+    sampling *= float(choice.weights**2 @ varied / squares)
+    leak *= plan.lift**2
+    sampling, privacy, leak = (float(part / divisor) for part in (sampling, privacy, leak))
+    error = math.sqrt(sampling + privacy + leak)
     return Forecast(
         error,
         sampling,
@@ -82,6 +86,20 @@ def forecast(plan: GlmPlan) -> Forecast:
         4 * information**2 / squares,
         min(plan.likeness.kept, 1.0),
     )
+
+
+def _squares_of(plan: GlmPlan, lift: float) -> tuple[Array, Array]:
+    """Sums by site of <t, t> of its units, and of what their outcomes' sums vary by.
+
+    Where relatives are of both groups the first is more than of one row, as far as its bound, so
+    many times a row's, allows.
+    """
+    groups, units = plan.groups, plan.parameters.units
+    if units is None or plan.columns.slope:
+        own = groups.persons * groups.spread
+        return own, own
+    each = units.expected_squares(groups.proportions, lift * np.square(groups.largest))
+    return groups.persons * each[0], groups.persons * each[1]
 
 
 def foretold(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:

@@ -111,11 +111,12 @@ def test_a_unit_with_many_rows_counts_once():
     assert effects_of(double, 0.0) == pytest.approx(effects_of(rows, 0.0), abs=1e-10)
 
 
+@pytest.mark.parametrize("differ", [0.0, 0.5])
 @pytest.mark.parametrize("slope", [False, True])
-def test_a_unit_weighs_no_more_than_one_row_may(slope):
+def test_a_unit_weighs_no_more_than_one_row_may(slope, differ):
     rows = make_rows(CELLS["families, ICC .8, stated .5"], 6, 300, np.random.default_rng(3))
     asked: dict[str, Any] = {"contrasts": {"age": "z01"}, "groups": {}} if slope else {}
-    units = {"family": "family_id", "most_rows": 5, "correlation": 0.9}
+    units = {"family": "family_id", "most_rows": 5, "correlation": 0.9, "differ": differ}
     trial = units_trial(rows, units=units, **asked)
     plan = Glm(trial.parameters, replace(trial.shape, noise=NOISE))
     query = Query("norms", "", plan.norm_arguments)
@@ -127,13 +128,15 @@ def test_a_unit_weighs_no_more_than_one_row_may(slope):
         parts = np.concatenate([people.within.contrast[None], parts])
     whole = np.square(covariates).sum(axis=0)
     whole = whole + people.within.weight * np.square(parts).sum(axis=(0, 1))
-    assert whole.max() <= plan.design.covariate_reach**2 * (1 + 1e-12)
+    lift = 1.0 if differ == 0 else 2.0 if slope else 3.0
+    assert plan.lift == lift
+    assert whole.max() <= lift * plan.design.covariate_reach**2 * (1 + 1e-12)
     size = (people.within.parts > 0).sum(axis=0)
     several = size > 1
     assert (people.within.weight[several] >= (1 - 1e-9) / size[several]).all()
     if not slope:
         own = people.contrast**2 + people.within.weight * (people.within.contrast**2).sum(axis=0)
-        assert own.max() <= people.largest**2 * (1 + 1e-12)
+        assert own.max() <= lift * people.largest**2 * (1 + 1e-12)
 
 
 def hostile_unit(generator: np.random.Generator, features: int, rows: int) -> np.ndarray:
@@ -146,12 +149,14 @@ def hostile_unit(generator: np.random.Generator, features: int, rows: int) -> np
     return table.reshape(-1)
 
 
+@pytest.mark.parametrize("differ", [0.0, 0.5])
 @pytest.mark.parametrize("slope", [False, True])
-def test_replacing_a_unit_with_all_its_rows_moves_no_block_further_than_planned(slope):
+def test_replacing_a_unit_with_all_its_rows_moves_no_block_further_than_planned(slope, differ):
     generator = np.random.default_rng(11)
     rows = make_rows(CELLS["families, ICC .8, stated .5"], 2, 24, generator)
     asked: dict[str, Any] = {"contrasts": {"age": "z01"}, "groups": {}} if slope else {}
-    trial = units_trial(rows, **asked)
+    units = {"family": "family_id", "most_rows": 5, "differ": differ}
+    trial = units_trial(rows, units=units, **asked)
     plan = Glm(trial.parameters, replace(trial.shape, noise=NOISE))
     site, worst = trial.sites[0], dict[str, float]()
     for stage in plan.releases:
@@ -195,6 +200,28 @@ def wild(stage: Any, generator: np.random.Generator) -> dict[str, Any]:
             float(abs(drawn)) if form is float else np.abs(drawn) if name == "scales" else drawn
         )
     return found
+
+
+@pytest.mark.parametrize(
+    ("name", "withheld"),
+    [("two off", 1.0), ("half off, deviations x 1/3", 1.0), ("half off", 0.0)],
+)
+def test_a_slope_whose_column_is_mostly_cut_is_not_judged(name, withheld):
+    found = one_run(CELLS[f"age, {name}, ratio 1.5"], 6, 8.0, 0)
+    assert found["withheld"] == withheld
+
+
+def test_room_for_relatives_who_differ_is_worth_a_fifth_of_the_error_and_foretold():
+    runs = {
+        differ: [one_run(CELLS["families, ICC .6"], 6, 8.0, number, differ) for number in range(8)]
+        for differ in (0.0, 0.6)
+    }
+    mean = {
+        differ: {key: np.mean([run[key] for run in each]) for key in each[0]}
+        for differ, each in runs.items()
+    }
+    assert mean[0.6]["square"] < 0.64 * mean[0.0]["square"]
+    assert 0.8 < np.sqrt(mean[0.6]["forecast"] / mean[0.6]["square"]) < 1.25
 
 
 @pytest.mark.parametrize(
