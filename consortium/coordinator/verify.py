@@ -10,9 +10,10 @@ from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER, digests_of
 from consortium.coordinator.provenance import Provenance, read_provenance, told
 from consortium.coordinator.remake import Remake
 from consortium.coordinator.run_folder import RECORD, read_run
-from consortium.engine.closing import Closing, Published, decode_closing, own_platform
+from consortium.engine.closing import Closing, Published, decode_closing
 from consortium.engine.kept_round import Kept
 from consortium.engine.names import PUBLISHED, QUERY
+from consortium.engine.own_platform import own_platform
 from consortium.engine.transcript import TRANSCRIPT, Transcript, described
 from consortium.errors import (
     ConfigurationError,

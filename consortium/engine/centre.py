@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from consortium.algorithms.base import Result, Shape
 from consortium.engine.absence import not_started, shortage
 from consortium.engine.clock import Clock
-from consortium.engine.closing import Closing, most_closing, own_platform
+from consortium.engine.closing import Closing, most_closing
 from consortium.engine.ending import end_notice
 from consortium.engine.kept_round import Kept
 from consortium.engine.mailbox import AwaitedMessages, Mailbox
@@ -28,6 +28,7 @@ from consortium.engine.names import (
     Names,
     run_secret,
 )
+from consortium.engine.own_platform import own_platform
 from consortium.engine.queries import MOST_QUERY, SiteNote, decode_note, encode_query, query_context
 from consortium.engine.releases import Releases
 from consortium.engine.round_messages import RoundMessages

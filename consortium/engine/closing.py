@@ -4,18 +4,12 @@ They hold digests and names only, and follow from messages that are on the excha
 """
 
 import hashlib
-import platform
-from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.metadata import version
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
 
-from consortium import __version__
 from consortium.errors import ProtocolError
-from consortium.kernels.one_thread import libraries
 from consortium.secagg.messages import Bytes32
 
 DIGEST = 64  # bytes that one digest takes in a message, at most
@@ -117,29 +111,3 @@ def attesting(sites: Sequence[str], colluding: int, answers: int) -> int:
 def round_checkers(sites: Sequence[str], count: int, number: int) -> tuple[str, ...]:
     """Sites that add a round again, which moves on through the roster from round to round."""
     return tuple(sites[(number * count + place) % len(sites)] for place in range(count))
-
-
-def own_platform() -> Mapping[str, str]:
-    """Where an analysis is computed, by `one_thread`: what decides its last digits."""
-    return {
-        "build": _own_build(),
-        "cape-consortium": __version__,
-        "libraries": libraries(),
-        "machine": platform.machine(),
-        "numpy": version("numpy"),
-        "processor": platform.processor(),
-        "python": platform.python_version(),
-        "scipy": version("scipy"),
-        "system": platform.system(),
-    }
-
-
-@cache
-def _own_build() -> str:
-    """Start of a SHA-256 over the package's sources: two builds of one version differ in it."""
-    package = Path(__file__).parents[1]
-    sources = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        sources.update(f"{path.relative_to(package).as_posix()}\0".encode())
-        sources.update(hashlib.sha256(path.read_bytes()).digest())
-    return sources.hexdigest()[:16]

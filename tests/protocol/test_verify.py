@@ -13,7 +13,7 @@ import pytest
 from consortium.coordinator.evidence import digests_of, keep_evidence, sign_files
 from consortium.coordinator.provenance import announced_members
 from consortium.coordinator.verify import Checkup
-from consortium.engine import closing
+from consortium.engine import own_platform
 from consortium.exchange import DirectoryExchange
 from consortium.membership.keys import create_identity
 from consortium.membership.roster import fingerprint
@@ -210,7 +210,7 @@ def test_a_run_of_another_version_is_left_open(
 def test_what_another_build_of_a_version_makes_is_no_contradiction(
     good: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(closing, "_own_build", lambda: "0123456789abcdef")
+    monkeypatch.setattr(own_platform, "_own_build", lambda: "0123456789abcdef")
     (verdict := checked(good.out)).lines()
     assert verdict.code == 2
     assert [each.where for each in verdict.findings if each.weight == "open"] == ["result"]
