@@ -160,8 +160,6 @@ def fit_smooth(
     kept : int
         K, directions of a person.
     """
-    from scipy.optimize import isotonic_regression
-
     fits = []
     for waves in places.waves:
         along = np.einsum("ij,ij->j", waves, matrix @ waves)
