@@ -28,7 +28,7 @@ from benchmarks.glm_runs import (
     run_trial,
 )
 from consortium.algorithms.glm.centre import Glm
-from consortium.algorithms.glm.power import forecast, problem
+from consortium.algorithms.glm.power import forecast_power, why_hopeless
 
 CELLS = ((400, 20, 4), (1000, 20, 8), (1000, 152, 8), (1000, 152, 33), (4000, 68, 33))
 LEVELS = (1.0, 2.0, 4.0, 8.0)
@@ -103,7 +103,7 @@ def _at(
     tried = generator.permutation(entries)[:_TRIED]
     single = by_regression(people, tried, noise * np.sqrt(entries), generator)
     return {
-        "feasible": float(not problem(plan, forecast(plan))),
+        "feasible": float(not why_hopeless(plan, forecast_power(plan))),
         "square": float(np.mean((effect - truth) ** 2)),
         "stated": float(np.mean(error**2)),
         "forecast": (float(result.numbers["forecast_error"]) * float(np.mean(unit))) ** 2,

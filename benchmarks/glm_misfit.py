@@ -22,7 +22,7 @@ from benchmarks.glm_liar import Odd, odd_people, wrong_groups
 from benchmarks.glm_runs import Trial, least_squares, make_trial, noise_of, run_trial
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.power import forecast
+from consortium.algorithms.glm.power import forecast_power
 from consortium.views.table import TableView
 
 Cell = tuple[int, int, int]
@@ -354,7 +354,7 @@ def counted(
         "square": float(np.mean(np.square(effect - truth))),
         "pooled": float(np.mean(np.square(pooled - truth))),
         "stated": float(np.mean(np.square(error))),
-        "forecast": float(np.mean(np.square(forecast(plan).error * unit))),
+        "forecast": float(np.mean(np.square(forecast_power(plan).error * unit))),
         "again": float(np.mean(np.square(result.numbers["forecast_error"] * unit))),
         "slope": float(effect[~null] @ truth[~null] / (truth @ truth)) if real else np.nan,
     }

@@ -16,7 +16,7 @@ from benchmarks.glm_data import Unkind, make_people
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
 from benchmarks.glm_variants import COLUMNS, noted, row_of
 from consortium.algorithms.glm.centre import Glm
-from consortium.algorithms.glm.power import forecast, problem
+from consortium.algorithms.glm.power import forecast_power, why_hopeless
 
 CELL, EPSILON = (1000, 68, 8), 4.0
 _KIND = Unkind(tails=False, variances=1.0, parts=(0.5, 0.5), alone=False, offsets=0.0, norms=0.0)
@@ -41,8 +41,8 @@ def stressed(cell: tuple[int, int, int], runs: int, epsilon: float, unkind: Unki
         plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
         result = run_trial(trial, noise, generator, plan=plan)
         noted(tally, result, people.truth / people.deviation)
-        foretold = forecast(plan)
-        tally.add(forecast=foretold.error**2, feasible=float(not problem(plan, foretold)))
+        foretold = forecast_power(plan)
+        tally.add(forecast=foretold.error**2, feasible=float(not why_hopeless(plan, foretold)))
     return tally
 
 

@@ -19,7 +19,7 @@ from benchmarks.glm_runs import TableData, Trial, noise_of, run_trial
 from consortium.algorithms.base import Shape
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.power import forecast
+from consortium.algorithms.glm.power import forecast_power
 
 Array = NDArray[np.float64]
 UNITS, MOST, OUTCOMES, LEVELS = 1200, 5, 10, 0.5
@@ -266,7 +266,7 @@ def one_run(
         "square": float(np.mean(np.square(values["effect"] - own))),
         "stated": float(np.mean(np.square(values["error"]))),
         "withheld": float(found.arrays["withheld"].mean()),
-        "forecast": float(np.square(unit * forecast(plan).error)),
+        "forecast": float(np.square(unit * forecast_power(plan).error)),
         "pooled": float(np.mean(np.square(pooled - own))),
     }
 

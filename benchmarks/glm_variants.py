@@ -18,7 +18,7 @@ from benchmarks.glm_data import COVARIATES, People, make_people
 from benchmarks.glm_runs import Array, Trial, make_trial, noise_of, run_trial
 from consortium.algorithms.base import Result
 from consortium.algorithms.glm.centre import Glm
-from consortium.algorithms.glm.power import forecast
+from consortium.algorithms.glm.power import forecast_power
 
 CELLS = ((400, 20, 8), (1000, 20, 8), (1000, 68, 8))
 EPSILON = 4.0
@@ -150,7 +150,7 @@ def _variant(cell: tuple[int, int, int], runs: int, epsilon: float, make: Varian
         result = run_trial(trial, noise, generator, missing)
         plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
         noted(tally, result, people.truth / people.deviation)
-        tally.add(forecast=forecast(plan).error ** 2)
+        tally.add(forecast=forecast_power(plan).error ** 2)
     return tally
 
 

@@ -19,7 +19,7 @@ from benchmarks.network_halves import _centres, _halved, _mean, _people
 from benchmarks.network_smooth import KEPT, region_plan
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
-from consortium.kernels.home_posterior import Taken, combine
+from consortium.kernels.home_posterior import ReleaseShare, combine_projectors
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.study.plan import Plan
 
@@ -83,8 +83,8 @@ def _add(
     for members in half.members:
         for name, (low, high) in GROUPS.items():
             if low <= len(members) <= high:
-                taken = Taken(len(members), sum(half.sizes), len(half.sizes), deviation)
-                found = combine(list(directions[members]), release, taken)
+                taken = ReleaseShare(len(members), sum(half.sizes), len(half.sizes), deviation)
+                found = combine_projectors(list(directions[members]), release, taken)
                 alone, both = (captured(each, half.truth) for each in (found.own, found.matrix))
                 told[name].append(
                     (alone, shown, both, pooled, found.spreads.worth(taken.everybody).persons)

@@ -20,7 +20,7 @@ from benchmarks.network_smooth import is_found, region_plan
 from benchmarks.timing import show
 from consortium.algorithms.base import Array, Release, Result
 from consortium.algorithms.group_ica.at_home import results_at_home
-from consortium.kernels.home_posterior import Taken, combine
+from consortium.kernels.home_posterior import ReleaseShare, combine_projectors
 from consortium.kernels.moments import pack_symmetric
 from consortium.kernels.noise_law import SymmetricNoise
 
@@ -61,8 +61,8 @@ def _at_home(
     noise = SymmetricNoise(len(matrix), deviation).draw(np.random.default_rng(split))
     release = Release(pack_symmetric(matrix + noise), deviation)
     for own in members:
-        taken = Taken(len(own), sum(sizes), len(sizes), deviation)
-        both = combine(list(directions[own]), matrix + noise, taken)
+        taken = ReleaseShare(len(own), sum(sizes), len(sizes), deviation)
+        both = combine_projectors(list(directions[own]), matrix + noise, taken)
         results = results_at_home(both, release, made.analysis)  # type: ignore[arg-type]
         yield from ((whose, result, truth) for whose, result in results.items())
 

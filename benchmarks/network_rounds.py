@@ -20,7 +20,7 @@ VARIANTS: tuple[dict[str, Any], ...] = (
 
 
 def sites_of(people: People, seed: int) -> list[ArrayData]:
-    """Every hospital's participants, with variance 1 per voxel as `preprocess` does."""
+    """Every hospital's participants, with variance 1 per voxel as `preprocess_person` does."""
     blocks: list[list[Any]] = [[] for _ in people.sizes]
     for site, series in people.persons(seed):
         centred = series - series.mean(axis=1, keepdims=True)

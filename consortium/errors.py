@@ -11,7 +11,7 @@ from __future__ import annotations
 _MOST = 4000
 
 
-def legible(text: object, most: int = _MOST) -> str:
+def printable(text: object, most: int = _MOST) -> str:
     """What somebody else wrote, without anything that a terminal or its reader could trip over."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text)[:most])
 
@@ -23,7 +23,7 @@ class ConsortiumError(Exception):
 
     def __str__(self) -> str:
         # A message may quote what another party wrote, and ends in a terminal or a log.
-        return legible(super().__str__())
+        return printable(super().__str__())
 
 
 class ConfigurationError(ConsortiumError):

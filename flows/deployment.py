@@ -27,7 +27,7 @@ from rich.console import Console
 
 from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError
-from flows.polling import About, Service
+from flows.polling import DeploymentInfo, Service
 from flows.public import emit, without_logs
 
 FLOW, NOT_OPENED = "scheduled-study", "Not opened"
@@ -125,7 +125,7 @@ def check_server() -> None:
         )
 
 
-def serve(
+def serve_schedule(
     name: str,
     schedule: CronSchedule,
     run_due: RunDue,
@@ -133,7 +133,7 @@ def serve(
     console: Console,
     since: datetime,
     *,
-    about: About,
+    about: DeploymentInfo,
     on_demand: bool = False,
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,

@@ -9,8 +9,8 @@ from consortium.study.plan import Plan
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What Prefect shows of a result, all of it published.
+class PublishedTexts:
+    """What Prefect shows of a result, all of it published in the output folder.
 
     Parameters
     ----------
@@ -31,5 +31,5 @@ class Shown:
 class Outputs:
     """What a finished study leaves behind; ``publish`` writes the output folder."""
 
-    publish: Callable[[Plan, list[Round], Result], Shown]
+    publish: Callable[[Plan, list[Round], Result], PublishedTexts]
     progress: Callable[[int, int], None]

@@ -24,14 +24,14 @@ from rich.console import Console
 
 from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError
-from flows.runs import UNHEARD, bury, find_runs
+from flows.runs import UNHEARD, end_orphaned_runs, find_runs
 
 _POLL = 2.0  # s
 _PULSE = 20.0  # s; after sixty, Prefect shows a deployment as not ready
 
 
 @dataclass(frozen=True)
-class About:
+class DeploymentInfo:
     """What a deployment says of its study: public, and for people only.
 
     Parameters
@@ -63,7 +63,7 @@ class Service:
 
     study: str
     make_flow: Callable[[bool], Flow[[str], State[None]]]
-    about: About
+    about: DeploymentInfo
     schedule: CronSchedule
     clock: Clock
     console: Console
@@ -136,7 +136,7 @@ class Service:
         left = find_runs(client, deployment_id={"any_": [deployment]}, state=state)
         if left:
             within = find_runs(client, parent_flow_run_id={"any_": left}, state=state)
-            bury(client, (*within, *left))
+            end_orphaned_runs(client, (*within, *left))
 
     def _guarded(self, deployment: UUID, missed: Callable[[str], State[None]]) -> None:
         """Look once; an absent or mad API is told of once and waited out."""

@@ -57,7 +57,7 @@ def cancelled(client: SyncPrefectClient, runs: Sequence[UUID]) -> bool:
     return any(run.id in runs and run.state_type in _CANCELLED for run in found)
 
 
-def bury(client: SyncPrefectClient, runs: Sequence[UUID]) -> None:
+def end_orphaned_runs(client: SyncPrefectClient, runs: Sequence[UUID]) -> None:
     """End what a killed process left of its runs and their tasks; else they would run for ever."""
     ids, left = {"any_": list(runs)}, {"type": {"any_": _UNDER_WAY}}
     ended: State[None] = Crashed(message="The process ended; the run is taken up again.")
@@ -74,7 +74,7 @@ def bury(client: SyncPrefectClient, runs: Sequence[UUID]) -> None:
 
 
 @contextmanager
-def heeded(cancellation: Cancellation, runs: Sequence[UUID]) -> Iterator[None]:
+def watch_cancellation(cancellation: Cancellation, runs: Sequence[UUID]) -> Iterator[None]:
     """Look every few seconds whether somebody cancelled any of some runs."""
     over = Event()
 

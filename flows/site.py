@@ -34,7 +34,7 @@ _DEAF = {PREFECT_CLIENT_MAX_RETRIES: 0}  # nor waits as long as asked
 _STRICT = {"follow_redirects": False, "timeout": _ANSWER}
 
 
-def attend(site: str, work: Callable[[], None]) -> None:
+def agent_as_flow(site: str, work: Callable[[], None]) -> None:
     """Let an agent work, shown as a flow run on the site's own Prefect.
 
     Parameters

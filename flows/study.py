@@ -48,7 +48,7 @@ from consortium.errors import (
 from consortium.study.plan import Plan
 from flows.outputs import Outputs
 from flows.public import PublicLines, emit, join_runs, without_logs
-from flows.runs import UNHEARD, bury, cancelled, heeded
+from flows.runs import UNHEARD, cancelled, end_orphaned_runs, watch_cancellation
 
 
 def take_over(notes: Path, run: str, now: Sequence[UUID]) -> bool:
@@ -71,7 +71,7 @@ def take_over(notes: Path, run: str, now: Sequence[UUID]) -> bool:
         known = json.loads(notes.read_text(encoding="utf-8"))
         left = [UUID(each) for each in known[run]]
         found = cancelled(client, left)
-        bury(client, left)
+        end_orphaned_runs(client, left)
     with suppress(OutputError):  # what the run itself writes there will say so
         write_bytes(notes, json.dumps({run: [str(each) for each in now]}).encode())
     return found
@@ -219,7 +219,7 @@ class StudyFlow:
         """Obey who cancels one of some flow runs, or has cancelled those that a kill left."""
         if self._notes is not None and take_over(self._notes, self._centre.context.run, runs):
             self._cancellation.order.set()
-        return heeded(self._cancellation, runs)
+        return watch_cancellation(self._cancellation, runs)
 
     @property
     def _session(self) -> Session:

@@ -37,10 +37,10 @@ from site_agent.run.admission import Admission
 from site_agent.run.message_store import MessageStore
 from site_agent.run.participation import Participation
 from site_agent.run.preload import Preload
-from site_agent.run.refusal import public_reason, refuse
+from site_agent.run.refusal import public_reason, send_refusal
 from site_agent.run.site import Site
 from site_agent.run.site_log import SiteLog
-from site_agent.run.waits import Waits
+from site_agent.run.waits import WaitLog
 from site_agent.settings import Settings, SettingsFiles
 
 _LOOK_EVERY = 2.0  # s between two looks for runs, within a run and when nothing happens
@@ -96,7 +96,7 @@ class Agent:
         )
         self._runs: dict[str, Participation | None] = {}
         self._admitted: dict[str, Admission] = {}
-        self._waits = Waits(WaitFile(self.folder, self.clock.wall), log)
+        self._waits = WaitLog(WaitFile(self.folder, self.clock.wall), log)
         self._page = PageUpdater(self.folder, self.clock, self.now, log.line_once, self.drive)
         self._engine: tuple[tuple[object, ...], Engine] | None = None
         self._take_up(settings)
@@ -337,7 +337,7 @@ class Agent:
         self.failures.append(error)
         self._runs[run] = None
         try:
-            refuse(self.site, run, error)
+            send_refusal(self.site, run, error)
         except ConsortiumError as trouble:
             log.line_once(f"{run}: {trouble}")
 

@@ -17,9 +17,9 @@ from consortium.space.study_space import study_space
 from consortium.space.templates import read_templates
 from consortium.study.spec import Study
 from site_agent.data.bids import labels_in
-from site_agent.data.survey import Skipped, Without, nobody
+from site_agent.data.survey import SkippedPerson, Without, excludes_nobody
 from site_agent.images.series import SiteDataset
-from site_agent.networks import independent, write_everybody
+from site_agent.networks import normalized_templates, write_everybody
 
 
 def run_participants(
@@ -29,7 +29,7 @@ def run_participants(
     settings: Mapping[str, Any],
     labels: Collection[str] = (),
     tell: Callable[[str], None] = lambda _line: None,
-) -> tuple[int, tuple[Skipped, ...]]:
+) -> tuple[int, tuple[SkippedPerson, ...]]:
     """Write networks of some or all participants; other participants may be there already.
 
     Parameters
@@ -62,12 +62,12 @@ def run_participants(
     study = _study(settings)
     wanted = {label.removeprefix("sub-") for label in labels}
     space = study_space(study, source)
-    values = independent(read_templates(templates, space.grid, at_home=True), templates)
+    values = normalized_templates(read_templates(templates, space.grid, at_home=True), templates)
     check_there(source, wanted)
     _check_begun(target)
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".work-", dir=target) as work:
-        hook = _but(wanted) if wanted else nobody
+        hook = _but(wanted) if wanted else excludes_nobody
         dataset = SiteDataset(source, study.data, space, "subject", Path(work), without=hook)
         out = tuple(each for each in dataset.survey.skipped if not wanted or each.label in wanted)
         if wanted and out:
@@ -110,7 +110,7 @@ def _but(wanted: Collection[str]) -> Without:
     return partial(_not_named, frozenset(wanted))
 
 
-def _not_named(wanted: Collection[str], labels: Sequence[str]) -> Iterable[Skipped]:
+def _not_named(wanted: Collection[str], labels: Sequence[str]) -> Iterable[SkippedPerson]:
     for label in labels:
         if label not in wanted:
-            yield Skipped(label, "not-chosen", f"sub-{label} is not named; left out.")
+            yield SkippedPerson(label, "not-chosen", f"sub-{label} is not named; left out.")

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consortium.algorithms.base import Release
-from consortium.base.atomic import DAMAGED, beside
+from consortium.base.atomic import DAMAGED, path_in_folder
 from consortium.engine.run_context import RunContext
-from consortium.engine.session import released
+from consortium.engine.session import per_statistic_unit
 from consortium.engine.transcript import TRANSCRIPT, Transcript
 from consortium.errors import OutputError, StudyError
 from consortium.membership.signed_study import SignedStudy
 from consortium.space.study_space import Space, study_space
 from consortium.study.plan import Plan
 from consortium.verification.agreement import read_agreement
-from consortium.verification.record import EVIDENCE, Record
+from consortium.verification.record import EVIDENCE, EvidenceRecord
 from consortium.verification.rounds import read_round
 
 RUN = "run.json"
@@ -85,12 +85,12 @@ def read_finished(output: Path, signed: SignedStudy) -> FinishedRun:
 
     def read(name: str) -> bytes | None:
         try:
-            return beside(output / EVIDENCE, name).read_bytes()
+            return path_in_folder(output / EVIDENCE, name).read_bytes()
         except (OSError, ValueError):
             return None
 
     space = study_space(signed.study, signed.folder)
-    record = Record(run, signed.keys, read)
+    record = EvidenceRecord(run, signed.keys, read)
     context = RunContext(run, signed.study, signed.keys, space.digest, space.extent, signed.file)
     agreement = read_agreement(record, context)
     kept = next(Transcript(output / TRANSCRIPT).rounds(), None)
@@ -98,7 +98,9 @@ def read_finished(output: Path, signed: SignedStudy) -> FinishedRun:
         raise OutputError(f"{output} holds no release; ask the coordinator for the whole folder.")
     mechanism = read_round(record, agreement, kept).stage.mechanism
     values = mechanism.lattice.decode(kept.ring)
-    return FinishedRun(run, agreement.plan, space, released(mechanism, values, kept.survivors))
+    return FinishedRun(
+        run, agreement.plan, space, per_statistic_unit(mechanism, values, kept.survivors)
+    )
 
 
 def _run(output: Path) -> str:

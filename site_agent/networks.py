@@ -81,7 +81,7 @@ def write_networks(
     if asked.features:
         raise StudyError(f"{study} is about feature vectors; networks need series of images.")
     space = study_space(asked, signed.folder)
-    values = independent(_templates(space, study, templates), templates or study)
+    values = normalized_templates(_templates(space, study, templates), templates or study)
     dataset = site.series(asked.data, space, asked.privacy.unit)
     return write_everybody(target, asked, dataset, values, tell)
 
@@ -100,7 +100,7 @@ def write_everybody(
     dataset : SiteDataset
         Its persons.
     values : array, shape (D, K)
-        Templates, of `independent`.
+        Templates, of `normalized_templates`.
     tell : callable
         Hears of each person that is done.
 
@@ -172,7 +172,7 @@ def check_target(target: Path, config: SiteConfig) -> None:
         raise DataError(f"{target} is not empty; name a folder that is not there yet.")
 
 
-def independent(templates: Templates, file: Path) -> Array:
+def normalized_templates(templates: Templates, file: Path) -> Array:
     """Return templates as columns of norm 1: D x K.
 
     Raises

@@ -18,12 +18,12 @@ from consortium.algorithms.subspace import basis_at, directions_of
 from consortium.base.atomic import write_bytes, write_json, write_text
 from consortium.base.formatting import count
 from consortium.errors import DataError, StudyError
-from consortium.kernels.home_posterior import Posterior, Taken, combine
+from consortium.kernels.home_posterior import Posterior, ReleaseShare, combine_projectors
 from consortium.kernels.moments import unpack_symmetric
 from consortium.report.as_templates import HOME_PAGE
 from consortium.report.bids import about_image, label, resolution_label
 from consortium.report.dataset import BIDS_VERSION, GENERATOR
-from consortium.report.image_sets import image_set_grid, painted
+from consortium.report.image_sets import image_set_grid, on_grid
 from consortium.report.surface_files import surface_folder, write_surface
 from consortium.space.mesh import Mesh
 from consortium.space.nifti import mark_kept
@@ -31,7 +31,7 @@ from site_agent.approval.folder import SiteFolder
 from site_agent.finished_run import FinishedRun, read_finished, study_file
 from site_agent.images.series import SiteDataset
 from site_agent.networks import check_target
-from site_agent.posterior_page import NAMES, page, posterior_summary
+from site_agent.posterior_page import NAMES, posterior_html, posterior_summary
 
 _LEAST = 2
 _README = """\
@@ -109,9 +109,9 @@ def write_posterior(
     dataset = site.series(signed.study.data, finished.space, "subject")
     _check_people(len(dataset.lengths), persons, everybody, finished.run)
     release = finished.release
-    taken = Taken(persons, everybody, len(release.sites), release.deviation)
+    taken = ReleaseShare(persons, everybody, len(release.sites), release.deviation)
     plan = cast("GroupIcaPlan", finished.plan.analysis)
-    posterior = combine(
+    posterior = combine_projectors(
         _directions(dataset, plan, tell),
         unpack_symmetric(release.values),
         taken,
@@ -177,7 +177,7 @@ def _write(
         told="\n".join(told),
     )
     write_text(target / "README.md", readme)
-    write_text(target / HOME_PAGE, page(study.study, space, results, told))
+    write_text(target / HOME_PAGE, posterior_html(study.study, space, results, told))
     return told
 
 
@@ -203,7 +203,7 @@ def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) 
     stem = "_".join([*filter(None, parts), f"desc-{label(study.study + name)}_components"])
     place = target / f"tpl-{study.data.space}" / "func"
     place.mkdir(parents=True, exist_ok=True)
-    image = grid.image(painted(space, images, images.values).astype(np.float32))
+    image = grid.image(on_grid(space, images, images.values).astype(np.float32))
     if name != "release":
         mark_kept(image)
     write_json(place / f"{stem}.json", about | about_image(study, grid))

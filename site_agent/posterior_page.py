@@ -11,7 +11,7 @@ from consortium.algorithms.worth import worth_sentence
 from consortium.base.formatting import count, percent
 from consortium.kernels.home_posterior import Posterior
 from consortium.report.brain_figures import draw_slices
-from consortium.report.image_sets import image_set_grid, painted
+from consortium.report.image_sets import image_set_grid, on_grid
 from consortium.report.pictures import Picture
 from consortium.report.surface_figures import draw_surface
 from consortium.report.templating import plain_environment
@@ -70,8 +70,10 @@ def posterior_summary(
     return networks, worth, weights, _UNCOUNTED
 
 
-def page(study: str, space: Space, results: Mapping[str, Result], told: tuple[str, ...]) -> str:
-    """The page as HTML."""
+def posterior_html(
+    study: str, space: Space, results: Mapping[str, Result], told: tuple[str, ...]
+) -> str:
+    """The page of a hospital's networks at home, as HTML."""
     template = plain_environment("site_agent.page", "consortium.report").get_template(
         "posterior.html.j2"
     )
@@ -107,7 +109,7 @@ def _maps(space: Space, result: Result) -> _Maps | None:
     if images is None:
         return None
     values, least = (
-        painted(space, images, np.asarray(v)) for v in (images.values, images.threshold)
+        on_grid(space, images, np.asarray(v)) for v in (images.values, images.threshold)
     )
     return _Maps(image_set_grid(space, images), values, least, images.accuracy)
 

@@ -15,8 +15,8 @@ from site_agent.enrolment.pinned_consortium import PinnedConsortium, read_pinned
 
 
 @dataclass(frozen=True)
-class Yes:
-    """An approved study, and why it counts no more, if so."""
+class ListedApproval:
+    """An approved study as status shows it, and why it counts no more, if so."""
 
     approval: Approval
     refused: str
@@ -56,7 +56,7 @@ class SiteStatus:
     config: SiteConfig
     key: bytes
     trust: PinnedConsortium | None
-    approved: tuple[Yes, ...]
+    approved: tuple[ListedApproval, ...]
     running: bool
     waiting: Waiting | None
 
@@ -74,7 +74,7 @@ class SiteStatus:
             f"consortium {joined}",
         ]
         for yes in self.approved:
-            lines.append(f"approved   {promise(yes.approval)}")
+            lines.append(f"approved   {approval_line(yes.approval)}")
             if yes.refused:
                 lines.append(f"refused    {yes.refused}")
         lines.append(f"agent      {'running' if self.running else 'not running'}")
@@ -109,13 +109,15 @@ def read_status(folder: Path) -> SiteStatus:
         If a file can't be read.
     """
     config, identity, trust = SiteConfig.load(folder), load_identity(folder), read_pinned(folder)
-    approved = tuple(Yes(each, _refused(trust, each)) for each in approvals(folder, identity))
+    approved = tuple(
+        ListedApproval(each, _refused(trust, each)) for each in approvals(folder, identity)
+    )
     running = in_use(folder)
     waiting = read_waiting(folder) if running else None
     return SiteStatus(config, identity.public, trust, approved, running, waiting)
 
 
-def promise(approval: Approval) -> str:
+def approval_line(approval: Approval) -> str:
     """Say in a line what was approved."""
     study, terms = approval.study, approval.terms
     p = study.privacy

@@ -15,7 +15,7 @@ import numpy as np
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Extent, Query, Result, Templates
-from consortium.engine.neighbour_answers import collect, speaks
+from consortium.engine.neighbour_answers import answers_neighbours, collect_answers
 from consortium.engine.session import Session, own_answers
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
@@ -137,7 +137,7 @@ def _round(session: Session, sites: Sequence[Blocks], rng: np.random.Generator) 
     for index, site in enumerate(sites):
         asked = replace(query, site=index)
         if stage.release.neighbours:
-            asked = replace(asked, neighbour_answers=collect(plan, stage, index, told))
+            asked = replace(asked, neighbour_answers=collect_answers(plan, stage, index, told))
         statistic = _statistic(plan.study.algorithm, mechanism.bound, site, asked)
         rows.append(statistic * mechanism.weights[index])
     free = mechanism.scheme == "none"
@@ -171,5 +171,5 @@ def _told(session: Session) -> list[dict[int, Array]]:
     return [
         own_answers(session.plan.stage(done.stage).mechanism, done.values, done.survivors)
         for done in session.rounds
-        if speaks(session.plan.stage(done.stage))
+        if answers_neighbours(session.plan.stage(done.stage))
     ]

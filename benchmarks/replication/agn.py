@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from consortium.algorithms.base import Array
-from consortium.algorithms.tensor.kernels.tensor import orthogonal_components, transformed
+from consortium.algorithms.tensor.kernels.tensor import orthogonal_components, transform_tensor
 
 
 def published_mixture(
@@ -60,7 +60,7 @@ def _centres(second: Array, third: Array, count: int, g: np.random.Generator) ->
     values, vectors = np.linalg.eigh(second)
     lengths, vectors = np.maximum(values[-count:], 1e-6), vectors[:, -count:]
     forward = vectors / np.sqrt(lengths)
-    small = transformed(third, forward)
+    small = transform_tensor(third, forward)
     found = orthogonal_components(small, restarts=30, iterations=50, generator=g)
     strengths = np.einsum("ijk,il,jl,kl->l", small, found, found, found, optimize=True)
     return (vectors * np.sqrt(lengths)) @ (found * np.maximum(strengths, 1.0))

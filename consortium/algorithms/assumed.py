@@ -25,7 +25,7 @@ def round_deviation(planned: PlannedRelease, shape: Shape) -> float:
     return once * math.sqrt(planned.rounds / planned.share)
 
 
-def drawn(
+def draw_release(
     planned: PlannedRelease, shape: Shape, values: Array, generator: np.random.Generator
 ) -> Release:
     """Return a release of these values with fresh noise, of all sites."""

@@ -86,7 +86,7 @@ class AssumedSite:
         return reduced
 
 
-def separation(accuracy: float, classes: int) -> float:
+def effect_at_accuracy(accuracy: float, classes: int) -> float:
     """d, at which the best rule tells this share of the persons rightly; 0 if guessing does.
 
     Examples
@@ -119,7 +119,7 @@ def class_means(
     corners = np.eye(classes) - 1.0 / classes
     turned = np.linalg.svd(corners)[0][:, : classes - 1].T @ corners  # (K - 1) x K
     basis = np.linalg.qr(generator.standard_normal((entries, classes - 1)))[0]
-    means: Array = separation(accuracy, classes) * basis @ turned
+    means: Array = effect_at_accuracy(accuracy, classes) * basis @ turned
     return means
 
 

@@ -174,7 +174,7 @@ def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
     ``predictor`` is for prediction alone: stabilized coefficients, drawn to zero by noise, of which
     page and tables say nothing.
     """
-    told, target = tell(question, fit), question.place
+    told, target = report_uncertainty(question, fit), question.place
     values, low, high = (
         np.insert([getattr(f, end) if f.told else 0.0 for f in told.coefficients], target, 0.0)
         for end in ("value", "low", "high")
@@ -205,7 +205,7 @@ def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
     )
 
 
-def tell(question: LeastSquaresQuestion, fit: Fit) -> LinearTables:
+def report_uncertainty(question: LeastSquaresQuestion, fit: Fit) -> LinearTables:
     """Say of every number how sure it is; where an end of an interval is open, nothing."""
     many, confidence = fit.moment.entries, question.confidence
     ends = fit.intervals(confidence)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import null_space, orth
 
 from consortium.errors import StudyError
-from consortium.kernels.projector_forecast import Room
+from consortium.kernels.projector_forecast import MapExtent
 from consortium.kernels.smooth_basis import SmoothBasis
 from consortium.kernels.surface_modes import SurfaceModes
 from consortium.privacy.bounds import Unit
@@ -56,9 +56,9 @@ class Places:
         return float(_FINEST * np.cbrt(self.volume))
 
     @property
-    def room(self) -> Room:
+    def room(self) -> MapExtent:
         """Volume of all of them."""
-        return Room(self.volume * len(self.coordinates))
+        return MapExtent(self.volume * len(self.coordinates))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +92,9 @@ class SurfacePlaces:
         return math.ceil(100 * max(side.finest for side in self.modes)) / 100
 
     @property
-    def room(self) -> Room:
+    def room(self) -> MapExtent:
         """Area of both."""
-        return Room(sum(side.area for side in self.modes), 2)
+        return MapExtent(sum(side.area for side in self.modes), 2)
 
 
 AnyPlaces = Places | SurfacePlaces

@@ -25,7 +25,7 @@ from consortium.algorithms.base import (
 )
 
 
-def rehearse(
+def rehearse_analysis(
     plan: AnalysisPlan[Any],
     tables: Sequence[Array],
     generator: np.random.Generator,
@@ -61,7 +61,7 @@ def rehearse(
             return result
 
 
-def trained(
+def train_on_assumed(
     plan: AnalysisPlan[Any],
     sizes: Sequence[int],
     law: Callable[[np.random.Generator], Classes],
@@ -90,7 +90,7 @@ def trained(
         generator = np.random.default_rng(seed)
         classes = law(generator)
         tables = [stacked(*classes.draw(size, generator)) for size in sizes]
-        result = rehearse(plan, tables, generator)
+        result = rehearse_analysis(plan, tables, generator)
         yield result, *classes.draw(NEW, generator)
 
 

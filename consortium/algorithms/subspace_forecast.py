@@ -18,7 +18,7 @@ _RANGED = "from the weakest to the strongest direction that is seen"
 USUAL = "strengths that networks usually have, which the report replaces by those it found"
 
 
-def worth(plan: ProjectorPlan) -> Worth:
+def subspace_worth(plan: ProjectorPlan) -> Worth:
     """What the release is worth, for the usual strengths of networks."""
     variance = variance_of_projectors(np.linspace(*STRENGTHS, plan.asked.kept), plan.size)
     return worth_of(variance, plan.deviation**2 / 2.0, sum(plan.shape.units))
@@ -30,7 +30,7 @@ def expect(plan: ProjectorPlan) -> tuple[Expectation, ...]:
     agreed = Expectation("expected correlation", 0.0, ranged=_RANGED)
     if len(seen):
         agreed = replace(agreed, value=_mean(seen), low=float(seen.min()), high=float(seen.max()))
-    told = worth(plan)
+    told = subspace_worth(plan)
     return (
         agreed,
         Expectation("components found", plan.likely),
@@ -41,7 +41,7 @@ def expect(plan: ProjectorPlan) -> tuple[Expectation, ...]:
 
 
 def sentences(plan: ProjectorPlan) -> tuple[str, ...]:
-    """The forecast in words."""
+    """What a release of shared directions is expected to show, in words."""
     seen, kept, least = plan.cosines[plan.cosines > 0], plan.asked.kept, plan.asked.least
     where = f"waves longer than {plan.cutoff:g} mm" if plan.cutoff else "the study's features"
     basis = (
@@ -66,7 +66,7 @@ def sentences(plan: ProjectorPlan) -> tuple[str, ...]:
             "lost in the noise; more participants, a larger epsilon or a longer cutoff would show "
             "more."
         )
-    return (*lines, *filter(None, [worth_sentence(worth(plan), USUAL)]))
+    return (*lines, *filter(None, [worth_sentence(subspace_worth(plan), USUAL)]))
 
 
 def refuse_hopeless(plan: ProjectorPlan) -> None:

@@ -20,7 +20,7 @@ DAMAGED = (
 """What reading a JSON record raises that somebody else may have written."""
 
 
-def beside(folder: Path, name: str) -> Path:
+def path_in_folder(folder: Path, name: str) -> Path:
     """Path of a file that lies in a folder, whoever chose its name.
 
     Raises

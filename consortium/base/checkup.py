@@ -74,7 +74,7 @@ class Surroundings:
     free: Callable[[Path], int] = field(default=free_bytes)
 
 
-def guarded(name: str, look: Callable[[], Check]) -> Check:
+def run_check(name: str, look: Callable[[], Check]) -> Check:
     """What a look finds; if it raises, that."""
     try:
         return look()

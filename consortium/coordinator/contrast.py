@@ -14,7 +14,7 @@ from consortium.algorithms.base import Table
 from consortium.base.atomic import DAMAGED
 from consortium.base.tables import read_rows
 from consortium.errors import OutputError, StudyError
-from consortium.kernels.contrast_regression import false_discovery, tested
+from consortium.kernels.contrast_regression import false_discovery, tested_effects
 
 Array = NDArray[Any]
 
@@ -109,7 +109,7 @@ def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Tab
     chance = released.variances * (weights @ released.chance @ weights)
     total = chance + weights @ released.noise @ weights
     _told_apart(released, total[:, None, None])
-    found = tested(values, chance, total, released.freedom, released.doubt)
+    found = tested_effects(values, chance, total, released.freedom, released.doubt)
     half = stdtrit(found.freedom, _CONFIDENCE) * found.widths
     columns = (
         values,

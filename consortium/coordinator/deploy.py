@@ -16,13 +16,13 @@ from consortium.coordinator.schedule import (
     load_scheduled,
     not_covered,
     save_scheduled,
-    unfinished,
+    unfinished_output,
 )
 from consortium.engine.clock import Clock
 from consortium.errors import ConsortiumError, RunCancelledError
 from consortium.study.reader import read_study
-from flows.deployment import DueRunOutcome, check_schedule, check_server, serve
-from flows.polling import About
+from flows.deployment import DueRunOutcome, check_schedule, check_server, serve_schedule
+from flows.polling import DeploymentInfo
 
 _UNSCHEDULED = (
     "no date of the schedule stands for this run; start 'consortium deploy' with --on-demand to "
@@ -30,7 +30,7 @@ _UNSCHEDULED = (
 )
 
 
-def about(scheduled: ScheduledStudy) -> About:
+def public_description(scheduled: ScheduledStudy) -> DeploymentInfo:
     """Say what everybody may know of a study, for its deployment's page.
 
     Raises
@@ -52,7 +52,9 @@ def about(scheduled: ScheduledStudy) -> About:
         study.heading,
         *(f"- {name}: {value}" for name, value in parameters.items()),
     ]
-    return About("\n".join([lines[0], "", *lines[1:]]), ("consortium", study.algorithm), parameters)
+    return DeploymentInfo(
+        "\n".join([lines[0], "", *lines[1:]]), ("consortium", study.algorithm), parameters
+    )
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class DueRuns:
     Parameters
     ----------
     home : Path
-        Folder of the records, see `consortium.coordinator.schedule.home`.
+        Folder of the records, see `consortium.coordinator.schedule.settings_folder`.
     today : callable
         Day in UTC.
     console : Console
@@ -102,7 +104,7 @@ class DueRuns:
 
     def _run_due(self, study: str, may_open: bool) -> DueRunOutcome:
         scheduled = load_scheduled(self.home, study)
-        folder = unfinished(scheduled)
+        folder = unfinished_output(scheduled)
         if folder is None and not may_open:
             return DueRunOutcome("not opened", _UNSCHEDULED)
         if folder is None:
@@ -154,15 +156,15 @@ def deploy(
     with only_one(scheduled.out):
         since = last_date(due.home, scheduled) or datetime.now(UTC)
         save_scheduled(due.home, scheduled)
-        resume = unfinished(scheduled) is not None
-        serve(
+        resume = unfinished_output(scheduled) is not None
+        serve_schedule(
             scheduled.name,
             schedule,
             due.run_due,
             due.clock,
             due.console,
             since,
-            about=about(scheduled),
+            about=public_description(scheduled),
             on_demand=on_demand,
             resume=resume,
             stop=stop,

@@ -9,12 +9,12 @@ from datetime import UTC, date, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from consortium.base.checkup import Check, Surroundings, disk, guarded, prefect_server, software
+from consortium.base.checkup import Check, Surroundings, disk, prefect_server, run_check, software
 from consortium.base.formatting import count
 from consortium.exchange.address import open_exchange
-from consortium.exchange.checkup import compared_clock, directory_of, probed
+from consortium.exchange.checkup import check_probe, compared_clock, directory_of
 from consortium.exchange.modes import shared_directory
-from consortium.membership.consent import read_consents, runs_joined, uncovered
+from consortium.membership.consent import missing_consents, read_consents, runs_joined
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import read_signed
@@ -25,8 +25,8 @@ _LIBRARIES = ("cape-consortium", "numpy", "scipy", "nilearn", "cryptography", "p
 
 
 @dataclass(frozen=True)
-class Office:
-    """What a coordinator works with.
+class CoordinatorParts:
+    """What `consortium doctor` looks at: the coordinator's folders, keys and exchange.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Office:
     study: Path | None = None
 
 
-def check_centre(office: Office, around: Surroundings) -> list[Check]:
+def check_centre(office: CoordinatorParts, around: Surroundings) -> list[Check]:
     """Look at everything that a run needs at the centre, in the order in which one would mend it.
 
     Returns
@@ -61,7 +61,9 @@ def check_centre(office: Office, around: Surroundings) -> list[Check]:
         "disk": lambda: disk(around.free(office.keys)),
         "software": lambda: software(_LIBRARIES),
         **({"modes": lambda: shared_directory(shared)} if shared and shared.is_dir() else {}),
-        "exchange": lambda: probed(open_exchange(place, office.credentials), CENTRE, around.token),
+        "exchange": lambda: check_probe(
+            open_exchange(place, office.credentials), CENTRE, around.token
+        ),
         "clock": lambda: compared_clock(
             *(open_exchange(place, office.credentials), place, CENTRE, around.token, around.now)
         ),
@@ -73,15 +75,15 @@ def check_centre(office: Office, around: Surroundings) -> list[Check]:
             "study": lambda: _study(office, path),
             "approvals": lambda: _approvals(office, path, today),
         }
-    return [guarded(name, look) for name, look in looks.items()]
+    return [run_check(name, look) for name, look in looks.items()]
 
 
-def _keys(office: Office) -> Check:
+def _keys(office: CoordinatorParts) -> Check:
     public = load_identity(office.keys).public.hex()
     return Check("keys", "ok", f"The consortium's public key begins with {public[:16]}.")
 
 
-def _roster(office: Office) -> Check:
+def _roster(office: CoordinatorParts) -> Check:
     members = read_roster(office.roster)
     members.check_owner(load_identity(office.keys).key)
     if members.sites:
@@ -97,18 +99,18 @@ def _prefect(environment: Mapping[str, str]) -> Check:
     return prefect_server(environment, _NO_PREFECT)
 
 
-def _study(office: Office, path: Path) -> Check:
+def _study(office: CoordinatorParts, path: Path) -> Check:
     study = read_signed(path, read_roster(office.roster)).study
     sites = count(len(study.sites), "site")
     return Check("study", "ok", f"'{study.study}' is signed for {sites} of this roster.")
 
 
-def _approvals(office: Office, path: Path, today: date) -> Check:
+def _approvals(office: CoordinatorParts, path: Path, today: date) -> Check:
     """Say which sites' standing approvals, as the exchange has them, cover one more run."""
     signed = read_signed(path, read_roster(office.roster))
     study, exchange = signed.study, open_exchange(office.exchange, office.credentials)
     consents, runs = read_consents(exchange, study, signed.keys), runs_joined(exchange, study)
-    missing = uncovered(study, consents, runs, study.privacy.epsilon, today)
+    missing = missing_consents(study, consents, runs, study.privacy.epsilon, today)
     if not missing:
         return Check("approvals", "ok", "Every site's approval covers the next run.")
     there = len(study.sites) - len(missing)

@@ -14,10 +14,10 @@ from consortium import __version__
 from consortium.base.atomic import write_text
 from consortium.base.formatting import count, number, power_of_ten
 from consortium.base.strict_yaml import parse_yaml
-from consortium.coordinator.dpia_figures import Figure, figures, stage_texts
+from consortium.coordinator.dpia_figures import Figure, assessed_stages, figures
 from consortium.errors import StudyError
 from consortium.privacy.gdp import ADDS_UP
-from consortium.report.statement import odds_sentence, protected
+from consortium.report.statement import odds_sentence, protected_text
 from consortium.report.templating import plain_environment
 from consortium.study.outlook import Outlook
 from consortium.study.plan import Plan
@@ -130,7 +130,7 @@ def _lines(
     return {
         "Roles": [(site, "a hospital", texts[f"participants of {site}"]) for site in study.sites],
         "Purpose, and what is computed": [
-            (each.stage, each.statistic, *stage_texts(each).values()) for each in outlook.stages
+            (each.stage, each.statistic, *assessed_stages(each).values()) for each in outlook.stages
         ],
         "Data": _flat(dumped),
         "Where every number comes from": [(each.name, each.text, each.source) for each in found],
@@ -139,7 +139,7 @@ def _lines(
 
 def _risks(plan: Plan, texts: Mapping[str, str]) -> Iterator[str]:
     privacy, seen = plan.study.privacy, plan.outsider_epsilon
-    yield protected(privacy.unit)
+    yield protected_text(privacy.unit)
     yield (
         f"One run costs at most ε = {number(plan.epsilon)} against the coordinator together with "
         f"{count(privacy.colluding_sites, 'colluding hospital')}, and ε = {number(seen)} against "

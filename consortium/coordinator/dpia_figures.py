@@ -110,12 +110,12 @@ def _cost(plan: Plan) -> Iterator[Figure]:
     yield Figure("numbers measured of a participant", f"{plan.shape.features:,}", PLAN, "features")
     yield Figure("rounds", f"{plan.rounds:,}", PLAN, "rounds")
     for index, stage in enumerate(Outlook(plan).stages):
-        for what, text in stage_texts(stage).items():
+        for what, text in assessed_stages(stage).items():
             yield Figure(f"{_WORDS[what]} of {stage.stage}", text, PLAN, f"stages.{index}.{what}")
 
 
-def stage_texts(stage: StageOutlook) -> dict[str, str]:
-    """A stage's numbers as they are written, by their fields in ``consortium plan --json``."""
+def assessed_stages(stage: StageOutlook) -> dict[str, str]:
+    """A stage's numbers in the impact assessment, by fields of ``consortium plan --json``."""
     return {
         "rounds": f"{stage.rounds:,}",
         "entries": f"{stage.entries:,}",

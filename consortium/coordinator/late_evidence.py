@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consortium.base.atomic import write_bytes
-from consortium.coordinator.provenance import read_provenance, told
+from consortium.coordinator.provenance import as_contradiction, read_provenance
 from consortium.engine.closing import Attestation, Closing, decode_closing, most_closing
 from consortium.engine.names import ATTESTATION, CLOSING, Names
 from consortium.errors import OversizedError, ProtocolError
 from consortium.exchange import Exchange
 from consortium.secagg import OVERHEAD, unseal
 from consortium.verification import record as kept
-from consortium.verification.record import Record, place
+from consortium.verification.record import EvidenceRecord, evidence_path
 from consortium.verification.verdict import Verdict
 
 
@@ -84,7 +84,7 @@ def fetch_late(folder: Path, exchange: Exchange) -> Found:
     return Found(tuple(added), tuple(missing), tuple(refused))
 
 
-def check_attestation(record: Record, site: str, data: bytes) -> None:
+def check_attestation(record: EvidenceRecord, site: str, data: bytes) -> None:
     """Refuse what is not a site's own attestation of the run.
 
     Raises
@@ -103,6 +103,10 @@ def check_attestation(record: Record, site: str, data: bytes) -> None:
     decode_closing(Attestation, opened.body, site)
 
 
-def _rounds(record: Record) -> int:
+def _rounds(record: EvidenceRecord) -> int:
     body = record.message(kept.CLOSED, CLOSING)
-    return len(told(lambda: decode_closing(Closing, body, "centre"), place(kept.CLOSED)).records)
+    return len(
+        as_contradiction(
+            lambda: decode_closing(Closing, body, "centre"), evidence_path(kept.CLOSED)
+        ).records
+    )

@@ -172,13 +172,13 @@ def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -
             found[name] = ask(QUESTIONS[name].text, QUESTIONS[name].usual)
     told = {name: QUESTIONS[name].usual if said is None else said for name, said in found.items()}
     told["title"] = told["title"] or told["name"]
-    missing = [option(name) for name, said in told.items() if not said]
+    missing = [option_name(name) for name, said in told.items() if not said]
     if missing:
         raise StudyError(f"The new study needs {', '.join(missing)}; say what they are.")
     return {name: _read(name, said) for name, said in told.items()}
 
 
-def option(name: str) -> str:
+def option_name(name: str) -> str:
     """Option of the command line by which an answer is given."""
     return "--" + name.replace("_", "-")
 
@@ -187,11 +187,11 @@ def _read(name: str, said: str) -> Any:
     try:
         value = QUESTIONS[name].read(said)
     except ValueError as error:
-        raise StudyError(f"{option(name)} {said[:40]!r} is no number; correct it.") from error
+        raise StudyError(f"{option_name(name)} {said[:40]!r} is no number; correct it.") from error
     pairs = ("levels", "groups", "limits")
     if name in pairs and len(value) != 2:
         raise StudyError(
-            f"{option(name)} {said[:40]!r} is not two values with a comma; correct it."
+            f"{option_name(name)} {said[:40]!r} is not two values with a comma; correct it."
         )
     return value
 

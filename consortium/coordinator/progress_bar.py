@@ -11,7 +11,7 @@ from rich.text import Text
 
 from consortium.base.formatting import moment
 from consortium.engine.wait_file import Waiting, read_waiting
-from consortium.errors import OutputError, legible
+from consortium.errors import OutputError, printable
 
 _MOST_SITES = 12  # that are shown line by line
 
@@ -65,10 +65,10 @@ def waiting_lines(waiting: Waiting, now: float) -> list[str]:
     now : float
         Unix time.
     """
-    lines = [f"{legible(waiting.step)}: waiting for"]
+    lines = [f"{printable(waiting.step)}: waiting for"]
     for site, note in list(waiting.sites.items())[:_MOST_SITES]:
         until = waiting.deadlines.get(site, waiting.until)
-        more = f", {legible(note)}" if note else ""
+        more = f", {printable(note)}" if note else ""
         lines.append(f"  {site}{more}: until {moment(until)}, {max(until - now, 0):.0f} s left")
     if len(waiting.sites) > _MOST_SITES:
         lines.append(f"  and {len(waiting.sites) - _MOST_SITES} more")
@@ -80,9 +80,9 @@ def tell_plainly(console: Console, waiting: Waiting) -> None:
     if console.is_terminal:
         return
     sites = ", ".join(
-        f"{site} ({f'{legible(note)}, ' if note else ''}until "
+        f"{site} ({f'{printable(note)}, ' if note else ''}until "
         f"{moment(waiting.deadlines.get(site, waiting.until))})"
         for site, note in waiting.sites.items()
     )
-    line = f"{legible(waiting.step)}: waiting for {sites}"
+    line = f"{printable(waiting.step)}: waiting for {sites}"
     console.print(line, markup=False, highlight=False, soft_wrap=True)

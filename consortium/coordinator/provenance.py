@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from consortium.base.atomic import beside
+from consortium.base.atomic import path_in_folder
 from consortium.base.strict_yaml import read_yaml
 from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER
 from consortium.coordinator.run_folder import read_run
@@ -20,10 +20,10 @@ from consortium.errors import (
 from consortium.membership.roster import Roster, fingerprint
 from consortium.membership.signed_study import read_signed
 from consortium.secagg import CENTRE
-from consortium.secagg.envelope import claimed
+from consortium.secagg.envelope import read_unchecked
 from consortium.space.study_space import Space, study_space
 from consortium.verification import record as names
-from consortium.verification.record import Record, place
+from consortium.verification.record import EvidenceRecord, evidence_path
 from consortium.verification.verdict import Verdict
 
 _T = TypeVar("_T")
@@ -41,7 +41,7 @@ class Provenance:
         As the signed study has it.
     """
 
-    record: Record
+    record: EvidenceRecord
     context: RunContext
     space: Space
 
@@ -66,7 +66,7 @@ def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Prove
         If this is no folder of a run, or the fingerprints can't be read.
     """
     study_file = folder / names.EVIDENCE / STUDY_FOLDER / STUDY_FILE
-    run = told(lambda: read_run(folder), "run.json")
+    run = as_contradiction(lambda: read_run(folder), "run.json")
     if run is None or not study_file.exists():
         raise ConfigurationError(
             f"{folder} is no output folder of a run with its evidence, of which nothing can be "
@@ -76,13 +76,15 @@ def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Prove
 
     def read(name: str) -> bytes | None:
         try:
-            return beside(folder / names.EVIDENCE, name).read_bytes()
+            return path_in_folder(folder / names.EVIDENCE, name).read_bytes()
         except (OSError, ValueError):
             return None
 
     announced = read(names.ANNOUNCED) or b""
-    members = told(lambda: announced_members(announced), place(names.ANNOUNCED))
-    signed = told(lambda: read_signed(study_file, members), place(f"{STUDY_FOLDER}/{STUDY_FILE}"))
+    members = as_contradiction(lambda: announced_members(announced), evidence_path(names.ANNOUNCED))
+    signed = as_contradiction(
+        lambda: read_signed(study_file, members), evidence_path(f"{STUDY_FOLDER}/{STUDY_FILE}")
+    )
     _compare_keys(members, signed.study.sites, sites, verdict)
     if run.study != signed.study.digest:
         raise ContradictionError("run.json", "it is of another study than the signed one.")
@@ -90,7 +92,7 @@ def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Prove
     context = RunContext(
         run.run, signed.study, signed.keys, space.digest, space.extent, signed.file
     )
-    return Provenance(Record(run.run, signed.keys, read), context, space)
+    return Provenance(EvidenceRecord(run.run, signed.keys, read), context, space)
 
 
 def _compare_keys(
@@ -98,7 +100,7 @@ def _compare_keys(
 ) -> None:
     if sites is None:
         verdict.tell(
-            place(names.ANNOUNCED),
+            evidence_path(names.ANNOUNCED),
             "the names of hospitals, and their keys, rest on the coordinator's word alone; give "
             "the fingerprints that they publish themselves with --sites.",
         )
@@ -110,7 +112,7 @@ def _compare_keys(
             verdict.leave_open(str(sites), f"has no fingerprint of {name}.")
         elif known[name] != own:
             raise ContradictionError(
-                place(names.ANNOUNCED),
+                evidence_path(names.ANNOUNCED),
                 f"gives {name} the key {own}, and {name} says that its own is {known[name]}.",
             )
 
@@ -141,17 +143,17 @@ def announced_members(message: bytes) -> Roster:
         If it is no announcement.
     """
     try:
-        told = read_announcement(claimed(message).body)["keys"]
+        told = read_announcement(read_unchecked(message).body)["keys"]
         keys = {str(name): bytes.fromhex(key) for name, key in dict(told).items()}
         return Roster(1, keys.pop(CENTRE), keys)
     except (ProtocolError, KeyError, ValueError, TypeError) as error:
         raise ContradictionError(
-            place(names.ANNOUNCED), "is missing, or no announcement of a run."
+            evidence_path(names.ANNOUNCED), "is missing, or no announcement of a run."
         ) from error
 
 
-def told(act: Callable[[], _T], where: str) -> _T:
-    """Do something, and let what is amiss be a contradiction of the file ``where``."""
+def as_contradiction(act: Callable[[], _T], where: str) -> _T:
+    """Read something of the evidence; an error of it contradicts the file ``where``."""
     try:
         return act()
     except ContradictionError:

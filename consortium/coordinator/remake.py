@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from consortium.coordinator.evidence import digests_of
 from consortium.coordinator.outputs import MachineFacts, Publisher
-from consortium.coordinator.same_files import TURNED, apart, is_numeric, texts_apart
+from consortium.coordinator.same_files import TURNED, is_numeric, relative_distance, texts_apart
 from consortium.engine.names import QUERY
 from consortium.errors import ConsortiumError, ContradictionError
 from consortium.report.claims import CRATE
@@ -26,8 +26,8 @@ from consortium.report.privacy_report import read_privacy_report
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
 from consortium.verification.agreement import RunAgreement
-from consortium.verification.record import place, round_file
-from consortium.verification.replay import Replayed, distance, replay
+from consortium.verification.record import evidence_path, round_file
+from consortium.verification.replay import Replayed, query_distance, replay
 from consortium.verification.rounding import SLACK, TRIES, Apart, Spread
 from consortium.verification.rounds import Released
 from consortium.verification.verdict import Verdict
@@ -83,7 +83,7 @@ class Remake:
                         _says(file, "is missing, though it follows from what was released")
                     )
                 elif is_numeric(file) and file != CRATE:
-                    parts = apart(self.folder / file, made / file)
+                    parts = relative_distance(self.folder / file, made / file)
                     found[file] = {part: far for part, far in parts.items() if far > SLACK}
             found = {file: parts for file, parts in found.items() if parts}
             wrong += self._judge(found, made, Path(name)) if found else []
@@ -132,13 +132,17 @@ class Remake:
             return
         asked = zip(self.rounds, self.again.queries, other.queries, strict=True)
         for done, first, second in asked:
-            name = place(round_file(done.number, QUERY))
+            name = evidence_path(round_file(done.number, QUERY))
             if name in spread.found:
-                spread.see(name, dict.fromkeys(spread.found[name], distance(first, second)))
+                spread.see(name, dict.fromkeys(spread.found[name], query_distance(first, second)))
         for name in spread.found:
             if is_numeric(name):
                 there = (folder / name).is_file()
-                parts = apart(folder / name, made / name) if there else {"the whole": math.inf}
+                parts = (
+                    relative_distance(folder / name, made / name)
+                    if there
+                    else {"the whole": math.inf}
+                )
                 spread.see(name, parts)
 
     # -- pages ------------------------------------------------------------------------------

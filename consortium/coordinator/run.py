@@ -30,7 +30,7 @@ from consortium.report.statement import statement
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan
 from flows import need_prefect
-from flows.outputs import Outputs, Shown
+from flows.outputs import Outputs, PublishedTexts
 
 
 @dataclass(frozen=True)
@@ -110,14 +110,14 @@ def _run_flow(
     reports: list[PrivacyReport] = []
     work = work_folder(files.out)
 
-    def publish(plan: Plan, rounds: list[Round], result: Result) -> Shown:
+    def publish(plan: Plan, rounds: list[Round], result: Result) -> PublishedTexts:
         reports.append(publisher.publish(plan, rounds, result))
         keep_evidence(files.out, centre.releases, files.study, plan, len(rounds))
         from consortium.report.page import NAME, first_picture  # brings what draws
 
         summary = "\n\n".join(statement(reports[-1]))
         link = f"{files.url.rstrip('/')}/{NAME}" if files.url else ""
-        return Shown(summary, first_picture(files.out), link)
+        return PublishedTexts(summary, first_picture(files.out), link)
 
     with embedded_prefect(work / "prefect"):
         from flows.study import StudyFlow  # imports Prefect, which must be set up before

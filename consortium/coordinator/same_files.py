@@ -28,7 +28,7 @@ def is_numeric(name: str) -> bool:
     return name.endswith(tuple(_COMPARED))
 
 
-def apart(one: Path, other: Path) -> dict[str, float]:
+def relative_distance(one: Path, other: Path) -> dict[str, float]:
     """How far numbers of two files are apart, over the largest: for each map or column.
 
     Infinite where words, shapes or whole numbers differ, or a file can't be read; rows that are

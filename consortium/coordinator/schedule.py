@@ -20,7 +20,7 @@ from consortium.coordinator.run_folder import RECORD, read_run
 from consortium.engine.ending import read_end
 from consortium.errors import ConfigurationError, OutputError
 from consortium.exchange.base import Exchange
-from consortium.membership.consent import read_consents, runs_joined, uncovered
+from consortium.membership.consent import missing_consents, read_consents, runs_joined
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
 from consortium.study.reader import read_study
@@ -62,7 +62,7 @@ class ScheduledStudy(FrozenModel):
         return self.files(self.out).open_exchange()
 
 
-def home(environment: Mapping[str, str] = os.environ) -> Path:
+def settings_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Folder of the coordinator's own settings: CONSORTIUM_HOME, or the platform's place for it."""
     return Path(environment.get(HOME) or typer.get_app_dir("cape-consortium"))
 
@@ -155,11 +155,11 @@ def not_covered(record: ScheduledStudy, today: date) -> list[str]:
     study = signed.study
     consents = read_consents(exchange, study, signed.keys)
     runs = runs_joined(exchange, study)
-    missing = uncovered(study, consents, runs, study.privacy.epsilon, today)
+    missing = missing_consents(study, consents, runs, study.privacy.epsilon, today)
     return missing if len(study.sites) - len(missing) < study.fewest else []
 
 
-def unfinished(record: ScheduledStudy) -> Path | None:
+def unfinished_output(record: ScheduledStudy) -> Path | None:
     """Output folder of a run that was opened and has neither ended nor been given up, or None.
 
     Raises

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from consortium import __version__
 from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER, digests_of, named_files
-from consortium.coordinator.provenance import Provenance, read_provenance, told
+from consortium.coordinator.provenance import Provenance, as_contradiction, read_provenance
 from consortium.coordinator.remake import Remake
 from consortium.coordinator.run_folder import RECORD, read_run
 from consortium.engine.closing import Closing, Published, decode_closing
 from consortium.engine.kept_round import Kept
 from consortium.engine.names import PUBLISHED, QUERY
 from consortium.engine.own_platform import own_platform
-from consortium.engine.transcript import TRANSCRIPT, Transcript, described
+from consortium.engine.transcript import TRANSCRIPT, Transcript, describe_round
 from consortium.errors import (
     ConfigurationError,
     ConsortiumError,
@@ -31,7 +31,7 @@ from consortium.verification import record as names
 from consortium.verification.agreement import RunAgreement, read_agreement
 from consortium.verification.attestations import hear_attestations, read_closing
 from consortium.verification.equivocation import check_equivocation
-from consortium.verification.record import Record, place, round_file
+from consortium.verification.record import EvidenceRecord, evidence_path, round_file
 from consortium.verification.replay import Replayed, other_queries, replay
 from consortium.verification.rounding import Apart
 from consortium.verification.rounds import Released, read_round, transcript_file
@@ -93,17 +93,17 @@ class Checkup:
 
     # -- what is published ----------------------------------------------------------------
 
-    def _files(self, record: Record, sites: Sequence[str]) -> None:
+    def _files(self, record: EvidenceRecord, sites: Sequence[str]) -> None:
         """Every file is the one that the centre published, and none was added.
 
         But sites' attestations may be, which came later: they have signatures of their own.
         """
         body = record.message(names.PUBLISHED, PUBLISHED)
-        listed = told(
-            lambda: decode_closing(Published, body, "centre"), place(names.PUBLISHED)
+        listed = as_contradiction(
+            lambda: decode_closing(Published, body, "centre"), evidence_path(names.PUBLISHED)
         ).files
         found = digests_of(self.folder)
-        late = {place(f"{names.ATTESTED}/{site}") for site in sites} - listed.keys()
+        late = {evidence_path(f"{names.ATTESTED}/{site}") for site in sites} - listed.keys()
         for name in sorted(late & found.keys()):
             self.verdict.tell(name, "came after the result was published.")
         for name in sorted(listed.keys() | found.keys() - late):
@@ -118,7 +118,7 @@ class Checkup:
                 what = "is not among the files that the centre published."
             self.verdict.contradict(ContradictionError(name, what), "Whoever had this copy did it.")
 
-    def _rounds(self, record: Record, agreement: RunAgreement) -> list[Released]:
+    def _rounds(self, record: EvidenceRecord, agreement: RunAgreement) -> list[Released]:
         kept: list[Kept] = []
         with self._noted("transcript"):
             kept.extend(Transcript(self.folder / TRANSCRIPT).rounds())
@@ -141,13 +141,15 @@ class Checkup:
 
         def fetch(digest: str, size: int) -> bytes:
             del size
-            asked.add(place(f"{names.PUBLIC}/{digest}"))
+            asked.add(evidence_path(f"{names.PUBLIC}/{digest}"))
             return provenance.record.file(f"{names.PUBLIC}/{digest}")
 
         with self._noted():
             again = replay(agreement, rounds)
             if again.result is None:
-                raise ContradictionError(place(names.CLOSED), "the run ends before its analysis.")
+                raise ContradictionError(
+                    evidence_path(names.CLOSED), "the run ends before its analysis."
+                )
             queries = other_queries(again, rounds, fetch, self.verdict)
             made = self._compare_files(provenance, agreement, rounds, again, queries, closing)
             self._unmade(made | asked | self._read_files(provenance.context.study, rounds))
@@ -162,8 +164,8 @@ class Checkup:
         closing: Closing,
     ) -> set[str]:
         study, papers = provenance.context.study, self.folder / names.EVIDENCE / STUDY_FOLDER
-        legend = told(lambda: read_legend(study, papers), place(STUDY_FOLDER))
-        where = elsewhere(closing.platform)
+        legend = as_contradiction(lambda: read_legend(study, papers), evidence_path(STUDY_FOLDER))
+        where = computed_elsewhere(closing.platform)
         remake = Remake(
             self.folder,
             study,
@@ -186,16 +188,16 @@ class Checkup:
         own += [f"{names.ATTESTED}/{site}" for site in study.sites]
         papers = (STUDY_FILE, signature_path(Path(STUDY_FILE)).name, *named_files(study))
         own += [f"{STUDY_FOLDER}/{name}" for name in papers]
-        files = set(map(place, own))
+        files = set(map(evidence_path, own))
         record = read_run(self.folder)
         if record is not None and (self.folder / RECORD).read_bytes() == record.data:
             files.add(RECORD)
         for done in rounds:
             kinds = [QUERY, RELEASE, *([UNMASK] if done.stage.mechanism.masked_entries else [])]
-            files |= {place(round_file(done.number, kind)) for kind in kinds}
+            files |= {evidence_path(round_file(done.number, kind)) for kind in kinds}
             files.add(transcript_file(done.number, "npy"))
             about = transcript_file(done.number, "json")
-            if (self.folder / about).read_bytes() == described(done.kept):
+            if (self.folder / about).read_bytes() == describe_round(done.kept):
                 files.add(about)
         return files
 
@@ -247,7 +249,7 @@ class Checkup:
         return _CENTRE if self._authentic[where] else _COPY
 
 
-def elsewhere(platform: Mapping[str, str]) -> str:
+def computed_elsewhere(platform: Mapping[str, str]) -> str:
     """Where the centre computed, if not on a machine that says the same of itself as this one."""
     if dict(platform) == dict(own_platform()):
         return ""

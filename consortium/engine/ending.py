@@ -13,7 +13,7 @@ from consortium.errors import (
     RunCancelledError,
     SiteError,
     StudyError,
-    legible,
+    printable,
 )
 from consortium.exchange.base import Exchange
 from consortium.secagg import CENTRE, unseal
@@ -78,7 +78,7 @@ def read_end(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> Ended |
         return None
     notice = unseal(message, keys, run=run, kind=END, limit=MOST_NOTICE, sender=CENTRE, round=0)
     said = read_announcement(notice.body)
-    return Ended(legible(said.get("outcome")), legible(said.get("reason")))
+    return Ended(printable(said.get("outcome")), printable(said.get("reason")))
 
 
 def seems_complete(exchange: Exchange, run: str) -> bool:

@@ -160,7 +160,7 @@ class Mailbox:
                 round=number,
             ).body
         except ProtocolError as error:
-            raise foreign(name, error) from error
+            raise foreign_message(name, error) from error
 
     def notice(self, data: bytes, kind: str) -> str:
         """Check a site's signed notice of one kind and return its sender."""
@@ -246,7 +246,7 @@ class Mailbox:
             self.log(line)
 
 
-def foreign(name: str, error: ProtocolError) -> TakenError:
+def foreign_message(name: str, error: ProtocolError) -> TakenError:
     """Make the error of a centre's name that holds what the centre did not put there.
 
     The run is not lost by it: anybody who can write to the exchange could end it otherwise.

@@ -22,7 +22,7 @@ from consortium.secagg.packing import pack, unpack
 from consortium.study.plan import Plan, Stage
 
 
-def speaks(stage: Stage) -> bool:
+def answers_neighbours(stage: Stage) -> bool:
     """Whether the answers of a stage are told to neighbours."""
     return bool(stage.release.neighbours) and stage.mechanism.each
 
@@ -74,7 +74,7 @@ def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int)
     return lattice.decode(ring) / mechanism.weights[site]
 
 
-def collect(
+def collect_answers(
     plan: Plan, stage: Stage, site: int, rounds: Sequence[Mapping[int, Array]]
 ) -> NeighbourAnswers:
     """Put together what a site may know.
@@ -89,7 +89,7 @@ def collect(
         For each round told to neighbours, the answers by site; of no neighbour is one used.
     """
     within = {site, *stage.release.neighbours[site]}
-    entries = next(s for s in plan.stages if speaks(s)).mechanism.entries
+    entries = next(s for s in plan.stages if answers_neighbours(s)).mechanism.entries
     answers = np.zeros((len(rounds), len(plan.study.sites), entries))
     for number, said in enumerate(rounds):
         answers[number] = answers[max(number - 1, 0)]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from consortium.engine.names import LOADING, MOST_NOTICE, REFUSAL, Names
 from consortium.engine.queries import read_announcement
 from consortium.engine.run_context import RunContext
-from consortium.errors import ExchangeError, ProtocolError, legible
+from consortium.errors import ExchangeError, ProtocolError, printable
 from consortium.exchange.base import Exchange
 from consortium.secagg import unseal
 
@@ -83,7 +83,7 @@ class Notices:
         except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
             self._log(f"refusal of {site}: {error}")
             return
-        code, reason = (legible(notice.get(key), _MOST) for key in ("code", "reason"))
+        code, reason = (printable(notice.get(key), _MOST) for key in ("code", "reason"))
         self.refused[site] = f"{site} takes no further part ({code}): {reason}"
         self._log(self.refused[site])
 

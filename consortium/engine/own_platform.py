@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from consortium import __version__
-from consortium.kernels.one_thread import libraries
+from consortium.kernels.one_thread import blas_libraries
 
 
 def own_platform() -> Mapping[str, str]:
@@ -16,7 +16,7 @@ def own_platform() -> Mapping[str, str]:
     return {
         "build": _own_build(),
         "cape-consortium": __version__,
-        "libraries": libraries(),
+        "libraries": blas_libraries(),
         "machine": platform.machine(),
         "numpy": version("numpy"),
         "processor": platform.processor(),

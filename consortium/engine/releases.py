@@ -13,7 +13,7 @@ from consortium.engine.closing import (
     release_record,
 )
 from consortium.engine.kept_round import Kept
-from consortium.engine.mailbox import Mailbox, foreign
+from consortium.engine.mailbox import Mailbox, foreign_message
 from consortium.engine.names import ATTESTATION, CLOSING, Names
 from consortium.engine.run_context import RunContext
 from consortium.errors import ExchangeError, OutputError, ProtocolError, TakenError
@@ -124,7 +124,7 @@ class Releases:
         try:
             return read_release(self.session, number, stored), release_record(stored)
         except ProtocolError as error:
-            raise foreign(name, error) from error
+            raise foreign_message(name, error) from error
 
     def _name(self, number: int) -> str:
         return Names(self.context.run).round(number, messages.RELEASE)

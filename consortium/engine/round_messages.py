@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from consortium.engine.absence import shortage
-from consortium.engine.mailbox import AwaitedMessages, Mailbox, foreign
+from consortium.engine.mailbox import AwaitedMessages, Mailbox, foreign_message
 from consortium.engine.names import Names
 from consortium.engine.run_context import RunContext
 from consortium.errors import ProtocolError, ThresholdError
@@ -72,7 +72,7 @@ class RoundMessages:
             try:
                 self._hub.restore(number, stored)
             except ProtocolError as error:
-                raise foreign(name, error) from error
+                raise foreign_message(name, error) from error
         self.contributions(number, stage)
         self._mail.put_own(name, self._hub.request(number), UNMASK, number)
 

@@ -98,7 +98,7 @@ class Session:
             self._charge(present, stage)
         done = Round(self.number, stage.name, stage.release.statistic, present, np.asarray(values))
         self.rounds.append(done)
-        self._advance(released(mechanism, np.asarray(values), present))
+        self._advance(per_statistic_unit(mechanism, np.asarray(values), present))
         return done
 
     def _charge(self, present: tuple[int, ...], stage: Stage) -> None:
@@ -120,7 +120,7 @@ class Session:
         self.pending = marked
 
 
-def released(mechanism: Mechanism, values: Array, present: tuple[int, ...]) -> Release:
+def per_statistic_unit(mechanism: Mechanism, values: Array, present: tuple[int, ...]) -> Release:
     """From the aggregator's units to the statistic's: the mean, or each site's own.
 
     Parameters
@@ -182,7 +182,7 @@ def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
     return stage
 
 
-def completed(stage: Stage, query: Query) -> Query:
+def with_fixed_arguments(stage: Stage, query: Query) -> Query:
     """Put in what study and sizes decide, of which a query has marks only.
 
     By the marks a party whose libraries draw or compute other numbers is found out, and no site's

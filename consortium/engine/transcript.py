@@ -39,7 +39,7 @@ class Transcript:
         np.save(buffer, done.ring, allow_pickle=False)
         name = f"round-{done.number:05d}"
         write_bytes(self._folder / f"{name}.npy", buffer.getvalue())
-        write_bytes(self._folder / f"{name}.json", described(done))
+        write_bytes(self._folder / f"{name}.json", describe_round(done))
 
     def rounds(self) -> Iterator[Kept]:
         """Yield the stored rounds in order.
@@ -70,7 +70,7 @@ class Transcript:
             number += 1
 
 
-def described(done: Kept) -> bytes:
+def describe_round(done: Kept) -> bytes:
     """What is stored of a round beside its numbers."""
     record = {
         "round": done.number,

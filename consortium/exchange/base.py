@@ -63,7 +63,7 @@ class Exchange(Protocol):
 
 
 @runtime_checkable
-class Removes(Protocol):
+class RemovableExchange(Protocol):
     """An exchange of which a party may take away what it put there to try it; no message ever."""
 
     def remove(self, name: str) -> None:
@@ -125,6 +125,6 @@ def name_taken(name: str) -> ExchangeError:
     return TakenError(f"{name} holds another message already; each is written once.")
 
 
-def oversized(name: str, limit: int) -> ExchangeError:
+def oversized_message(name: str, limit: int) -> ExchangeError:
     """Make the error of a message with too many bytes."""
     return OversizedError(f"{name} holds more than the {limit} bytes it may; it was not read.")

@@ -13,7 +13,7 @@ SLOW, WRONG = 60.0, 600.0
 SET_IT = "Set the clock, best by a time service."
 
 
-def probed(exchange: Exchange, party: str, token: str) -> Check:
+def check_probe(exchange: Exchange, party: str, token: str) -> Check:
     """Put, list and fetch a probe, and see that it can't be written over."""
     fault = fault_of(exchange, party, token)
     if fault:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consortium.errors import ExchangeError
-from consortium.exchange.base import check_name, name_taken, oversized
+from consortium.exchange.base import check_name, name_taken, oversized_message
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -90,7 +90,7 @@ class DirectoryExchange:
                 "no link lies there."
             ) from error
         if len(data) > limit:
-            raise oversized(name, limit)
+            raise oversized_message(name, limit)
         return data
 
     def children(self, prefix: str) -> list[str]:

@@ -1,6 +1,6 @@
 """An exchange within one process, for tests and simulations."""
 
-from consortium.exchange.base import check_name, name_taken, oversized
+from consortium.exchange.base import check_name, name_taken, oversized_message
 
 
 class MemoryExchange:
@@ -20,7 +20,7 @@ class MemoryExchange:
         """See `Exchange.get`."""
         data = self._stored.get(check_name(name))
         if data is not None and len(data) > limit:
-            raise oversized(name, limit)
+            raise oversized_message(name, limit)
         return data
 
     def children(self, prefix: str) -> list[str]:

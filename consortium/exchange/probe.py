@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from consortium.errors import ExchangeError
-from consortium.exchange.base import Exchange, Removes
+from consortium.exchange.base import Exchange, RemovableExchange
 
 
 def fault_of(exchange: Exchange, party: str, token: str) -> str:
@@ -44,6 +44,6 @@ def fault_of(exchange: Exchange, party: str, token: str) -> str:
 
 def take_away(exchange: Exchange, name: str) -> None:
     """Remove a probe; where nobody may remove anything, which is no fault, it stays."""
-    if isinstance(exchange, Removes):
+    if isinstance(exchange, RemovableExchange):
         with suppress(ExchangeError):
             exchange.remove(name)

@@ -14,7 +14,7 @@ from typing import Any
 from botocore.exceptions import NoCredentialsError  # type: ignore[import-untyped]
 
 from consortium.errors import ConfigurationError, ExchangeError
-from consortium.exchange.base import check_name, name_taken, oversized
+from consortium.exchange.base import check_name, name_taken, oversized_message
 from consortium.exchange.credentials import S3Credentials
 from consortium.exchange.s3_client import TROUBLE, S3Client, error_cause, error_code
 
@@ -86,7 +86,7 @@ class S3Exchange:
                 return b""
             raise self._trouble(f"{name} can't be read", error) from None
         if len(data) > limit:
-            raise oversized(name, limit)
+            raise oversized_message(name, limit)
         return data
 
     def get_together(

@@ -24,7 +24,7 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
 from botocore.handlers import add_expect_header  # type: ignore[import-untyped]
 
 from consortium.exchange.credentials import S3Credentials
-from consortium.exchange.timeouts import allowance, drop_when_stuck
+from consortium.exchange.timeouts import drop_when_stuck, transfer_timeout
 
 _Found = TypeVar("_Found")
 
@@ -56,11 +56,11 @@ class S3Client:
     def request(self, method: str, size: int = 0, **arguments: Any) -> Any:
         """Send a request that carries so many bytes, and return the store's answer."""
         sent = getattr(self._client, method)(**arguments)
-        return self._wait(sent, allowance(self._patience, size))
+        return self._wait(sent, transfer_timeout(self._patience, size))
 
     def take(self, body: Any, most: int) -> bytes:
         """Read at most so many bytes of an answer's body, whatever the server sends."""
-        return self._wait(_read(body, most), allowance(self._patience, most))
+        return self._wait(_read(body, most), transfer_timeout(self._patience, most))
 
     def _wait(self, work: Coroutine[Any, Any, _Found], seconds: float) -> _Found:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from consortium.errors import ExchangeError
-from consortium.exchange.base import check_name, name_taken, oversized
+from consortium.exchange.base import check_name, name_taken, oversized_message
 from consortium.exchange.credentials import SftpCredentials
 from consortium.exchange.sftp_connection import Address, Connection, Reconnecting
 
@@ -141,7 +141,7 @@ def _content(file: Any, name: str, limit: int) -> bytes:
     """Read an open file, whose size is looked at before a byte of it is fetched."""
     size = int(file.stat().st_size)
     if size > limit:
-        raise oversized(name, limit)
+        raise oversized_message(name, limit)
     if size > _SHORT:
         file.prefetch(size)
     data = bytearray()  # in parts, because paramiko takes long to put a large answer together

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from consortium.errors import ConfigurationError, ExchangeError
 from consortium.exchange.credentials import SftpCredentials, check_private
-from consortium.exchange.timeouts import allowance, drop_when_stuck
+from consortium.exchange.timeouts import drop_when_stuck, transfer_timeout
 
 LOST = (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError)
 _Found = TypeVar("_Found")
@@ -71,7 +71,7 @@ class Connection:
             late.set()
             self.client.close()
 
-        watch = threading.Timer(allowance(self._patience, size), cut)
+        watch = threading.Timer(transfer_timeout(self._patience, size), cut)
         watch.daemon = True
         watch.start()
         try:

@@ -5,7 +5,7 @@ import socket
 _SLOWEST = 128 << 10  # bytes a second; a link slower than this counts as broken
 
 
-def allowance(patience: float, size: int) -> float:
+def transfer_timeout(patience: float, size: int) -> float:
     """Seconds that moving so many bytes may take in all: patience, and what a slow link needs."""
     return patience + size / _SLOWEST
 

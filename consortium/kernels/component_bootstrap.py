@@ -18,8 +18,8 @@ from scipy.optimize import linear_sum_assignment
 
 from consortium.kernels.moments import packed_size
 from consortium.kernels.noise_law import SymmetricNoise
-from consortium.kernels.separations import Paint, Way
-from consortium.kernels.spatial_ica import contrasts, one_sign
+from consortium.kernels.separations import Paint, SeparationMethod
+from consortium.kernels.spatial_ica import non_gaussianity, one_sign
 
 Array = NDArray[Any]
 _SKEW = 1.5  # the law's 1, and what its median lies below its mean
@@ -69,7 +69,7 @@ class NoisyDirections:
     def again(self, generator: np.random.Generator) -> tuple[Array, Array]:
         """Vectors and excess of a matrix that has these directions as its truth, in fresh noise."""
         truth = (self.vectors * self.strengths) @ self.vectors.T
-        return leading(truth + self.law.draw(generator), self.count)
+        return leading_directions(truth + self.law.draw(generator), self.count)
 
     def of_chance(self, generator: np.random.Generator) -> Array:
         """R directions without any network: Gaussian, as smooth as persons' own structure."""
@@ -98,7 +98,7 @@ def law_of_mean(matrix: Array, deviation: float, kept: int, persons: int) -> Sym
     return SymmetricNoise(len(matrix), float(np.hypot(deviation, np.sqrt(between / persons))))
 
 
-def leading(matrix: Array, count: int, bulk: float = 0.0) -> tuple[Array, Array]:
+def leading_directions(matrix: Array, count: int, bulk: float = 0.0) -> tuple[Array, Array]:
     """Vectors (d x R) of the largest eigenvalues, and these over the bulk, not below zero."""
     size = len(matrix)
     values, vectors = eigh(matrix, subset_by_index=(size - count, size - 1))
@@ -201,7 +201,7 @@ class Networks:
 
 
 def find_networks(
-    directions: NoisyDirections, way: Way, replays: int, generator: np.random.Generator
+    directions: NoisyDirections, way: SeparationMethod, replays: int, generator: np.random.Generator
 ) -> Networks:
     """Take directions apart, and do it again in fresh noise.
 
@@ -232,5 +232,5 @@ def find_networks(
         weights[:, order],
         np.array(correlations)[:, order],
         np.array(replayed)[:, :, order],
-        contrasts(maps)[order],
+        non_gaussianity(maps)[order],
     )

@@ -170,7 +170,7 @@ class Effects:
 
 def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     """Divide, and add up every source of error."""
-    divisor, doubt = posterior(
+    divisor, doubt = shrink_gaussian(
         sums.divisor, sums.noise["divisor"], expected.divisor, expected.width * expected.divisor
     )
     divisor = max(divisor, _LEAST_DIVISOR * expected.divisor)
@@ -182,7 +182,9 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     explained = expected.clip**2 * expected.explained
     leak = explained * expected.adjustment_noise + sites * expected.offset_noise
     balance = squared_balance(sums, expected)
-    leak += float(balance[0]) * unbalanced(sites / expected.clip**2, expected.missed, expected)
+    leak += float(balance[0]) * imbalance_variance(
+        sites / expected.clip**2, expected.missed, expected
+    )
     unsure = doubt + divisor**2 * expected.unsure
     other = privacy + leak + sums.tails
     each = effects_of(sums.effects, sampling, other, divisor, unsure, freedom)
@@ -191,7 +193,7 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
 
 
 def expected_balance(expected: Expected) -> float:
-    """π_b²: what is expected of a squared Σ c w before it is asked for."""
+    """π_b²: what is expected of a squared sum of a contrast's weights before it is released."""
     return expected.touched * (PRIOR_WIDTH * expected.divisor) ** 2
 
 
@@ -204,7 +206,7 @@ def squared_balance(sums: ContrastSums, expected: Expected) -> Array:
     return found
 
 
-def unbalanced(sites: Array | float, missed: Array | float, expected: Expected) -> Any:
+def imbalance_variance(sites: Array | float, missed: Array | float, expected: Expected) -> Any:
     """Variance that a sum has for each b²: by sites' own levels, and by a centre that is off."""
     return sites * expected.unevenness + missed
 
@@ -231,7 +233,7 @@ def effects_of(
         Degrees of freedom of ``sampling``.
     """
     total = sampling + other
-    return tested(
+    return tested_effects(
         sums / divisor,
         sampling / divisor**2,
         total / divisor**2,
@@ -245,7 +247,7 @@ def freedom_of_squares(persons: float) -> float:
     return persons / 3
 
 
-def tested(
+def tested_effects(
     effects: Array, sampling: Array, total: Array, freedom: float, doubt: Array | float
 ) -> Estimates:
     """Estimates with errors, tests and widths, from effects and their variances.
@@ -268,7 +270,7 @@ def tested(
     return Estimates(effects, errors, statistics, own, p, false_discovery(p), widths)
 
 
-def posterior(found: float, noise: float, centre: float, width: float) -> tuple[float, float]:
+def shrink_gaussian(found: float, noise: float, centre: float, width: float) -> tuple[float, float]:
     """Mean and variance of a number that was found with noise, given what was expected of it."""
     if noise == 0:
         return found, 0.0
@@ -295,7 +297,7 @@ def _single_square(sums: ContrastSums, expected: Expected) -> tuple[Array, float
     """
     whole = expected.clip**2 * expected.squares
     usual = (1 - SITE_VARIANCE) * expected.cut * whole
-    found, doubt = posterior(
+    found, doubt = shrink_gaussian(
         float(sums.squares[0]), sums.noise["squares"], usual, _SINGLE_WIDTH * usual
     )
     value = max(found, _LEAST_MEAN * whole)
@@ -314,7 +316,7 @@ def _site_variance(sums: ContrastSums, expected: Expected) -> float:
         sums.noise["squares"] / np.sqrt(len(sums.squares)) / expected.squares,
     )
     left = expected.clip**2
-    found, _ = posterior(
+    found, _ = shrink_gaussian(
         sums.spread - within, float(noise), left * SITE_VARIANCE, left * PRIOR_WIDTH
     )
     return max(found, 0.05 * left)

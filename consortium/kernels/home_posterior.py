@@ -28,8 +28,8 @@ BETWEEN = 0.025
 
 
 @dataclass(frozen=True)
-class Taken:
-    """How a hospital took part in a release.
+class ReleaseShare:
+    """A hospital's share in a release: its participants, everybody's, and the noise.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Spreads:
+class PriorVariances:
     """Variances of an entry between leading directions and the rest.
 
     Parameters
@@ -79,7 +79,7 @@ class Spreads:
     overall: float
 
     @property
-    def told(self) -> Spreads:
+    def told(self) -> PriorVariances:
         """The same where β is that of real hospitals at least: an estimate may fall short of it.
 
         How sure maps are is told by these; weights lose little by a β that is a little wrong.
@@ -119,8 +119,8 @@ class Posterior:
     persons: float
     deviation: float
     own_deviation: float
-    spreads: Spreads
-    taken: Taken
+    spreads: PriorVariances
+    taken: ReleaseShare
 
 
 def mean_of_projectors(directions: Sequence[Array], size: int) -> Array:
@@ -136,8 +136,8 @@ def without_own(release: Array, own: Array, part: float) -> Array:
     return np.asarray((release - part * own) / (1.0 - part))
 
 
-def combine(
-    directions: Sequence[Array], release: Array, taken: Taken, *, at_home: bool = False
+def combine_projectors(
+    directions: Sequence[Array], release: Array, taken: ReleaseShare, *, at_home: bool = False
 ) -> Posterior:
     """P, the mean of the own mean projector and M by what each is expected to be off.
 
@@ -177,8 +177,8 @@ def combine(
 
 
 def measure_spreads(
-    own: Array, directions: Sequence[Array], others: Array, kept: int, taken: Taken
-) -> Spreads:
+    own: Array, directions: Sequence[Array], others: Array, kept: int, taken: ReleaseShare
+) -> PriorVariances:
     """Variances of the entries between the K leading eigenvectors Σ of M and the rest, N.
 
     How much hospitals differ is told by all entries of f − M, over which the noise is known
@@ -193,7 +193,7 @@ def measure_spreads(
     apart = (apart - overall * (1.0 / persons + 1.0 / rest)) * (1.0 - 1.0 / taken.sites)
     between = _believed(apart, 2.0 * taken.noise / size)
     scale = within / overall if overall > 0 else 0.0
-    return Spreads(within, between * scale, taken.noise, overall)
+    return PriorVariances(within, between * scale, taken.noise, overall)
 
 
 def _believed(estimate: float, error: float) -> float:
@@ -221,7 +221,7 @@ def _unbiased(spread: float, persons: int) -> float:
 
 
 def expected_errors(
-    spreads: Spreads, taken: Taken, room: float, *, at_home: bool = False
+    spreads: PriorVariances, taken: ReleaseShare, room: float, *, at_home: bool = False
 ) -> tuple[float, float]:
     """Expected squared error of an entry of the own mean, and of M.
 
@@ -238,7 +238,7 @@ def expected_errors(
     return own, others + _of_others(spreads, taken, at_home)
 
 
-def _of_others(spreads: Spreads, taken: Taken, at_home: bool) -> float:
+def _of_others(spreads: PriorVariances, taken: ReleaseShare, at_home: bool) -> float:
     """Variance that other hospitals' differences, and the own one's, leave in M."""
     mean = spreads.between / (taken.sites - 1)
     return mean + spreads.between if at_home else mean

@@ -26,10 +26,10 @@ def one_thread() -> str:
     known = f"NumPy {np.__version__}, SciPy {scipy.__version__}"  # whose BLAS are loaded by now
     others = ", ".join(f"{name} {version(name)}" for name in ("cape-consortium", "nibabel"))
     software = f"Python {python_version()}, {known}, {others}"
-    return ", ".join([software, libraries()])
+    return ", ".join([software, blas_libraries()])
 
 
-def libraries() -> str:
+def blas_libraries() -> str:
     """Which BLAS are loaded, and the instructions that they and NumPy were chosen for."""
     blas = {
         f"{each['internal_api']} {each.get('version')} for {each.get('architecture')}"

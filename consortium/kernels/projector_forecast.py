@@ -44,8 +44,8 @@ def expected_cosines(count: int, size: int, deviation: float) -> Array:
 
 
 @dataclass(frozen=True)
-class Room:
-    """What smooth maps lie in: a brain's volume, or the area of its cortex.
+class MapExtent:
+    """Size of what smooth maps lie in: a brain's volume, or the area of its cortex.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Room:
         return math.sqrt(float(gammainc(self.dimensions / 2.0, reach)))
 
 
-def best_cutoff(cutoffs: Array, room: Room, count: int, deviation: float) -> float:
+def best_cutoff(cutoffs: Array, room: MapExtent, count: int, deviation: float) -> float:
     """The cut-off whose maps are expected to agree best with usual networks.
 
     Parameters

@@ -17,8 +17,8 @@ Paint = Callable[[Array], Array]
 _REPLAY_STARTS = 2
 
 
-class Way(Protocol):
-    """How directions are taken apart."""
+class SeparationMethod(Protocol):
+    """How directions become maps: by varimax, or by ICA."""
 
     def first(
         self, vectors: Array, excess: Array, generator: np.random.Generator
@@ -46,7 +46,7 @@ class Varimax:
     def first(
         self, vectors: Array, excess: Array, generator: np.random.Generator
     ) -> tuple[Array, Array]:
-        """As `Way`."""
+        """As `SeparationMethod`."""
         del generator
         maps, unmixing = separate_weighted(self.paint(vectors), excess)
         return maps, vectors @ unmixing
@@ -54,7 +54,7 @@ class Varimax:
     def again(
         self, vectors: Array, excess: Array, size: int, generator: np.random.Generator
     ) -> tuple[Array, Array]:
-        """As `Way`."""
+        """As `SeparationMethod`."""
         del size
         return self.first(vectors, excess, generator)
 
@@ -69,7 +69,7 @@ class FastIca:
     def first(
         self, vectors: Array, excess: Array, generator: np.random.Generator
     ) -> tuple[Array, Array]:
-        """As `Way`; directions that are nearly the same everywhere are left out."""
+        """As `SeparationMethod`; directions that are nearly the same everywhere are left out."""
         del excess
         parts = separate(self.paint(vectors), self.starts, generator)
         return parts.maps, vectors @ parts.unmixing
@@ -77,7 +77,7 @@ class FastIca:
     def again(
         self, vectors: Array, excess: Array, size: int, generator: np.random.Generator
     ) -> tuple[Array, Array]:
-        """As `Way`."""
+        """As `SeparationMethod`."""
         del excess
         parts = separate(self.paint(vectors), _REPLAY_STARTS, generator, size)
         return parts.maps, vectors @ parts.unmixing

@@ -22,7 +22,7 @@ from scipy.sparse import csc_array
 from scipy.spatial import cKDTree
 
 from consortium.errors import StudyError
-from consortium.kernels.spatial_ica import decorrelated
+from consortium.kernels.spatial_ica import nearest_rotation
 
 Array = NDArray[Any]
 
@@ -117,7 +117,7 @@ class SmoothBasis:
     @cached_property
     def local(self) -> Array:
         """Orthogonal, d x d: Φ times its columns are the maps nearest to the blobs themselves."""
-        return decorrelated(self.factor)
+        return nearest_rotation(self.factor)
 
     def at(self, coordinates: Array) -> Array:
         """Values of the d maps at other places, shape (V, d)."""

@@ -65,7 +65,7 @@ def whiten(maps: Array, keep: int | None = None) -> tuple[Array, Array]:
     kept = slice(len(values) - many, None)
     whitening = vectors[:, kept] / np.sqrt(np.maximum(values[kept], 1e-12))
     # All but one of the values are 1, so that rounding would choose their axes: turn to the maps'.
-    whitening = whitening @ decorrelated(whitening.T[:, : whitening.shape[1]])
+    whitening = whitening @ nearest_rotation(whitening.T[:, : whitening.shape[1]])
     return (maps - mean) @ whitening, whitening
 
 
@@ -91,11 +91,11 @@ def fast_ica(
     array, shape (R, R)
         A rotation W: ``white @ W.T`` are the independent maps.
     """
-    rotation = decorrelated(start)
+    rotation = nearest_rotation(start)
     for _ in range(iterations):
         scores = np.tanh(white @ rotation.T)
         slopes = 1.0 - np.mean(np.square(scores), axis=0)
-        turned = decorrelated(scores.T @ white / len(white) - slopes[:, None] * rotation)
+        turned = nearest_rotation(scores.T @ white / len(white) - slopes[:, None] * rotation)
         change = np.abs(np.abs(np.einsum("ij,ij->i", turned, rotation)) - 1.0).max()
         rotation = turned
         if change < tolerance:
@@ -128,7 +128,7 @@ def separate(
     best: tuple[float, Array, Array] | None = None
     for _ in range(starts):
         rotation = fast_ica(white, generator.standard_normal((size, size)), iterations)
-        contrast = contrasts(white @ rotation.T)
+        contrast = non_gaussianity(white @ rotation.T)
         total = float(np.square(contrast).sum())
         if best is None or total > best[0]:
             best = total, rotation, contrast
@@ -137,7 +137,7 @@ def separate(
     return Separation(white @ rotation.T, whitening @ rotation.T, contrast)
 
 
-def contrasts(maps: Array) -> Array:
+def non_gaussianity(maps: Array) -> Array:
     """How far from Gaussian each white map (V x R) is."""
     sizes = np.abs(maps)
     means = np.mean(sizes + np.log1p(np.exp(-2.0 * sizes)), axis=0)  # log cosh x + log 2
@@ -149,7 +149,7 @@ def one_sign(vectors: Array) -> Array:
     return np.asarray(vectors * np.where(np.sum(vectors**3, axis=0) < 0, -1.0, 1.0))
 
 
-def decorrelated(axes: Array) -> Array:
+def nearest_rotation(axes: Array) -> Array:
     """The nearest rotation, (W Wᵀ)^(-1/2) W."""
     left, _, right = np.linalg.svd(axes)
     return np.asarray(left @ right)

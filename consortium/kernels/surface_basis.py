@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from consortium.errors import StudyError
-from consortium.kernels.spatial_ica import decorrelated
+from consortium.kernels.spatial_ica import nearest_rotation
 from consortium.kernels.surface_modes import SurfaceModes
 
 Array = NDArray[Any]
@@ -29,7 +29,7 @@ def turn_of(modes: SurfaceModes, size: int) -> Array:
     gram = waves.T @ waves
     sizes, turns = np.linalg.eigh((gram + gram.T) / 2)
     root = (turns * sizes**-0.5) @ turns.T
-    return np.asarray(root @ decorrelated(root @ waves[modes.anchors[:size]].T))
+    return np.asarray(root @ nearest_rotation(root @ waves[modes.anchors[:size]].T))
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,7 +198,7 @@ def runs_joined(exchange: Exchange, study: Study) -> dict[str, int]:
     return counts
 
 
-def uncovered(
+def missing_consents(
     study: Study,
     consents: Mapping[str, Consent | None],
     runs_so_far: Mapping[str, int],

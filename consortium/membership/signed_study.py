@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.base.atomic import beside
+from consortium.base.atomic import path_in_folder
 from consortium.base.frozen_model import FrozenModel
 from consortium.base.strict_yaml import read_limited, read_yaml, write_yaml
 from consortium.errors import SignatureError, StudyError
@@ -165,7 +165,7 @@ def mask_digest(study: Study, folder: Path) -> str:
 
 def _file_digest(study: Study, folder: Path, name: str, kind: str) -> str:
     try:
-        with beside(folder, name).open("rb") as file:
+        with path_in_folder(folder, name).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except ValueError as error:
         raise StudyError(

@@ -254,7 +254,7 @@ class Mechanism:
         return self.lattice.decode(self.combine(hidden, opened))
 
 
-def arithmetic(units: int) -> float:
+def rounding_allowance(units: int) -> float:
     """What float64 adds to the sensitivity of a mean over so many units, over the sensitivity.
 
     A contribution is clipped and a product formed to `_CLIPPED`. A sum of n contributions of norm B
@@ -313,7 +313,7 @@ def plan_mechanism(
     weights = tuple(count / total for count in units)
     largest = max(w * bound.sensitivity(n) for w, n in zip(weights, units, strict=True))
     # All alike: `calibrate` then gives every site the same noise, which the coarse grid rests on.
-    plain = (largest * (1.0 + arithmetic(max(units))),) * len(units)
+    plain = (largest * (1.0 + rounding_allowance(max(units))),) * len(units)
     lattice = _lattice(sharing.noise(plain, target), entries, bound.norm, min(plain))
     rounded = (plain[0] + lattice.rounding(entries),) * len(plain)
     final = sharing.noise(rounded, target)

@@ -8,7 +8,7 @@ import numpy as np
 
 from consortium.base.atomic import write_bytes
 from consortium.errors import DataError
-from consortium.report.comparison import Outcome, found_components, read_outcome
+from consortium.report.comparison import ComparedRun, found_components, read_outcome
 from consortium.space.atlas import read_image
 from consortium.space.surface_templates import DENSE, read_dense
 
@@ -60,7 +60,7 @@ def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
     return tuple(k + 1 for k in found)
 
 
-def _check_name(target: Path, outcome: Outcome) -> None:
+def _check_name(target: Path, outcome: ComparedRun) -> None:
     dense, end = target.name.endswith(DENSE), DENSE if outcome.on_mesh else _ENDS[-1]
     if dense != outcome.on_mesh or not target.name.endswith(_ENDS):
         raise DataError(
@@ -68,7 +68,7 @@ def _check_name(target: Path, outcome: Outcome) -> None:
         )
 
 
-def _image(outcome: Outcome, source: Path, target: Path) -> list[int]:
+def _image(outcome: ComparedRun, source: Path, target: Path) -> list[int]:
     """Write what was found as NIfTI, and return which these are, from 0; nothing of none."""
     image, values = read_image(source, "component image")
     maps = values if values.ndim == 4 else values[..., None]
@@ -82,7 +82,7 @@ def _image(outcome: Outcome, source: Path, target: Path) -> list[int]:
     return found
 
 
-def _dense(outcome: Outcome, source: Path, target: Path) -> list[int]:
+def _dense(outcome: ComparedRun, source: Path, target: Path) -> list[int]:
     """Write what was found as CIFTI, likewise."""
     image, values = read_dense(source)
     found = found_components(outcome, len(values))

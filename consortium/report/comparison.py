@@ -27,8 +27,8 @@ _OF_ANALYSIS = ("Analysis", "AnalysisParameters")
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """What an output folder tells of a run.
+class ComparedRun:
+    """One of two runs that are compared, as its output folder tells it.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Difference:
         return self.value / self.error if self.error > 0 else 0.0
 
 
-def read_outcome(folder: Path) -> Outcome:
+def read_outcome(folder: Path) -> ComparedRun:
     """Read what a comparison needs.
 
     Raises
@@ -125,10 +125,10 @@ def read_outcome(folder: Path) -> Outcome:
         }
     except DAMAGED as error:
         raise OutputError(f"The tables or maps in {folder} are damaged.") from error
-    return Outcome(report.study, report, about, maps[0] if maps else None, contrasts)
+    return ComparedRun(report.study, report, about, maps[0] if maps else None, contrasts)
 
 
-def match_components(first: Outcome, second: Outcome) -> Matching:
+def match_components(first: ComparedRun, second: ComparedRun) -> Matching:
     """Match the components that were found, so that the correlations' sizes add up to the most.
 
     Raises
@@ -151,7 +151,7 @@ def match_components(first: Outcome, second: Outcome) -> Matching:
     return Matching(best, found, tuple(r + 1 for r in rows), tuple(c + 1 for c in columns))
 
 
-def differences(first: Outcome, second: Outcome) -> Iterator[Difference]:
+def differences(first: ComparedRun, second: ComparedRun) -> Iterator[Difference]:
     """Yield the difference of every effect that both runs tell."""
     for contrast, ours in first.contrasts.items():
         theirs = second.contrasts.get(contrast, {})
@@ -162,7 +162,7 @@ def differences(first: Outcome, second: Outcome) -> Iterator[Difference]:
                 yield Difference(contrast, view, entry, effect, other, other - effect, both)
 
 
-def without_effects(first: Outcome, second: Outcome) -> str:
+def without_effects(first: ComparedRun, second: ComparedRun) -> str:
     """Say why two runs that both tell effects have none in common; empty if one tells none."""
     ours, theirs = first.contrasts, second.contrasts
     if not (ours and theirs):
@@ -216,7 +216,7 @@ def _voxels(path: Path) -> tuple[Grid, Array]:
     return Grid(mask, np.asarray(image.affine, dtype=np.float64)), maps[mask].T
 
 
-def found_components(outcome: Outcome, many: int) -> list[int]:
+def found_components(outcome: ComparedRun, many: int) -> list[int]:
     """Which of ``many`` maps were found, from 0; all if the sidecar does not say it."""
     told = outcome.about.get("Found")
     flags = told if isinstance(told, list) and len(told) == many else [True] * many

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from consortium.base.atomic import write_text
 from consortium.base.formatting import count, number, percent, power_of_ten
 from consortium.report.comparison import (
+    ComparedRun,
     Difference,
     Matching,
-    Outcome,
     Pair,
     differences,
     match_components,
@@ -31,7 +31,9 @@ _TICKS = 20
 Line = tuple[str, str, str]
 
 
-def write_comparison(folder: Path, first: Outcome, second: Outcome) -> tuple[Path, tuple[str, ...]]:
+def write_comparison(
+    folder: Path, first: ComparedRun, second: ComparedRun
+) -> tuple[Path, tuple[str, ...]]:
     """Write the page; returns where it is, and the comparison in a few sentences.
 
     Raises
@@ -79,7 +81,7 @@ def _summary(pairs: Sequence[Pair], effects: list[Difference], without: str) -> 
     return tuple(told) or ("The two results have no maps and no effects in common.",)
 
 
-def _lines(first: Outcome, second: Outcome) -> list[Line]:
+def _lines(first: ComparedRun, second: ComparedRun) -> list[Line]:
     """Plan and price of both, line by line."""
     ours, theirs = _told(first.report), _told(second.report)
     lines = [(name, ours.get(name, "–"), theirs.get(name, "–")) for name in {**ours, **theirs}]
@@ -112,12 +114,12 @@ def _told(report: PrivacyReport) -> dict[str, str]:
     }
 
 
-def _pair(pair: Pair, first: Outcome, second: Outcome) -> tuple[int, int, str, str, str]:
+def _pair(pair: Pair, first: ComparedRun, second: ComparedRun) -> tuple[int, int, str, str, str]:
     expected = (_expected(first, pair.first), _expected(second, pair.second))
     return (pair.first, pair.second, f"{pair.correlation:.2f}".replace("-", "−"), *expected)
 
 
-def _expected(outcome: Outcome, number: int) -> str:
+def _expected(outcome: ComparedRun, number: int) -> str:
     """Expected correlation of a component with the truth, if the run tells it."""
     told = outcome.about.get("Accuracy")
     if not isinstance(told, list) or len(told) < number:

@@ -54,7 +54,7 @@ def course(
         ),
         Step(
             "Sent by a site (payload)",
-            f"at most {size(_planned(plan, lambda stage: stage.message_bytes))}",
+            f"at most {format_size(_planned(plan, lambda stage: stage.message_bytes))}",
             _sent(plan, report),
         ),
         Step(
@@ -64,11 +64,11 @@ def course(
         ),
     ]
     if seconds is not None:
-        steps.append(Step("Time", f"at most {duration(longest)}", duration(seconds)))
+        steps.append(Step("Time", f"at most {format_duration(longest)}", format_duration(seconds)))
     return tuple(steps)
 
 
-def size(many: int) -> str:
+def format_size(many: int) -> str:
     """Write a number of bytes for people: 1.25 MiB."""
     for unit, least in (("GiB", KIBI**3), ("MiB", KIBI**2), ("KiB", KIBI)):
         if many >= least:
@@ -76,7 +76,7 @@ def size(many: int) -> str:
     return count(many, "byte")
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Write a time for people: 2 h 5 min."""
     if seconds < 60:
         return f"{seconds:.0f} s"
@@ -119,5 +119,5 @@ def _sent(plan: Plan, report: PrivacyReport) -> str:
         )
         for site in plan.study.sites
     ]
-    least, most = size(min(sent)), size(max(sent))
+    least, most = format_size(min(sent)), format_size(max(sent))
     return least if least == most else f"{least} to {most}"

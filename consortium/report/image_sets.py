@@ -59,7 +59,7 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
         stem = folder / f"tpl-{study.data.space}" / "func" / names[key]
         about |= about_image(study, grid)
         write_json(stem.with_name(f"{stem.name}_{images.suffix}.json"), about)
-        values = painted(space, images, images.values).astype(np.float32)
+        values = on_grid(space, images, images.values).astype(np.float32)
         # A file of one map has three dimensions.
         values = values[:, 0] if values.shape[1] == 1 else values
         written.append(write_image(stem, images.suffix, grid, values))
@@ -74,7 +74,7 @@ def image_set_grid(space: Space, images: ImageSet) -> Grid | Mesh:
     return space.maps if images.fine else space.grid
 
 
-def painted(space: Space, images: ImageSet, values: Array) -> Array:
+def on_grid(space: Space, images: ImageSet, values: Array) -> Array:
     """Values in a set's rows as values of its grid's voxels: V x K."""
     if images.fine or space.mesh_of(images.view) is not None:
         return values

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.base.atomic import beside
+from consortium.base.atomic import path_in_folder
 from consortium.errors import DataError
 from consortium.space.anatomy import Anatomy, read_anatomy, read_names, table_of
 from consortium.space.atlas import read_image, sample_maps
@@ -100,7 +100,7 @@ def _networks(path: Path) -> NamedNetworks:
 
 def _beside(folder: Path, name: str) -> Path:
     try:
-        return beside(folder, name)
+        return path_in_folder(folder, name)
     except ValueError as error:
         raise DataError(
             f"The report's file {name} is not beside the study file; give a relative path."

@@ -37,7 +37,7 @@ def write_credit(folder: Path, run: Finished) -> tuple[Path, Path]:
     cited = [
         f"{what} {'; '.join(f'@{key}' for key in keys)}." for what, keys in found.items() if keys
     ]
-    told = map(escaped, (*paragraphs(run), guarantee_text(run.report)))
+    told = map(escape_markdown, (*paragraphs(run), guarantee_text(run.report)))
     text = (*told, " ".join(cited))
     keys = list(dict.fromkeys(key for each in found.values() for key in each))
     return (
@@ -46,7 +46,7 @@ def write_credit(folder: Path, run: Finished) -> tuple[Path, Path]:
     )
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text that Markdown shows as it is, whatever a study file says."""
     return re.sub(r"([\\`*_<>@\[\]{}#|$^~])", r"\\\1", text)
 

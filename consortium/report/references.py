@@ -232,7 +232,7 @@ def citation_keys(study: Study, report: PrivacyReport, *, images: bool) -> dict[
     return {what: keys for what, keys in found.items() if keys}
 
 
-def cited(found: Mapping[str, Sequence[str]]) -> tuple[str, list[str]]:
+def cite_sentences(found: Mapping[str, Sequence[str]]) -> tuple[str, list[str]]:
     """Write sentences that cite by author and year, and the lines of the list of references."""
     sentences = [
         f"{what} {'; '.join(REFERENCES[key].cited for key in keys)}."

@@ -14,7 +14,7 @@ from consortium.algorithms.base import Array
 from consortium.algorithms.findings import ImageSet
 from consortium.report.brain_figures import ARBITRARY, THRESHOLD
 from consortium.report.finished import ComponentMaps, Finished
-from consortium.report.image_sets import image_set_grid, painted
+from consortium.report.image_sets import image_set_grid, on_grid
 from consortium.report.published_regions import nearest_region
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
@@ -99,7 +99,7 @@ def set_maps(run: Finished, key: str, images: ImageSet) -> list[ShownMap | None]
 
     A set on a mesh has none: its vertices are no voxels.
     """
-    grid, values = image_set_grid(run.space, images), painted(run.space, images, images.coloured())
+    grid, values = image_set_grid(run.space, images), on_grid(run.space, images, images.coloured())
     if isinstance(grid, Mesh):
         return []
     return [_of_set(key, images, grid, values[:, k], k) for k in range(values.shape[1])]
@@ -125,7 +125,7 @@ def peak_region(run: Finished, shown: ShownMap) -> str:
     return "" if region is None else f"near {region.name}, {region.network} network"
 
 
-def ident(key: str, number: int) -> str:
+def map_anchor(key: str, number: int) -> str:
     """Where a link to a set's map, counted from 0, points to."""
     return f"{re.sub('[^A-Za-z0-9_-]', '-', key)}-{number + 1}"
 
@@ -141,7 +141,7 @@ def _of_set(key: str, images: ImageSet, grid: Grid, values: Array, k: int) -> Sh
     if not (images.is_found(k) and len(coloured)):
         return None
     return ShownMap(
-        ident(key, k),
+        map_anchor(key, k),
         set_name(images, k),
         grid,
         values,

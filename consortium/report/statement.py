@@ -47,7 +47,7 @@ def clauses(report: PrivacyReport) -> list[Clause]:
         return [_no_protection()]
     return [
         *([_simulated()] if report.sampler.startswith(SEEDED) else []),
-        Clause("What is protected", protected(report.unit)),
+        Clause("What is protected", protected_text(report.unit)),
         _against(report),
         _strength(report),
         _test(report),
@@ -75,7 +75,7 @@ def _simulated() -> Clause:
     )
 
 
-def protected(unit: str) -> str:
+def protected_text(unit: str) -> str:
     """Say what a study of a unit protects."""
     if unit == "subject":
         return (

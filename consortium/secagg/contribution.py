@@ -193,7 +193,7 @@ class Parts:
     before: memoryview
 
 
-def part(data: bytes | memoryview, limit: int) -> Parts:
+def split_message(data: bytes | memoryview, limit: int) -> Parts:
     """Take a message apart.
 
     Raises
@@ -254,9 +254,9 @@ def contribution_contradicts(
     try:
         return envelope.contradicts(found, bytes(own), roster)
     except ProtocolError:  # a contribution, then
-        signed = part(own, len(own)).envelope
+        signed = split_message(own, len(own)).envelope
     try:
-        theirs = part(found, len(found)).envelope
+        theirs = split_message(found, len(found)).envelope
     except ProtocolError:
         return False
     return envelope.contradicts(theirs, signed, roster)

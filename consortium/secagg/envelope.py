@@ -141,7 +141,7 @@ def unseal(
     return _opened(envelope)
 
 
-def claimed(data: bytes) -> Opened:
+def read_unchecked(data: bytes) -> Opened:
     """What an envelope says, **unchecked**: to learn whose keys it is to be checked with.
 
     Raises

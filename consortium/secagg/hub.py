@@ -139,7 +139,7 @@ class Hub:
         largest = max((tally.nbytes for tally in self._tallies.values()), default=0)
         heard = max((tally.heard for tally in self._tallies.values()), default=0)
         limit = self.session.limits.contribution(largest, heard)
-        parts = contribution.part(data, limit)
+        parts = contribution.split_message(data, limit)
         opened = self.session.unseal(messages.CONTRIBUTION, parts.envelope, limit)
         tally = self._tally(opened.round)
         after = tally.after("contribution")

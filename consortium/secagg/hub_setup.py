@@ -21,7 +21,7 @@ from consortium.secagg.key_directory import (
 )
 from consortium.secagg.key_schedule import public_bytes
 from consortium.secagg.participants import CENTRE
-from consortium.secagg.seed_shares import Given, check_common, handed_to, read_share
+from consortium.secagg.seed_shares import CheckedShares, check_common, handed_to, read_share
 from consortium.secagg.states import HUB, HubState, advance
 from consortium.secagg.unmasking import read_manifest
 
@@ -37,7 +37,7 @@ class HubSetup:
         self._channel = member.own.channel()
         self._advertisements: dict[str, bytes] = {}
         self._keys: HubKeys | None = None
-        self._given: dict[str, Given] = {}
+        self._given: dict[str, CheckedShares] = {}
 
     @property
     def known(self) -> HubKeys:

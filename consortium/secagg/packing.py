@@ -32,7 +32,7 @@ def packed_bytes(entries: int, bits: int) -> int:
     return -(-entries * bits // _BYTE)
 
 
-def reduced(vector: Ring, bits: int) -> Ring:
+def reduce_modulo(vector: Ring, bits: int) -> Ring:
     """Numbers modulo 2^bits, of the same type; the vector itself where nothing is to be done."""
     if bits == _BYTE * vector.itemsize:
         return vector

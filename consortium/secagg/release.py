@@ -17,11 +17,11 @@ from typing import cast
 
 import numpy as np
 
-from consortium.errors import AlteredError, ProtocolError, legible
+from consortium.errors import AlteredError, ProtocolError, printable
 from consortium.secagg import contribution, keystream, messages
 from consortium.secagg.key_directory import Directory, KeySession
 from consortium.secagg.keystream import Ring
-from consortium.secagg.packing import MOST_BITS, packed_bytes, reduced, ring_type, unpack
+from consortium.secagg.packing import MOST_BITS, packed_bytes, reduce_modulo, ring_type, unpack
 from consortium.secagg.participants import CENTRE
 from consortium.secagg.unmasking import (
     RoundSum,
@@ -227,10 +227,10 @@ def added(
     data = memoryview(found)[: manifest.size]
     if len(data) != manifest.size or contribution.digests(data) != manifest.chunks:
         raise AlteredError(
-            f"What lies on the exchange as the contribution of {legible(site)} to round {number} "
+            f"What lies on the exchange as the contribution of {printable(site)} to round {number} "
             "is not what the site signed for; have the exchange's owner put the first one back."
         )
-    what, size = f"The contribution of {legible(site)} to round {number}", manifest.masked
+    what, size = f"The contribution of {printable(site)} to round {number}", manifest.masked
     masked = unpack(data[:size], manifest.bits, entries, what)
     if not clear:
         return masked
@@ -272,7 +272,7 @@ def add_again(
     seeds: Mapping[str, bytes] = dict(zip(session.roster.sites, release.seeds, strict=True))
     streams = mask_streams(session, directory, number, release.context, release.survivors, seeds)
     keystream.add_streams(total, *streams)
-    return reduced(cast("Ring", np.negative(total)) if clear else total, release.bits)
+    return reduce_modulo(cast("Ring", np.negative(total)) if clear else total, release.bits)
 
 
 def agrees(total: Ring, release: messages.Release) -> bool:

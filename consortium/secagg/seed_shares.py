@@ -18,7 +18,7 @@ _ROUND_BYTES = 2 * shamir.SHARE_BYTES
 
 
 @dataclass(frozen=True)
-class Given:
+class CheckedShares:
     """A site's share message, once it is checked, with each ciphertext's way to the root."""
 
     body: messages.Share
@@ -73,7 +73,7 @@ def seal_shares(
 
 def read_share(
     session: KeySession, directory: Directory, envelope: bytes, sender: str | None = None
-) -> tuple[str, Given]:
+) -> tuple[str, CheckedShares]:
     """Check one site's share message as the hub can, without decrypting anything.
 
     Raises
@@ -95,7 +95,7 @@ def read_share(
             f"The shares of {opened.sender} are not those that it signed for everybody; discard "
             "the message."
         )
-    return opened.sender, Given(body, shared, tree_paths(body.sealed))
+    return opened.sender, CheckedShares(body, shared, tree_paths(body.sealed))
 
 
 def read_shared(
@@ -117,7 +117,9 @@ def read_shared(
     return body
 
 
-def handed_to(directory: Directory, reader: str, given: Mapping[str, Given]) -> messages.Shares:
+def handed_to(
+    directory: Directory, reader: str, given: Mapping[str, CheckedShares]
+) -> messages.Shares:
     """What one site gets of everybody's shares: its own part of each, and all signatures."""
     owners = set(directory.graph.owners(reader)) - {reader}
     parts: list[messages.SharePart] = []

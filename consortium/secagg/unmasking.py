@@ -15,7 +15,7 @@ from consortium.secagg.hub_round import Tally
 from consortium.secagg.key_directory import Directory, KeySession
 from consortium.secagg.key_schedule import commitment, mask_private, public_bytes
 from consortium.secagg.keystream import Ring
-from consortium.secagg.packing import reduced
+from consortium.secagg.packing import reduce_modulo
 from consortium.secagg.pair_masks import pair_masks
 from consortium.secagg.participants import CENTRE
 
@@ -252,7 +252,7 @@ class Opener:
         keystream.add_streams(tally.total, *streams)
         return RoundSum(
             number,
-            reduced(tally.total, tally.bits),
+            reduce_modulo(tally.total, tally.bits),
             survivors,
             opened_vectors(tally),
             tuple(self.wrong),

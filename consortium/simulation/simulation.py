@@ -12,7 +12,7 @@ from dataclasses import replace
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Array, Result, Shape, SiteData
-from consortium.engine.neighbour_answers import collect, speaks
+from consortium.engine.neighbour_answers import answers_neighbours, collect_answers
 from consortium.engine.queries import encode_query, query_context
 from consortium.engine.session import Round, Session, own_answers
 from consortium.privacy.noise import GaussianSampler
@@ -59,7 +59,9 @@ class Simulation:
         for index, party in enumerate(self._parties):
             query = replace(query, site=index)
             if stage.release.neighbours:
-                query = replace(query, neighbour_answers=collect(self.plan, stage, index, told))
+                query = replace(
+                    query, neighbour_answers=collect_answers(self.plan, stage, index, told)
+                )
             statistic = local[query.statistic](self._data[index], query, mechanism.bound)
             sampler = GaussianSampler(self._secret(f"noise {index} {number}"))
             share = mechanism.protect(index, statistic, sampler)
@@ -86,7 +88,7 @@ class Simulation:
         rounds: list[Mapping[int, Array]] = []
         for done in self.session.rounds:
             stage = self.plan.stage(done.stage)
-            if speaks(stage):
+            if answers_neighbours(stage):
                 rounds.append(own_answers(stage.mechanism, done.values, done.survivors))
         return rounds
 

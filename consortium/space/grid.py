@@ -17,7 +17,7 @@ import numpy as np
 from nibabel.affines import apply_affine
 from numpy.typing import NDArray
 
-from consortium.base.atomic import beside
+from consortium.base.atomic import path_in_folder
 from consortium.base.kept_arrays import kept_arrays
 from consortium.errors import DataError
 from consortium.space.nifti import UNREADABLE, load_nifti
@@ -149,7 +149,7 @@ def study_grid(data: DataSection, folder: Path) -> Grid:
         return template_grid(data.resolution)
     # The study file comes from the centre: it must not be able to point at a site's other files.
     try:
-        path = beside(folder, data.mask)
+        path = path_in_folder(folder, data.mask)
     except ValueError as error:
         msg = f"The study's mask {data.mask} is not beside the study file; give a relative path."
         raise DataError(msg) from error

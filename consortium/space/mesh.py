@@ -20,7 +20,7 @@ import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.base.atomic import beside
+from consortium.base.atomic import path_in_folder
 from consortium.base.regular_file import regular, sizes_unpacked
 from consortium.errors import DataError
 from consortium.space.nifti import UNREADABLE
@@ -294,7 +294,7 @@ def _cortex(name: str, folder: Path, mesh: str, side: Side) -> NDArray[np.bool_]
 
 def _beside(folder: Path, name: str) -> Path:
     try:
-        return beside(folder, name)
+        return path_in_folder(folder, name)
     except ValueError as error:
         raise DataError(
             f"The study's file {name} is not beside the study file; give a relative path."

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import AnyPlaces, Extent, Places, SurfacePlaces, Templates
-from consortium.base.atomic import beside
+from consortium.base.atomic import path_in_folder
 from consortium.errors import DataError
 from consortium.space.atlas import Regions, read_maps, read_regions
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
@@ -276,7 +276,7 @@ def image_space(data: DataSection, folder: Path) -> Space:
 
 def _beside(folder: Path, name: str, what: str) -> Path:
     try:
-        return beside(folder, name)
+        return path_in_folder(folder, name)
     except ValueError as error:
         raise DataError(
             f"The study's {what} {name} is not beside the study file; give a relative path."

@@ -12,11 +12,18 @@ from consortium.algorithms.base import Shape
 from consortium.engine.names import ANNOUNCEMENT, START
 from consortium.engine.queries import decode_note, read_announcement
 from consortium.engine.run_context import RunContext, read_start
-from consortium.errors import ConfigurationError, ConsortiumError, ContradictionError, legible
+from consortium.errors import ConfigurationError, ConsortiumError, ContradictionError, printable
 from consortium.secagg.key_directory import Directory, KeySession, read_keys
 from consortium.study.agreed import plan_integers
 from consortium.study.plan import Plan, count_rounds, make_plan
-from consortium.verification.record import ANNOUNCED, KEYS, PLAN, STARTED, Record, place
+from consortium.verification.record import (
+    ANNOUNCED,
+    KEYS,
+    PLAN,
+    STARTED,
+    EvidenceRecord,
+    evidence_path,
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ class RunAgreement:
     keys: bytes
 
 
-def read_agreement(record: Record, approved: RunContext) -> RunAgreement:
+def read_agreement(record: EvidenceRecord, approved: RunContext) -> RunAgreement:
     """Check the messages before round 1, and work the plan out anew.
 
     Parameters
@@ -67,7 +74,7 @@ def read_agreement(record: Record, approved: RunContext) -> RunAgreement:
         directory = read_keys(session, bundle)
         plan = make_plan(context.study, _shape(context, directory), agreed=True)
     except ConsortiumError as error:
-        raise ContradictionError(place(where), str(error)) from error
+        raise ContradictionError(evidence_path(where), str(error)) from error
     _check_plan(record.file(PLAN), plan)
     return RunAgreement(
         context,
@@ -85,12 +92,12 @@ def _check_announced(body: bytes, approved: RunContext) -> None:
     said, own = read_announcement(body), json.loads(approved.announcement)
     if said.get("version") != __version__:
         raise ConfigurationError(
-            f"The run was announced with version {legible(said.get('version'), 40)}, and this is "
+            f"The run was announced with version {printable(said.get('version'), 40)}, and this is "
             f"{__version__}; install that one and check again."
         )
     other = [name for name in own if said.get(name) != own[name]]
     what = f"tells of another {', '.join(other) or 'study'} than the signed study"
-    raise ContradictionError(place(ANNOUNCED), f"{what}.")
+    raise ContradictionError(evidence_path(ANNOUNCED), f"{what}.")
 
 
 def _shape(context: RunContext, directory: Directory) -> Shape:
@@ -98,7 +105,8 @@ def _shape(context: RunContext, directory: Directory) -> Shape:
     for site, note in notes.items():
         if note.grid != context.grid:
             raise ContradictionError(
-                place(KEYS), f"{site} took part with another mask or space than the study's."
+                evidence_path(KEYS),
+                f"{site} took part with another mask or space than the study's.",
             )
     sizes = [notes[site] for site in context.study.sites]
     return context.extent.shape(
@@ -117,23 +125,25 @@ def _check_plan(data: bytes, plan: Plan) -> None:
     try:
         kept = msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ContradictionError(place(PLAN), "can't be read as JSON.") from error
+        raise ContradictionError(evidence_path(PLAN), "can't be read as JSON.") from error
     own = plan_record(plan)
     for name in sorted(own.keys() | kept.keys()):
-        if not alike(kept.get(name), own.get(name), 1e-9):
+        if not nearly_equal(kept.get(name), own.get(name), 1e-9):
             raise ContradictionError(
-                place(PLAN),
+                evidence_path(PLAN),
                 f"its '{name}' is not what the study and the sites' sizes lead to.",
             )
 
 
-def alike(one: object, other: object, slack: float) -> bool:
+def nearly_equal(one: object, other: object, slack: float) -> bool:
     """Whether two JSON values are equal, floating-point numbers to a relative ``slack``."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(alike(one[k], other[k], slack) for k in one)
+        return one.keys() == other.keys() and all(
+            nearly_equal(one[k], other[k], slack) for k in one
+        )
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         pairs = zip(one, other, strict=False)
-        return len(one) == len(other) and all(alike(a, b, slack) for a, b in pairs)
+        return len(one) == len(other) and all(nearly_equal(a, b, slack) for a, b in pairs)
     if isinstance(one, float) and isinstance(other, float):
         return abs(one - other) <= slack * max(abs(one), abs(other)) or one == other
     return type(one) is type(other) and one == other

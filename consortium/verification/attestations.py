@@ -7,13 +7,13 @@ from consortium.engine.names import ATTESTATION, CLOSING
 from consortium.errors import ContradictionError, ProtocolError
 from consortium.study.agreed import plan_digest
 from consortium.verification.agreement import RunAgreement
-from consortium.verification.record import ATTESTED, CLOSED, Record, place
+from consortium.verification.record import ATTESTED, CLOSED, EvidenceRecord, evidence_path
 from consortium.verification.rounds import Released
 from consortium.verification.verdict import Verdict
 
 
 def read_closing(
-    record: Record, agreement: RunAgreement, rounds: Sequence[Released]
+    record: EvidenceRecord, agreement: RunAgreement, rounds: Sequence[Released]
 ) -> bodies.Closing:
     """Check that the centre closed the run with exactly these rounds.
 
@@ -24,20 +24,22 @@ def read_closing(
     try:
         closing = bodies.decode_closing(bodies.Closing, record.message(CLOSED, CLOSING), "centre")
     except ProtocolError as error:
-        raise ContradictionError(place(CLOSED), str(error)) from error
+        raise ContradictionError(evidence_path(CLOSED), str(error)) from error
     digests = (closing.announcement, closing.keys, closing.plan)
     if digests != (agreement.announced, agreement.keys, plan_digest(agreement.plan)):
-        raise ContradictionError(place(CLOSED), "it closes a run of another study, keys or plan.")
+        raise ContradictionError(
+            evidence_path(CLOSED), "it closes a run of another study, keys or plan."
+        )
     if len(closing.records) != len(rounds):
         raise ContradictionError(
-            place(CLOSED),
+            evidence_path(CLOSED),
             f"the centre released {len(closing.records)} rounds, and the transcript has "
             f"{len(rounds)}: a round was left out, repeated or added.",
         )
     for done, due in zip(rounds, closing.records, strict=True):
         if done.record != due:
             raise ContradictionError(
-                place(CLOSED),
+                evidence_path(CLOSED),
                 f"the centre closed the run with another release of round "
                 f"{done.number} than the one kept here.",
             )
@@ -45,7 +47,7 @@ def read_closing(
 
 
 def hear_attestations(
-    record: Record, agreement: RunAgreement, rounds: Sequence[Released], verdict: Verdict
+    record: EvidenceRecord, agreement: RunAgreement, rounds: Sequence[Released], verdict: Verdict
 ) -> None:
     """Count what sites signed: the rounds that are shown, and whether the run has one result.
 
@@ -56,7 +58,9 @@ def hear_attestations(
     for site in study.sites:
         if record.read(f"{ATTESTED}/{site}") is None:
             if study.checkers:
-                verdict.tell(place(f"{ATTESTED}/{site}"), f"{site} has not attested the run.")
+                verdict.tell(
+                    evidence_path(f"{ATTESTED}/{site}"), f"{site} has not attested the run."
+                )
             continue
         try:
             said = _attestation(record, site)
@@ -73,7 +77,7 @@ def hear_attestations(
     needed = bodies.attesting(study.sites, colluding, answers)
     if study.checkers and len(agreeing) < needed:
         verdict.leave_open(
-            place(ATTESTED),
+            evidence_path(ATTESTED),
             f"{len(agreeing)} sites attest this result where {needed} are needed to know that the "
             "run has no other; ask the missing sites.",
         )
@@ -96,13 +100,13 @@ def same_result(
     return told == (announced, keys, plan, tuple(records), ())
 
 
-def _attestation(record: Record, site: str) -> bodies.Attestation:
+def _attestation(record: EvidenceRecord, site: str) -> bodies.Attestation:
     name = f"{ATTESTED}/{site}"
     try:
         body = record.message(name, ATTESTATION, sender=site)
         return bodies.decode_closing(bodies.Attestation, body, site)
     except ProtocolError as error:
-        raise ContradictionError(place(name), str(error)) from error
+        raise ContradictionError(evidence_path(name), str(error)) from error
 
 
 def _agrees(
@@ -112,7 +116,7 @@ def _agrees(
     site: str,
     verdict: Verdict,
 ) -> bool:
-    where = place(f"{ATTESTED}/{site}")
+    where = evidence_path(f"{ATTESTED}/{site}")
     for number, code in said.refuted:
         verdict.leave_open(
             where,

@@ -11,12 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from consortium.errors import legible
+from consortium.errors import printable
 from consortium.secagg.envelope import has_signed
 from consortium.secagg.messages import BROADCAST, RELEASE, Heard, Manifest
 from consortium.secagg.participants import CENTRE, NAME_BYTES
 from consortium.verification.agreement import RunAgreement
-from consortium.verification.record import place, round_file
+from consortium.verification.record import evidence_path, round_file
 from consortium.verification.rounds import Released
 from consortium.verification.verdict import Verdict
 
@@ -43,7 +43,7 @@ def check_equivocation(
     manifests = {done.number: done.manifests for done in rounds}
     keys = {site: agreement.context.keys[site] for site in agreement.context.study.sites}
     for doubt in doubts(agreement.context.run, keys, manifests):
-        verdict.leave_open(place(round_file(doubt.round, RELEASE)), doubt.sentence)
+        verdict.leave_open(evidence_path(round_file(doubt.round, RELEASE)), doubt.sentence)
 
 
 def doubts(
@@ -94,7 +94,7 @@ def _differ(answers: Mapping[bytes, Sequence[str]]) -> bool:
 
 def _invented(number: int, site: str, listed: Sequence[Heard]) -> str:
     first = listed[0]
-    what = f"{legible(first.site, NAME_BYTES)} to round {first.round}"
+    what = f"{printable(first.site, NAME_BYTES)} to round {first.round}"
     more = f", and {len(listed) - 1} more" if len(listed) > 1 else ""
     return (
         f"{site} lists in round {number} that it received an answer of {what}{more}, which no "

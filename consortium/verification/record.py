@@ -17,7 +17,7 @@ def round_file(number: int, kind: str) -> str:
 
 
 @dataclass(frozen=True)
-class Record:
+class EvidenceRecord:
     """Messages of one run by their names in the folder of evidence.
 
     Parameters
@@ -42,7 +42,9 @@ class Record:
         """
         data = self.read(name)
         if data is None:
-            raise ContradictionError(place(name), "is missing, though every finished run has it.")
+            raise ContradictionError(
+                evidence_path(name), "is missing, though every finished run has it."
+            )
         return data
 
     def message(self, name: str, kind: str, number: int = 0, sender: str = CENTRE) -> bytes:
@@ -65,9 +67,9 @@ class Record:
                 round=number,
             ).body
         except ProtocolError as error:
-            raise ContradictionError(place(name), str(error)) from error
+            raise ContradictionError(evidence_path(name), str(error)) from error
 
 
-def place(name: str) -> str:
+def evidence_path(name: str) -> str:
     """Path of a file of the evidence, in the output folder."""
     return f"{EVIDENCE}/{name}"

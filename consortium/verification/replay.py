@@ -11,8 +11,8 @@ from consortium.engine.queries import decode_query, encode_query
 from consortium.engine.session import Round, Session
 from consortium.errors import ConsortiumError, ContradictionError
 from consortium.verification.agreement import RunAgreement
-from consortium.verification.record import place, round_file
-from consortium.verification.rounding import SLACK, Apart, shaken
+from consortium.verification.record import evidence_path, round_file
+from consortium.verification.rounding import SLACK, Apart, perturb_release
 from consortium.verification.rounds import Released
 from consortium.verification.verdict import Verdict
 
@@ -52,13 +52,13 @@ def replay(
     session, queries = Session(agreement.plan), []
     generator = None if seed is None else np.random.default_rng(seed)
     for done in rounds:
-        where = place(round_file(done.number, QUERY))
+        where = evidence_path(round_file(done.number, QUERY))
         if session.pending is None:
             raise ContradictionError(where, "the analysis was finished before this round.")
         queries.append(session.pending)
         values = done.stage.mechanism.lattice.decode(done.kept.ring)
         if generator is not None:
-            values = shaken(values, agreement.plan.shape.features, generator)
+            values = perturb_release(values, agreement.plan.shape.features, generator)
         try:
             session.accept(values, done.kept.survivors)
         except ConsortiumError as error:
@@ -88,10 +88,10 @@ def other_queries(
     """
     found: dict[str, dict[str, float]] = {}
     for due, done in zip(again.queries, rounds, strict=True):
-        where = place(round_file(done.number, QUERY))
+        where = evidence_path(round_file(done.number, QUERY))
         try:
             # Also where it is the same: the arrays that it names are looked at.
-            off = distance(due, decode_query(done.query, fetch))
+            off = query_distance(due, decode_query(done.query, fetch))
         except ContradictionError:
             raise
         except ConsortiumError as error:
@@ -103,7 +103,7 @@ def other_queries(
     return found
 
 
-def distance(due: Query, asked: Query) -> float:
+def query_distance(due: Query, asked: Query) -> float:
     """Largest relative difference of two queries' arguments; infinite if they differ otherwise."""
     same = (due.stage, due.statistic) == (asked.stage, asked.statistic)
     if not same or due.arguments.keys() != asked.arguments.keys():

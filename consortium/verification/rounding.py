@@ -23,7 +23,7 @@ TAILS = 10.0
 """What was seen in so many tries is not the most that may be."""
 
 
-def shaken(values: Array, size: int, generator: np.random.Generator) -> Array:
+def perturb_release(values: Array, size: int, generator: np.random.Generator) -> Array:
     """Return released numbers that are off by what an analysis of ``size`` features rounds."""
     step = generator.standard_normal(np.shape(values))
     scale = size * np.finfo(np.float64).eps * float(np.linalg.norm(values))

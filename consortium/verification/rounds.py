@@ -20,7 +20,7 @@ from consortium.secagg.release import (
 )
 from consortium.study.plan import Stage
 from consortium.verification.agreement import RunAgreement
-from consortium.verification.record import Record, place, round_file
+from consortium.verification.record import EvidenceRecord, evidence_path, round_file
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Released:
         return self.stage.mechanism.each
 
 
-def read_round(record: Record, agreement: RunAgreement, kept: Kept) -> Released:
+def read_round(record: EvidenceRecord, agreement: RunAgreement, kept: Kept) -> Released:
     """Hold a round's messages and numbers against each other.
 
     Raises
@@ -79,17 +79,21 @@ def read_round(record: Record, agreement: RunAgreement, kept: Kept) -> Released:
         where = round_file(number, messages.RELEASE)
         release = read_release(agreement.session, number, message)
         if query_context(agreement.plan, number, query) != release.context:
-            raise ContradictionError(place(where), "it answers another question than the query.")
+            raise ContradictionError(
+                evidence_path(where), "it answers another question than the query."
+            )
         manifests = _manifests(record, agreement, number, release, stage)
         where = round_file(number, messages.RELEASE)
         if stage.mechanism.shown:
             check_seeds(agreement.session, agreement.directory, number, release)
         elif release.seeds:
-            raise ContradictionError(place(where), "it shows seeds of a sum that isn't released.")
+            raise ContradictionError(
+                evidence_path(where), "it shows seeds of a sum that isn't released."
+            )
     except ContradictionError:
         raise
     except ConsortiumError as error:
-        raise ContradictionError(place(where), str(error)) from error
+        raise ContradictionError(evidence_path(where), str(error)) from error
     _check_kept(agreement, kept, release, stage)
     if stage.mechanism.each:
         _check_rows(kept, manifests, release.context)
@@ -107,7 +111,7 @@ def _stage(agreement: RunAgreement, kept: Kept, query: bytes) -> Stage:
 
 
 def _manifests(
-    record: Record,
+    record: EvidenceRecord,
     agreement: RunAgreement,
     number: int,
     release: messages.Release,
@@ -124,7 +128,7 @@ def _manifests(
         clear = mechanism.public
         return signed_manifests(agreement.session, number, request, entries, bits, clear=clear)
     except ConsortiumError as error:
-        raise ContradictionError(place(name), str(error)) from error
+        raise ContradictionError(evidence_path(name), str(error)) from error
 
 
 def _told(
@@ -135,7 +139,7 @@ def _told(
     try:
         return signed_manifests(agreement.session, number, request, 0, stage.mechanism.lattice.bits)
     except ConsortiumError as error:
-        where = place(round_file(number, messages.RELEASE))
+        where = evidence_path(round_file(number, messages.RELEASE))
         raise ContradictionError(where, str(error)) from error
 
 

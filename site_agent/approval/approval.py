@@ -11,9 +11,15 @@ from consortium.membership.keys import Identity, load_identity
 from consortium.membership.roster import Roster
 from consortium.membership.roster_file import fingerprint, read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
-from site_agent.approval.record import Approval, approvals, forget, keep, withdrawn
+from site_agent.approval.record import (
+    Approval,
+    approvals,
+    retire_record,
+    store_record,
+    withdrawn_approvals,
+)
 from site_agent.config import SiteConfig
-from site_agent.enrolment.pinned_consortium import check_members, pin
+from site_agent.enrolment.pinned_consortium import check_members, pin_consortium
 
 __all__ = [
     "Approval",
@@ -92,8 +98,8 @@ def approve_papers(folder: Path, identity: Identity, papers: Papers, terms: Term
     """
     signed = papers.signed
     approval = Approval(signed.study, signed.file, signed.mask, signed.keys, signed.folder, terms)
-    keep(folder, identity, approval)
-    pin(folder, check_members(folder, papers.members))
+    store_record(folder, identity, approval)
+    pin_consortium(folder, check_members(folder, papers.members))
     return approval
 
 
@@ -120,7 +126,7 @@ def take_back(folder: Path, study: str) -> ConsortiumError | None:
         If the site's folder can't be used.
     """
     config, identity = SiteConfig.load(folder), load_identity(folder)
-    forget(folder, identity, study)
+    retire_record(folder, identity, study)
     try:
         post_withdrawn(folder, identity, config.name, config.open_exchange())
     except ConsortiumError as error:
@@ -145,7 +151,7 @@ def post_withdrawn(
         If the exchange can't be used.
     """
     valid = {approval.study.digest for approval in approvals(folder, identity, tell)}
-    for approval in withdrawn(folder, identity):
+    for approval in withdrawn_approvals(folder, identity):
         study = approval.study
         if study.digest in valid or name not in study.sites:
             continue

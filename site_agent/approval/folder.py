@@ -15,7 +15,7 @@ from consortium.study.spec import Study
 from site_agent.approval.approval import Papers, read_papers
 from site_agent.config import SiteConfig
 from site_agent.data.people import left_out_here
-from site_agent.data.survey import Skipped, in_turn, over_the_limit
+from site_agent.data.survey import SkippedPerson, in_turn, over_the_limit
 from site_agent.engines.open import open_engine
 from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.series import SiteDataset
@@ -25,7 +25,7 @@ from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
 from site_agent.loading.sizes import too_few_new
 from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import Spent
+from site_agent.policy.refusals import SpentLoss
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class StudyCase:
             config.aliases,
         )
 
-    def spent(self, people: Sequence[str]) -> Spent:
+    def spent(self, people: Sequence[str]) -> SpentLoss:
         """What the ledger holds of the most charged of those who would take part."""
         dataset = str(self.site.config.dataset.resolve())
         return spent_in(self.site.ledger, dataset, self.study, self.centres, people)
@@ -113,5 +113,5 @@ class StudyCase:
         """Whose budget is used up, and whom the policy leaves out then."""
         return set(left_out(self.site.ledger, self.site.policy, self.study, people))
 
-    def _over_budget(self, people: Sequence[str]) -> Iterator[Skipped]:
+    def _over_budget(self, people: Sequence[str]) -> Iterator[SkippedPerson]:
         return map(over_the_limit, left_out(self.site.ledger, self.site.policy, self.study, people))

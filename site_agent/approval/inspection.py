@@ -32,7 +32,7 @@ from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
 from site_agent.data.doubts import Misnamed, doubts_about, few_lacking
 from site_agent.data.people import candidates, read_left_out
-from site_agent.data.survey import Skipped, Subject
+from site_agent.data.survey import SkippedPerson, Subject
 from site_agent.images.quality import quality_remarks
 from site_agent.images.recordings import recording_remarks
 from site_agent.images.series import SiteDataset
@@ -40,7 +40,7 @@ from site_agent.ledger.totals import over_limit
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.sizes import sizes_of
 from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import Spent, StudyRequest, check, refusals
+from site_agent.policy.refusals import SpentLoss, StudyRequest, refusals, refuse_by_policy
 
 _NAMED = 5
 """Persons whose labels a line names."""
@@ -75,10 +75,10 @@ class Inspection:
 
     case: StudyCase
     lengths: tuple[int, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedPerson, ...]
     whole: int
     plan: Plan | None
-    spent: Spent
+    spent: SpentLoss
     outsiders: float
     problems: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -179,9 +179,9 @@ class Inspection:
         )
 
 
-def _who_lacks_what(skipped: Sequence[Skipped]) -> Iterator[str]:
+def _who_lacks_what(skipped: Sequence[SkippedPerson]) -> Iterator[str]:
     """A line for everybody who is left out, and one for all who lack the same."""
-    alike: dict[str, list[Skipped]] = {}
+    alike: dict[str, list[SkippedPerson]] = {}
     for each in skipped:
         alike.setdefault(each.detail.replace(f"sub-{each.label}", "sub-*"), []).append(each)
     for detail, group in alike.items():
@@ -225,7 +225,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
 
 
 def _refused(
-    case: StudyCase, plan: Plan | None, spent: Spent, people: Sequence[str]
+    case: StudyCase, plan: Plan | None, spent: SpentLoss, people: Sequence[str]
 ) -> Iterator[str]:
     """Why the site would refuse a study whose data can be loaded."""
     site, study = case.site, case.study
@@ -295,7 +295,7 @@ def _unknown(config: SiteConfig) -> Iterator[str]:
         )
 
 
-def _unusable(skipped: Sequence[Skipped]) -> Iterator[str]:
+def _unusable(skipped: Sequence[SkippedPerson]) -> Iterator[str]:
     """Persons whom the site's people can bring in by mending their files."""
     many = sum(each.reason == "unusable" for each in skipped)
     if many:
@@ -378,7 +378,7 @@ def say_yes(
     out = case.left_out(people)
     spent = case.spent([label for label in people if label not in out])
     runs = terms.runs if terms.epsilon is None else 1  # its own bound may end it before its last
-    check(site.policy, case.study, None, StudyRequest(name, spent, runs))
+    refuse_by_policy(site.policy, case.study, None, StudyRequest(name, spent, runs))
     ask()
     had = site.ledger.used(case.study.study, case.centres, told=True)
     terms = replace(terms, runs=terms.runs + had)

@@ -10,7 +10,7 @@ from consortium.membership.keys import Identity
 from consortium.membership.signed_study import mask_digest
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.study.plan import promised_mu
-from site_agent.approval.record import Approval, newest
+from site_agent.approval.record import Approval, newest_approval
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.ledger.ledger import Ledger, LedgerLimits
 from site_agent.ledger.limits import no_run_left
@@ -112,7 +112,7 @@ def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Pe
         If a record can't be read.
     """
     name, trust = begun.study.study, read_pinned(folder)
-    held = newest(folder, identity, name)
+    held = newest_approval(folder, identity, name)
     if held is None or trust is None:
         raise WithdrawnError(f"The approval of '{name}' was taken back; approve it if you agree.")
     if any(getattr(held, each) != getattr(begun, each) for each in ("file", "mask", "keys")):

@@ -78,7 +78,7 @@ def approvals(
     return found
 
 
-def newest(folder: Path, identity: Identity, study: str) -> Approval | None:
+def newest_approval(folder: Path, identity: Identity, study: str) -> Approval | None:
     """The yes to one study that counts, whatever lies beside it.
 
     Raises
@@ -105,7 +105,7 @@ def _counting(
     return None if _is_ended(serials, path, name, serial) else approval
 
 
-def withdrawn(folder: Path, identity: Identity) -> Iterator[Approval]:
+def withdrawn_approvals(folder: Path, identity: Identity) -> Iterator[Approval]:
     """Yield what was approved before and is not any more; what can't be read is passed over."""
     for path in sorted((folder / APPROVED / WITHDRAWN).glob("*.json")):
         try:
@@ -114,7 +114,7 @@ def withdrawn(folder: Path, identity: Identity) -> Iterator[Approval]:
             continue  # it allows nothing, and there is nothing to tell of it
 
 
-def keep(folder: Path, identity: Identity, approval: Approval) -> None:
+def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
     """Write a signed record in the place of the study's earlier one.
 
     Raises
@@ -135,7 +135,7 @@ def keep(folder: Path, identity: Identity, approval: Approval) -> None:
         raise ConfigurationError(f"{path} can't be written ({error}); check its folder.") from error
 
 
-def forget(folder: Path, identity: Identity, study: str) -> None:
+def retire_record(folder: Path, identity: Identity, study: str) -> None:
     """Put a study's record aside: it is approved no more, wherever a copy of it lies.
 
     Raises

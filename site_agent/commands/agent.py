@@ -35,9 +35,9 @@ def start(
         from flows import need_prefect
 
         need_prefect()
-        from flows.site import attend  # the owner runs a Prefect of their own
+        from flows.site import agent_as_flow  # the owner runs a Prefect of their own
 
-        attend(agent.config.name, work)
+        agent_as_flow(agent.config.name, work)
     else:
         work()
 
@@ -135,7 +135,7 @@ def doctor(
 
 
 def _log(line: str) -> None:
-    from consortium.errors import legible
+    from consortium.errors import printable
 
-    sys.stderr.write(f"{now().isoformat(timespec='seconds')} {legible(line)}\n")
+    sys.stderr.write(f"{now().isoformat(timespec='seconds')} {printable(line)}\n")
     sys.stderr.flush()

@@ -7,7 +7,7 @@ from pathlib import Path
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
 from consortium.views.meshes import MESHES, MeshKind, side_file_names
-from site_agent.data.survey import RecordingRun, Skipped, Subject
+from site_agent.data.survey import RecordingRun, SkippedPerson, Subject
 
 Entities = dict[str, str]
 
@@ -22,7 +22,7 @@ UNCOMBINED = ("echo", "part")
 
 def find_subjects(
     source: Path | Sequence[Path], data: DataSection
-) -> tuple[tuple[Subject, ...], tuple[Skipped, ...]]:
+) -> tuple[tuple[Subject, ...], tuple[SkippedPerson, ...]]:
     """Find who is there; reads names of files only.
 
     Parameters
@@ -67,24 +67,26 @@ def entities(path: Path) -> Entities:
     return {**found, "suffix": suffix}
 
 
-def _in_dataset(folder: Path, data: DataSection) -> tuple[tuple[Subject, ...], tuple[Skipped, ...]]:
+def _in_dataset(
+    folder: Path, data: DataSection
+) -> tuple[tuple[Subject, ...], tuple[SkippedPerson, ...]]:
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder; give the site's BIDS data set.")
     wanted = recording_pattern(data)
     subjects: list[Subject] = []
-    skipped: list[Skipped] = []
+    skipped: list[SkippedPerson] = []
     for home in sorted(path for path in folder.glob("sub-*") if path.is_dir()):
         label, found = home.name.removeprefix("sub-"), _fitting(home, data)
-        strange = misplaced(home, found)
+        strange = misplaced_file(home, found)
         if strange is not None:
-            skipped.append(Skipped(label, "unusable", strange))
+            skipped.append(SkippedPerson(label, "unusable", strange))
         elif found:
             subjects.append(_subject(label, first_recordings(_chosen(found), data)))
         elif data.chooses_recordings and _has_any(home, data):
             detail = f"{home} holds other recordings, but none of {wanted}; left out."
-            skipped.append(Skipped(label, "not-chosen", detail))
+            skipped.append(SkippedPerson(label, "not-chosen", detail))
         else:
-            skipped.append(Skipped(label, "no-image", _without(home, data)))
+            skipped.append(SkippedPerson(label, "no-image", _without(home, data)))
     if not subjects and all(each.reason in ("no-image", "not-chosen") for each in skipped):
         ends = " or ".join(f"sub-*_bold{ending}" for ending in _endings(data)[::-1])
         raise DataError(f"{folder} holds no {ends} of {wanted}; check the path.")
@@ -106,7 +108,7 @@ def labels_in(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(path.name.removeprefix("sub-") for path in homes))
 
 
-def misplaced(home: Path, paths: Iterable[Path]) -> str | None:
+def misplaced_file(home: Path, paths: Iterable[Path]) -> str | None:
     """Say which file in a person's folder is named as another person's; None if there is none.
 
     It would count one person as two, or be another's part of this one.

@@ -18,11 +18,11 @@ from consortium.views.base import BaseView
 from consortium.views.column import Column
 from site_agent.data.bids import labels_in
 from site_agent.data.people import PARTICIPANTS, participants_path
-from site_agent.data.personal import resembling
+from site_agent.data.personal import similar_column
 from site_agent.data.sidecar import NOTHING_SAID, Description, read_descriptions
 from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers, usual_codes
 from site_agent.data.tsv import Row, given_in, person_rows, view_rows
-from site_agent.data.wording import Aliases, Wording, is_given, meant, nearest
+from site_agent.data.wording import Aliases, Wording, is_given, matching_level, nearest_name
 
 if TYPE_CHECKING:
     from consortium.views.table import TableView
@@ -188,7 +188,7 @@ def _like_levels(
 ) -> Iterator[_Alike]:
     for value, many in cells.items():
         own = said.levels.get(value, "")
-        like = meant(own, levels) or nearest(value, [*levels])
+        like = matching_level(own, levels) or nearest_name(value, [*levels])
         if value not in levels and value not in said.missing and like is not None:
             called = f" ('{own}' in the JSON beside the table)" if own else ""
             told = f"'{value}'{called} for {count(many, 'participant')}, which looks like {like}"
@@ -284,7 +284,7 @@ def _nobodys(source: Path, view: TableView, rows: Sequence[Row], wording: Wordin
     """The first column that is in no person's file, with one that is written like it."""
     absent = (name for name, _ in view.single_columns if not any(is_given(r[name]) for r in rows))
     name = next(absent, None)
-    like = name and resembling(source, view, wording.column(name))
+    like = name and similar_column(source, view, wording.column(name))
     if like:
         yield Misnamed(
             f"no participant's {view.file} has '{name}', and one has '{like}': if that is meant, "

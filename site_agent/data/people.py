@@ -13,7 +13,7 @@ from consortium.study.choice import PersonRule
 from consortium.study.data_section import DataSection
 from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
-from site_agent.data.survey import Skipped, Without, in_turn, nobody
+from site_agent.data.survey import SkippedPerson, Without, excludes_nobody, in_turn
 from site_agent.data.tsv import Row, person_of, person_rows
 from site_agent.data.wording import NO_ALIASES, Aliases, Wording
 
@@ -36,7 +36,7 @@ def chosen_by(
         When asked: if there is no participants.tsv, or it lacks a column.
     """
     if not data.persons:
-        return nobody
+        return excludes_nobody
     return partial(_not_chosen, source, data.persons, Wording(data.missing, aliases), by_session)
 
 
@@ -56,7 +56,7 @@ def rows_that_fit(
         As `chosen_by`.
     """
     lines = person_rows(table, rules, wording, among=set(labels), by_session=by_session)
-    return {row: taken(cells, rules) for row, cells in lines}
+    return {row: meets_rules(cells, rules) for row, cells in lines}
 
 
 def left_out_here(table: Path | None) -> Without:
@@ -67,7 +67,7 @@ def left_out_here(table: Path | None) -> Without:
     DataError
         When asked: if the table is not there, or a line lacks its person or reason.
     """
-    return nobody if table is None else partial(_named_in, table)
+    return excludes_nobody if table is None else partial(_named_in, table)
 
 
 def candidates(config: SiteConfig, data: DataSection) -> list[str]:
@@ -111,7 +111,7 @@ def read_left_out(table: Path) -> dict[str, str]:
     return reasons
 
 
-def taken(row: Row, rules: Mapping[str, PersonRule]) -> bool:
+def meets_rules(row: Row, rules: Mapping[str, PersonRule]) -> bool:
     """Whether a person's line fits all of a study's rules."""
     return all(rule.takes((row[name] or "").strip()) for name, rule in rules.items())
 
@@ -138,7 +138,7 @@ def _not_chosen(
     wording: Wording,
     by_session: bool,
     labels: Sequence[str],
-) -> Iterable[Skipped]:
+) -> Iterable[SkippedPerson]:
     table, fits = participants_path(source), dict[str, bool]()
     for row, fit in rows_that_fit(table, rules, wording, labels, by_session=by_session).items():
         fits[person_of(row)] = fit or fits.get(person_of(row), False)
@@ -149,12 +149,12 @@ def _not_chosen(
             why = f"sub-{label} does not fit the study's rules for {', '.join(rules)}"
         else:
             continue
-        yield Skipped(label, "not-chosen", f"{why}; left out.")
+        yield SkippedPerson(label, "not-chosen", f"{why}; left out.")
 
 
-def _named_in(table: Path, labels: Sequence[str]) -> Iterable[Skipped]:
+def _named_in(table: Path, labels: Sequence[str]) -> Iterable[SkippedPerson]:
     reasons = read_left_out(table)
     for label in labels:
         if label in reasons:
             detail = f"sub-{label} is left out by {table}: {reasons[label]}"
-            yield Skipped(label, "left-out-here", detail)
+            yield SkippedPerson(label, "left-out-here", detail)

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from consortium.base.atomic import beside
+from consortium.base.atomic import path_in_folder
 from consortium.base.regular_file import text_of
 from consortium.errors import DataError
 from consortium.space.mesh import DAMAGED
 from consortium.space.nifti import open_image
 from consortium.views.table import ANYONE, TableView
 from site_agent.data.pairs import pair_cells, regions_of
-from site_agent.data.wording import Wording, nearest
+from site_agent.data.wording import Wording, nearest_name
 
 _NAME = "StructName"
 
@@ -92,7 +92,7 @@ _LABEL = re.compile(r"sub-([A-Za-z0-9]+)")
 _LONGER = re.compile(rf"{re.escape(ANYONE)}[A-Za-z0-9]")
 
 
-def personal_rows(
+def person_table_rows(
     folder: Path, view: TableView, wording: Wording, *, by_session: bool = False
 ) -> Iterator[tuple[str, Mapping[str, str], Path]]:
     """Yield every person's label, cells and file.
@@ -134,10 +134,10 @@ def personal_files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
         )
     before = pattern.partition(ANYONE)[0]
     try:
-        parent = beside(folder, before or ".")
+        parent = path_in_folder(folder, before or ".")
         names = sorted(path.name for path in parent.iterdir()) if parent.is_dir() else []
         labels = [match[1] for match in map(_LABEL.fullmatch, names) if match]
-        beside(folder, pattern.replace(ANYONE, "sub-"))
+        path_in_folder(folder, pattern.replace(ANYONE, "sub-"))
     except (ValueError, OSError) as error:
         raise DataError(
             f"The study's files {pattern} are not in the site's data set; give a relative path."
@@ -160,21 +160,21 @@ def _of_sessions(label: str, path: Path) -> Iterator[tuple[str, Path]]:
             yield f"{label}_{own.name}", Path(str(path).replace(_ANY_SESSION, own.name))
 
 
-def resembling(folder: Path, view: TableView, name: str) -> str | None:
+def similar_column(folder: Path, view: TableView, name: str) -> str | None:
     """What the first person's file that has anything calls a column that it has not, by spelling.
 
     Raises
     ------
     DataError
-        As `personal_rows`.
+        As `person_table_rows`.
     """
     read = (_lines(folder, path) for _, path in personal_files(folder, view.file))
     lines = next((each for each in read if each), [])
     if not view.file.endswith(_TABLE):
-        return nearest(name, [*_single_cells(view.file, lines)])
+        return nearest_name(name, [*_single_cells(view.file, lines)])
     regions = [*regions_of(lines, courses=view.file.endswith(_COURSES))]
     for place in (k for k, letter in enumerate(name) if letter == "-"):
-        ends = nearest(name[:place], regions), nearest(name[place + 1 :], regions)
+        ends = nearest_name(name[:place], regions), nearest_name(name[place + 1 :], regions)
         if all(ends):
             return "-".join(map(str, ends))
     return None
@@ -196,7 +196,7 @@ def _single_cells(name: str, lines: Sequence[str]) -> dict[str, str]:
 def _lines(folder: Path, path: Path) -> list[str]:
     """Lines of a file; none if it can't be read, which is its person's lack."""
     try:
-        own = beside(folder, str(path.relative_to(folder)))
+        own = path_in_folder(folder, str(path.relative_to(folder)))
         if own.name.endswith(PARCELS):
             return parcel_lines(own)
         return text_of(own, _MOST_BYTES).splitlines()

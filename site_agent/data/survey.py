@@ -63,7 +63,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedPerson:
     """A person who is not in the analysis, or can't be.
 
     Parameters
@@ -83,12 +83,12 @@ class Skipped:
     detail: str
 
 
-Without = Callable[[Sequence[str]], Iterable[Skipped]]
+Without = Callable[[Sequence[str]], Iterable[SkippedPerson]]
 """Tells of labels which persons are left out, and why; it knows nothing of their images."""
 
 
-def nobody(labels: Sequence[str]) -> Iterable[Skipped]:
-    """Leave nobody out."""
+def excludes_nobody(labels: Sequence[str]) -> Iterable[SkippedPerson]:
+    """Leave nobody of the data set out: the default of who chooses participants."""
     del labels
     return ()
 
@@ -96,8 +96,8 @@ def nobody(labels: Sequence[str]) -> Iterable[Skipped]:
 def in_turn(*hooks: Without) -> Without:
     """Ask several, each about those whom the ones before have left in."""
 
-    def ask(labels: Sequence[str]) -> Iterable[Skipped]:
-        out: dict[str, Skipped] = {}
+    def ask(labels: Sequence[str]) -> Iterable[SkippedPerson]:
+        out: dict[str, SkippedPerson] = {}
         for hook in hooks:
             out |= {each.label: each for each in hook([x for x in labels if x not in out])}
         return out.values()
@@ -105,10 +105,10 @@ def in_turn(*hooks: Without) -> Without:
     return ask
 
 
-def over_the_limit(label: str) -> Skipped:
+def over_the_limit(label: str) -> SkippedPerson:
     """Say that a person has no budget left."""
     detail = f"sub-{label} has no budget left for this study, by the ledger; left out."
-    return Skipped(label, "over-limit", detail)
+    return SkippedPerson(label, "over-limit", detail)
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Survey:
 
     subjects: tuple[Subject, ...]
     lengths: tuple[int, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedPerson, ...]
     whole: tuple[str, ...] = ()
 
     def sound(self, nobody: str) -> Survey:
@@ -154,7 +154,7 @@ class Survey:
         return self
 
 
-def whole_of(having: Iterable[str], skipped: Iterable[Skipped]) -> tuple[str, ...]:
+def whole_of(having: Iterable[str], skipped: Iterable[SkippedPerson]) -> tuple[str, ...]:
     """Who of those that have data would take part if no rule of `CHOICES` left anybody out."""
     stay = (*CHOICES, "too-few-new")
     out = {each.label for each in skipped if each.reason not in stay}

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.base.atomic import beside
+from consortium.base.atomic import path_in_folder
 from consortium.base.regular_file import regular
 from consortium.errors import DataError
 from consortium.views.table import TableView
 from site_agent.data.encoding import encode_cell, encoded_vector, missing_sentence
-from site_agent.data.personal import personal_files, personal_rows
-from site_agent.data.survey import Reason, Skipped
-from site_agent.data.wording import AS_WRITTEN, CODED, Wording, is_given, nearest
+from site_agent.data.personal import person_table_rows, personal_files
+from site_agent.data.survey import Reason, SkippedPerson
+from site_agent.data.wording import AS_WRITTEN, CODED, Wording, is_given, nearest_name
 
 IDENTIFIER = "participant_id"
 SESSION = "_ses-"
@@ -47,7 +47,7 @@ Row = Mapping[str, str | None]
 
 def read_table(
     folder: Path, view: TableView, wording: Wording = AS_WRITTEN, *, by_session: bool = False
-) -> tuple[dict[str, Vector], dict[str, Skipped]]:
+) -> tuple[dict[str, Vector], dict[str, SkippedPerson]]:
     """Read a view's vectors from its table.
 
     Parameters
@@ -73,7 +73,7 @@ def read_table(
         If the table is not there, can't be read, or lacks a column.
     """
     vectors: dict[str, Vector] = {}
-    lacking: dict[str, Skipped] = {}
+    lacking: dict[str, SkippedPerson] = {}
     columns = view.single_columns
     for label, row, path in view_rows(folder, view, wording, by_session=by_session):
         vector = encoded_vector([row[name] for name, _ in columns], view)
@@ -97,7 +97,7 @@ def view_rows(
                 )
         return
     if view.is_by_person:
-        yield from personal_rows(folder, view, wording, by_session=by_session)
+        yield from person_table_rows(folder, view, wording, by_session=by_session)
         return
     path = _path(folder, view.file)
     for label, row in person_rows(path, names, wording, by_session=by_session):
@@ -134,7 +134,7 @@ def _sessions(
                 yield row_of_session(label, session), found
 
 
-def _lack(label: str, row: Row, view: TableView, path: Path) -> Skipped:
+def _lack(label: str, row: Row, view: TableView, path: Path) -> SkippedPerson:
     """Why a person has no vector: for want of values, or else by the study's levels and codes."""
     columns = view.single_columns
     missed = [
@@ -147,7 +147,7 @@ def _lack(label: str, row: Row, view: TableView, path: Path) -> Skipped:
     ]
     enough = len(absent) <= view.most_missing * len(columns)
     reason: Reason = "does-not-fit" if enough else "no-view"
-    return Skipped(label, reason, f"{path}: {missing_sentence(*(absent or missed)[0])}.")
+    return SkippedPerson(label, reason, f"{path}: {missing_sentence(*(absent or missed)[0])}.")
 
 
 def person_rows(
@@ -324,7 +324,7 @@ def _opened(
 def _path(folder: Path, name: str) -> Path:
     # The study file comes from the coordinator: it must not point at the site's other files.
     try:
-        return beside(folder, name)
+        return path_in_folder(folder, name)
     except ValueError as error:
         raise DataError(
             f"The study's table {name} is not in the site's data set; give a relative path."
@@ -347,7 +347,7 @@ def _no_column(path: Path, name: str, there: list[str]) -> str:
         return f"{path} has more than one column '{name}'; correct the table or the study."
     if any(map(_is_torn, there)):
         return f"{path}, line 1 is not UTF-8 and has no column '{name}'; save the table as UTF-8."
-    like = nearest(name, there)
+    like = nearest_name(name, there)
     if like is None or name == IDENTIFIER:
         return f"{path} has no column '{name}'; correct the table or the study."
     return (

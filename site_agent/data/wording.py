@@ -55,15 +55,15 @@ def is_given(text: str | None) -> bool:
     return (text or "").strip().lower() not in NOTHING
 
 
-def meant(words: str, levels: Sequence[str]) -> str | None:
+def matching_level(words: str, levels: Sequence[str]) -> str | None:
     """The one level that a description names or is written like; None if it names several."""
     named = [x for x in levels if re.search(rf"(?<!\w){re.escape(x)}(?!\w)", words, re.I)]
     if named:
         return named[0] if len(named) == 1 else None
-    return nearest(words, [*levels]) if words else None
+    return nearest_name(words, [*levels]) if words else None
 
 
-def nearest(name: str, there: list[str]) -> str | None:
+def nearest_name(name: str, there: list[str]) -> str | None:
     """What is there that is written most like a name, whatever its capitals."""
     small = {each.lower(): each for each in reversed(there)}
     found = get_close_matches(name.lower(), small, n=1, cutoff=0.75)

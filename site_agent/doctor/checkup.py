@@ -12,8 +12,8 @@ from consortium.base.checkup import (
     Check,
     Surroundings,
     disk,
-    guarded,
     prefect_server,
+    run_check,
     software,
 )
 from consortium.base.formatting import count, number
@@ -34,7 +34,7 @@ from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.summary import budget
 from site_agent.ledger.totals import spent_in
 from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import Spent, StudyRequest, refusals
+from site_agent.policy.refusals import SpentLoss, StudyRequest, refusals
 
 __all__ = ["Check", "Surroundings", "examine"]
 
@@ -59,11 +59,11 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
         In the order in which one would mend things. Without a configuration only what needs none.
     """
     found = [
-        guarded("configuration", lambda: _configuration(folder)),
-        guarded("policy", lambda: _policy(folder)),
-        guarded("keys", lambda: _keys(folder)),
-        guarded("disk", lambda: disk(around.free(folder), _ROOM)),
-        guarded("software", lambda: software(_LIBRARIES)),
+        run_check("configuration", lambda: _configuration(folder)),
+        run_check("policy", lambda: _policy(folder)),
+        run_check("keys", lambda: _keys(folder)),
+        run_check("disk", lambda: disk(around.free(folder), _ROOM)),
+        run_check("software", lambda: software(_LIBRARIES)),
     ]
     if found[0].state == "fail":
         return found
@@ -84,7 +84,7 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
         later["study"] = lambda: _study(folder, config, study)
     if config.prefect:
         later["Prefect"] = lambda: prefect_server(around.environment, _NO_PREFECT)
-    return found + [guarded(name, look) for name, look in later.items()]
+    return found + [run_check(name, look) for name, look in later.items()]
 
 
 def _configuration(folder: Path) -> Check:
@@ -164,7 +164,7 @@ def _ledger(folder: Path, config: SiteConfig) -> Check:
 
 def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
     """Hold a study against the policy, and against all that was spent."""
-    spent, used = Spent(), ""
+    spent, used = SpentLoss(), ""
     if config.ledger.exists():
         trust, ledger = read_pinned(folder), Ledger(config.ledger)
         centres = trust.centres if trust else frozenset()

@@ -11,7 +11,7 @@ from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, Names
 from consortium.engine.queries import read_announcement
 from consortium.errors import ExchangeError, ProtocolError
 from consortium.exchange import Exchange
-from consortium.exchange.checkup import SET_IT, SLOW, compared_clock, probed
+from consortium.exchange.checkup import SET_IT, SLOW, check_probe, compared_clock
 from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, OVERHEAD, unseal
 from site_agent.approval.approval import Approval
@@ -26,7 +26,7 @@ _MOST_RUNS = 20  # that are read for the centre's version
 
 def probe(config: SiteConfig, token: str) -> Check:
     """Put, list and fetch a probe, and see that it can't be written over."""
-    return probed(config.open_exchange(), config.name, token)
+    return check_probe(config.open_exchange(), config.name, token)
 
 
 def clock(

@@ -22,9 +22,9 @@ from site_agent.data.bids import (
     entities,
     first_recordings,
     has_entities,
-    misplaced,
+    misplaced_file,
 )
-from site_agent.data.survey import Reason, Skipped
+from site_agent.data.survey import Reason, SkippedPerson
 from site_agent.data.tsv import read_lines
 from site_agent.eeg.names import match_channels
 from site_agent.eeg.native import READERS, read_native
@@ -85,7 +85,7 @@ MICROVOLTS = {"V": 1e6, "mV": 1e3, "µV": 1.0, "μV": 1.0, "uV": 1.0, "nV": 1e-3
 
 def find_recordings(
     folder: Path, task: str, data: DataSection
-) -> dict[str, tuple[Path, ...] | Skipped]:
+) -> dict[str, tuple[Path, ...] | SkippedPerson]:
     """Find every person's recordings of a task; reads names of files only.
 
     Parameters
@@ -105,16 +105,16 @@ def find_recordings(
     DataError
         If nobody has one.
     """
-    people: dict[str, tuple[Path, ...] | Skipped] = {}
+    people: dict[str, tuple[Path, ...] | SkippedPerson] = {}
     for home in sorted(path for path in folder.glob("sub-*") if path.is_dir()):
         label, found = home.name.removeprefix("sub-"), _fitting(home, task, data)
-        strange = misplaced(home, found)
+        strange = misplaced_file(home, found)
         versions: dict[tuple[tuple[str, str], ...], list[Path]] = defaultdict(list)
         for path in found:
             versions[_run(_entities(path))].append(path)
         chosen = (min(paths, key=_preference) for paths in versions.values())
         if strange is not None:
-            people[label] = Skipped(label, "unusable", strange)
+            people[label] = SkippedPerson(label, "unusable", strange)
         elif found:
             people[label] = tuple(sorted(first_recordings(chosen, data)))
         else:
@@ -122,7 +122,7 @@ def find_recordings(
             if _fitting(home, task, data.of_any_recording):
                 reason = "not-chosen"
             detail = f"{folder}: sub-{label} has no EEG of task-{task}."
-            people[label] = Skipped(label, reason, detail)
+            people[label] = SkippedPerson(label, reason, detail)
     if not any(isinstance(found, tuple) or found.reason == "unusable" for found in people.values()):
         raise DataError(f"{folder} holds no sub-*_task-{task}_eeg file; check path and task.")
     return people

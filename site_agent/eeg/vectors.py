@@ -13,7 +13,7 @@ from consortium.study.data_section import DataSection
 from consortium.views.eeg import EegView
 from site_agent.data.cache import BlockCache, vector_key
 from site_agent.data.scaling import Vector, scale_vector
-from site_agent.data.survey import Reason, Skipped
+from site_agent.data.survey import Reason, SkippedPerson
 from site_agent.eeg.epochs import WINDOW, cut_epochs
 from site_agent.eeg.files import find_recordings, read_recording
 from site_agent.eeg.recording import Signals
@@ -25,7 +25,7 @@ FAINTEST = 1e-6
 
 def read_recordings(
     folder: Path, view: EegView, data: DataSection, cache: Path, engine: Engine
-) -> tuple[dict[str, Vector], list[Skipped]]:
+) -> tuple[dict[str, Vector], list[SkippedPerson]]:
     """Read a view's vectors from a data set's EEG recordings.
 
     Epochs of all of a person's runs are pooled. A person without recording, without the study's
@@ -60,11 +60,11 @@ def read_recordings(
     """
     reader = _Reader(folder, view, BlockCache(cache))
     vectors: dict[str, Vector] = {}
-    skipped: list[Skipped] = []
+    skipped: list[SkippedPerson] = []
     everybody = find_recordings(folder, view.task, data)
     outcomes = engine.map(reader.person, everybody.items())
     for label, outcome in zip(everybody, outcomes, strict=True):
-        if isinstance(outcome, Skipped):
+        if isinstance(outcome, SkippedPerson):
             skipped.append(outcome)
         else:
             vectors[label] = outcome
@@ -110,32 +110,32 @@ class _Reader:
         self.view = view
         self.cache = cache
 
-    def person(self, found: tuple[str, tuple[Path, ...] | Skipped]) -> Vector | Skipped:
+    def person(self, found: tuple[str, tuple[Path, ...] | SkippedPerson]) -> Vector | SkippedPerson:
         """One person's vector, or why there is none, given label and recordings."""
         (label, paths), view = found, self.view
-        if isinstance(paths, Skipped):
+        if isinstance(paths, SkippedPerson):
             return paths
         try:
             values = self._values(label, paths)
-            if isinstance(values, Skipped):
+            if isinstance(values, SkippedPerson):
                 return values
             return scale_vector(values, view.scale, view.center, view.normalize, paths[0])
         except DataError as error:
-            return Skipped(label, "unusable", str(error))
+            return SkippedPerson(label, "unusable", str(error))
 
-    def _values(self, label: str, paths: tuple[Path, ...]) -> NDArray[np.float32] | Skipped:
+    def _values(self, label: str, paths: tuple[Path, ...]) -> NDArray[np.float32] | SkippedPerson:
         key = vector_key(paths, self.view)
         stored = self.cache.find(key, (len(self.view.labels), 1))
         if stored is not None:
             return stored[:, 0]
         values = self._read(label, paths)
-        if isinstance(values, Skipped):
+        if isinstance(values, SkippedPerson):
             return values
         narrow = values.astype(np.float32)
         self.cache.store(key, narrow[:, None])
         return narrow
 
-    def _read(self, label: str, paths: tuple[Path, ...]) -> Vector | Skipped:
+    def _read(self, label: str, paths: tuple[Path, ...]) -> Vector | SkippedPerson:
         view = self.view
         runs = [cut_epochs(read_recording(path, view.channels), view) for path in paths]
         sound = sum(len(run.values) for run in runs)
@@ -145,6 +145,6 @@ class _Reader:
                 f"; a participant needs {view.minimum_epochs}" if any(r.tried for r in runs) else ""
             )
             reason: Reason = "does-not-fit" if needed else "no-view"
-            return Skipped(label, reason, f"{why}{needed}.")
+            return SkippedPerson(label, reason, f"{why}{needed}.")
         epochs = np.concatenate([run.values for run in runs if len(run.values)])
         return erp(epochs) if view.measure == "erp" else band_power(epochs, view)

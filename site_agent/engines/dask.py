@@ -7,7 +7,7 @@ from typing import Any
 from distributed import Client
 from distributed import TimeoutError as DaskTimeoutError
 
-from site_agent.engines.remote import LostError, answer
+from site_agent.engines.remote import LostError, compute_request
 
 _PATIENCE = 10.0  # s for the scheduler to answer, and between two looks whether workers are left
 
@@ -33,7 +33,7 @@ class DaskCluster:
     def submit(self, kind: str, call: bytes) -> object:
         """Have a call answered."""
         try:
-            return self._client.submit(answer, kind, call, pure=False)
+            return self._client.submit(compute_request, kind, call, pure=False)
         except Exception as error:  # of many kinds: connections, loops that were stopped
             raise LostError(_words(error)) from error
 
@@ -46,7 +46,7 @@ class DaskCluster:
                 if self._client.status != "running" or not self._threads():
                     raise LostError("the scheduler is gone, or has no workers") from error
             except (Exception, asyncio.CancelledError) as error:
-                # `answer` raises nothing: it is the cluster's, or the package is missing there.
+                # `compute_request` raises nothing: it is the cluster, or the package is missing.
                 raise LostError(_words(error)) from error
 
     def cancel(self, handle: Any) -> None:

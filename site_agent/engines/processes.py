@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import cast
 
-from site_agent.engines.remote import LostError, answer
+from site_agent.engines.remote import LostError, compute_request
 
 _WHY = "a worker died, for want of memory perhaps"
 
@@ -24,7 +24,7 @@ class Processes:
     def submit(self, kind: str, call: bytes) -> object:
         """Have a call answered."""
         try:
-            return self._pool.submit(answer, kind, call)
+            return self._pool.submit(compute_request, kind, call)
         except RuntimeError as error:  # broken, or closed by who noticed that before
             raise LostError(_WHY) from error
 

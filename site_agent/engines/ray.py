@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from typing import Any, cast
 
 from site_agent.engines.processes import follow_agent
-from site_agent.engines.remote import LostError, answer
+from site_agent.engines.remote import LostError, compute_request
 
 _PATIENCE = 60.0  # s to connect, and between two looks whether any processors are left
 
@@ -98,7 +98,7 @@ def _serve(pipe: Connection, address: str) -> None:
     except Exception as error:  # of many kinds
         pipe.send((None, _words(error)))
         return
-    begin = ray.remote(num_cpus=1, max_retries=1)(answer).remote
+    begin = ray.remote(num_cpus=1, max_retries=1)(compute_request).remote
     begun: dict[int, Any] = {}
     while True:
         number, *call = pipe.recv()
@@ -111,7 +111,7 @@ def _serve(pipe: Connection, address: str) -> None:
             continue
         try:
             pipe.send((_fetched(begun.pop(number)), None))
-        except Exception as error:  # Ray's own: `answer` raises nothing
+        except Exception as error:  # Ray's own: `compute_request` raises nothing
             pipe.send((None, _words(error)))
 
 

@@ -34,7 +34,7 @@ class Workers(Protocol):
         """How many calls are answered at a time."""
 
     def submit(self, kind: str, call: bytes) -> object:
-        """Have `answer` called, and return what to ask for the answer with; may raise LostError."""
+        """Have `compute_request` called; returns what to ask for its answer by, or LostError."""
 
     def collect(self, handle: object) -> bytes:
         """Wait for an answer; may raise LostError."""
@@ -176,7 +176,7 @@ class RemoteEngine:
         )
 
 
-def answer(kind: str, call: bytes) -> bytes:
+def compute_request(kind: str, call: bytes) -> bytes:
     """Compute in a worker what was asked; its error is an answer too.
 
     Parameters

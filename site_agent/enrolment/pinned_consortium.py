@@ -98,7 +98,7 @@ def read_pinned(folder: Path) -> PinnedConsortium | None:
     return trust
 
 
-def pin(folder: Path, trust: PinnedConsortium) -> None:
+def pin_consortium(folder: Path, trust: PinnedConsortium) -> None:
     """Remember a consortium.
 
     Raises

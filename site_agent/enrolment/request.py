@@ -10,7 +10,7 @@ from consortium.membership.admission import JoinRequest, write_request
 from consortium.membership.keys import KEYS, Identity, create_identity, load_identity
 from consortium.membership.roster_file import fingerprint
 from site_agent.config import SiteConfig
-from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin, read_pinned
+from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin_consortium, read_pinned
 from site_agent.layout import APPROVED
 from site_agent.ledger.anchor import Answers, LedgerAnchor
 from site_agent.ledger.ledger import Ledger
@@ -47,7 +47,7 @@ def join_consortium(folder: Path, name: str, centre: str) -> tuple[Path, JoinReq
     old = _old_key(folder)
     identity = load_identity(folder)
     request = write_request(path, name, trust.centre, identity.key, old)
-    pin(folder, trust)
+    pin_consortium(folder, trust)
     return path, request
 
 

@@ -10,8 +10,8 @@ from consortium.space.grid import Grid
 from consortium.space.sampling import sample, voxel_places
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
-from site_agent.data.bids import ENDINGS, entities, has_entities, misplaced
-from site_agent.data.survey import Reason, Skipped
+from site_agent.data.bids import ENDINGS, entities, has_entities, misplaced_file
+from site_agent.data.survey import Reason, SkippedPerson
 from site_agent.images.nifti import COVERAGE, open_volume, read_whole
 
 Values = NDArray[np.float64]
@@ -19,7 +19,7 @@ Values = NDArray[np.float64]
 
 def read_contrasts(
     source: Path, data: DataSection, space: Space, ending: str
-) -> tuple[dict[str, Values], list[Skipped]]:
+) -> tuple[dict[str, Values], list[SkippedPerson]]:
     """Read every person's image whose name ends as the study says.
 
     Parameters
@@ -45,28 +45,28 @@ def read_contrasts(
         If nobody has one.
     """
     vectors: dict[str, Values] = {}
-    skipped: list[Skipped] = []
+    skipped: list[SkippedPerson] = []
     for home in sorted(path for path in source.glob("sub-*") if path.is_dir()):
         label = home.name.removeprefix("sub-")
         images = sorted(home.rglob(f"*{ending}.nii*"))
         images = [path for path in images if path.name.split(".nii")[0].endswith(f"_{ending}")]
         found = [path for path in images if _fits(path, data)]
-        strange = misplaced(home, found)
+        strange = misplaced_file(home, found)
         if strange is not None:
-            skipped.append(Skipped(label, "unusable", strange))
+            skipped.append(SkippedPerson(label, "unusable", strange))
         elif len(found) == 1:
             outcome = _read(found[0], label, space)
-            if isinstance(outcome, Skipped):
+            if isinstance(outcome, SkippedPerson):
                 skipped.append(outcome)
             else:
                 vectors[label] = outcome
         elif found:
             detail = f"{home} holds {len(found)} images *_{ending}; name more of the end."
-            skipped.append(Skipped(label, "unusable", detail))
+            skipped.append(SkippedPerson(label, "unusable", detail))
         else:
             any_recording = any(_fits(path, data.of_any_recording) for path in images)
             reason: Reason = "not-chosen" if any_recording else "no-view"
-            skipped.append(Skipped(label, reason, f"{home} holds no image *_{ending}."))
+            skipped.append(SkippedPerson(label, reason, f"{home} holds no image *_{ending}."))
     if not vectors and all(each.reason in ("no-view", "not-chosen") for each in skipped):
         raise DataError(
             f"{source} holds no sub-*_{ending}.nii[.gz] that the study asks for, in space "
@@ -102,11 +102,11 @@ def read_volume(path: Path, grid: Grid) -> Values:
     return values
 
 
-def _read(path: Path, label: str, space: Space) -> Values | Skipped:
+def _read(path: Path, label: str, space: Space) -> Values | SkippedPerson:
     try:
         values = read_volume(path, space.grid)
     except DataError as error:
-        return Skipped(label, "unusable", str(error))
+        return SkippedPerson(label, "unusable", str(error))
     return values if space.regions is None else np.asarray(space.regions.weights @ values)
 
 

@@ -49,7 +49,7 @@ def to_sum(features: int, lengths: Sequence[int], shape: tuple[int, ...]) -> int
     return _SUMMED * features * longest + _PARTS * math.prod(shape) + _SMALL
 
 
-def scratch(shape: tuple[int, int], memory: int | None, folder: Path) -> NDArray[np.float32]:
+def scratch_space(shape: tuple[int, int], memory: int | None, folder: Path) -> NDArray[np.float32]:
     """Room for what is kept from round to round: in memory, or on disk if that is short.
 
     Parameters

@@ -18,7 +18,7 @@ from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
 from consortium.views.fmri import FmriView
 from site_agent.data.scaling import Vector, scale_vector
-from site_agent.data.survey import Skipped, Subject
+from site_agent.data.survey import SkippedPerson, Subject
 from site_agent.data.wording import NO_ALIASES, Aliases
 from site_agent.engines.base import Engine
 from site_agent.images.contrasts import read_contrasts
@@ -30,7 +30,7 @@ from site_agent.images.series import SiteDataset
 Courses = NDArray[np.floating[Any]]
 _FLAT = 1e-6
 """Of the largest course: one that varies less is of float32's rounding."""
-Outcome = Vector | Skipped
+Outcome = Vector | SkippedPerson
 
 
 def measure_images(
@@ -41,7 +41,7 @@ def measure_images(
     cache: Path,
     engine: Engine,
     aliases: Aliases = NO_ALIASES,
-) -> tuple[dict[str, Vector], list[Skipped]]:
+) -> tuple[dict[str, Vector], list[SkippedPerson]]:
     """Work out a view's vectors from a data set's images.
 
     Parameters
@@ -86,7 +86,7 @@ def measure_images(
     for subject, outcome in zip(
         survey.subjects, engine.map(work, everybody, data.largest), strict=True
     ):
-        if isinstance(outcome, Skipped):
+        if isinstance(outcome, SkippedPerson):
             skipped.append(outcome)
         else:
             vectors[subject.label] = outcome
@@ -166,22 +166,22 @@ def _measured(view: FmriView, unmix: NDArray[np.float64] | None, person: PersonB
         return np.asarray(mean if view.is_of_edges else np.sqrt(mean))
     except DataError as error:
         where = f"{subject.runs[0].bold}: " if view.is_of_edges else ""
-        return Skipped(subject.label, "unusable", f"{where}{error}")
+        return SkippedPerson(subject.label, "unusable", f"{where}{error}")
 
 
 def _out_of_band(
     subject: Subject, lengths: Sequence[int], steps: Sequence[float], band: tuple[float, float]
-) -> Skipped | None:
+) -> SkippedPerson | None:
     """Say so if a run is too short, or too slow, to tell anything of the band."""
     for run, length, step in zip(subject.runs, lengths, steps, strict=True):
         where = f"{run.bold} has {length} volumes, {step:g} s apart"
         if band[1] > 0.5 / step:
             detail = f"{where}, too slow for a band up to {band[1]:g} Hz; ask for a lower one."
-            return Skipped(subject.label, "unusable", detail)
+            return SkippedPerson(subject.label, "unusable", detail)
         frequencies = np.fft.rfftfreq(length, step)[1:]
         if not ((frequencies >= band[0]) & (frequencies <= band[1])).any():
             detail = f"{where}, too short for the band of {band[0]:g} to {band[1]:g} Hz."
-            return Skipped(subject.label, "too-few-volumes", detail)
+            return SkippedPerson(subject.label, "too-few-volumes", detail)
     return None
 
 
@@ -198,13 +198,13 @@ def _unmixing(view: ViewSpace[FmriView]) -> NDArray[np.float64]:
 
 
 def _finished(
-    vectors: dict[str, Vector], skipped: list[Skipped], view: FmriView, source: Path
-) -> tuple[dict[str, Vector], list[Skipped]]:
+    vectors: dict[str, Vector], skipped: list[SkippedPerson], view: FmriView, source: Path
+) -> tuple[dict[str, Vector], list[SkippedPerson]]:
     done: dict[str, Vector] = {}
     for label, vector in vectors.items():
         try:
             where = source / f"sub-{label}"
             done[label] = scale_vector(vector, 1.0, view.center, view.normalize, where)
         except DataError as error:
-            skipped.append(Skipped(label, "unusable", str(error)))
+            skipped.append(SkippedPerson(label, "unusable", str(error)))
     return done, skipped

@@ -17,7 +17,7 @@ from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.cache import BlockCache, block_key
 from site_agent.data.survey import Subject
-from site_agent.images.preprocess import preprocess
+from site_agent.images.preprocess import preprocess_person
 
 Block = NDArray[np.float32]
 
@@ -62,26 +62,28 @@ class PersonBlocks:
         for subject, length in zip(self.subjects, self.lengths, strict=True):
             prepared_as = subject, self.data, self.target, self.unit
             shape = self.target.features, length
-            yield self.cache.get(block_key(*prepared_as), shape, partial(preprocess, *prepared_as))
+            yield self.cache.get(
+                block_key(*prepared_as), shape, partial(preprocess_person, *prepared_as)
+            )
 
 
-def prepared(kinds: Sequence[PersonBlocks]) -> None:
+def cache_blocks(kinds: Sequence[PersonBlocks]) -> None:
     """Bring blocks into the cache."""
     for people in kinds:
         for _ in people.blocks():
             pass
 
 
-def attempted(kinds: Sequence[PersonBlocks]) -> str:
+def try_cache_blocks(kinds: Sequence[PersonBlocks]) -> str:
     """The same; what is amiss with a person's files, in a sentence, is returned."""
     try:
-        prepared(kinds)
+        cache_blocks(kinds)
     except DataError as error:
         return str(error)
     return ""
 
 
-def summed(part: Part, chunk: tuple[PersonBlocks, Sequence[Any] | None]) -> NDArray[Any]:
+def sum_chunk(part: Part, chunk: tuple[PersonBlocks, Sequence[Any] | None]) -> NDArray[Any]:
     """Work out one chunk's part of a sum."""
     people, beside = chunk
     blocks = people.blocks()

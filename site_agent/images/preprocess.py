@@ -32,7 +32,7 @@ CONSTANT = 1e-6
 """Standard deviation over largest value below which a course is float32's rounding only."""
 
 
-def preprocess(
+def preprocess_person(
     subject: Subject, data: DataSection, target: Target, unit: Unit = "subject"
 ) -> Block:
     """Load one person.
@@ -68,7 +68,7 @@ def preprocess(
     series = runs[0] if len(runs) == 1 else np.vstack(runs)
     if target.regions is not None:
         series = target.regions.average(series)
-    standardize(series, data, subject.runs[0].bold)
+    standardize_series(series, data, subject.runs[0].bold)
     return series.T
 
 
@@ -200,7 +200,7 @@ def project_out(series: Block, basis: NDArray[np.float64], where: Path) -> None:
     series -= narrow @ (narrow.T @ series)
 
 
-def standardize(series: Block, data: DataSection, where: Path) -> None:
+def standardize_series(series: Block, data: DataSection, where: Path) -> None:
     """Scale a series (T x D) in place.
 
     'voxel' gives every course unit variance, or makes it zero if it is constant; it and

@@ -20,19 +20,25 @@ from site_agent.data.cached_property import cached_property
 from site_agent.data.people import chosen_by
 from site_agent.data.survey import (
     CHOICES,
-    Skipped,
+    SkippedPerson,
     Subject,
     Survey,
     Without,
+    excludes_nobody,
     in_turn,
-    nobody,
     whole_of,
 )
 from site_agent.data.wording import NO_ALIASES, Aliases
 from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
-from site_agent.images.footprint import scratch, to_prepare, to_sum
-from site_agent.images.person_blocks import PersonBlocks, attempted, prepared, reduced_by, summed
+from site_agent.images.footprint import scratch_space, to_prepare, to_sum
+from site_agent.images.person_blocks import (
+    PersonBlocks,
+    cache_blocks,
+    reduced_by,
+    sum_chunk,
+    try_cache_blocks,
+)
 from site_agent.images.recordings import volumes_of
 
 Block = NDArray[np.float32]
@@ -74,8 +80,8 @@ class SiteDataset:
         unit: Unit,
         cache: Path,
         engine: Engine | None = None,
-        without: Without = nobody,
-        late: Without = nobody,
+        without: Without = excludes_nobody,
+        late: Without = excludes_nobody,
         aliases: Aliases = NO_ALIASES,
     ) -> None:
         self.source = source
@@ -145,7 +151,7 @@ class SiteDataset:
         measured: list[tuple[Subject, int]] = []
         for subject in everybody:
             outcome = out.get(subject.label) or self._measure(subject)
-            if isinstance(outcome, Skipped):
+            if isinstance(outcome, SkippedPerson):
                 out[subject.label] = outcome
             else:
                 measured.append((subject, outcome))
@@ -210,7 +216,7 @@ class SiteDataset:
         )
         features = people.target.features
         each = to_sum(features, self.lengths, shape)
-        return self.engine.map(partial(summed, part), work, each)
+        return self.engine.map(partial(sum_chunk, part), work, each)
 
     def person(self, number: int) -> PersonBlocks:
         """One subject of the survey, whose block is prepared when it is asked for."""
@@ -240,7 +246,9 @@ class SiteDataset:
         """
         yield "headers"
         subjects = self.survey.subjects
-        ahead = self.engine.map(attempted, map(self._one, range(len(subjects))), self.largest)
+        ahead = self.engine.map(
+            try_cache_blocks, map(self._one, range(len(subjects))), self.largest
+        )
         yield f"1 of {len(subjects)}"
         for done, (subject, trouble) in enumerate(zip(subjects, ahead, strict=True), start=1):
             if trouble:
@@ -264,7 +272,7 @@ class SiteDataset:
         DataError
             As `blocks`.
         """
-        prepared(self._one(number))
+        cache_blocks(self._one(number))
 
     def reduced(self, basis: NDArray[Any]) -> Block:
         """Return ``basis.T @ X`` for all subjects side by side; the last one is kept.
@@ -285,7 +293,7 @@ class SiteDataset:
 
     def _reduce(self, basis: Block) -> Block:
         size, start = (basis.shape[1], sum(self.lengths)), 0
-        reduced = scratch(size, self.engine.memory, self.cache.folder)
+        reduced = scratch_space(size, self.engine.memory, self.cache.folder)
         people = self._people("features")
         chunk_of = basis.shape[1], CHUNK * max(self.lengths)
         each = to_sum(self.features, self.lengths, chunk_of)
@@ -313,24 +321,24 @@ class SiteDataset:
         found = kinds if self.space.fine is not None else kinds[:1]
         return tuple(self._people(each)[number : number + 1] for each in found)
 
-    def _measure(self, subject: Subject) -> int | Skipped:
+    def _measure(self, subject: Subject) -> int | SkippedPerson:
         """Count a subject's volumes, or say why they can't be used."""
         if subject.label in self._damaged:
-            return Skipped(subject.label, "unusable", self._damaged[subject.label])
+            return SkippedPerson(subject.label, "unusable", self._damaged[subject.label])
         try:
             length = sum(volumes_of(run, self.space.domain) for run in subject.runs)
         except DataError as error:
-            return Skipped(subject.label, "unusable", str(error))
+            return SkippedPerson(subject.label, "unusable", str(error))
         first, data = subject.runs[0].bold, self.data
         if data.volumes is not None and length != data.volumes:
             detail = f"{first} has {length} volumes, the study asks for {data.volumes}; left out."
-            return Skipped(subject.label, "does-not-fit", detail)
+            return SkippedPerson(subject.label, "does-not-fit", detail)
         if length < data.minimum_volumes:
             detail = f"{first} has {length} volumes of at least {data.minimum_volumes}; left out."
-            return Skipped(subject.label, "too-few-volumes", detail)
+            return SkippedPerson(subject.label, "too-few-volumes", detail)
         if data.confounds and any(run.confounds is None for run in subject.runs):
             detail = (
                 f"{first} has a run without confounds table; add *_desc-confounds_timeseries.tsv."
             )
-            return Skipped(subject.label, "unusable", detail)
+            return SkippedPerson(subject.label, "unusable", detail)
         return length

@@ -20,9 +20,9 @@ from consortium.space.study_space import ViewSpace
 from consortium.study.data_section import DataSection
 from consortium.views.meshes import MeshKind
 from consortium.views.surface import SurfaceView
-from site_agent.data.bids import entities, has_entities, is_on, misplaced
+from site_agent.data.bids import entities, has_entities, is_on, misplaced_file
 from site_agent.data.scaling import Vector, scale_vector
-from site_agent.data.survey import Reason, Skipped
+from site_agent.data.survey import Reason, SkippedPerson
 
 _BOTH = "LR"
 Sides = dict[str, Path]
@@ -31,7 +31,7 @@ Sides = dict[str, Path]
 
 def read_surfaces(
     source: Path, data: DataSection, view: ViewSpace[SurfaceView]
-) -> tuple[dict[str, Vector], list[Skipped]]:
+) -> tuple[dict[str, Vector], list[SkippedPerson]]:
     """Read every person's map on the study's mesh.
 
     Parameters
@@ -56,10 +56,10 @@ def read_surfaces(
         If nobody has a map.
     """
     vectors: dict[str, Vector] = {}
-    skipped: list[Skipped] = []
+    skipped: list[SkippedPerson] = []
     for home in sorted(path for path in source.glob("sub-*") if path.is_dir()):
         outcome = _of_person(home, data, view)
-        if isinstance(outcome, Skipped):
+        if isinstance(outcome, SkippedPerson):
             skipped.append(outcome)
         else:
             vectors[home.name.removeprefix("sub-")] = outcome
@@ -70,22 +70,24 @@ def read_surfaces(
     return vectors, skipped
 
 
-def _of_person(home: Path, data: DataSection, view: ViewSpace[SurfaceView]) -> Vector | Skipped:
+def _of_person(
+    home: Path, data: DataSection, view: ViewSpace[SurfaceView]
+) -> Vector | SkippedPerson:
     assert view.mesh is not None  # noqa: S101 - a view of surfaces has one
     label, settings = home.name.removeprefix("sub-"), view.view
     named = list(_on_mesh(home, settings.values, view.mesh.kind))
     chosen = [path for path in named if has_entities(entities(path), data)]
-    strange = misplaced(home, chosen)
+    strange = misplaced_file(home, chosen)
     if strange is not None:
-        return Skipped(label, "unusable", strange)
+        return SkippedPerson(label, "unusable", strange)
     if not chosen:
         reason: Reason = "not-chosen" if named else "no-view"
-        return Skipped(label, reason, f"{home} holds no {_wanted(settings)}.")
+        return SkippedPerson(label, reason, f"{home} holds no {_wanted(settings)}.")
     try:
         values = _read(_one_map(home, chosen, settings.values), view.mesh)
         return scale_vector(values, 1.0, settings.center, settings.normalize, home)
     except DataError as error:
-        return Skipped(label, "unusable", str(error))
+        return SkippedPerson(label, "unusable", str(error))
 
 
 def _wanted(view: SurfaceView) -> str:

@@ -88,7 +88,7 @@ class LedgerEntry:
         return Head(self.seq, self.digest)
 
 
-def standing(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
+def standing_reservations(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     """Reservations that count: those that no later line made void."""
     lines = list(entries)
     void = {line.charge for line in lines if line.event == "void"}

@@ -36,7 +36,7 @@ from dataclasses import asdict, dataclass
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.errors import LedgerError, legible
+from consortium.errors import LedgerError, printable
 from consortium.membership.roster import fingerprint, verifies
 from site_agent.ledger.entries import EMPTY, Charge, Head, LedgerEntry, follow
 from site_agent.ledger.ledger import Ledger
@@ -105,8 +105,8 @@ class Export:
         """What was checked, and by whose key."""
         lines = f"{self.head.seq} line{'' if self.head.seq == 1 else 's'}"
         return (
-            f"The ledger of {legible(self.site, 64)} as of {legible(self.at, 64)} is whole: its "
-            f"{lines} follow one another from the first to the head {self.head.digest[:16]}…, "
+            f"The ledger of {printable(self.site, 64)} as of {printable(self.at, 64)} is whole: "
+            f"its {lines} follow one another from the first to the head {self.head.digest[:16]}…, "
             "which is signed with the key of "
             f"fingerprint {fingerprint(self.key)}; compare that with the site's own."
         )

@@ -23,7 +23,7 @@ from site_agent.ledger.persons import (
     read_key,
     unpack_ids,
 )
-from site_agent.ledger.sizes import Told
+from site_agent.ledger.sizes import ReportedSet
 
 _LAYOUT = 6
 _WITHOUT_PERSONS = (3, 4)
@@ -263,7 +263,7 @@ class LedgerFile:
         ).fetchone()
         return Charge(*row) if row else None
 
-    def told(self, what: Literal["persons", "query"] = "persons") -> list[Told]:
+    def told(self, what: Literal["persons", "query"] = "persons") -> list[ReportedSet]:
         """Every set behind a number that was told: of persons, or of recordings, each once.
 
         Who was charged was told of, also before such sets were written down.
@@ -272,7 +272,7 @@ class LedgerFile:
         rows = self.connection.execute(
             f"SELECT study, {what} FROM entries WHERE {told} GROUP BY {what} ORDER BY min(seq)"  # noqa: S608
         )
-        return [Told(study, self.members(digest)) for study, digest in rows.fetchall()]
+        return [ReportedSet(study, self.members(digest)) for study, digest in rows.fetchall()]
 
     def halt(self, why: str) -> None:
         """Let nothing be reserved any more."""

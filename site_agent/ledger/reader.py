@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from consortium.errors import LedgerError
-from site_agent.ledger.entries import EMPTY, Head, LedgerEntry, follow, standing
+from site_agent.ledger.entries import EMPTY, Head, LedgerEntry, follow, standing_reservations
 from site_agent.ledger.exact import exact_root, exact_square
 from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.limits import Sums, counted
@@ -18,7 +18,7 @@ from site_agent.ledger.sizes import (
     Sizes,
     check_apart,
     check_sizes,
-    differ,
+    count_differing,
     newcomers,
     recordings_differ,
 )
@@ -108,7 +108,7 @@ class LedgerReader:
         """
         with self._writing() as file:
             persons, before = PersonSums(file.members), 0
-            for charge in (line.charge for line in standing(file.read())):
+            for charge in (line.charge for line in standing_reservations(file.read())):
                 if charge.unit in counted(unit):
                     square = exact_square(charge.outsider)
                     if charge.persons:
@@ -177,7 +177,7 @@ class LedgerReader:
         """Whether the number of just these persons was told before."""
         with self._writing() as file:
             rows = file.rows(labels)
-            return any(differ(rows, each.members) == 0 for each in file.told())
+            return any(count_differing(rows, each.members) == 0 for each in file.told())
 
     def newcomers(self, labels: Sequence[str], least: int) -> list[str]:
         """Who is left out, so that the set of an earlier study is told again: `newcomers`."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from consortium.errors import PrivacyError
 from site_agent.ledger.persons import Ids
-from site_agent.policy.refusals import refused
+from site_agent.policy.refusals import refusal_sentence
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ class Sizes:
     samples: int = 0
 
 
-class Told(NamedTuple):
+class ReportedSet(NamedTuple):
     """A set behind a number that was told: of whose study, and its rows in the ledger."""
 
     study: str
     members: Ids
 
 
-def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[Told], least: int) -> None:
+def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[ReportedSet], least: int) -> None:
     """Refuse a number of persons that tells of fewer than so many.
 
     Parameters
@@ -65,7 +65,7 @@ def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[Told], least: int) -> No
     PrivacyError
     """
     here, left = len(sizes.persons), len(sizes.whole) - len(sizes.persons)
-    apart = [(differ(rows, each.members), each.study) for each in told]
+    apart = [(count_differing(rows, each.members), each.study) for each in told]
     if check_apart(apart, least, "persons"):
         return
     if here < least and (left or sizes.chosen or apart):  # who was told of before is not here
@@ -98,7 +98,7 @@ def check_apart(apart: Sequence[tuple[int, str]], least: int, what: str) -> bool
     return False
 
 
-def newcomers(rows: Ids, told: Iterable[Told], least: int) -> NDArray[np.bool_]:
+def newcomers(rows: Ids, told: Iterable[ReportedSet], least: int) -> NDArray[np.bool_]:
     """Who is left out since they are fewer than so many beside a set that was told.
 
     Then that set is told again, which tells nothing new. Where several sets lie so near nobody is:
@@ -109,13 +109,13 @@ def newcomers(rows: Ids, told: Iterable[Told], least: int) -> NDArray[np.bool_]:
     array of bool, in the order of ``rows``
     """
     inside = [each.members for each in told if np.isin(each.members, rows).all()]
-    near = [members for members in inside if differ(rows, members) < least]
+    near = [members for members in inside if count_differing(rows, members) < least]
     if len(near) != 1:
         return np.zeros(len(rows), dtype=np.bool_)
     return np.asarray(~np.isin(rows, near[0]))
 
 
-def differ(rows: Ids, members: Ids) -> int:
+def count_differing(rows: Ids, members: Ids) -> int:
     """How many are in one of two sets only."""
     both = int(np.count_nonzero(np.isin(rows, members)))
     return len(rows) + len(members) - 2 * both
@@ -128,4 +128,4 @@ def recordings_differ(rows: Ids, members: Ids) -> int:
 
 
 def _refused(asked: str, allowed: str) -> PrivacyError:
-    return refused("fewest_subjects_chosen", asked, allowed)
+    return refusal_sentence("fewest_subjects_chosen", asked, allowed)

@@ -9,11 +9,11 @@ from consortium.base.formatting import number, percent
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.study.plan import promised_mu
 from consortium.study.spec import Study
-from site_agent.ledger.entries import LedgerEntry, standing
+from site_agent.ledger.entries import LedgerEntry, standing_reservations
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.limits import counted
 from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import Spent
+from site_agent.policy.refusals import SpentLoss
 
 UNITS = {"subject": "participant", "timepoint": "single volume"}
 """What each unit of privacy protects, in words."""
@@ -102,7 +102,7 @@ def accounts(ledger: Ledger, policy: Policy) -> list[Account]:
     LedgerError
         If the ledger can't be read.
     """
-    charged = standing(ledger.entries())
+    charged = standing_reservations(ledger.entries())
     units = sorted({*policy.units, *(entry.charge.unit for entry in charged)})
     return [_account(unit, ledger, charged, policy) for unit in units]  # persons come first
 
@@ -144,7 +144,7 @@ def _last(unit: str, charged: Sequence[LedgerEntry], policy: Policy) -> Amount |
 def _row(
     study: str, centre: str, dataset: str, unit: str, lines: list[LedgerEntry], policy: Policy
 ) -> StudyRow:
-    reserved = standing(lines)
+    reserved = standing_reservations(lines)
     return StudyRow(
         study,
         centre,
@@ -188,7 +188,7 @@ def spent_in(
     study: Study,
     centres: Collection[str],
     labels: Sequence[str],
-) -> Spent:
+) -> SpentLoss:
     """Look up what a ledger holds of the most charged person before another run of a study.
 
     Parameters
@@ -201,7 +201,7 @@ def spent_in(
         The persons whom the run would take.
     """
     unit = study.privacy.unit
-    return Spent(
+    return SpentLoss(
         ledger.study_total(dataset, unit, study.study, centres, labels),
         ledger.total(dataset, unit, labels),
         ledger.total(dataset, "timepoint", labels),

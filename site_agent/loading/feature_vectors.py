@@ -20,23 +20,31 @@ from consortium.views.surface import SurfaceView
 from consortium.views.table import TableView
 from site_agent.data.cached_property import cached_property
 from site_agent.data.people import chosen_by, everybody_in, participants_path, rows_that_fit
-from site_agent.data.survey import CHOICES, Skipped, Survey, Without, in_turn, nobody, whole_of
+from site_agent.data.survey import (
+    CHOICES,
+    SkippedPerson,
+    Survey,
+    Without,
+    excludes_nobody,
+    in_turn,
+    whole_of,
+)
 from site_agent.data.tsv import person_of, read_table
 from site_agent.data.wording import NO_ALIASES, Aliases, Wording
 from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
 from site_agent.loading.units import (
     families_of,
-    grouped,
-    one_of_each,
+    group_rows,
     read_each_session,
     rows_by_person,
-    stacked,
+    single_session_vectors,
+    stack_rows,
     told_of_units,
 )
 
 Vectors = Mapping[str, NDArray[np.float64]]
-Found = tuple[Vectors, list[Skipped]]
+Found = tuple[Vectors, list[SkippedPerson]]
 
 
 def _by_session(study: Study) -> bool:
@@ -126,7 +134,7 @@ class _Read(NamedTuple):
 
     name: str
     found: Vectors
-    lacking: Mapping[str, Skipped]
+    lacking: Mapping[str, SkippedPerson]
     persons: frozenset[str]
 
     def of(self, row: str) -> NDArray[np.float64]:
@@ -140,7 +148,7 @@ class _Read(NamedTuple):
         )
 
 
-def _without_person(skipped: Skipped) -> str:
+def _without_person(skipped: SkippedPerson) -> str:
     """What somebody lacks, in the words that fit everybody who lacks the same."""
     return skipped.detail.replace(f"sub-{skipped.label}", "a participant").rstrip(".")
 
@@ -177,8 +185,8 @@ class FeatureDataset:
         space: Space,
         cache: Path,
         engine: Engine | None = None,
-        without: Without = nobody,
-        late: Without = nobody,
+        without: Without = excludes_nobody,
+        late: Without = excludes_nobody,
         aliases: Aliases = NO_ALIASES,
     ) -> None:
         self.source = source
@@ -369,7 +377,7 @@ class FeatureDataset:
         if units is None:
             return [[person] for person in sorted(rows)]
         wording = Wording(self.study.data.missing, self.aliases)
-        return grouped(rows, families_of(self.source, units, wording, rows))
+        return group_rows(rows, families_of(self.source, units, wording, rows))
 
     def _one_of_each(self, persons: Sequence[str]) -> tuple[str, ...]:
         """The first of every unit, of these persons."""
@@ -387,9 +395,9 @@ class FeatureDataset:
         units = self.study.analysis.grouped
         if units is None:
             return np.array([vector(person) for (person,) in members]).T
-        return stacked(members, units.most_rows, vector)
+        return stack_rows(members, units.most_rows, vector)
 
-    def _lack(self, person: str, views: Sequence[_Read]) -> Skipped:
+    def _lack(self, person: str, views: Sequence[_Read]) -> SkippedPerson:
         """Why a person is left out.
 
         Who lacks a view is left out anyway, so that nothing else of theirs need be mended.
@@ -400,10 +408,10 @@ class FeatureDataset:
                 told.append(view.lacking[person])
             elif person not in view.persons:
                 detail = f"{self.source}: sub-{person} has no data for view '{view.name}'."
-                told.append(Skipped(person, "no-view", detail))
+                told.append(SkippedPerson(person, "no-view", detail))
         if not told:
             detail = f"{self.source}: sub-{person} has no session that fits and has all views."
-            told = [Skipped(person, "no-view", detail)]
+            told = [SkippedPerson(person, "no-view", detail)]
         return min(told, key=lambda each: each.reason == "unusable")
 
     def _read(self, view: AnyViewSpace) -> _Read:
@@ -420,7 +428,7 @@ class FeatureDataset:
             else:
                 found, lacking = read(self.study)
             if self.study.analysis.grouped is None:
-                found, several = one_of_each(found)
+                found, several = single_session_vectors(found)
                 lacking = [*lacking, *several]
             persons = frozenset(map(person_of, found))
             lacks = {each.label: each for each in lacking}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
-from site_agent.data.survey import Without, nobody
+from site_agent.data.survey import Without, excludes_nobody
 from site_agent.data.wording import NO_ALIASES, Aliases
 from site_agent.engines.base import Engine
 from site_agent.images.series import SiteDataset
@@ -17,8 +17,8 @@ def open_dataset(
     space: Space,
     cache: Path,
     engine: Engine | None = None,
-    without: Without = nobody,
-    late: Without = nobody,
+    without: Without = excludes_nobody,
+    late: Without = excludes_nobody,
     aliases: Aliases = NO_ALIASES,
 ) -> SiteDataset | FeatureDataset:
     """Make the data set of a study; nothing is read yet.

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from consortium.study.spec import Study
-from site_agent.data.survey import Skipped
+from site_agent.data.survey import SkippedPerson
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.sizes import Sizes
 from site_agent.loading.progress import Data
@@ -31,12 +31,12 @@ def sizes_of(study: Study, data: Data) -> Sizes:
     return Sizes(people, survey.whole, recordings, chosen, samples)
 
 
-def too_few_new(ledger: Ledger, policy: Policy, labels: Sequence[str]) -> Iterator[Skipped]:
+def too_few_new(ledger: Ledger, policy: Policy, labels: Sequence[str]) -> Iterator[SkippedPerson]:
     """Leave out who came since an earlier study's number, while they are few."""
     least = policy.fewest_subjects_chosen
     for label in ledger.newcomers(labels, least):
         detail = f"sub-{label} was not in an earlier study; left out until {least} were not."
-        yield Skipped(label, "too-few-new", detail)
+        yield SkippedPerson(label, "too-few-new", detail)
 
 
 def samples_of(study: Study, data: Data) -> int:

@@ -11,12 +11,12 @@ from consortium.algorithms.units import Units
 from consortium.errors import DataError
 from consortium.study.spec import Study
 from site_agent.data.people import PARTICIPANTS
-from site_agent.data.survey import Skipped
+from site_agent.data.survey import SkippedPerson
 from site_agent.data.tsv import SESSION, person_of, person_rows, row_of_session
 from site_agent.data.wording import Wording, is_given
 
 Vector = NDArray[np.float64]
-Found = tuple[Mapping[str, Vector], list[Skipped]]
+Found = tuple[Mapping[str, Vector], list[SkippedPerson]]
 
 
 def sessions_in(folder: Path) -> list[str]:
@@ -33,7 +33,7 @@ def read_each_session(folder: Path, study: Study, read: Callable[[Study], Found]
     DataError
         If no session has any.
     """
-    vectors, skipped, trouble = dict[str, Vector](), list[Skipped](), list[DataError]()
+    vectors, skipped, trouble = dict[str, Vector](), list[SkippedPerson](), list[DataError]()
     for session in sessions_in(folder):
         of_session = study.data.model_copy(update={"session": session})
         try:
@@ -49,12 +49,12 @@ def read_each_session(folder: Path, study: Study, read: Callable[[Study], Found]
     return vectors, [each for each in skipped if each.label not in there]
 
 
-def one_of_each(found: Mapping[str, Vector]) -> Found:
+def single_session_vectors(found: Mapping[str, Vector]) -> Found:
     """Vectors by person, where a study knows no sessions: whoever has several is left out."""
     rows = rows_by_person([found])
     several = [person for person, own in rows.items() if len(own) > 1]
     detail = "has several folders of sessions, and one person must not count as two; leave one."
-    skipped = [Skipped(each, "unusable", f"sub-{each} {detail}") for each in several]
+    skipped = [SkippedPerson(each, "unusable", f"sub-{each} {detail}") for each in several]
     return {person: found[own[0]] for person, own in rows.items() if len(own) == 1}, skipped
 
 
@@ -95,7 +95,7 @@ def families_of(
     return own
 
 
-def grouped(rows: Mapping[str, Sequence[str]], family: Mapping[str, str]) -> list[list[str]]:
+def group_rows(rows: Mapping[str, Sequence[str]], family: Mapping[str, str]) -> list[list[str]]:
     """Rows of every unit, in the order of their labels; units in that of their first row."""
     units = defaultdict[str, list[str]](list)
     for person in sorted(rows):
@@ -103,7 +103,9 @@ def grouped(rows: Mapping[str, Sequence[str]], family: Mapping[str, str]) -> lis
     return sorted(units.values())
 
 
-def stacked(units: Sequence[Sequence[str]], most: int, vector: Callable[[str], Vector]) -> Vector:
+def stack_rows(
+    units: Sequence[Sequence[str]], most: int, vector: Callable[[str], Vector]
+) -> Vector:
     """Vectors of the first rows of every unit under each other, K D x U; NaN where it has fewer."""
     size = len(vector(units[0][0]))
     table = np.full((most, size, len(units)), np.nan)

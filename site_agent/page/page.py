@@ -10,15 +10,15 @@ from jinja2 import Environment
 from consortium.base.atomic import write_bytes
 from consortium.base.formatting import count
 from consortium.privacy.gdp import ADDS_UP, FALSE_ALARMS, TWO_READERS, best_guess, detection_power
-from consortium.report.statement import odds_sentence, protected
+from consortium.report.statement import odds_sentence, protected_text
 from consortium.report.templating import plain_environment
 from consortium.study.spec import open_vectors
 from site_agent.layout import PAGE, STORE
-from site_agent.ledger.entries import EMPTY, LedgerEntry, standing
+from site_agent.ledger.entries import EMPTY, LedgerEntry, standing_reservations
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import UNITS, StudyRow, accounts, studies
 from site_agent.page.course import ledger_course
-from site_agent.page.state import Row, absent, approved, doing, worths
+from site_agent.page.state import Row, agent_activity, approved, count_left_out, worths
 from site_agent.policy.policy import Policy
 from site_agent.run.log_lines import read_log_lines
 from site_agent.run.message_store import MessageStore
@@ -70,7 +70,10 @@ def _content(folder: Path, now: datetime) -> dict[str, Any]:
         ledger.close()
     store = MessageStore(folder / STORE)
     try:
-        now_doing, without = doing(status, entries, store), absent(config, entries, store)
+        now_doing, without = (
+            agent_activity(status, entries, store),
+            count_left_out(config, entries, store),
+        )
         worth = worths(entries, store)
     finally:
         store.close()
@@ -89,7 +92,7 @@ def _content(folder: Path, now: datetime) -> dict[str, Any]:
         ],
         "entries": entries[-MOST_LINES:],
         "older": max(len(entries) - MOST_LINES, 0),
-        "rounds": len(standing(entries)),
+        "rounds": len(standing_reservations(entries)),
         "answered": _answered(entries),
         "head": entries[-1].head if entries else EMPTY,
         "units": UNITS,
@@ -117,7 +120,7 @@ def _story(row: StudyRow, rows: Sequence[Row], worth: str) -> tuple[str, ...]:
     )
     told = odds_sentence(row.unit, row.cost.mu, row.outsider.mu)
     public = open_vectors(known.study) if known else ""
-    return tuple(filter(None, (sums, worth, protected(row.unit), told, public)))
+    return tuple(filter(None, (sums, worth, protected_text(row.unit), told, public)))
 
 
 def _environment() -> Environment:

@@ -18,10 +18,10 @@ from site_agent.approval.approval import Approval, Terms
 from site_agent.config import SiteConfig
 from site_agent.data.people import read_left_out
 from site_agent.layout import ENDED, LEFT_OUT, REFUSED, WORTH
-from site_agent.ledger.entries import LedgerEntry, standing
+from site_agent.ledger.entries import LedgerEntry, standing_reservations
 from site_agent.ledger.ledger import Ledger
 from site_agent.run.message_store import MessageStore
-from site_agent.status import SiteStatus, Yes
+from site_agent.status import ListedApproval, SiteStatus
 
 _HALTED = (
     "The agent has stopped for good: another copy of its folder has answered in its name. Its log "
@@ -67,7 +67,7 @@ def _centres(status: SiteStatus, approval: Approval) -> Collection[str]:
     return {approval.keys[CENTRE].hex(), *known}
 
 
-def _row(yes: Yes, centres: Collection[str], ledger: Ledger, today: date) -> Row:
+def _row(yes: ListedApproval, centres: Collection[str], ledger: Ledger, today: date) -> Row:
     study, terms = yes.approval.study, yes.approval.terms
     had = len(ledger.runs(study.study, centres))
     left, state = max(terms.runs - had, 0), "The agent takes part when a run is announced."
@@ -83,7 +83,7 @@ def _row(yes: Yes, centres: Collection[str], ledger: Ledger, today: date) -> Row
     return Row(study, terms, left, state, price)
 
 
-def doing(
+def agent_activity(
     status: SiteStatus, entries: Sequence[LedgerEntry], store: MessageStore
 ) -> tuple[str, ...]:
     """What the agent does now, a sentence each."""
@@ -113,7 +113,7 @@ def _waiting(waiting: Waiting) -> str:
 
 def _open_round(entries: Sequence[LedgerEntry], store: MessageStore) -> str:
     """The last round that was paid for, of a run that has not ended here."""
-    paid = standing(entries)
+    paid = standing_reservations(entries)
     if not paid:
         return ""
     last = paid[-1]
@@ -124,7 +124,7 @@ def _open_round(entries: Sequence[LedgerEntry], store: MessageStore) -> str:
     return f"It takes part in {run} of {study}, where round {number} was the last paid for."
 
 
-def absent(
+def count_left_out(
     config: SiteConfig, entries: Sequence[LedgerEntry], store: MessageStore
 ) -> tuple[str, ...]:
     """How many persons take no part, and by whose rule; never who."""

@@ -18,7 +18,7 @@ _ROUNDING = 1 + 1e-9  # as the ledger's own limit allows
 
 
 @dataclass(frozen=True)
-class Spent:
+class SpentLoss:
     """What the ledger holds already for the site's data set and the study's unit, as μ.
 
     Parameters
@@ -55,7 +55,7 @@ class StudyRequest:
     """
 
     site: str
-    spent: Spent = Spent()
+    spent: SpentLoss = SpentLoss()
     runs: int = 1
     persons: int | None = None
 
@@ -86,7 +86,9 @@ def refusals(
         yield from _price(policy, study, plan, request)
 
 
-def check(policy: Policy, study: Study, plan: Plan | None, request: StudyRequest) -> None:
+def refuse_by_policy(
+    policy: Policy, study: Study, plan: Plan | None, request: StudyRequest
+) -> None:
     """Refuse a study that `refusals` has something against; the parameters are the same.
 
     Raises
@@ -119,26 +121,28 @@ def _promise(policy: Policy, study: Study) -> Iterator[PrivacyError]:
     """What is protected, how, and against how many."""
     asked = study.privacy
     if asked.unit not in policy.units:
-        yield refused("units", f"unit {asked.unit}", ", ".join(policy.units))
+        yield refusal_sentence("units", f"unit {asked.unit}", ", ".join(policy.units))
     if asked.scheme not in policy.schemes:
-        yield refused("schemes", f"scheme {asked.scheme}", ", ".join(policy.schemes))
+        yield refusal_sentence("schemes", f"scheme {asked.scheme}", ", ".join(policy.schemes))
     family = None if study.analysis.grouped is None else study.analysis.grouped.family
     if family not in (None, policy.family_column):
-        yield refused("family_column", f"families by column {family}", policy.family_column)
+        yield refusal_sentence(
+            "family_column", f"families by column {family}", policy.family_column
+        )
     fewest, most = policy.fewest_colluding_sites, policy.most_dropouts
     if asked.colluding_sites < fewest:
         said = f"protection against {asked.colluding_sites} colluding sites"
-        yield refused("fewest_colluding_sites", said, f"no fewer than {fewest}")
+        yield refusal_sentence("fewest_colluding_sites", said, f"no fewer than {fewest}")
     if asked.dropouts > most:
         said = f"up to {asked.dropouts} missing sites"
-        yield refused("most_dropouts", said, f"no more than {most}")
+        yield refusal_sentence("most_dropouts", said, f"no more than {most}")
 
 
 def _company(policy: Policy, study: Study, site: str) -> Iterator[PrivacyError]:
     """Who takes part."""
     if len(study.sites) < policy.fewest_sites:
         said = f"a study of {len(study.sites)} sites"
-        yield refused("fewest_sites", said, f"no fewer than {policy.fewest_sites}")
+        yield refusal_sentence("fewest_sites", said, f"no fewer than {policy.fewest_sites}")
     if site not in study.sites:
         yield PrivacyError(
             f"The study does not name '{site}' among its sites; decline it or correct its list."
@@ -148,11 +152,11 @@ def _company(policy: Policy, study: Study, site: str) -> Iterator[PrivacyError]:
 def _sizes(policy: Policy, plan: Plan | None, here: int | None) -> Iterator[PrivacyError]:
     if here is not None and here < policy.fewest_subjects_here:
         said, least = f"an answer from {here} subjects here", policy.fewest_subjects_here
-        yield refused("fewest_subjects_here", said, f"no fewer than {least}")
+        yield refusal_sentence("fewest_subjects_here", said, f"no fewer than {least}")
     everywhere = None if plan is None else sum(plan.shape.subjects)
     if everywhere is not None and everywhere < policy.fewest_subjects_in_all:
         said, least = f"{everywhere} subjects in all", policy.fewest_subjects_in_all
-        yield refused("fewest_subjects_in_all", said, f"no fewer than {least}")
+        yield refusal_sentence("fewest_subjects_in_all", said, f"no fewer than {least}")
 
 
 def _price(
@@ -203,7 +207,7 @@ def _statistics(study: Study, plan: Plan | None) -> list[str]:
     return list(dict.fromkeys(release.statistic for release in releases))
 
 
-def refused(field: str, asked: str, allowed: str) -> PrivacyError:
+def refusal_sentence(field: str, asked: str, allowed: str) -> PrivacyError:
     """Say what a study asks for and which field of the policy does not allow it."""
     return PrivacyError(
         f"policy.yaml: field '{field}': the study asks for {asked} and this site allows {allowed}; "

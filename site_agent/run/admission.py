@@ -22,14 +22,14 @@ from site_agent.approval.approval import Approval, approvals
 from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
 from site_agent.data.people import candidates, left_out_here
-from site_agent.data.survey import Skipped, Without, in_turn, nobody, over_the_limit
+from site_agent.data.survey import SkippedPerson, Without, excludes_nobody, in_turn, over_the_limit
 from site_agent.engines.base import Engine
 from site_agent.layout import ENDED, LEFT_OUT, REFUSED
 from site_agent.ledger.totals import left_out, spent_in
 from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data, Drive, Loading
 from site_agent.loading.sizes import too_few_new
-from site_agent.policy.refusals import StudyRequest, check
+from site_agent.policy.refusals import StudyRequest, refuse_by_policy
 from site_agent.run.participation import Participation
 from site_agent.run.refusal import post_refusal
 from site_agent.run.site import Site
@@ -125,7 +125,7 @@ class Admission:
                 found.append(approval)
         return found
 
-    def open_data(self, approval: Approval, without: Without = nobody) -> Data:
+    def open_data(self, approval: Approval, without: Without = excludes_nobody) -> Data:
         """The data set of an approved study, unread.
 
         Parameters
@@ -178,7 +178,7 @@ class Admission:
         joined = site.store.load(run, "present") is not None
         return not joined and "end" in site.exchange.children(f"runs/{run}")
 
-    def _left_out(self, run: str, study: Study, labels: Sequence[str]) -> Iterable[Skipped]:
+    def _left_out(self, run: str, study: Study, labels: Sequence[str]) -> Iterable[SkippedPerson]:
         """Who is left out of a run; settled once, since the run's own charges count later."""
         site = self._site
         stored = site.store.load(run, LEFT_OUT)
@@ -194,7 +194,7 @@ class Admission:
         """
         site = self._site
         self._permission(approval).check_new_run(site.ledger, site.dataset)
-        check(site.policy, approval.study, None, StudyRequest(site.name))
+        refuse_by_policy(site.policy, approval.study, None, StudyRequest(site.name))
 
     def _check_budget(self, approval: Approval) -> None:
         """Refuse a new run that somebody who may take part has no budget left for."""
@@ -204,7 +204,7 @@ class Admission:
         stay = [label for label in people if label not in out]
         centres = self._permission(approval).centres
         spent = spent_in(site.ledger, site.dataset, study, centres, stay)
-        check(site.policy, study, None, StudyRequest(site.name, spent))
+        refuse_by_policy(site.policy, study, None, StudyRequest(site.name, spent))
 
     def _permission(self, approval: Approval) -> Permission:
         return permit(self._folder, self._site.identity, approval, self._today())

@@ -11,13 +11,13 @@ from consortium.study.plan import Stage
 from site_agent.approval.permission import Permission
 from site_agent.ledger.ledger import Charge
 from site_agent.run.outbox import Outbox
-from site_agent.run.setup import Joined
+from site_agent.run.setup import JoinedRun
 from site_agent.run.site import Site
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A round's question.
+class AskedRound:
+    """A round's question, as it is charged.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Charges:
     def __init__(
         self,
         site: Site,
-        joined: Joined,
+        joined: JoinedRun,
         persons: str,
         permission: Callable[[], Permission],
         outbox: Outbox,
@@ -92,7 +92,7 @@ class Charges:
             )
         return known is not None
 
-    def reserve(self, asked: Asked, *, remembered: bool) -> bool:
+    def reserve(self, asked: AskedRound, *, remembered: bool) -> bool:
         """Reserve a round in the ledger, and sign for it; False if that was done before."""
         limits = self._permission().limits(self._site.policy, self._plan.site_loss(self._index))
         new = self._site.ledger.reserve(self.of(asked), limits, self._site.now())
@@ -107,21 +107,21 @@ class Charges:
             self._log_trouble(str(trouble))
         return new
 
-    def take_back(self, asked: Asked) -> None:
+    def take_back(self, asked: AskedRound) -> None:
         """Make void what was reserved for an answer that was never sent."""
         self._site.ledger.take_back(self.of(asked), self._site.now())
 
-    def mark_sent(self, asked: Asked) -> None:
+    def mark_sent(self, asked: AskedRound) -> None:
         """Mark a round as answered; on disk at the latest when the last one is."""
         ledger = self._site.ledger
         mark = ledger.spend if asked.number == self._plan.rounds else ledger.spend_soon
         mark(self.of(asked), self._site.now())
 
-    def holds(self, asked: Asked) -> bool:
+    def holds(self, asked: AskedRound) -> bool:
         """Whether a round is charged already."""
         return self._site.ledger.holds(self.of(asked))
 
-    def of(self, asked: Asked) -> Charge:
+    def of(self, asked: AskedRound) -> Charge:
         """A round's line in the ledger."""
         run, stage = self._context, asked.stage
         return Charge(

@@ -36,7 +36,7 @@ from consortium.secagg.release import (
 from consortium.study.agreed import plan_digest
 from consortium.study.plan import Stage
 from site_agent.run.outbox import Outbox
-from site_agent.run.setup import Joined
+from site_agent.run.setup import JoinedRun
 from site_agent.run.site import Site
 
 _DIFFERS, _REQUEST, _UNSOUND = "sum-differs", "another-request", "unsound"
@@ -56,7 +56,7 @@ class Checks:
     """A site as the checker of a run."""
 
     site: Site
-    joined: Joined
+    joined: JoinedRun
     outbox: Outbox
     _asked: list[Question] = field(default_factory=list)
     _due: list[Question] = field(default_factory=list)

@@ -13,7 +13,7 @@ from consortium.secagg.messages import Heard
 from consortium.secagg.release import read_release
 from consortium.study.plan import Stage
 from site_agent.run.outbox import Outbox
-from site_agent.run.setup import Joined
+from site_agent.run.setup import JoinedRun
 
 
 class NeighbourEvidence:
@@ -25,7 +25,7 @@ class NeighbourEvidence:
         The site's.
     """
 
-    def __init__(self, name: str, joined: Joined, outbox: Outbox) -> None:
+    def __init__(self, name: str, joined: JoinedRun, outbox: Outbox) -> None:
         self._name, self._joined, self._outbox = name, joined, outbox
         self._released: set[Heard] = set()
         self._last: tuple[int, Stage, tuple[Heard, ...]] | None = None
@@ -45,8 +45,8 @@ class NeighbourEvidence:
     def listed(self, number: int, stage: Stage, message: bytes | memoryview) -> None:
         """Remember what the manifest of a contribution to a round lists."""
         self._settle()
-        signed = contribution.part(message, len(message)).manifest
-        body = messages.decode(messages.Manifest, envelope.claimed(signed).body, self._name)
+        signed = contribution.split_message(message, len(message)).manifest
+        body = messages.decode(messages.Manifest, envelope.read_unchecked(signed).body, self._name)
         if body.heard:
             self._last = number, stage, body.heard
 

@@ -8,15 +8,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Array, NeighbourAnswers
 from consortium.engine.neighbour_answers import (
+    answers_neighbours,
     broadcast_limit,
-    collect,
+    collect_answers,
     encode_broadcast,
     read_broadcast,
-    speaks,
 )
 from consortium.errors import OversizedError, ProtocolError
 from consortium.secagg import OVERHEAD, seal
-from consortium.secagg.envelope import claimed
+from consortium.secagg.envelope import read_unchecked
 from consortium.secagg.keystream import Ring
 from consortium.secagg.messages import BROADCAST, Heard
 from consortium.study.plan import Plan, Stage
@@ -79,7 +79,7 @@ class Neighbours:
 
     def note(self, number: int, stage: Stage, context: bytes) -> None:
         """Remember that a round was asked."""
-        if speaks(stage):
+        if answers_neighbours(stage):
             self._asked.append(_Asked(number, context, stage))
 
     @property
@@ -109,7 +109,7 @@ class Neighbours:
             {s: self._known[a.number, s] for s in within if (a.number, s) in self._known}
             for a in self._asked
         ]
-        return collect(self._plan, stage, self._site, rounds)
+        return collect_answers(self._plan, stage, self._site, rounds)
 
     def _fetch(self, asked: _Asked, other: int) -> None:
         limit, key = broadcast_limit(asked.stage), (asked.number, other)
@@ -122,7 +122,7 @@ class Neighbours:
             message = self._outbox.peek(self._place(asked.number, other), limit + OVERHEAD)
             if message is not None:
                 self._known[key] = self._read(message, asked, other)
-                told, name = claimed(message), self._name(other)
+                told, name = read_unchecked(message), self._name(other)
                 digest = hashlib.sha256(told.body).digest()
                 heard = Heard(name, asked.number, digest, told.signature)
                 self._heard[asked.number, name] = heard

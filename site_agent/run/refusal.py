@@ -21,7 +21,7 @@ from site_agent.layout import REFUSED
 from site_agent.run.site import Site
 
 
-def refuse(site: Site, run: str, error: ConsortiumError) -> None:
+def send_refusal(site: Site, run: str, error: ConsortiumError) -> None:
     """Tell the centre that this site takes no further part; nothing of why but a code.
 
     Raises

@@ -7,20 +7,20 @@ from consortium.engine.names import QUERY
 from consortium.engine.queries import MOST_QUERY
 from consortium.errors import ExchangeError, OversizedError, ProtocolError
 from consortium.secagg import OVERHEAD, messages
-from site_agent.run.charges import Asked
+from site_agent.run.charges import AskedRound
 from site_agent.run.outbox import Outbox
-from site_agent.run.setup import Joined
+from site_agent.run.setup import JoinedRun
 from site_agent.run.site import Site
 
 
 class RoundStatus:
     """The ends of one run's rounds, as one site hears of them."""
 
-    def __init__(self, site: Site, joined: Joined, outbox: Outbox) -> None:
+    def __init__(self, site: Site, joined: JoinedRun, outbox: Outbox) -> None:
         self._exchange, self._outbox = site.exchange, outbox
         self._context, self._sizes = joined.context, joined.sizes
 
-    def is_over(self, asked: Asked) -> bool:
+    def is_over(self, asked: AskedRound) -> bool:
         """Whether an answer would come too late: the round is closed, or the run has ended.
 
         Asked before a round is charged and before its answer is sent, since computing may have
@@ -34,7 +34,7 @@ class RoundStatus:
             return self.is_closed(asked)
         return False
 
-    def is_closed(self, asked: Asked) -> bool:
+    def is_closed(self, asked: AskedRound) -> bool:
         """Whether the centre has gone on without this site, in its own signed words.
 
         What somebody else leaves in that place keeps nobody from answering.

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from consortium.algorithms.base import Query
 from consortium.engine.names import QUERY
-from consortium.engine.neighbour_answers import speaks
+from consortium.engine.neighbour_answers import answers_neighbours
 from consortium.engine.queries import MOST_QUERY, decode_query, query_context, sketch_query
-from consortium.engine.session import check_planned, completed
+from consortium.engine.session import check_planned, with_fixed_arguments
 from consortium.errors import (
     PrivacyError,
     ProtocolError,
@@ -20,14 +20,14 @@ from consortium.study.plan import Stage
 from site_agent.approval.permission import Permission
 from site_agent.loading.progress import Data
 from site_agent.policy.refusals import check_statistic
-from site_agent.run.charges import Asked, Charges
+from site_agent.run.charges import AskedRound, Charges
 from site_agent.run.checks import Checks
 from site_agent.run.local_statistic import local_statistic
 from site_agent.run.neighbour_evidence import NeighbourEvidence
 from site_agent.run.neighbours import Neighbours
 from site_agent.run.outbox import Outbox, Outgoing
 from site_agent.run.round_status import RoundStatus
-from site_agent.run.setup import Joined
+from site_agent.run.setup import JoinedRun
 from site_agent.run.site import Site
 
 
@@ -61,7 +61,7 @@ class Rounds:
     def __init__(
         self,
         site: Site,
-        joined: Joined,
+        joined: JoinedRun,
         data: Data,
         permission: Callable[[], Permission],
         outbox: Outbox,
@@ -126,14 +126,14 @@ class Rounds:
             return False
         body = self._outbox.signed(message, QUERY, number, MOST_QUERY)
         query, stage = self._read_query(body)
-        asked = Asked(number, stage, query_context(self._plan, number, body), message)
+        asked = AskedRound(number, stage, query_context(self._plan, number, body), message)
         self._answer(asked, query)
         self._stages.append(stage.name)
         self._neighbours.note(number, stage, asked.digest)
         self._checks.note(number, stage, asked.digest)
         return True
 
-    def _answer(self, asked: Asked, query: Query) -> None:
+    def _answer(self, asked: AskedRound, query: Query) -> None:
         """Answer as before a restart; else anew, unless the round was closed meanwhile."""
         number = asked.number
         stored = self._outbox.stored(f"{number}/contribution")
@@ -151,7 +151,7 @@ class Rounds:
         else:
             self._pass_over(asked)
 
-    def _pass_over(self, asked: Asked) -> None:
+    def _pass_over(self, asked: AskedRound) -> None:
         """Go on without an answer; what was charged before a stop stays charged."""
         number, charged = asked.number, self._charges.holds(asked)
         self._outbox.keep(f"{number}/query", asked.message)
@@ -169,7 +169,7 @@ class Rounds:
         """Judge a query by its outline before its arrays are fetched."""
         try:
             stage = check_planned(self._plan, sketch_query(body), self._stages)
-            return completed(stage, decode_query(body, self._outbox.array)), stage
+            return with_fixed_arguments(stage, decode_query(body, self._outbox.array)), stage
         except ProtocolError as error:  # the centre signed it: to wait for another is no use
             raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
 
@@ -178,7 +178,7 @@ class Rounds:
         answers = self._neighbours.collect(stage) if stage.release.neighbours else None
         return replace(query, neighbour_answers=answers, site=self._index)
 
-    def _contribute(self, asked: Asked, query: Query) -> Answer | None:
+    def _contribute(self, asked: AskedRound, query: Query) -> Answer | None:
         """Compute, charge, hide: in this order, so that what can't be computed costs nothing.
 
         None, and nothing is charged, if it took so long that nobody waits for the answer.
@@ -194,7 +194,7 @@ class Rounds:
         share = mechanism.protect(self._index, statistic, GaussianSampler(key))
         opened = share.opened if mechanism.opened_entries else None
         broadcast = None
-        if speaks(asked.stage):
+        if answers_neighbours(asked.stage):
             broadcast = self._neighbours.outgoing(
                 asked.number, asked.digest, share.opened, mechanism.lattice.bits
             )
@@ -215,7 +215,7 @@ class Rounds:
             return None
         return Answer(message, broadcast)
 
-    def _send(self, asked: Asked, answer: Answer) -> None:
+    def _send(self, asked: AskedRound, answer: Answer) -> None:
         """Store an answer with its question, to be put on the exchange; the round is spent."""
         number, masked = asked.number, asked.stage.mechanism.masked_entries
         place = self._names.round(number, "contribution", self._site.name)

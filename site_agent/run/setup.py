@@ -31,14 +31,14 @@ from site_agent.ledger.ledger import Charge
 from site_agent.ledger.totals import spent_in
 from site_agent.loading.progress import Loading
 from site_agent.loading.sizes import samples_of, sizes_of
-from site_agent.policy.refusals import StudyRequest, check
+from site_agent.policy.refusals import StudyRequest, refuse_by_policy
 from site_agent.run.outbox import Outbox
 from site_agent.run.site import Site
 
 
 @dataclass(frozen=True)
-class Joined:
-    """What a site goes into the rounds with.
+class JoinedRun:
+    """What a site has after set-up, before the first round.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Setup:
         permission: Callable[[], Permission],
         outbox: Outbox,
     ) -> None:
-        self.outcome: Joined | LeftOut | None = None
+        self.outcome: JoinedRun | LeftOut | None = None
         self._site = site
         self._context = context
         self._announced = hashlib.sha256(context.announcement).digest()
@@ -229,7 +229,9 @@ class Setup:
             people = data.people
             spent = spent_in(site.ledger, site.dataset, study, centres, people)
             runs = 0 if self._started else 1
-            check(site.policy, study, plan, StudyRequest(site.name, spent, runs, len(data.lengths)))
+            refuse_by_policy(
+                site.policy, study, plan, StudyRequest(site.name, spent, runs, len(data.lengths))
+            )
         except (BudgetError, DataError, PrivacyError) as error:
             raise self._declined(error) from error
 
@@ -265,7 +267,9 @@ class Setup:
             return False
         self._party.setup.receive_shares(bundle)
         self._outbox.keep("shares", bundle)
-        self.outcome = Joined(self._context, self._plan, self._party, self._sizes, self._announced)
+        self.outcome = JoinedRun(
+            self._context, self._plan, self._party, self._sizes, self._announced
+        )
         return True
 
     def _shape(self, told: Mapping[str, bytes]) -> Shape:

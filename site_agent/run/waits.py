@@ -8,7 +8,7 @@ from site_agent.run.preload import Preload
 from site_agent.run.site_log import SiteLog
 
 
-class Waits:
+class WaitLog:
     """Writes down what each run waits for, and says so once the centre is overdue."""
 
     def __init__(self, file: WaitFile, log: SiteLog) -> None:

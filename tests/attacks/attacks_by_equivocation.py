@@ -12,7 +12,7 @@ from consortium.coordinator.evidence import keep_evidence
 from consortium.coordinator.verify import Checkup
 from consortium.engine.round_messages import RoundMessages
 from consortium.secagg import Party
-from consortium.secagg.envelope import claimed
+from consortium.secagg.envelope import read_unchecked
 from consortium.secagg.messages import BROADCAST, Broadcast, decode, encode
 from site_agent.run.neighbour_evidence import NeighbourEvidence
 from site_agent.run.neighbours import Neighbours
@@ -54,7 +54,7 @@ def _north_is_told_otherwise(patch: pytest.MonkeyPatch, place: DemoFolders) -> N
             true(ears, asked, other)
             return
         said = path.read_bytes()
-        body = decode(Broadcast, claimed(said).body, "east")
+        body = decode(Broadcast, read_unchecked(said).body, "east")
         vector = (np.frombuffer(body.vector, np.uint8) + np.uint8(1)).tobytes()
         other_body = encode(msgspec.structs.replace(body, vector=vector))
         path.write_bytes(sign(place, BROADCAST, 1, other_body, "east"))

@@ -11,7 +11,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from consortium.secagg import CENTRE, crypto, messages, seal
-from consortium.secagg.contribution import part
+from consortium.secagg.contribution import split_message
 from consortium.secagg.key_directory import read_keys
 from consortium.secagg.keystream import Ring
 from consortium.secagg.seed_shares import open_share, read_shared, read_shares
@@ -291,7 +291,7 @@ def friend_who_waits_for_the_sum(stage: Stage) -> bool:
     parties = wire.parties
     sent = {s: parties[s].contribute(NUMBER, context(NUMBER), values[s]) for s in honest}
     game = Round(wire, values, sent)
-    shown = [part(sent[site], 1 << 16).manifest for site in honest]
+    shown = [split_message(sent[site], 1 << 16).manifest for site in honest]
     body = messages.Request(context(NUMBER), (*honest, friend), (), (*shown, b""))
     request = game.signed(body)
     answers = [parties[site].unmask(NUMBER, request) for site in honest]
@@ -331,7 +331,9 @@ def contribution_beside_its_manifest(stage: Stage) -> bool:
     wire = Wire().set_up()
     values = vectors(wire.consortium.sites, ENTRIES)
     wire.call(CENTRE, "open", NUMBER, context(NUMBER), ENTRIES, BITS)
-    parts = part(wire.call("s0", "contribute", NUMBER, context(NUMBER), values["s0"]), 1 << 16)
+    parts = split_message(
+        wire.call("s0", "contribute", NUMBER, context(NUMBER), values["s0"]), 1 << 16
+    )
     other = messages.decode(messages.Manifest, msgspec.msgpack.decode(parts.manifest)[5], "s0")
     forged = msgspec.structs.replace(other, chunks=(bytes(32),))
     run = wire.consortium.run

@@ -16,7 +16,7 @@ from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.export import export_json, verify_export
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import StudyRequest, check
+from site_agent.policy.refusals import StudyRequest, refuse_by_policy
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.support.charges import up_to
 
@@ -243,7 +243,7 @@ def line_left_out_of_an_export(stage: Stage) -> bool:
 def _judged(**privacy: int) -> bool:
     study = parse_study(_STUDY)
     weak = study.model_copy(update={"privacy": study.privacy.model_copy(update=privacy)})
-    check(Policy(), weak, None, StudyRequest("north"))
+    refuse_by_policy(Policy(), weak, None, StudyRequest("north"))
     return True
 
 

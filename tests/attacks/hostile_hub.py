@@ -87,7 +87,7 @@ class Round:
     def masked(self, contribution: bytes) -> Ring:
         """Decrypt what a site sent to the hub; its masks are on it."""
         hub = self.wire.hub
-        parts = contribution_module.part(contribution, 1 << 16)
+        parts = contribution_module.split_message(contribution, 1 << 16)
         opened = hub.session.unseal(messages.CONTRIBUTION, parts.envelope, 1 << 16)
         return unpack(hub.setup.known.unload(opened, parts).masked, BITS, ENTRIES, "it")
 

@@ -32,7 +32,7 @@ from consortium.space.study_space import Space, ViewSpace
 from consortium.study.data_section import DataSection
 from consortium.views.surface import SurfaceView
 from consortium.views.table import TableView
-from site_agent.data.survey import RecordingRun, Skipped
+from site_agent.data.survey import RecordingRun, SkippedPerson
 from site_agent.data.tsv import read_table
 from site_agent.eeg import native
 from site_agent.eeg.files import read_recording
@@ -56,7 +56,7 @@ from tests.support.tiny_recordings import CHANNELS, RATE, erp_view, record, tiny
 FIVE, VERTICES, VOLUMES = "fsaverage5", 10_242, 24
 PEOPLE = ("01", "02")
 Vectors = dict[str, np.ndarray]
-Found = tuple[Vectors, dict[str, Skipped]]
+Found = tuple[Vectors, dict[str, SkippedPerson]]
 
 
 @functools.cache

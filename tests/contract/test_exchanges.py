@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from consortium.errors import ExchangeError
 from consortium.exchange import DirectoryExchange
-from consortium.exchange.base import Removes, check_name
+from consortium.exchange.base import RemovableExchange, check_name
 
 WORD = st.from_regex(r"[a-z0-9][a-z0-9-]{0,10}", fullmatch=True)
 NAME = st.lists(WORD, min_size=1, max_size=6).map("/".join)
@@ -76,7 +76,7 @@ def test_a_name_is_written_once(exchange):
 
 @pytest.mark.parametrize("kind", ["directory", "s3", "sftp"])
 def test_a_probe_is_taken_away_with_the_folders_it_leaves_empty(exchange):
-    assert isinstance(exchange, Removes)
+    assert isinstance(exchange, RemovableExchange)
     exchange.put("probes/east/a", b"1")
     exchange.put("probes/west/a", b"1")
     exchange.remove("probes/east/a")

@@ -60,7 +60,7 @@ def body_of(message: bytes) -> bytes:
 
 def envelope_of(contribution: bytes) -> bytes:
     """A contribution without its vectors."""
-    return contribution_module.part(contribution, 1 << 16).envelope
+    return contribution_module.split_message(contribution, 1 << 16).envelope
 
 
 def resigned(make: Make, kind: str, sender: str, number: int = 0, run: str = RUN) -> Make:
@@ -224,7 +224,7 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
     site, hub = SITES[0], run.hub
 
     def contribution(data: bytes) -> None:
-        parts = contribution_module.part(data, 1 << 16)
+        parts = contribution_module.split_message(data, 1 << 16)
         opened = hub.session.unseal(messages.CONTRIBUTION, parts.envelope, 1 << 16)
         tally = Tally(run.context.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES)
         tally.add(site, hub.setup.known.unload(opened, parts), parts.manifest)
@@ -236,7 +236,7 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
         tally.survivors, tally.request = SITES[:3], run.request
         tally.answer(site, hub.setup.known.decrypt(messages.Unmasking, opened))
 
-    sent = contribution_module.part(run.contributions[0], 1 << 16)
+    sent = contribution_module.split_message(run.contributions[0], 1 << 16)
     said = encrypted(bodies[messages.Contribution], run, messages.CONTRIBUTION, site)
     answers = encrypted(bodies[messages.Unmasking], run, messages.UNMASKING, site)
     whole = mutant(run.contributions)

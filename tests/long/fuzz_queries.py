@@ -13,10 +13,10 @@ import yaml
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Case, Query
 from consortium.engine.names import Names
-from consortium.engine.neighbour_answers import collect, encode_broadcast, read_broadcast
+from consortium.engine.neighbour_answers import collect_answers, encode_broadcast, read_broadcast
 from consortium.engine.queries import decode_query, encode_query, sketch_query
 from consortium.engine.run_context import RunContext
-from consortium.engine.session import check_planned, completed, own_answers
+from consortium.engine.session import check_planned, own_answers, with_fixed_arguments
 from consortium.exchange.memory import MemoryExchange
 from consortium.secagg import CENTRE, seal
 from consortium.secagg.messages import BROADCAST
@@ -66,9 +66,13 @@ class Asked:
     def answer(self, data: bytes) -> None:
         """Judge a question as an agent does, and answer it."""
         stage = check_planned(self.plan, sketch_query(data), ())
-        query = completed(stage, decode_query(data, lambda _, size: bytes(min(size, 1 << 16))))
+        query = with_fixed_arguments(
+            stage, decode_query(data, lambda _, size: bytes(min(size, 1 << 16)))
+        )
         if stage.release.neighbours:
-            query = replace(query, neighbour_answers=collect(self.plan, stage, 0, self.told))
+            query = replace(
+                query, neighbour_answers=collect_answers(self.plan, stage, 0, self.told)
+            )
         self.compute(query, stage)
 
     def compute(self, query: Query, stage: Stage) -> None:

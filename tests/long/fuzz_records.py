@@ -25,7 +25,7 @@ from consortium.secagg import CENTRE
 from consortium.study.reader import parse_study, read_study
 from site_agent.approval import record as approval
 from site_agent.config import SiteConfig
-from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin, read_pinned
+from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin_consortium, read_pinned
 from site_agent.layout import CONFIG, PINNED, POLICY
 from site_agent.ledger.export import export_json, verify_export
 from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
@@ -135,7 +135,7 @@ def kept_targets(folder: Path) -> list[Target]:
     """What the software keeps, in JSON."""
     waiting = json.dumps({"step": "s", "since": 1.0, "until": 2.5, "sites": {"a": "", "b": "x"}})
     run = json.dumps({"run": "small-0001", "study": "0" * 64})
-    pin(folder, PinnedConsortium(public_of(CENTRE), 3, "0" * 64))
+    pin_consortium(folder, PinnedConsortium(public_of(CENTRE), 3, "0" * 64))
     ledger = _export(folder)
 
     def add(name: str, inputs: int, path: Path, parse: Callable[[], Any], data: bytes) -> Target:

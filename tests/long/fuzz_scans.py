@@ -15,7 +15,7 @@ from site_agent.data.bids import entities, find_subjects
 from site_agent.data.survey import RecordingRun, Subject
 from site_agent.images.confounds import read_confounds
 from site_agent.images.nifti import open_series
-from site_agent.images.preprocess import preprocess
+from site_agent.images.preprocess import preprocess_person
 from site_agent.images.volumes import iterate_volumes
 from tests.long.fuzz_mutations import Make, mutant
 from tests.long.fuzz_records import reads
@@ -79,7 +79,7 @@ def _image_targets(folder: Path) -> list[Target]:
 
     def load(path: Path) -> None:
         if open_series(path, grid).shape[3] <= 4 * _VOLUMES:
-            preprocess(Subject("01", (RecordingRun(path),)), data, Space(grid).target)
+            preprocess_person(Subject("01", (RecordingRun(path),)), data, Space(grid).target)
 
     def target(name: str, ending: str, make: Make, act: Callable[[Path], object]) -> Target:
         path = folder / f"image{ending}"

@@ -20,7 +20,7 @@ from consortium.coordinator.demo.agents import start_agent
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.demo.prepare import (
     approve_everywhere,
-    clear,
+    clear_demo,
     found_consortium,
     make_scans,
     write_study,
@@ -101,7 +101,7 @@ def copy(source: DemoFolders, target: Path) -> DemoFolders:
 
 def prepare(root: Path, subjects: int, console: Console) -> DemoFolders:
     """Make hospitals and the study by rounds."""
-    place = clear(root)
+    place = clear_demo(root)
     recipe = Recipe(SITES, subjects, 1, volumes=80, networks=8, levels=SignalLevels(signal=0.04))
     make_scans(place, recipe, console)
     write_study(place.files, "demo-rounds.yaml")

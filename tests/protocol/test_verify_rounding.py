@@ -14,7 +14,7 @@ from consortium.coordinator.evidence import sign_files
 from consortium.coordinator.remake import Remake
 from consortium.coordinator.verify import Checkup
 from consortium.kernels import varimax
-from consortium.kernels.spatial_ica import decorrelated
+from consortium.kernels.spatial_ica import nearest_rotation
 from consortium.membership.keys import create_identity
 from consortium.verification import replay as replay_module
 from consortium.verification.replay import replay
@@ -123,7 +123,7 @@ def _unstable(monkeypatch: pytest.MonkeyPatch) -> None:
     def rotation(loadings: np.ndarray) -> np.ndarray:
         seed = int(abs(float(loadings[0, 0])) * 1e17) % 2**31
         noise = np.random.default_rng(seed).standard_normal((loadings.shape[1],) * 2)
-        return np.asarray(true(loadings) @ decorrelated(np.eye(len(noise)) + 0.01 * noise))
+        return np.asarray(true(loadings) @ nearest_rotation(np.eye(len(noise)) + 0.01 * noise))
 
     monkeypatch.setattr(varimax, "varimax", rotation)
 

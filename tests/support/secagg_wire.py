@@ -18,8 +18,8 @@ from consortium.secagg import CENTRE, Hub, Participants, Party, RoundSum, messag
 from consortium.secagg.key_directory import Directory
 from consortium.secagg.keystream import Ring
 from consortium.secagg.merkle_tree import tree_paths
-from consortium.secagg.packing import reduced, ring_type
-from consortium.secagg.seed_shares import Given, handed_to
+from consortium.secagg.packing import reduce_modulo, ring_type
+from consortium.secagg.seed_shares import CheckedShares, handed_to
 
 
 def identity(name: str) -> Ed25519PrivateKey:
@@ -40,7 +40,7 @@ def context(number: int) -> bytes:
 
 
 def ring(values: NDArray[Any], bits: int) -> Ring:
-    return reduced(cast("Ring", values.astype(ring_type(bits))), bits)
+    return reduce_modulo(cast("Ring", values.astype(ring_type(bits))), bits)
 
 
 def vectors(sites: Collection[str], entries: int, bits: int = 32, seed: int = 0) -> dict[str, Ring]:
@@ -215,7 +215,7 @@ def handed(directory: Directory, sent: Mapping[str, bytes], reader: str, run: st
     for site, message in sent.items():
         body = messages.decode(messages.Share, msgspec.msgpack.decode(message)[5], site)
         shared = messages.decode(messages.Shared, msgspec.msgpack.decode(body.signed)[5], site)
-        given[site] = Given(body, shared, tree_paths(body.sealed))
+        given[site] = CheckedShares(body, shared, tree_paths(body.sealed))
     told = messages.encode(handed_to(directory, reader, given))
     return seal(identity(CENTRE), run, CENTRE, messages.SHARES, 0, told)
 

@@ -21,7 +21,7 @@ from consortium.secagg import CENTRE, contribution, crypto, messages, seal
 from consortium.secagg.envelope import _Envelope
 from consortium.secagg.keystream import Ring
 from consortium.secagg.messages import decode, encode
-from consortium.secagg.packing import reduced
+from consortium.secagg.packing import reduce_modulo
 from consortium.secagg.release import release_message, ring_digests
 from tests.support.secagg_wire import (
     Consortium,
@@ -142,7 +142,7 @@ def played(
     body = decode(messages.Request, msgspec.msgpack.decode(request, type=_Envelope).body, CENTRE)
     released = total.sum
     if opened is not None:
-        released = reduced(cast("Ring", plain_sum(opened, objects) - total.sum), bits)
+        released = reduce_modulo(cast("Ring", plain_sum(opened, objects) - total.sum), bits)
     release = release_message(total, about, released, bits, shown=True)
     lies_open = opened is not None
     return Played(consortium, bundle, body, release, objects, released, clear=lies_open)

@@ -47,7 +47,7 @@ from consortium.algorithms.base import (
     Release,
     Run,
 )
-from consortium.algorithms.simulated_run import trained
+from consortium.algorithms.simulated_run import train_on_assumed
 
 
 @dataclass
@@ -162,7 +162,7 @@ def _accuracy(plan: AdmmPlan) -> Expectation:
     return expected_accuracy(
         [
             told_rightly(result.arrays, plan.target, entries, kinds)
-            for result, entries, kinds in trained(plan, sizes, law, table)
+            for result, entries, kinds in train_on_assumed(plan, sizes, law, table)
         ]
     )
 

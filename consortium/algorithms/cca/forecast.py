@@ -7,7 +7,7 @@ times what is usual.
 
 import numpy as np
 
-from consortium.algorithms.assumed import drawn
+from consortium.algorithms.assumed import draw_release
 from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.cca.kernels.canonical import view_pairs
 from consortium.algorithms.cca.plan import CcaPlan
@@ -42,7 +42,7 @@ def expect(plan: CcaPlan) -> tuple[Expectation, ...]:
 def _first_pair(plan: CcaPlan, generator: np.random.Generator) -> Finding:
     """The first pair of a study with fresh persons and fresh noise."""
     planned, sizes = plan.releases[-1], dict(plan.shape.views)
-    release = drawn(planned, plan.shape, pack_symmetric(_moment(plan, generator)), generator)
+    release = draw_release(planned, plan.shape, pack_symmetric(_moment(plan, generator)), generator)
     views = [
         Scaled(name, 1.0, size, np.eye(size, kept) if kept < size else None)
         for (name, size), kept in zip(sizes.items(), plan.sizes.values(), strict=True)

@@ -9,13 +9,13 @@ from consortium.algorithms.base import Array, Captions, Release, Result, Shape, 
 from consortium.algorithms.cca.kernels.canonical import (
     Canonical,
     Spectrum,
-    canonical,
     clean_spectrum,
+    solve_canonical,
     view_pairs,
 )
 from consortium.algorithms.cca.kernels.canonical_error import (
     CrossNoise,
-    captured,
+    captured_share,
     correlation_interval,
 )
 from consortium.algorithms.cca.plan import CcaPlan
@@ -141,7 +141,7 @@ def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: C
     bounded = many if plan.means_noise > _NOISY else many + 1
     counted = dimensions(views, plan.shape), [len(s.variances) for s in solved.spectra]
     hidden = release.deviation > 0 and counted[0] != counted[1]
-    seen = captured(*counted) if hidden else 1.0
+    seen = captured_share(*counted) if hidden else 1.0
     pairs = _findings(solved, law, many, bounded, seen, generator)
     found = np.array([each.state == "found" for each in pairs])
     arrays = _in_features(solved, views, release.deviation)
@@ -191,7 +191,9 @@ def _solve(covariance: Array, views: Sequence[Scaled], deviation: float, plan: C
     weighted: list[list[Array]] = [[np.eye(len(each.variances))] * len(views) for each in spectra]
     for u, v in view_pairs(len(views)):
         weighted[u][v] = spectra[u].weighting.T @ blocks[u][v] @ spectra[v].weighting
-    return _Solved(blocks, spectra, _turned(canonical(weighted, parameters.pairs), spectra, views))
+    return _Solved(
+        blocks, spectra, _turned(solve_canonical(weighted, parameters.pairs), spectra, views)
+    )
 
 
 def _law(centred: _Centred, solved: _Solved, plan: CcaPlan, deviation: float) -> CrossNoise:

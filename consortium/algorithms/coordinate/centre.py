@@ -17,7 +17,7 @@ from consortium.algorithms.base import Case, Expectation, Local, Query, Run
 from consortium.algorithms.coordinate.forecast import expect
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.coordinate.plan import CoordinatePlan
-from consortium.algorithms.coordinate.result import mean_result, pooled, squares_result
+from consortium.algorithms.coordinate.result import mean_result, pool_sites, squares_result
 from consortium.algorithms.coordinate.site import coordinate_mean, coordinate_moment
 from consortium.algorithms.query_arguments import SITE_MEANS
 
@@ -54,4 +54,4 @@ class Coordinate(CoordinatePlan):
     def run(self) -> Run:
         """Ask once, and take the weights off again."""
         release = yield Query("coordinate", self.releases[0].statistic)
-        return (squares_result if self.squares else mean_result)(self, pooled(self, release))
+        return (squares_result if self.squares else mean_result)(self, pool_sites(self, release))

@@ -15,7 +15,7 @@ from consortium.algorithms.assumed_persons import usual_spread
 from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.coordinate.plan import CoordinatePlan
 from consortium.algorithms.coordinate.result import widest_variance
-from consortium.algorithms.linear import ASSUMED_DEVIATION, drawn_fits, tell
+from consortium.algorithms.linear import ASSUMED_DEVIATION, drawn_fits, report_uncertainty
 
 _DRAWS = 48
 
@@ -42,7 +42,7 @@ def _coefficients(plan: CoordinatePlan) -> tuple[Expectation, ...]:
     asked, errors, open_ends = plan.asked, [], 0
     for fit in drawn_fits(asked, _pooled_level(plan), partial(_moment, plan), _DRAWS):
         errors.append(fit.coefficients[: plan.shape.features - 1])
-        open_ends += not tell(asked, fit).coefficients[0].told
+        open_ends += not report_uncertainty(asked, fit).coefficients[0].told
     told, first, drawn = [], 0, np.stack(errors)
     for view, size in plan.shape.views:
         if view == asked.target:
@@ -73,7 +73,7 @@ def _moment(plan: CoordinatePlan, generator: np.random.Generator) -> Array:
 
 
 def _pooled_level(plan: CoordinatePlan) -> float:
-    """Noise of an entry, where sites' answers are put together as `pooled` does."""
+    """Noise of an entry, where sites' answers are put together as `pool_sites` does."""
     (planned,), sizes = plan.releases, np.array(plan.shape.units, dtype=np.float64)
     level = round_deviation(planned, plan.shape)
     if planned.released == "sum":

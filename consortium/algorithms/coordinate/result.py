@@ -18,7 +18,7 @@ from consortium.privacy.view_bounds import Part
 _WHOLE = 1.999  # of the interval from -1 to 1: then nothing is known of a mean
 
 
-def pooled(plan: CoordinatePlan, release: Release) -> Release:
+def pool_sites(plan: CoordinatePlan, release: Release) -> Release:
     """Put the answers of single sites together, if they were released one by one.
 
     All sites' noise is equal once their answers are weighted by size, and `Release.deviation` is

@@ -31,12 +31,17 @@ from consortium.algorithms.glm.compare import (
 )
 from consortium.algorithms.glm.declared import compare_declared
 from consortium.algorithms.glm.estimation import ContrastRound, expected_of
-from consortium.algorithms.glm.learned import learn, persons_in
+from consortium.algorithms.glm.learned import persons_in, read_first_round
 from consortium.algorithms.glm.look import glm_counts, glm_norms, glm_slope_norms
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
-from consortium.algorithms.glm.power import check_worth, expect, foretell, hopeless
-from consortium.algorithms.glm.result import More, effects_result, remarks_of, stopped_result
+from consortium.algorithms.glm.power import check_worth, expect, tabulate_power, why_hopeless_now
+from consortium.algorithms.glm.result import (
+    FurtherFindings,
+    effects_result,
+    remarks_of,
+    stopped_result,
+)
 from consortium.algorithms.glm.site import glm_contrast, glm_slope
 from consortium.kernels.contrast_regression import estimate_effects
 
@@ -126,7 +131,7 @@ class Glm(GlmPlan):
 
     def foretell(self) -> Table:
         """Expected errors of the study, of half and twice the noise, and of fewer outcomes."""
-        return foretell(self)
+        return tabulate_power(self)
 
     def expect(self) -> tuple[Expectation, ...]:
         """Standard error, least detectable effect, and power for the effect that is asked for."""
@@ -161,8 +166,8 @@ class Glm(GlmPlan):
             counted["proportions"] = centring.groups.proportions
         stage = stages["norms"]
         release = yield Query("norms", stage.statistic, counted)
-        learned = learn(plan, centring, stage, release)
-        reason = hopeless(plan, learned, centring)
+        learned = read_first_round(plan, centring, stage, release)
+        reason = why_hopeless_now(plan, learned, centring)
         if self.shape.noise > 0 and reason and not self.parameters.anyway:
             return stopped_result(plan, learned, reason, centring)
         stage, heard = stages["contrast"], counted | learned.heard(plan)
@@ -176,7 +181,7 @@ class Glm(GlmPlan):
             ContrastRound(plan, there, learned, stage, release),
         )
         found = estimate_effects(sums_of.outcomes, expected)
-        more = More(
+        more = FurtherFindings(
             sums_of.coefficients(expected, found, learned) if plan.rows > 1 else None,
             sums_of.means(expected, found, learned) if len(plan.columns.averages) else None,
         )

@@ -100,8 +100,8 @@ def tail_of(height: float, outcomes: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
-    """A clipping bound with all that follows from it.
+class ChosenBound:
+    """A clipping bound of `glm` with all that follows from it.
 
     Parameters
     ----------

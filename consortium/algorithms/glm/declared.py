@@ -7,7 +7,7 @@ its own off before anything is clipped, and the promise holds with these numbers
 import numpy as np
 
 from consortium.algorithms.base import Array, Serious, Shape, SiteData
-from consortium.algorithms.glm.entries import Columns, Entry
+from consortium.algorithms.glm.entries import Columns, GlmEntry
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.rows import unit_means
 from consortium.base.formatting import number
@@ -45,7 +45,7 @@ def declared_means(parameters: GlmParameters, shape: Shape, columns: Columns) ->
     return found
 
 
-def clipped_columns(columns: Columns) -> tuple[tuple[Entry, ...], Array, Array]:
+def clipped_columns(columns: Columns) -> tuple[tuple[GlmEntry, ...], Array, Array]:
     """Columns that persons are clipped by, a slope's own first, with means and deviations."""
     if not columns.slope:
         return columns.covariates_of, columns.means, columns.deviations
@@ -87,7 +87,7 @@ def compare_declared(
     return tuple(notes)
 
 
-def _value(entry: Entry, stated: float) -> float:
+def _value(entry: GlmEntry, stated: float) -> float:
     """A stated mean in the vector's unit: of levels the part of the persons."""
     least, most = entry.middle - entry.half, entry.middle + entry.half
     if entry.levels:
@@ -102,6 +102,6 @@ def _value(entry: Entry, stated: float) -> float:
     return (stated - entry.middle) / entry.half
 
 
-def _own(entry: Entry, mean: float) -> float:
+def _own(entry: GlmEntry, mean: float) -> float:
     """A mean in the vector's unit, as a study would state it."""
     return (mean + 1) / 2 if entry.levels == 2 else entry.middle + entry.half * mean

@@ -25,7 +25,7 @@ from consortium.algorithms.glm.choice import (
     TOUCHED,
     UNITS_SHARE,
     WITHIN,
-    Choice,
+    ChosenBound,
     cut_of,
     slope_left,
     tail_of,
@@ -43,7 +43,7 @@ _MOST_SMOOTH = 1.5  # h of a smooth basis
 _MOST_LOST = 0.13  # part of such an effect
 
 
-def _loss(choice: Choice, outcomes: int) -> float:
+def _loss(choice: ChosenBound, outcomes: int) -> float:
     """Squared error, where what clipping loses of an effect that all share is an error, too.
 
     So is what it takes of a long tail. Of a slope those who are far from the mean count less: where
@@ -66,7 +66,7 @@ class Design(PublicNumbers):
         return self.slope_product_reach
 
     @cached_property
-    def choice(self) -> Choice:
+    def choice(self) -> ChosenBound:
         """The clipping bound with the least error, clipping itself being an error too.
 
         Without noise nothing is clipped: bounds cost nothing then.
@@ -90,7 +90,7 @@ class Design(PublicNumbers):
         """Standard deviations that outcomes are cut to in the last round."""
         return ROOMY_LIMIT if self.noise == 0 else OUTCOME_LIMIT
 
-    def at_height(self, height: float, slope_reach: float | None = None) -> Choice:
+    def at_height(self, height: float, slope_reach: float | None = None) -> ChosenBound:
         """All that follows from a clipping bound of so many times the usual norm.
 
         Parameters
@@ -123,7 +123,7 @@ class Design(PublicNumbers):
             divisor *= 1 - self.expected_explained
         # Where parts are released, nobody knows the largest beforehand.
         fair = 1.0 if self.counted else float(groups.largest[groups.spread > 0].max())
-        return Choice(
+        return ChosenBound(
             height,
             clip,
             left,
@@ -212,7 +212,7 @@ class Design(PublicNumbers):
         return left_of_noise(self._kept(costs, shares), self.covariates)
 
     @property
-    def _without_clipping(self) -> Choice:
+    def _without_clipping(self) -> ChosenBound:
         largest = ROOMY_LIMIT * math.sqrt(self.outcomes) * self.likeness.stretch
         usual = self.at_height(max(CLIPPED))
         cut = 1.0 if self._smooth else cut_of(usual.height, self.likeness.freedom)

@@ -24,8 +24,8 @@ _FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35  # public deviations, of 2.5 that a column
 
 
 @dataclass(frozen=True, eq=False)
-class Doubt:
-    """A cause, and how far it could move each effect.
+class PossibleBias:
+    """A cause of bias, and how far it could move each effect.
 
     Parameters
     ----------
@@ -39,7 +39,9 @@ class Doubt:
     concerned: Array
 
 
-def doubts_of(plan: GlmPlan, found: Effects, learned: Learned, there: Centring) -> list[Doubt]:
+def doubts_of(
+    plan: GlmPlan, found: Effects, learned: Learned, there: Centring
+) -> list[PossibleBias]:
     """Every cause that concerns an outcome."""
     if plan.shape.noise == 0:
         return []
@@ -61,7 +63,9 @@ def doubts_of(plan: GlmPlan, found: Effects, learned: Learned, there: Centring) 
         f"{100 * clipped_of(found, learned):.0f} % were clipped away": _clipping(found, learned),
     }
     doubts = [
-        Doubt(cause, np.broadcast_to(move, found.each.errors.shape) > _HALF * found.each.errors)
+        PossibleBias(
+            cause, np.broadcast_to(move, found.each.errors.shape) > _HALF * found.each.errors
+        )
         for cause, move in moves.items()
     ]
     return [doubt for doubt in doubts if doubt.concerned.any()]
@@ -74,7 +78,7 @@ def clipped_of(found: Effects, learned: Learned) -> float:
     return float(np.clip(1 - found.divisor / whole, 0.0, 1.0))
 
 
-def told_of_doubts(doubts: list[Doubt], outcomes: int) -> tuple[str, ...]:
+def told_of_doubts(doubts: list[PossibleBias], outcomes: int) -> tuple[str, ...]:
     """The sentence that a headline starts with, if anything is in doubt."""
     if not doubts:
         return ()
@@ -87,7 +91,7 @@ def told_of_doubts(doubts: list[Doubt], outcomes: int) -> tuple[str, ...]:
     return (told,)
 
 
-def withheld_by(doubts: list[Doubt], outcomes: int) -> Array:
+def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:
     """Outcomes that any doubt concerns."""
     found = np.zeros(outcomes, dtype=bool)
     for doubt in doubts:

@@ -27,8 +27,8 @@ COVARIATE_LIMIT, OUTCOME_LIMIT, ROOMY_LIMIT = 2.5, 8.0, 16.0
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A number of a person's vector: (value in its own unit - middle) / half.
+class GlmEntry:
+    """A column of the formula, or an outcome, in a vector: (value in its unit - middle) / half.
 
     Parameters
     ----------
@@ -174,9 +174,9 @@ class Columns:
     covariates: Array
     means: Array
     deviations: Array
-    group: Entry
+    group: GlmEntry
     labels: Labels
-    covariates_of: tuple[Entry, ...]
+    covariates_of: tuple[GlmEntry, ...]
     group_norm: tuple[float, float]
     averages: Array
     limited: Array
@@ -198,7 +198,7 @@ class Columns:
 
 
 class _Outcomes(NamedTuple):
-    """Of a view: the name of every outcome, and the numbers of `Entry` that count of each.
+    """Of a view: the name of every outcome, and the numbers of `GlmEntry` that count of each.
 
     The rows of ``numbers`` are row, middle, half, location and deviation of the start, limited.
     """
@@ -253,7 +253,7 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
 
 def _terms(
     parameters: GlmParameters, shape: Shape
-) -> tuple[list[list[Entry]], list[tuple[Entry, Entry]]]:
+) -> tuple[list[list[GlmEntry]], list[tuple[GlmEntry, GlmEntry]]]:
     """Entries of every term of the formula, and the pairs whose products are among them."""
     others = [
         entry
@@ -261,7 +261,7 @@ def _terms(
         if view not in parameters.outcome_views
         for entry in _entries(parameters, shape, view)
     ]
-    found, factored = list[list[Entry]](), list[tuple[Entry, Entry]]()
+    found, factored = list[list[GlmEntry]](), list[tuple[GlmEntry, GlmEntry]]()
     for term in parameters.terms:
         parts = [_named(name, others) for name in factors(term)]
         if len(parts) == 1:
@@ -274,7 +274,9 @@ def _terms(
     return found, factored
 
 
-def _pairs(term: str, one: list[Entry], other: list[Entry]) -> list[tuple[Entry, Entry]]:
+def _pairs(
+    term: str, one: list[GlmEntry], other: list[GlmEntry]
+) -> list[tuple[GlmEntry, GlmEntry]]:
     """Factors of every column that a product stands for.
 
     Raises
@@ -292,16 +294,16 @@ def _pairs(term: str, one: list[Entry], other: list[Entry]) -> list[tuple[Entry,
     return [(first, second) for first in one for second in other]
 
 
-def _product(row: int, term: str, pair: tuple[Entry, Entry]) -> Entry:
+def _product(row: int, term: str, pair: tuple[GlmEntry, GlmEntry]) -> GlmEntry:
     """The entry of a product; a square's own usual mean is 1."""
     one, other = pair
     if one == other:
-        return Entry(row, term, start=(1.0, _SQUARE_SPREAD), product=True)
+        return GlmEntry(row, term, start=(1.0, _SQUARE_SPREAD), product=True)
     spread = 1.0 if one.levels or other.levels else COVARIATE_LIMIT
-    return Entry(row, f"{one.label}:{other.label}", start=(0.0, spread), product=True)
+    return GlmEntry(row, f"{one.label}:{other.label}", start=(0.0, spread), product=True)
 
 
-def _products(parameters: GlmParameters, pairs: list[tuple[Entry, Entry]]) -> Products:
+def _products(parameters: GlmParameters, pairs: list[tuple[GlmEntry, GlmEntry]]) -> Products:
     norms = np.array([[_covariate_norm(parameters, e) for e in pair] for pair in pairs])
     rows = np.array([[entry.row for entry in pair] for pair in pairs], dtype=np.int64)
     norms = norms.reshape(-1, 2, 2)
@@ -327,7 +329,7 @@ def _averages(parameters: GlmParameters, outcomes: Labels) -> Array:
     return found
 
 
-def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[Entry]:
+def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[GlmEntry]:
     """Entries of a view, by the study's names or by numbers."""
     part = shape.view_slice(name, "features")
     view = next((v for v in parameters.views if v.name == name), None)
@@ -335,7 +337,7 @@ def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[Ent
     if not columns:
         labels, start = _plain(view, name, part.stop - part.start)
         for row, label in enumerate(labels, int(part.start)):
-            yield Entry(row, label, start=start)
+            yield GlmEntry(row, label, start=start)
         return
     row = int(part.start)
     for label, column in columns:
@@ -365,22 +367,22 @@ def _outcomes(parameters: GlmParameters, shape: Shape, name: str) -> _Outcomes:
     return _Outcomes(names, np.vstack([rows, same]))
 
 
-def _of_column(row: int, name: str, column: Column) -> Iterator[Entry]:
+def _of_column(row: int, name: str, column: Column) -> Iterator[GlmEntry]:
     if column.low is not None and column.high is not None:
         middle, half = (column.high + column.low) / 2, (column.high - column.low) / 2
-        yield Entry(row, name, middle, half, limited=True, start=_OF_LIMITS)
+        yield GlmEntry(row, name, middle, half, limited=True, start=_OF_LIMITS)
     elif len(column.levels) == 2:
         compared = column.levels[1], column.levels[0]
-        yield Entry(row, name, level=1, levels=2, compared=compared, start=_OF_LIMITS)
+        yield GlmEntry(row, name, level=1, levels=2, compared=compared, start=_OF_LIMITS)
     else:
         first = column.levels[0]
         for number, label in enumerate(column.labels(name)):
             compared = column.levels[number], first
             count = len(column.levels)
-            yield Entry(row + number, label, 0.0, 1.0, number, count, compared, start=_OF_LEVELS)
+            yield GlmEntry(row + number, label, 0.0, 1.0, number, count, compared, start=_OF_LEVELS)
 
 
-def _named(term: str, entries: list[Entry]) -> list[Entry]:
+def _named(term: str, entries: list[GlmEntry]) -> list[GlmEntry]:
     """Entries of a term; of a column with more than two levels all but the first."""
     found = [entry for entry in entries if entry.label.partition("=")[0] == term]
     if not found:
@@ -393,7 +395,7 @@ def _named(term: str, entries: list[Entry]) -> list[Entry]:
     return found[1:] if found[0].levels > 2 else found
 
 
-def _group(parameters: GlmParameters, found: list[list[Entry]]) -> Entry:
+def _group(parameters: GlmParameters, found: list[list[GlmEntry]]) -> GlmEntry:
     term = parameters.contrasted
     for entries in found:
         for entry in entries:
@@ -406,7 +408,7 @@ def _group(parameters: GlmParameters, found: list[list[Entry]]) -> Entry:
     )
 
 
-def _checked(parameters: GlmParameters, entry: Entry) -> Entry:
+def _checked(parameters: GlmParameters, entry: GlmEntry) -> GlmEntry:
     given = len(next(iter(parameters.groups.values()), ()))
     levels = entry.levels if parameters.views else given
     column = entry.label.partition("=")[0]
@@ -429,20 +431,20 @@ def _checked(parameters: GlmParameters, entry: Entry) -> Entry:
         )
     if parameters.views or not levels:
         return entry
-    return Entry(entry.row, entry.label, level=1, levels=levels)
+    return GlmEntry(entry.row, entry.label, level=1, levels=levels)
 
 
-def _counted(parameters: GlmParameters, entry: Entry, column: str) -> Entry:
+def _counted(parameters: GlmParameters, entry: GlmEntry, column: str) -> GlmEntry:
     """The contrast's entry where its level's persons are released."""
     if parameters.views and not entry.levels:
         raise StudyError(
             f"field 'analysis.counts': column '{column}' has limits and no levels, so that there "
             "are no participants to count; leave 'counts' and 'shares' out."
         )
-    return entry if parameters.views else Entry(entry.row, entry.label, level=1, levels=2)
+    return entry if parameters.views else GlmEntry(entry.row, entry.label, level=1, levels=2)
 
 
-def _covariate_norm(parameters: GlmParameters, entry: Entry) -> tuple[float, float]:
+def _covariate_norm(parameters: GlmParameters, entry: GlmEntry) -> tuple[float, float]:
     """Mean and standard deviation of a covariate in the vector's unit; levels become -1 and 1."""
     if entry.levels > 2:
         return 0.5, 0.5

@@ -18,9 +18,9 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
     EqualCorrelation,
     OutcomeCorrelation,
 )
-from consortium.algorithms.glm.persons import outcome_norms, standardized
-from consortium.algorithms.glm.rows import Within, rows_of
-from consortium.algorithms.glm.smooth import likeness_of
+from consortium.algorithms.glm.persons import outcome_norms, standardize_outcomes
+from consortium.algorithms.glm.rows import WithinUnits, rows_of
+from consortium.algorithms.glm.smooth import smooth_correlation
 from consortium.privacy.clipping import clip_columns, clip_factors, column_norms
 
 NUMBERS = 1 << 16
@@ -94,7 +94,7 @@ class Outcomes:
     scales: Array
     limit: float
     likeness: OutcomeCorrelation
-    within: Within | None = None
+    within: WithinUnits | None = None
 
     def __len__(self) -> int:
         """V."""
@@ -204,10 +204,10 @@ class Outcomes:
             taken = np.ascontiguousarray(taken)
         elif taken.strides[0] > taken.strides[1]:
             taken = np.asfortranarray(taken)  # what is done by person is done in one stretch
-        return standardized(taken, self.location[rows], self.scales[rows], self.limit)
+        return standardize_outcomes(taken, self.location[rows], self.scales[rows], self.limit)
 
 
-def outcomes_of(data: SiteData, query: Query, limit: float, within: Within | None) -> Outcomes:
+def outcomes_of(data: SiteData, query: Query, limit: float, within: WithinUnits | None) -> Outcomes:
     """Outcomes in standard deviations, cut to a limit.
 
     Raises
@@ -216,7 +216,7 @@ def outcomes_of(data: SiteData, query: Query, limit: float, within: Within | Non
         If the arguments don't fit each other or the study.
     """
     rows, location, scales = outcome_norms(data, query)
-    likeness = likeness_of(data, query, len(rows))
+    likeness = smooth_correlation(data, query, len(rows))
     return Outcomes(rows_of(data)[0], rows, location, scales, limit, likeness, within)
 
 

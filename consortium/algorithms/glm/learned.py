@@ -87,7 +87,9 @@ def sums_in(
     return sums, bound.deviations(release.deviation * persons)
 
 
-def learn(plan: GlmPlan, centring: Centring, stage: PlannedRelease, release: Release) -> Learned:
+def read_first_round(
+    plan: GlmPlan, centring: Centring, stage: PlannedRelease, release: Release
+) -> Learned:
     """Read the first round."""
     there = centring.among(persons_in(plan, release))
     persons = there.groups.persons

@@ -11,7 +11,7 @@ from consortium.algorithms.glm.in_parts import OutcomePart, outcomes_of, person_
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
-    enough,
+    has_enough_outcomes,
     pairs_of,
     persons_of,
     released_columns,
@@ -19,7 +19,7 @@ from consortium.algorithms.glm.persons import (
     site_columns,
     sloped_persons_of,
 )
-from consortium.algorithms.glm.rows import Within
+from consortium.algorithms.glm.rows import WithinUnits
 from consortium.errors import ProtocolError
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.block_bounds import BlocksBound
@@ -95,7 +95,7 @@ def _squares(people: Persons, weight: float, most: float) -> dict[str, Array]:
 def _look(blocks: BlocksBound, data: SiteData, query: Query, people: Persons) -> dict[str, Array]:
     """Sums of f R^-¼u and of f, and of logarithms of pairs' squared distances, over persons."""
     outcomes = outcomes_of(data, query, _FARTHEST, people.within)
-    kept = people.kept & enough(query, outcomes.present)
+    kept = people.kept & has_enough_outcomes(query, outcomes.present)
     reach, most = blocks.block("location").norm, blocks.block("size").norm
     one, other = pairs_of(query, len(kept))
     squares = np.zeros(len(one))
@@ -146,7 +146,7 @@ def _covariates(
     return found
 
 
-def _all_rows(means: Array, weight: float, within: Within, norm: float) -> Array:
+def _all_rows(means: Array, weight: float, within: WithinUnits, norm: float) -> Array:
     """Columns whose squares add up to a <x, xᵀ>, of every unit at most of this norm: p x (1 + K) U.
 
     Squares of one unit's columns together are no larger than the sum of their traces.

@@ -11,7 +11,7 @@ import numpy as np
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, Products
 from consortium.algorithms.glm.groups import capped_weights
-from consortium.algorithms.glm.rows import Within, lighter, rows_of, within_units
+from consortium.algorithms.glm.rows import WithinUnits, rows_of, smaller_weight, within_units
 from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
 from consortium.errors import PrivacyError, ProtocolError
 from consortium.privacy.block_bounds import BlocksBound
@@ -55,7 +55,7 @@ class Persons:
     largest: float
     kept: Array
     column: Array = field(default_factory=lambda: np.zeros(0))
-    within: Within | None = None
+    within: WithinUnits | None = None
 
 
 def persons_of(data: SiteData, query: Query) -> Persons:
@@ -127,11 +127,11 @@ def _by_unit(
         deviations = np.concatenate([within.contrast[None], deviations])
     else:
         most = lift * largest**2
-        weight = lighter(weight, contrast[None], within.contrast[None], most)
+        weight = smaller_weight(weight, contrast[None], within.contrast[None], most)
     if len(means):
         reach = number_argument(query, "covariate-reach")
         most = lift * reach * reach  # a power would raise where a product is infinite
-        weight = lighter(weight, means, deviations, most)
+        weight = smaller_weight(weight, means, deviations, most)
     kept = np.asarray(there.any(axis=0))
     own = replace(within, weight=weight)
     return Persons(contrast, covariates, rows.weight, rows.largest, kept, column, own)
@@ -210,7 +210,7 @@ def outcome_norms(data: SiteData, query: Query) -> tuple[Array, Array, Array]:
     return rows, location, scales
 
 
-def enough(query: Query, present: Array) -> Array:
+def has_enough_outcomes(query: Query, present: Array) -> Array:
     """Who has enough outcomes: lacks no larger part than the query says, and than a half."""
     most = min(number_argument(query, "gaps"), _MOST_GAPS)
     return np.asarray(present >= 1 - most)
@@ -234,7 +234,7 @@ def _covariates(query: Query, table: Array) -> tuple[Array, Array]:
         raise ProtocolError("The query's 'covariates' don't fit their means; discard it.")
     means = means + scales * _declared(query, len(rows))
     taken = products.take(table, rows)
-    x, known = standardized(taken, means, scales, COVARIATE_LIMIT)
+    x, known = standardize_outcomes(taken, means, scales, COVARIATE_LIMIT)
     return x, np.asarray(known.all(axis=0))
 
 
@@ -271,7 +271,9 @@ def _whole_numbers(rows: Array, name: str, limit: int) -> Array:
     return whole
 
 
-def standardized(rows: Array, means: Array, scales: Array, limit: float) -> tuple[Array, Array]:
+def standardize_outcomes(
+    rows: Array, means: Array, scales: Array, limit: float
+) -> tuple[Array, Array]:
     """Deviations over scales, cut to a limit and 0 where missing; and what is not missing."""
     values = np.subtract(rows, means[:, None], dtype=np.float64)
     values /= scales[:, None]

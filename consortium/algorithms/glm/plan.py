@@ -28,7 +28,7 @@ from consortium.algorithms.glm.choice import (
     MOST_LEAN,
     SIZE_PART,
     SLOPE_MOST_LEAN,
-    Choice,
+    ChosenBound,
 )
 from consortium.algorithms.glm.declared import clipped_columns, declared_means
 from consortium.algorithms.glm.design import Design
@@ -140,7 +140,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         return 1 + self.covariates if self.parameters.importance else 1
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ChosenBound:
         """The clipping bound and all that follows from it."""
         return self.design.choice
 

@@ -15,7 +15,11 @@ from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.worth import POOLED
 from consortium.errors import StudyError
-from consortium.kernels.contrast_regression import SITE_VARIANCE, expected_balance, unbalanced
+from consortium.kernels.contrast_regression import (
+    SITE_VARIANCE,
+    expected_balance,
+    imbalance_variance,
+)
 from consortium.kernels.release_worth import worth_of
 
 DETECTABLE = 3.34
@@ -62,7 +66,7 @@ class Forecast:
     kept: float
 
 
-def forecast(plan: GlmPlan) -> Forecast:
+def forecast_power(plan: GlmPlan) -> Forecast:
     """Foretell a study from what is public before it."""
     choice, groups = plan.choice, plan.groups
     information, squares = groups.information(choice.weights)
@@ -102,9 +106,9 @@ def _squares_of(plan: GlmPlan, lift: float) -> tuple[Array, Array]:
     return groups.persons * each[0], groups.persons * each[1]
 
 
-def foretold(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
+def update_forecast(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
     """The forecast made again after the first round, in learned deviations."""
-    choice, design, before = plan.choice, plan.design, forecast(plan)
+    choice, design, before = plan.choice, plan.design, forecast_power(plan)
     expected = expected_of(plan, centring, learned)
     balance = 0.0 if plan.parameters.smooth else expected_balance(expected)
     if balance and not plan.columns.slope:  # a slope's are seldom in balance: who is far is clipped
@@ -116,7 +120,7 @@ def foretold(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
         noise / choice.shares["effects"] / choice.clip**2,
         expected.explained * expected.adjustment_noise
         + SITE_VARIANCE * expected.offset_noise
-        + balance / choice.clip**2 * unbalanced(SITE_VARIANCE, expected.missed, expected),
+        + balance / choice.clip**2 * imbalance_variance(SITE_VARIANCE, expected.missed, expected),
     )
     divisor = (_PLANNED * expected.divisor / choice.clip / plan.narrowed) ** 2
     sampling, privacy, leak = (part / divisor for part in parts)
@@ -131,7 +135,7 @@ def foretold(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
     )
 
 
-def hopeless(plan: GlmPlan, learned: Learned, centring: Centring) -> str:
+def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str:
     """Say why what is left of a study's budget would be spent for nothing; empty if it would not.
 
     Where outcomes vary more than is stated, so much more must an effect be that is found. It counts
@@ -143,21 +147,23 @@ def hopeless(plan: GlmPlan, learned: Learned, centring: Centring) -> str:
             "the outcomes lie so far from their norms, or limits, that neither centre nor scale "
             "could be learned; state analysis.norms in the outcomes' unit"
         )
-    found = foretold(plan, learned, centring)
+    found = update_forecast(plan, learned, centring)
     factor = learned.unit / plan.narrowed * math.exp(-math.hypot(learned.norms.doubt, _GUESSED))
     told = replace(found, detectable=max(factor, 1.0) * found.detectable)
     sure = 1 - _OFF
-    if not problem(plan, replace(told, error=sure * told.error, detectable=sure * told.detectable)):
+    if not why_hopeless(
+        plan, replace(told, error=sure * told.error, detectable=sure * told.detectable)
+    ):
         return ""
-    reason = problem(plan, told)
-    if factor > 1 and not problem(plan, found):
+    reason = why_hopeless(plan, told)
+    if factor > 1 and not why_hopeless(plan, found):
         return f"outcomes vary {factor:.2g} times as much as is stated, or more, so that {reason}"
     return reason
 
 
 def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
     """The forecast in numbers; the range is how far forecasts were from what was then stated."""
-    found, asked = forecast(plan), plan.parameters.detect
+    found, asked = forecast_power(plan), plan.parameters.detect
     left = asked * found.kept
     told = [
         Expectation("standard error", found.error, rises=False, ranged=_RANGED),
@@ -181,7 +187,7 @@ def _enough(plan: GlmPlan, found: Forecast) -> float:
     return worth_of(persons * found.sampling, found.privacy + found.leak, persons).enough
 
 
-def problem(plan: GlmPlan, found: Forecast) -> str:
+def why_hopeless(plan: GlmPlan, found: Forecast) -> str:
     """Say why a study is hopeless, and what would be enough; empty if it is not."""
     asked, kept, reasons = plan.parameters.detect, found.kept, []
     if found.detectable > asked * kept:
@@ -199,10 +205,10 @@ def problem(plan: GlmPlan, found: Forecast) -> str:
         )
     if not reasons:
         return ""
-    return f"{' and '.join(reasons)}; {remedy(plan, found)}"
+    return f"{' and '.join(reasons)}; {what_suffices(plan, found)}"
 
 
-def remedy(plan: GlmPlan, found: Forecast) -> str:
+def what_suffices(plan: GlmPlan, found: Forecast) -> str:
     """Say what would be enough: persons, outcomes, or a larger ε."""
     asked = plan.parameters.detect * found.kept
     target = min(asked * RESIDUAL / DETECTABLE, 0.99 * found.alone)
@@ -262,14 +268,16 @@ def check_worth(plan: GlmPlan) -> Forecast:
             f"field 'analysis.formula': its columns and the sites' constants have {needed} "
             f"coefficients, and there are {sum(sizes)} participants; leave columns out."
         )
-    found = forecast(plan)
-    reason = problem(plan, found) if plan.shape.noise > 0 and not plan.parameters.anyway else ""
+    found = forecast_power(plan)
+    reason = (
+        why_hopeless(plan, found) if plan.shape.noise > 0 and not plan.parameters.anyway else ""
+    )
     if reason:
         raise StudyError(f"field 'analysis': this study is hopeless: {reason}.")
     return found
 
 
-def foretell(plan: GlmPlan) -> Table:
+def tabulate_power(plan: GlmPlan) -> Table:
     """Tabulate what the study will see, and what others near it would."""
     parameters, shape, count = plan.parameters, plan.shape, plan.outcomes
     louder, softer = (replace(shape, noise=factor * shape.noise) for factor in (2.0, 0.5))
@@ -286,7 +294,7 @@ def foretell(plan: GlmPlan) -> Table:
         plans["a quarter of the outcomes"] = near(parameters, shape, max(count // 4, 1))
         if count > _GROUPS:
             plans["means of ten groups of outcomes"] = near(parameters, shape, _GROUPS)
-    found = {name: forecast(each) for name, each in plans.items()}
+    found = {name: forecast_power(each) for name, each in plans.items()}
     rows = [
         (
             name,
@@ -309,7 +317,7 @@ def foretell(plan: GlmPlan) -> Table:
 
 
 def _verdict(plan: GlmPlan, found: Forecast) -> str:
-    if problem(plan, found):
+    if why_hopeless(plan, found):
         return "no"
     return "hardly: close to the largest site" if found.error > _CLOSE * found.alone else "yes"
 

@@ -25,15 +25,15 @@ from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.methods import methods_text
 from consortium.algorithms.glm.parameters import MANY_OFF
 from consortium.algorithms.glm.plan import GlmPlan
-from consortium.algorithms.glm.power import DETECTABLE, RESIDUAL, foretold
+from consortium.algorithms.glm.power import DETECTABLE, RESIDUAL, update_forecast
 from consortium.algorithms.glm.smooth import told_of_basis
 from consortium.algorithms.glm.tables import (
     averages_table,
     coefficient_tables,
+    effect_meaning,
     effect_units,
     effects_table,
     image_views,
-    meaning,
 )
 from consortium.kernels.contrast_regression import Effects, Estimates
 
@@ -41,8 +41,8 @@ _MUCH_EXPLAINED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class More:
-    """What a study finds beside its contrast on single outcomes.
+class FurtherFindings:
+    """What `glm` finds beside its contrast on single outcomes.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class More:
 
 
 def effects_result(
-    plan: GlmPlan, found: Effects, learned: Learned, there: Centring, more: More
+    plan: GlmPlan, found: Effects, learned: Learned, there: Centring, more: FurtherFindings
 ) -> Result:
     """Everything that a finished study says.
 
@@ -93,7 +93,7 @@ def effects_result(
     captions = Captions(
         "contrast",
         " ".join(headline),
-        " ".join([meaning(plan), *remarks_of(plan)]),
+        " ".join([effect_meaning(plan), *remarks_of(plan)]),
         found=bool(significant.any()),
         methods=methods_text(plan, learned, there.groups.persons),
     )
@@ -105,7 +105,7 @@ def effects_result(
 
 
 def _more(
-    plan: GlmPlan, found: Effects, learned: Learned, more: More, arrays: dict[str, Array]
+    plan: GlmPlan, found: Effects, learned: Learned, more: FurtherFindings, arrays: dict[str, Array]
 ) -> dict[str, Table]:
     """Tables of means and coefficients, where the study asks for them; means join the arrays."""
     tables = dict[str, Table]()
@@ -125,7 +125,9 @@ def _errors(
     error = learned.unit * float(np.sqrt(np.mean(found.each.errors**2)))
     return {
         "mean_error": error,
-        "forecast_error": learned.unit / plan.narrowed * foretold(plan, learned, there).error,
+        "forecast_error": learned.unit
+        / plan.narrowed
+        * update_forecast(plan, learned, there).error,
         "detectable": DETECTABLE * error / RESIDUAL,
         "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
         "explained_by_covariates": learned.adjustment.explained,
@@ -211,7 +213,7 @@ def _loadings(plan: GlmPlan, values: Array) -> Array:
 
 def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict[str, ImageSet]:
     """Maps of every statistic, for outcomes that are images; discoveries alone are coloured."""
-    name, maps = plan.parameters.contrast, _maps(arrays, meaning(plan))
+    name, maps = plan.parameters.contrast, _maps(arrays, effect_meaning(plan))
     found = {}
     for view in image_views(plan):
         rows = plan.columns.labels.of(view)

@@ -25,8 +25,8 @@ _MOST_WEIGHT = 1e6
 
 
 @dataclass(frozen=True, eq=False)
-class Within:
-    """What K rows of U units differ by from their means.
+class WithinUnits:
+    """How rows of a unit of privacy differ from the unit's mean: K rows of U units.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def there_of(data: SiteData) -> Array:
 
 def within_units(
     there: Array, contrast: Array, column: Array, covariates: Array, correlation: float
-) -> Within:
+) -> WithinUnits:
     """Deviations of rows from their unit's means, with λ as ρ asks for.
 
     Parameters
@@ -113,15 +113,15 @@ def within_units(
     parts = there / np.maximum(rows, 1)
     full = (1 + (rows - 1) * correlation) / (np.maximum(rows, 1) * (1 - correlation))
     weight = np.clip(finite_values(full), 0.0, _MOST_WEIGHT) * (rows > 1)
-    empty = Within(parts, weight, contrast, column, covariates)
-    return Within(
+    empty = WithinUnits(parts, weight, contrast, column, covariates)
+    return WithinUnits(
         parts,
         weight,
         *(empty.centred(each) for each in (contrast, column, covariates)),
     )
 
 
-def lighter(weight: Array, means: Array, deviations: Array, most: float) -> Array:
+def smaller_weight(weight: Array, means: Array, deviations: Array, most: float) -> Array:
     """λ with which ‖f̄‖² + λ Σ ‖f_j - f̄‖² is at most ``most``, or less where it was.
 
     Parameters

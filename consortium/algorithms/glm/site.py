@@ -14,7 +14,7 @@ from consortium.algorithms.glm.in_parts import OutcomePart, Outcomes, outcomes_o
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
-    enough,
+    has_enough_outcomes,
     pairs_of,
     persons_of,
     sloped_persons_of,
@@ -91,7 +91,7 @@ def _second_round(
     reach, limits = number_argument(query, "pair-reach"), number_argument(query, "limit")
     outcomes = outcomes_of(data, query, limits, people.within)
     limit, divisor = blocks.block("effects").norm, blocks.block("divisor")
-    kept, sizes = people.kept & enough(query, outcomes.present), outcomes.sizes
+    kept, sizes = people.kept & has_enough_outcomes(query, outcomes.present), outcomes.sizes
     within, averages = _within(people, weights, outcomes), _averages(blocks, query, len(outcomes))
     left = clip_factors(limit, _lengths(weights, outcomes, within))
     clip = left * kept

@@ -139,8 +139,8 @@ def told_of_basis(likeness: OutcomeCorrelation) -> tuple[str, ...]:
     return (told,)
 
 
-def likeness_of(data: SiteData, query: Query, outcomes: int) -> OutcomeCorrelation:
-    """The likeness that a query names, over the voxels or vertices of the site's own space.
+def smooth_correlation(data: SiteData, query: Query, outcomes: int) -> OutcomeCorrelation:
+    """The spatial correlation that a query of `glm` names, over a site's own voxels or vertices.
 
     Raises
     ------

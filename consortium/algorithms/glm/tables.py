@@ -57,7 +57,7 @@ def effect_units(plan: GlmPlan) -> str:
     return "standard deviations" if plan.told_in_stated else "units of the column deviation"
 
 
-def meaning(plan: GlmPlan) -> str:
+def effect_meaning(plan: GlmPlan) -> str:
     """What an effect is."""
     unit, group = effect_unit(plan), plan.columns.group
     if group.product:

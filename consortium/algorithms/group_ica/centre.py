@@ -20,7 +20,7 @@ from consortium.algorithms.subspace_forecast import (
     expect,
     refuse_hopeless,
     sentences,
-    worth,
+    subspace_worth,
 )
 from consortium.algorithms.worth import worth_sentence
 
@@ -56,7 +56,7 @@ class GroupIca(GroupIcaPlan):
 
     def worth(self) -> str:
         """What the release is worth to a hospital, for the usual strengths of networks."""
-        return worth_sentence(worth(self), USUAL)
+        return worth_sentence(subspace_worth(self), USUAL)
 
     def run(self) -> Run:
         """Ask once, and take the mean of projectors apart."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import DRAWN, SURE, Finding, ImageSet
-from consortium.algorithms.group_ica.kernels.agreement import REACH, around, of_replays
+from consortium.algorithms.group_ica.kernels.agreement import REACH, expected_range, of_replays
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.group_ica.separation import GroupRelease, separate_release
 from consortium.algorithms.worth import worth_sentence
@@ -114,7 +114,7 @@ def _ends(
     if plan.parameters.separation == "fastica":
         low, high = np.quantile(networks.correlations, (_LOW, _HIGH), axis=0)
         return low, high
-    return around(expected, reach)
+    return expected_range(expected, reach)
 
 
 def _images(
@@ -184,7 +184,7 @@ def _in_full(finding: Finding, resolved: float, reach: float) -> Finding:
     if resolved == 1.0 or not finding.told:
         return finding
     value = resolved * finding.value
-    (low,), (high,) = around(np.array([value]), reach)
+    (low,), (high,) = expected_range(np.array([value]), reach)
     return replace(finding, value=value, low=float(low), high=float(high))
 
 

@@ -25,7 +25,7 @@ from consortium.kernels.component_bootstrap import (
     find_networks,
     law_of_mean,
 )
-from consortium.kernels.separations import FastIca, Paint, Varimax, Way
+from consortium.kernels.separations import FastIca, Paint, SeparationMethod, Varimax
 from consortium.kernels.surface_basis import SurfaceBasis
 
 _MORE = 1.25
@@ -107,7 +107,9 @@ def separate_release(released: GroupRelease, generator: np.random.Generator) -> 
     )
 
 
-def _taken_apart(released: GroupRelease, seen: NoisyDirections) -> tuple[NoisyDirections, Way]:
+def _taken_apart(
+    released: GroupRelease, seen: NoisyDirections
+) -> tuple[NoisyDirections, SeparationMethod]:
     """Which directions are told apart, and how."""
     parameters = released.plan.parameters
     if parameters.separation != "varimax":
@@ -120,7 +122,7 @@ def _significant(
     released: GroupRelease,
     directions: NoisyDirections,
     networks: Networks,
-    way: Way,
+    way: SeparationMethod,
     generator: np.random.Generator,
 ) -> NDArray[np.bool_]:
     """Beyond both nulls; where the basis has no places, beyond the white one."""

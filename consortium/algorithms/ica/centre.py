@@ -147,7 +147,7 @@ def _rotate(plan: IcaPlan, whitening: Array) -> Steps:
         shrunk = float(parameters.decay ** (index / max(plan.rounds - 1, 1)))
         speed = parameters.first_step * shrunk
         speed *= _caution(newton * speed * release.deviation, size)
-        turn = -newton * speed * infomax.skew(release.values, size)
+        turn = -newton * speed * infomax.skew_matrix(release.values, size)
         turn /= max(1.0, float(np.linalg.norm(turn, 2)))  # at most a radian a round
         unmixing = expm(turn) @ unmixing
     return unmixing, float(np.linalg.norm(turn))

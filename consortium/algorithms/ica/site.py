@@ -25,7 +25,7 @@ from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import clipped_mean
 
 
-def unmixed(data: SiteData, query: Query) -> tuple[Array, Array]:
+def unmixing_and_data(data: SiteData, query: Query) -> tuple[Array, Array]:
     """The query's unmixing (R x R), and the data that it is for, whitened (R x N_s).
 
     Raises
@@ -45,23 +45,23 @@ def unmixed(data: SiteData, query: Query) -> tuple[Array, Array]:
 
 def rotation(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
-    (unmixing, reduced), score = unmixed(data, query), _named_score(query)
+    (unmixing, reduced), score = unmixing_and_data(data, query), _named_score(query)
     if data.unit == "timepoint":
         return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / data.units
     moments = infomax.subject_moments(unmixing, reduced, data.lengths, score)
-    return clipped_mean(map(infomax.antisymmetric, moments), bound.norm, data.units)
+    return clipped_mean(map(infomax.antisymmetric_part, moments), bound.norm, data.units)
 
 
 def fixed_point(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
-    unmixing, reduced = unmixed(data, query)
+    unmixing, reduced = unmixing_and_data(data, query)
     steps = infomax.subject_steps(unmixing, reduced, data.lengths, _named_score(query))
     return clipped_mean(steps, bound.norm, data.units)
 
 
 def gradient(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
-    unmixing, reduced = unmixed(data, query)
+    unmixing, reduced = unmixing_and_data(data, query)
     bias = array_argument(query, "bias", 1)
     if len(bias) != len(unmixing):
         raise ProtocolError(f"The query's 'bias' has {len(bias)} entries; discard it.")
@@ -75,7 +75,7 @@ def gradient(data: SiteData, query: Query, bound: Bound) -> Array:
 
 def map_products(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped Y Zᵀ / T (y zᵀ of a volume), V x R entries."""
-    unmixing, reduced = unmixed(data, query)
+    unmixing, reduced = unmixing_and_data(data, query)
     shape, spans = (data.voxels, len(unmixing)), _Spans(reduced, data.lengths)
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = unmixing.astype(reduced.dtype)

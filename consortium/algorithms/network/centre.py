@@ -18,10 +18,10 @@ from consortium.algorithms.base import (
     Query,
     Run,
 )
-from consortium.algorithms.network.forecast import expect, withheld
+from consortium.algorithms.network.forecast import expect, why_withheld
 from consortium.algorithms.network.parameters import NetworkParameters
 from consortium.algorithms.network.plan import NetworkPlan
-from consortium.algorithms.network.result import judged, network_result
+from consortium.algorithms.network.result import measured_accuracy, network_result
 from consortium.algorithms.network.site import accuracy_counts, mean_gradient
 
 KNOWN_SITES = (
@@ -65,7 +65,7 @@ class Network(NetworkPlan):
 
     def withheld(self) -> str:
         """Why no accuracy is foretold."""
-        return withheld(self)
+        return why_withheld(self)
 
     def run(self) -> Run:
         """Descend, and average the last parameters."""
@@ -86,7 +86,9 @@ class Network(NetworkPlan):
             return network_result(self, trained, norms, noise)
         release = yield Query("accuracy", "network_accuracy", {"parameters": trained})
         present = self.present(release)
-        told = judged(release, sum(self.shape.subjects[site] for site in present), parameters)
+        told = measured_accuracy(
+            release, sum(self.shape.subjects[site] for site in present), parameters
+        )
         return network_result(self, trained, norms, noise, told)
 
 

@@ -23,9 +23,9 @@ from consortium.algorithms.base import Array, Expectation, Release
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.network.kernels.classifier import predict
 from consortium.algorithms.network.plan import NetworkPlan
-from consortium.algorithms.network.result import judged
+from consortium.algorithms.network.result import measured_accuracy
 from consortium.algorithms.network.site import HELD_WEIGHT
-from consortium.algorithms.simulated_run import trained
+from consortium.algorithms.simulated_run import train_on_assumed
 
 
 def expect(plan: NetworkPlan) -> tuple[Expectation, ...]:
@@ -46,7 +46,7 @@ def expect(plan: NetworkPlan) -> tuple[Expectation, ...]:
     return *told, Expectation("norm of a round's noise over the clipping bound", noise, rises=False)
 
 
-def withheld(plan: NetworkPlan) -> str:
+def why_withheld(plan: NetworkPlan) -> str:
     """Why no accuracy is foretold; empty if one is."""
     if is_assumed(plan):
         return ""
@@ -81,7 +81,7 @@ def _foretold(plan: NetworkPlan) -> list[Expectation]:
     right, found = [], []
     sizes = sizes_drawn(plan.shape, plan.count, plan.parameters.rounds)
     law, table = partial(assumed_classes, plan), partial(with_target, plan)
-    for result, entries, kinds in trained(plan, sizes, law, table):
+    for result, entries, kinds in train_on_assumed(plan, sizes, law, table):
         units = tuple(int(size) for size in result.arrays["units"])
         chances = predict(result.arrays["parameters"], units, np.clip(entries, -1.0, 1.0))
         guessed = chances.argmax(axis=0) if len(chances) > 1 else chances[0] > 0.5
@@ -100,7 +100,7 @@ def _least_advantage(plan: NetworkPlan) -> float:
     persons, part = sum(plan.shape.units), plan.parameters.held_out
     value, level = 1.0 / _kinds(plan), round_deviation(plan.releases[1], plan.shape)
     values = np.array([HELD_WEIGHT * part, (value - 0.5) * part, value])
-    _, above = judged(Release(values, level), persons, plan.parameters)
+    _, above = measured_accuracy(Release(values, level), persons, plan.parameters)
     return float(above.high - above.value) if above.told else 1.0
 
 

@@ -17,7 +17,7 @@ _UNKNOWN = 0.9  # width of an interval that tells nothing of an accuracy
 _NOTHING = (Finding(state="not told"), Finding(state="not told"))
 
 
-def judged(
+def measured_accuracy(
     release: Release, persons: int, parameters: NetworkParameters
 ) -> tuple[Finding, Finding]:
     """Accuracy on persons who trained nothing, and how far it is above what the site alone tells.

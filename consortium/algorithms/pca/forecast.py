@@ -40,7 +40,7 @@ def expect(plan: PcaPlan) -> tuple[Expectation, ...]:
 
 
 def sentences(plan: PcaPlan) -> tuple[str, ...]:
-    """The forecast in words."""
+    """What a PCA is expected to show, in words."""
     if plan.solver == "subspace":
         return group_sentences(plan.projectors)
     energy, shown = expect(plan)[0].value, []

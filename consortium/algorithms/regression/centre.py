@@ -17,7 +17,11 @@ from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.regression.forecast import expect, left_open
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import RegressionPlan
-from consortium.algorithms.regression.result import influence_arguments, measured, worth_asking
+from consortium.algorithms.regression.result import (
+    influence_arguments,
+    with_measured_variance,
+    worth_asking,
+)
 from consortium.algorithms.regression.site import regression_influence, regression_moment
 from consortium.kernels.noisy_least_squares import least_squares
 
@@ -69,5 +73,5 @@ class Regression(RegressionPlan):
         if worth_asking(fit, self.parameters.confidence):
             asked = influence_arguments(self, fit, sites)
             release = yield Query("influence", "regression_influence", asked)
-            fit = measured(self, fit, sites, release)
+            fit = with_measured_variance(self, fit, sites, release)
         return linear_result(self.asked, fit)

@@ -12,7 +12,7 @@ import numpy as np
 
 from consortium.algorithms.assumed import robust_deviation, round_deviation
 from consortium.algorithms.base import Array, Expectation
-from consortium.algorithms.linear import ASSUMED_DEVIATION, drawn_fits, tell
+from consortium.algorithms.linear import ASSUMED_DEVIATION, drawn_fits, report_uncertainty
 from consortium.algorithms.regression.plan import RegressionPlan
 from consortium.kernels.noisy_least_squares import Fit
 
@@ -39,7 +39,7 @@ def expect(plan: RegressionPlan) -> tuple[Expectation, ...]:
     for fit in _fits(plan, _DRAWS):
         factor = asked.model(fit, fit.explained(asked.confidence)).factor
         errors.append(factor * fit.coefficients[: plan.shape.features - 1])
-        open_ends += not tell(asked, fit).coefficients[0].told
+        open_ends += not report_uncertainty(asked, fit).coefficients[0].told
     value = robust_deviation(np.concatenate(errors))
     low, high = np.quantile([robust_deviation(each) for each in errors], (0.25, 0.75)).tolist()
     low, high = min(low, value), max(high, value)

@@ -42,7 +42,9 @@ def influence_arguments(
     return {"influence": influence, "residual": residual}
 
 
-def measured(plan: RegressionPlan, fit: Fit, sites: tuple[int, ...], release: Release) -> Fit:
+def with_measured_variance(
+    plan: RegressionPlan, fit: Fit, sites: tuple[int, ...], release: Release
+) -> Fit:
     """The fit with chance as was measured, drawn to that of one variance as far as it is noise."""
     parts = _parts(fit.moment)
     found = release.values[plan.asked.kept(sites)[:-1]] / parts

@@ -12,7 +12,7 @@ from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import usual_spread
 from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.summarize.plan import SummarizePlan
-from consortium.algorithms.summarize.result import compared, noise_floors
+from consortium.algorithms.summarize.result import compared_sites, noise_floors
 
 WITHHELD = (
     "The mixture and the simulated participants are not forecast, since they depend on how the "
@@ -39,6 +39,6 @@ def _floors(plan: SummarizePlan, variance: float) -> Array:
     """As a result has them, for persons of so much variance."""
     (planned,), names, target = plan.releases, plan.shape.sites, plan.parameters.target
     sizes = np.array(plan.shape.units, dtype=np.float64)
-    _, contrasts = compared(sizes, names.index(target) if target in names else None)
+    _, contrasts = compared_sites(sizes, names.index(target) if target in names else None)
     deviations = round_deviation(planned, plan.shape) * sizes.min() / sizes
     return noise_floors(plan, contrasts, deviations, variance / sizes, sizes)

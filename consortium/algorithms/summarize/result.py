@@ -53,7 +53,7 @@ class Embeddings:
         return float(contrast @ self.products @ contrast)
 
 
-def compared(sizes: Array, target: int | None) -> tuple[list[int], Array]:
+def compared_sites(sizes: Array, target: int | None) -> tuple[list[int], Array]:
     """Sites that are compared, and a contrast for each: with the target, or with all others.
 
     All others count by their sizes.
@@ -149,7 +149,7 @@ def _rows(plan: SummarizePlan, found: Embeddings) -> list[_Row]:
     """Every comparison."""
     quantile = float(ndtri((1 + plan.parameters.confidence) / 2))
     products, entries, rows = found.products, found.rows.shape[1], []
-    asked, contrasts = compared(found.sizes, found.target)
+    asked, contrasts = compared_sites(found.sizes, found.target)
     chance = np.clip(1.0 - np.diag(products), 0.0, 1.0) / found.sizes
     floors = noise_floors(plan, contrasts, found.deviations, chance, found.sizes)
     for site, contrast, floor in zip(asked, contrasts, floors.tolist(), strict=True):

@@ -23,7 +23,7 @@ def expect(plan: TemplateNetworksPlan) -> tuple[Expectation, ...]:
 
 
 def sentences(plan: TemplateNetworksPlan) -> tuple[str, ...]:
-    """The forecast in words."""
+    """What networks by templates are expected to show, in words."""
     size, maps = plan.maps.shape
     where = f"waves longer than {plan.cutoff:g} mm" if plan.cutoff else "the study's features"
     basis = (

@@ -11,7 +11,7 @@ from consortium.algorithms.template_networks.kernels.template_shrinkage import A
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.site import in_basis
 from consortium.errors import StudyError
-from consortium.kernels.projector_forecast import Room
+from consortium.kernels.projector_forecast import MapExtent
 from consortium.privacy.bounds import Bound
 
 STRENGTH = 0.5
@@ -191,7 +191,7 @@ def agreement_of(size: int, count: int, deviation: float) -> Agreement:
     return Agreement(max(size - count, _ROOM), deviation, STRENGTH, AGREEMENT)
 
 
-def _score(cutoff: float, count: int, room: Room, deviation: float) -> float:
+def _score(cutoff: float, count: int, room: MapExtent, deviation: float) -> float:
     """Part of a usual map that comes out: within the basis, and beyond it by the template."""
     within = room.resolved(cutoff) ** 2
     size = round(room.size(cutoff))

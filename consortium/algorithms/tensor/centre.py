@@ -14,12 +14,12 @@ from typing import ClassVar
 
 from consortium.algorithms.base import Argument, Case, Local, Query, Run
 from consortium.algorithms.query_arguments import SITE_MEANS
-from consortium.algorithms.tensor.kernels.tensor import transformed, unpack_cubic
+from consortium.algorithms.tensor.kernels.tensor import transform_tensor, unpack_cubic
 from consortium.algorithms.tensor.parameters import TensorParameters
 from consortium.algorithms.tensor.plan import MOST_NOISE, TensorPlan
 from consortium.algorithms.tensor.result import (
-    corrected,
     mixture_moments,
+    subtract_spread,
     tensor_result,
     topic_moments,
 )
@@ -84,10 +84,12 @@ class Tensor(TensorPlan):
         model = (topic_moments if self.words else mixture_moments)(self, second)
         if self.whole:
             third = yield Query("third", last.statistic)
-            tensor = transformed(unpack_cubic(third.values, self.size), model.whitening.forward)
+            tensor = transform_tensor(
+                unpack_cubic(third.values, self.size), model.whitening.forward
+            )
             return tensor_result(self, model, tensor)
         forward = model.scale * model.whitening.forward
         asked: dict[str, Argument] = {**model.taken, "whitening": forward}
         third = yield Query("third", last.statistic, asked)
         tensor = unpack_cubic(third.values, self.parameters.components) / model.scale**3
-        return tensor_result(self, model, corrected(tensor, model))
+        return tensor_result(self, model, subtract_spread(tensor, model))

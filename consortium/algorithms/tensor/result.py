@@ -12,7 +12,7 @@ from consortium.algorithms.tensor.kernels.spiked_covariance import (
     flat_variance,
     moment_whitening,
 )
-from consortium.algorithms.tensor.kernels.tensor import contract, orthogonal_components
+from consortium.algorithms.tensor.kernels.tensor import contract_tensor, orthogonal_components
 from consortium.algorithms.tensor.plan import CONSTANT, TensorPlan
 from consortium.base.formatting import count
 from consortium.kernels.moments import unpack_symmetric
@@ -123,7 +123,7 @@ def _frequencies(columns: Array) -> Array:
     return scaled
 
 
-def corrected(tensor: Array, model: Moments) -> Array:
+def subtract_spread(tensor: Array, model: Moments) -> Array:
     """Take away what the Gaussians' own spread adds: σ² (m ⊗ G in its three orders), G = Wᵀ W."""
     forward = model.whitening.forward
     product = np.einsum("i,jk->ijk", forward.T @ model.mean, forward.T @ forward)
@@ -148,7 +148,7 @@ def tensor_result(plan: TensorPlan, model: Moments, tensor: Array) -> Result:
     centres = model.whitening.backward @ directions / roots
     # What every mean of persons is, a centre is too; noise alone would leave these bounds.
     centres = _frequencies(centres) if plan.words else clip_columns(centres, plan.reach)
-    strengths = np.einsum("il,il->l", contract(tensor, directions), directions)
+    strengths = np.einsum("il,il->l", contract_tensor(tensor, directions), directions)
     agreements = roots * strengths
     found = bool(np.all((agreements >= AGREES[0]) & (agreements <= AGREES[1])))
     return Result(

@@ -144,9 +144,9 @@ def doctor(
     import time
 
     from consortium.base.checkup import Surroundings
-    from consortium.coordinator.doctor import Office, check_centre
+    from consortium.coordinator.doctor import CoordinatorParts, check_centre
 
     around = Surroundings(time.time, secrets.token_hex(8), os.environ)
     out.print_checks(
-        check_centre(Office(keys, roster, exchange, credentials, study), around), as_json
+        check_centre(CoordinatorParts(keys, roster, exchange, credentials, study), around), as_json
     )

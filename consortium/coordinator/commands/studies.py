@@ -261,7 +261,7 @@ def deploy_command(
     need_prefect()
     from consortium.coordinator.deploy import DueRuns, deploy
     from consortium.coordinator.run import RunFiles
-    from consortium.coordinator.schedule import home, new_schedule, not_covered
+    from consortium.coordinator.schedule import new_schedule, not_covered, settings_folder
     from consortium.engine.clock import Clock
     from flows.deployment import check_schedule
 
@@ -269,7 +269,7 @@ def deploy_command(
     record = new_schedule(files, cron, timezone)
     check_schedule(record.cron, record.timezone)
     if not dry_run:
-        due = DueRuns(home(), _today, Clock(), out.console)
+        due = DueRuns(settings_folder(), _today, Clock(), out.console)
         deploy(record, due, on_demand=on_demand)
         return
     reasons = not_covered(record, _today())

@@ -31,7 +31,7 @@ from site_agent.policy.policy import Policy
 _MARK = ".consortium-demo"
 
 
-def clear(root: Path) -> DemoFolders:
+def clear_demo(root: Path) -> DemoFolders:
     """Make a demo's folder, without what an earlier demo left.
 
     Raises

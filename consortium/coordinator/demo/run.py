@@ -13,7 +13,7 @@ from consortium.coordinator.demo.agents import agents
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.demo.prepare import (
     approve_everywhere,
-    clear,
+    clear_demo,
     found_consortium,
     make_scans,
     write_study,
@@ -31,7 +31,7 @@ from flows import need_prefect
 
 def prepare_full_brain(root: Path, *, subjects: int, seed: int, console: Console) -> DemoFolders:
     """Make hospitals whose scans have 70,000 voxels, and their study."""
-    place = clear(root)
+    place = clear_demo(root)
     write_study(place.files, "full-brain.yaml")
     study = read_study(place.files.study)
     recipe = Recipe(
@@ -50,7 +50,7 @@ def prepare_full_brain(root: Path, *, subjects: int, seed: int, console: Console
 
 def prepare_real(root: Path, images: Sequence[Path]) -> DemoFolders:
     """Deal pieces of real series out: a check of the whole path, not science."""
-    place = clear(root)
+    place = clear_demo(root)
     sites = ("north", "east", "south", "west")
     split_over_sites(root / "hospitals", images, sites=sites, pieces=4)
     shutil.copy(root / "hospitals" / "mask.nii.gz", root / "mask.nii.gz")

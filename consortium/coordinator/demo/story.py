@@ -11,7 +11,7 @@ from consortium.coordinator.demo.agents import agents_at_work
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.demo.prepare import (
     approve_everywhere,
-    clear,
+    clear_demo,
     found_consortium,
     make_scans,
     write_study,
@@ -72,7 +72,7 @@ def tell_story(root: Path, *, subjects: int, seed: int, console: Console) -> Non
     ConsortiumError
         If any part fails.
     """
-    place = clear(root)
+    place = clear_demo(root)
     recipe = _recipe(subjects, seed)
     make_scans(place, recipe, console)
     found_consortium(place, SITES)

@@ -6,7 +6,7 @@ from consortium.algorithms.findings import NOT_TOLD, Finding
 from consortium.base.formatting import number, percent
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.sections.base import PageSection
-from consortium.report.shown_maps import ident
+from consortium.report.shown_maps import map_anchor
 
 
 class Bar(NamedTuple):
@@ -48,4 +48,4 @@ def _shares(maps: ComponentMaps) -> list[Bar]:
 
 def _accuracy(key: str, k: int, told: Finding) -> Bar:
     length = min(max(told.value, 0.0), 1.0) if told.told else 0.0
-    return Bar(ident(key, k), k + 1, length, number(told.value) if told.told else NOT_TOLD)
+    return Bar(map_anchor(key, k), k + 1, length, number(told.value) if told.told else NOT_TOLD)

@@ -14,7 +14,7 @@ from consortium.report.sections.base import (
     map_card,
     mesh_card,
 )
-from consortium.report.shown_maps import ShownMap, ident, set_maps, set_name
+from consortium.report.shown_maps import ShownMap, map_anchor, set_maps, set_name
 from consortium.space.mesh import Mesh
 
 NOTHING = "No {} of this map passes the threshold."
@@ -38,14 +38,14 @@ def _surface_card(key: str, images: ImageSet, mesh: Mesh, k: int) -> Card:
     told, name, values = _accuracy(images, k), set_name(images, k), images.coloured()[:, k]
     note = NOTHING.format("vertex") if images.is_found(k) else images.unfound
     shown = values if images.is_found(k) else np.zeros_like(values)
-    return mesh_card(ident(key, k), name, mesh, shown, images.units, told, note)
+    return mesh_card(map_anchor(key, k), name, mesh, shown, images.units, told, note)
 
 
 def _card(run: Finished, key: str, images: ImageSet, shown: ShownMap | None, k: int) -> Card:
     told = _accuracy(images, k)
     if shown is None:
         note = NOTHING.format("voxel") if images.is_found(k) else images.unfound
-        return Card(ident(key, k), set_name(images, k), told, note=note)
+        return Card(map_anchor(key, k), set_name(images, k), told, note=note)
     top = max(shown.values.min(), shown.values.max(), key=abs)
     facts = (
         (f"Peak {shown.units}", f"{number(float(top))}".replace("-", "−")),

@@ -7,7 +7,7 @@ from consortium.base.formatting import count
 from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
-from consortium.report.references import citation_keys, cited
+from consortium.report.references import citation_keys, cite_sentences
 from consortium.report.sections.base import PageSection
 from consortium.report.sections.verdict import UNITS
 from consortium.space.grid import Grid
@@ -39,7 +39,7 @@ _OVER_REGIONS = "averaged for the analysis over the regions of an atlas"
 
 def section(run: Finished) -> PageSection:
     """Tell how the data were prepared and analysed, and with which parameters and software."""
-    sentences, listed = cited(citation_keys(run.study, run.report, images=run.has_images))
+    sentences, listed = cite_sentences(citation_keys(run.study, run.report, images=run.has_images))
     tables = {
         "Parameters of the analysis": {
             name.replace("_", " "): value for name, value in _parameters(run.study).items()

@@ -12,7 +12,7 @@ from benchmarks.uneven import LINK
 from benchmarks.uneven import linked as linked_study
 from consortium.algorithms.base import Release, Shape
 from consortium.algorithms.cca.centre import Cca
-from consortium.algorithms.cca.kernels.canonical_error import captured
+from consortium.algorithms.cca.kernels.canonical_error import captured_share
 from consortium.errors import StudyError
 from consortium.privacy.gdp import mu_of
 from consortium.privacy.mechanism import Sharing, plan_mechanism
@@ -308,7 +308,7 @@ def test_what_is_seen_of_a_link_is_what_few_of_many_directions_hold():
     squares = np.square(vectors)
     parts = squares[..., :4].sum(axis=2) / squares.sum(axis=2)
     expected = np.sqrt(np.prod(np.quantile(parts, 0.05, axis=1)))
-    assert captured((6, 6), (4, 4)) == pytest.approx(expected, rel=0.03)
-    assert captured((6, 5), (6, 5)) == 1.0
-    assert captured((6, 5), (0, 5)) == 0.0
-    assert captured((132, 126), (4, 4)) < 0.02
+    assert captured_share((6, 6), (4, 4)) == pytest.approx(expected, rel=0.03)
+    assert captured_share((6, 5), (6, 5)) == 1.0
+    assert captured_share((6, 5), (0, 5)) == 0.0
+    assert captured_share((132, 126), (4, 4)) < 0.02

@@ -11,7 +11,7 @@ from benchmarks.forecast_trials import ANALYSES
 from benchmarks.forecasts import row
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.assumed import round_deviation
-from consortium.algorithms.assumed_persons import Classes, class_means, separation
+from consortium.algorithms.assumed_persons import Classes, class_means, effect_at_accuracy
 from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.pca.kernels.power_plan import expected_strengths
 from consortium.coordinator.design import Assumed
@@ -148,6 +148,6 @@ def test_an_analysis_without_a_forecast_says_why(name):
 
 
 def test_classes_that_guessing_tells_as_well_lie_together():
-    assert separation(0.5, 2) == 0.0
-    assert separation(1 / 3, 3) == 0.0
-    assert separation(0.51, 2) > 0.0
+    assert effect_at_accuracy(0.5, 2) == 0.0
+    assert effect_at_accuracy(1 / 3, 3) == 0.0
+    assert effect_at_accuracy(0.51, 2) > 0.0

@@ -13,7 +13,7 @@ from benchmarks.glm_misfit import CELLS, Misfit, one_run, people_of, trial_for
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.glm.centre import Glm
-from consortium.algorithms.glm.power import forecast
+from consortium.algorithms.glm.power import forecast_power
 from consortium.algorithms.glm.site import _pairs
 from consortium.errors import StudyError
 from consortium.simulation.array_data import ArrayData
@@ -187,7 +187,7 @@ def test_a_study_that_is_worth_it_is_not_stopped_for_what_the_first_look_can_not
     wide = replace(people, deviation=people.deviation / 1.3)
     trial = make_trial(wide, anyway=True)
     plan = Glm(trial.parameters, replace(trial.shape, noise=NOISE))
-    trial = make_trial(wide, anyway=False, detect=1.15 * forecast(plan).detectable)
+    trial = make_trial(wide, anyway=False, detect=1.15 * forecast_power(plan).detectable)
     for seed in range(6):
         result = run_trial(trial, NOISE, np.random.default_rng(seed))
         assert result.numbers.get("stopped", "") == ""

@@ -14,7 +14,7 @@ from consortium.algorithms.base import Places
 from consortium.algorithms.glm import smooth
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.kernels.outcome_correlation import SmoothCorrelation
-from consortium.algorithms.glm.power import forecast, problem
+from consortium.algorithms.glm.power import forecast_power, why_hopeless
 from consortium.algorithms.glm.smooth import cutoffs_of, smoothly_alike
 from consortium.errors import StudyError
 from consortium.kernels.smooth_basis import SmoothBasis
@@ -250,7 +250,7 @@ def test_a_cutoff_that_smooths_the_asked_effect_away_is_not_worth_it():
     for cutoff in (30.0, 300.0):
         parameters = trial.parameters.model_copy(update={"cutoff": cutoff, "detect": 0.8})
         plan = Glm(parameters, shape)
-        verdicts[cutoff] = problem(plan, forecast(plan))
+        verdicts[cutoff] = why_hopeless(plan, forecast_power(plan))
     assert verdicts[30.0] == ""
     assert "of which such a cutoff keeps" in verdicts[300.0]
 

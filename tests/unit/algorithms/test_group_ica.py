@@ -19,7 +19,7 @@ from consortium.algorithms.subspace import (
 )
 from consortium.coordinator.console_tables import show_plan
 from consortium.errors import ProtocolError, StudyError
-from consortium.kernels.home_posterior import Taken, combine
+from consortium.kernels.home_posterior import ReleaseShare, combine_projectors
 from consortium.kernels.moments import pack_symmetric, unpack_symmetric
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
@@ -376,7 +376,7 @@ def test_what_a_hospital_takes_off_is_what_it_sent(brains, gain):
     sent = [unpack_symmetric(local(each, query, release.bound)) for each in brains]
     blocks = [gain * block for block in site.blocks()]
     own = list(directions_of(blocks, basis_at(PLACES, cutoff), "keep", NETWORKS))
-    found = combine(own, np.mean(sent, axis=0), Taken(40, 160, 4, 1e-6))
+    found = combine_projectors(own, np.mean(sent, axis=0), ReleaseShare(40, 160, 4, 1e-6))
     assert found.own == pytest.approx(sent[0], abs=1e-6)
     others = (found.matrix - found.share * found.own) / (1.0 - found.share)
     assert others == pytest.approx(np.mean(sent[1:], axis=0), abs=1e-6)
@@ -390,7 +390,7 @@ def test_both_together_have_the_networks_at_least_as_well(brains):
     packed = packed + deviation * generator.standard_normal(len(packed))
     basis = basis_at(PLACES, plan.cutoff)
     own = list(directions_of(brains[0].blocks(), basis, "keep", NETWORKS))
-    found = combine(own, unpack_symmetric(packed), Taken(40, 160, 4, deviation))
+    found = combine_projectors(own, unpack_symmetric(packed), ReleaseShare(40, 160, 4, deviation))
     release = Release(packed, deviation, (0, 1, 2, 3))
     results = results_at_home(found, release, plan)
     agreed = {

@@ -9,7 +9,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
 from consortium.algorithms.network.centre import Network
 from consortium.algorithms.network.kernels.classifier import predict
-from consortium.algorithms.network.result import judged
+from consortium.algorithms.network.result import measured_accuracy
 from consortium.algorithms.network.site import who_trains
 from consortium.errors import ProtocolError, StudyError
 from consortium.privacy.bounds import Bound
@@ -274,11 +274,11 @@ def test_the_accuracys_interval_holds_for_few_persons():
     """Forty persons held out, told rightly by chance: Wilson's interval where there is no noise."""
     parameters, right, persons = NETWORK.Parameters(target="y"), 0.55, 200
     values = np.array([np.sqrt(0.75) * 0.2, 0.2 * (right - 0.5), 0.5])
-    told, _ = judged(Release(values, 0.0), persons, parameters)
+    told, _ = measured_accuracy(Release(values, 0.0), persons, parameters)
     assert told.value == pytest.approx(right)
     expected = binomtest(22, 40).proportion_ci(method="wilson")
     assert (told.low, told.high) == pytest.approx((expected.low, expected.high))
-    noisy, _ = judged(Release(values, 0.01), persons, parameters)
+    noisy, _ = measured_accuracy(Release(values, 0.01), persons, parameters)
     assert noisy.low < told.low < told.high < noisy.high
 
 
@@ -313,7 +313,7 @@ def test_accuracies_hold_as_often_as_they_say_and_nothing_is_found_where_nothing
         count = held.sum()
         exact = np.array([np.sqrt(0.75) * count, (right & held).sum() - count / 2, largest])
         noisy = exact / persons + deviation * generator.standard_normal(3)
-        accuracy, above = judged(Release(noisy, deviation), persons, parameters)
+        accuracy, above = measured_accuracy(Release(noisy, deviation), persons, parameters)
         held_truth += accuracy.low <= 0.5 <= accuracy.high
         found += above.state == "found"
     assert held_truth >= binom.ppf(1e-3, runs, 0.94)

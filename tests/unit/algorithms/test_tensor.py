@@ -11,7 +11,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
 from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.tensor.centre import COSTLY, ONE_CONSTANT, TOPICS
-from consortium.algorithms.tensor.kernels.tensor import pack_cubic, transformed, unpack_cubic
+from consortium.algorithms.tensor.kernels.tensor import pack_cubic, transform_tensor, unpack_cubic
 from consortium.errors import ProtocolError, StudyError
 from consortium.privacy.bounds import Bound
 from consortium.simulation.simulation import Simulation
@@ -284,7 +284,7 @@ def test_the_whole_moment_whitened_is_the_moment_of_whitened_words():
     small = Query("third", "topic_third", {**starts, "whitening": whitening})
     cube = TENSOR.statistics["topic_cube"](site, whole, Bound(1.0, cone=True))
     third = TENSOR.statistics["topic_third"](site, small, Bound(1.0))
-    again = pack_cubic(transformed(unpack_cubic(cube, 8), whitening))
+    again = pack_cubic(transform_tensor(unpack_cubic(cube, 8), whitening))
     assert again == pytest.approx(third, rel=1e-6, abs=1e-12)
 
 

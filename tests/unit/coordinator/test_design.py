@@ -10,7 +10,7 @@ import pytest
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.glm.centre import Glm
-from consortium.algorithms.glm.power import forecast
+from consortium.algorithms.glm.power import forecast_power
 from consortium.coordinator.design import Assumed, design, project_accounts
 from consortium.coordinator.design_page import design_studies
 from consortium.errors import StudyError
@@ -39,7 +39,7 @@ def _glm() -> Assumed:
 def test_numbers_are_those_that_the_plan_foretells():
     glm = _glm()
     plan = make_plan(glm.study, glm.extent.shape(GLM_SIZES, GLM_SIZES, "subject"))
-    found = forecast(Glm(plan.study.analysis, plan.shape))
+    found = forecast_power(Glm(plan.study.analysis, plan.shape))
     told = {each.name: each for each in Outlook(glm.plan).expected}
     assert told["standard error"].value == pytest.approx(found.error)
     assert told["least detectable effect"].value == pytest.approx(found.detectable)

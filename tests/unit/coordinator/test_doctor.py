@@ -10,7 +10,7 @@ import pytest
 
 from consortium.base.checkup import LITTLE, Check, Surroundings
 from consortium.coordinator.demo.layout import DemoFolders
-from consortium.coordinator.doctor import Office, check_centre
+from consortium.coordinator.doctor import CoordinatorParts, check_centre
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import found_roster, save_roster
 from tests.support.command_line import enter
@@ -19,9 +19,9 @@ from tests.support.membership_files import consent, papers
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Office:
+def office(tmp_path: Path) -> CoordinatorParts:
     files = papers(tmp_path)[0].files
-    return Office(files.keys, files.roster, str(files.exchange), study=files.study)
+    return CoordinatorParts(files.keys, files.roster, str(files.exchange), study=files.study)
 
 
 def _around(**changes: object) -> Surroundings:
@@ -29,18 +29,18 @@ def _around(**changes: object) -> Surroundings:
     return replace(around, **changes)  # type: ignore[arg-type]
 
 
-def _found(office: Office, around: Surroundings | None = None) -> dict[str, Check]:
+def _found(office: CoordinatorParts, around: Surroundings | None = None) -> dict[str, Check]:
     return {check.name: check for check in check_centre(office, around or _around())}
 
 
-def test_all_is_well_once_every_site_has_approved(office: Office) -> None:
+def test_all_is_well_once_every_site_has_approved(office: CoordinatorParts) -> None:
     consent(DemoFolders(office.keys.parent), *SITES)
     assert {check.state for check in _found(office).values()} == {"ok"}
     left = [path.name for path in (Path(office.exchange) / "probes").rglob("*") if path.is_file()]
     assert left == []
 
 
-def test_sites_that_have_not_approved_are_named_and_what_to_do(office: Office) -> None:
+def test_sites_that_have_not_approved_are_named_and_what_to_do(office: CoordinatorParts) -> None:
     consent(DemoFolders(office.keys.parent), *SITES[1:])
     check = _found(office)["approvals"]
     assert (check.state, check.message) == ("warn", "Approvals of 3 of 4 sites cover the next run.")
@@ -48,26 +48,26 @@ def test_sites_that_have_not_approved_are_named_and_what_to_do(office: Office) -
     assert "approvals" not in _found(replace(office, study=None))
 
 
-def _other_keys(office: Office) -> Office:
+def _other_keys(office: CoordinatorParts) -> CoordinatorParts:
     folder = office.keys.parent / "others"
     folder.mkdir()
     create_identity(folder, b"o" * 64)
     return replace(office, keys=folder)
 
 
-def _nobody(office: Office) -> Office:
+def _nobody(office: CoordinatorParts) -> CoordinatorParts:
     identity = load_identity(office.keys)
     save_roster(office.roster, found_roster(identity.public), identity.key)
     return replace(office, study=None)
 
 
-def _changed(office: Office) -> Office:
+def _changed(office: CoordinatorParts) -> CoordinatorParts:
     assert office.study is not None
     office.study.write_text(office.study.read_text().replace("epsilon: 8", "epsilon: 9"))
     return office
 
 
-FAULTS: dict[str, tuple[Callable[[Office], Office], str, str]] = {
+FAULTS: dict[str, tuple[Callable[[CoordinatorParts], CoordinatorParts], str, str]] = {
     "no keys": (lambda o: replace(o, keys=o.keys / "none"), "keys", "fail"),
     "another's keys": (_other_keys, "roster", "fail"),
     "no sites": (_nobody, "roster", "warn"),
@@ -78,20 +78,20 @@ FAULTS: dict[str, tuple[Callable[[Office], Office], str, str]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_named_with_its_remedy(name: str, office: Office) -> None:
+def test_a_fault_is_named_with_its_remedy(name: str, office: CoordinatorParts) -> None:
     make, looked_at, state = FAULTS[name]
     check = _found(make(office))[looked_at]
     assert (check.state, bool(check.message), bool(check.remedy)) == (state, True, True)
 
 
-def test_what_is_around_it_counts(office: Office) -> None:
+def test_what_is_around_it_counts(office: CoordinatorParts) -> None:
     wrong = _around(free=lambda _: 0, environment={"PREFECT_API_URL": "no address"})
     found = _found(office, replace(wrong, now=lambda: time.time() - 7200))
     assert [found[name].state for name in ("disk", "Prefect", "clock")] == ["fail"] * 3
 
 
 def test_the_command_prints_them_and_ends_with_1_where_something_fails(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    office: CoordinatorParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rest = ("--roster", office.roster, "--exchange", office.exchange, "--keys")
     monkeypatch.delenv("PREFECT_API_URL", raising=False)

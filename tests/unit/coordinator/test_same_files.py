@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consortium.coordinator.same_files import TURNED, apart
+from consortium.coordinator.same_files import TURNED, relative_distance
 from consortium.report.surface_files import write_surface
 from consortium.space.mesh import read_mesh
 from consortium.views.meshes import MeshFiles
@@ -25,7 +25,7 @@ def files(tmp_path):
 
 
 def both(one: list[Path], other: list[Path]) -> list[dict[str, float]]:
-    return [apart(*pair) for pair in zip(one, other, strict=True)]
+    return [relative_distance(*pair) for pair in zip(one, other, strict=True)]
 
 
 def test_equal_maps_are_not_apart(files):

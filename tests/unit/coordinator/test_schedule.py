@@ -9,11 +9,11 @@ from consortium.coordinator.run import RunFiles
 from consortium.coordinator.schedule import (
     HOME,
     ScheduledStudy,
-    home,
     load_scheduled,
     new_schedule,
     not_covered,
     save_scheduled,
+    settings_folder,
 )
 from consortium.errors import ConfigurationError
 from flows.deployment import check_schedule
@@ -65,8 +65,8 @@ def test_a_record_under_another_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_home_is_where_the_environment_says(tmp_path: Path) -> None:
-    assert home({HOME: str(tmp_path)}) == tmp_path
-    assert home({}).name == "cape-consortium"
+    assert settings_folder({HOME: str(tmp_path)}) == tmp_path
+    assert settings_folder({}).name == "cape-consortium"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from consortium.engine.neighbour_answers import (
     broadcast_limit,
-    collect,
+    collect_answers,
     encode_broadcast,
     read_broadcast,
 )
@@ -69,7 +69,7 @@ def test_another_answer_is_refused(plan, body, words):
 def test_who_misses_a_round_is_there_with_the_answer_before(plan):
     one, two = np.ones(6), 2 * np.ones(6)
     rounds = [{0: one, 1: one, 2: one}, {0: two}, {1: two, 3: two}]
-    heard = collect(plan, plan.stages[0], 0, rounds)
+    heard = collect_answers(plan, plan.stages[0], 0, rounds)
     expected = np.zeros((3, 4))
     expected[:, 0] = 1, 2, 2  # itself
     expected[:, 1] = 1, 1, 2  # a neighbour that missed the second round
@@ -79,7 +79,7 @@ def test_who_misses_a_round_is_there_with_the_answer_before(plan):
 
 
 def test_nobody_has_said_anything_before_the_first_round(plan):
-    assert collect(plan, plan.stages[0], 2, []).answers.shape == (0, 4, 6)
+    assert collect_answers(plan, plan.stages[0], 2, []).answers.shape == (0, 4, 6)
 
 
 def test_a_simulated_site_hears_its_neighbours_and_nobody_else(monkeypatch):

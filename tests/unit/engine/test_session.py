@@ -11,7 +11,7 @@ from consortium.algorithms.average import Average
 from consortium.algorithms.base import Query, Release, Result
 from consortium.algorithms.query import mark_of
 from consortium.engine.queries import encode_query
-from consortium.engine.session import Session, check_planned, completed
+from consortium.engine.session import Session, check_planned, with_fixed_arguments
 from consortium.errors import BudgetError, PrivacyError, ProtocolError
 from consortium.privacy.gdp import compose
 from consortium.simulation.simulation import Simulation
@@ -129,7 +129,7 @@ def test_what_study_and_sizes_decide_is_compared_by_its_mark_and_taken_from_the_
     held = right.arguments["held"] + 1.0  # the course of the run decides it
     nearly = float(np.nextafter(right.arguments["penalty"], 1.0))
     asked = replace(right, arguments={**right.arguments, "held": held, "penalty": nearly})
-    settled = completed(stage, asked).arguments
+    settled = with_fixed_arguments(stage, asked).arguments
     assert settled["penalty"] == right.arguments["penalty"]
     assert np.array_equal(settled["weights"], stage.release.fixed["weights"])
     assert np.array_equal(settled["held"], held)
@@ -141,7 +141,7 @@ def test_what_study_and_sizes_decide_is_compared_by_its_mark_and_taken_from_the_
                 continue
             wrong = replace(right, arguments={**right.arguments, name: other})
             with pytest.raises(PrivacyError, match=f"'{name}' is not the one that the study"):
-                completed(stage, wrong)
+                with_fixed_arguments(stage, wrong)
 
 
 def test_a_mark_tells_arrays_apart_that_other_libraries_make():

@@ -30,7 +30,7 @@ from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError, SiteError
 from consortium.membership.consent import Consent, post_consent
 from consortium.membership.keys import load_identity
-from flows.site import attend
+from flows.site import agent_as_flow
 from site_agent.config import SiteConfig
 from tests.support.forgery import settle
 from tests.support.hostile_prefect import (
@@ -170,7 +170,7 @@ def test_a_sites_work_neither_waits_nor_fails(lie: Tamper | None, server: Server
             url = stack.enter_context(hostile_prefect(server, lie)).url
         stack.enter_context(temporary_settings({PREFECT_API_URL: url}))
         start, done = time.monotonic(), []
-        attend("north", lambda: done.append(True))
+        agent_as_flow("north", lambda: done.append(True))
     assert done
     assert time.monotonic() - start < PATIENCE  # an endless answer is not read to its end
 
@@ -184,7 +184,7 @@ def test_what_ends_a_sites_work_is_raised_and_not_told(server: Server) -> None:
         temporary_settings({PREFECT_API_URL: liar.url}),
         pytest.raises(SiteError, match="secret-path"),
     ):
-        attend("north", work)
+        agent_as_flow("north", work)
     assert b"secret-path" not in liar.heard()
     runs = server.rows("SELECT state_type FROM flow_run WHERE name = 'north'")
     assert runs[-1] == ("FAILED",)
@@ -215,7 +215,7 @@ def test_a_site_that_names_no_prefect_is_told_so() -> None:
         temporary_settings(restore_defaults={PREFECT_API_URL}),
         pytest.raises(ConfigurationError, match="PREFECT_API_URL"),
     ):
-        attend("north", lambda: None)
+        agent_as_flow("north", lambda: None)
 
 
 def test_sites_do_their_study_whatever_their_prefect_says(

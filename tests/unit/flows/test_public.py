@@ -17,7 +17,7 @@ from consortium.algorithms.base import Result
 from consortium.engine.session import Round
 from consortium.errors import ConsortiumError, SiteError
 from consortium.study.plan import Plan
-from flows.outputs import Outputs, Shown
+from flows.outputs import Outputs, PublishedTexts
 from flows.prepare import prepare_all
 from flows.study import StudyFlow
 from tests.support.local_consortium import SITES, LocalConsortium, build
@@ -50,8 +50,8 @@ def _no_disk(_done: int, _all: int) -> None:
     raise OSError(28, "No space left on device", SECRET)
 
 
-def _nothing(_plan: Plan, _rounds: list[Round], _result: Result) -> Shown:
-    return Shown("")
+def _nothing(_plan: Plan, _rounds: list[Round], _result: Result) -> PublishedTexts:
+    return PublishedTexts("")
 
 
 def _fails(root: Path, *, absent: bool) -> None:
@@ -101,7 +101,9 @@ def test_with_its_logs_a_failing_study_would_tell_paths(
 
 def test_the_first_map_and_a_link_stand_among_the_artifacts(tmp_path: Path, server: Server) -> None:
     local = LocalConsortium(build(tmp_path / "place"))
-    shown = Shown("summary", "data:image/webp;base64,UklGRg==", "https://results.example/r.html")
+    shown = PublishedTexts(
+        "summary", "data:image/webp;base64,UklGRg==", "https://results.example/r.html"
+    )
     StudyFlow(local.centre(), Outputs(lambda *_: shown, lambda _done, _all: None)).run()
     kept = server.rows("SELECT key, type, data FROM artifact WHERE key LIKE '%-small'")
     artifacts = {key: (kind, str(data)) for key, kind, data in kept}

@@ -16,7 +16,7 @@ from consortium.kernels.contrast_regression import (
     Expected,
     estimate_effects,
     false_discovery,
-    posterior,
+    shrink_gaussian,
     shrink_squares,
 )
 
@@ -51,8 +51,8 @@ def test_false_discovery_rates_are_those_of_scipy(p):
 
 
 def test_a_posterior_lies_where_precision_says():
-    assert posterior(4.0, 0.0, 1.0, 1.0) == (4.0, 0.0)
-    mean, variance = posterior(4.0, 1.0, 1.0, 0.5)
+    assert shrink_gaussian(4.0, 0.0, 1.0, 1.0) == (4.0, 0.0)
+    mean, variance = shrink_gaussian(4.0, 1.0, 1.0, 0.5)
     assert mean == pytest.approx((4 + 4 * 1) / 5)
     assert variance == pytest.approx(1 / 5)
 

@@ -10,8 +10,8 @@ from scipy.linalg import eigh
 
 from consortium.kernels.home_posterior import (
     Posterior,
-    Taken,
-    combine,
+    ReleaseShare,
+    combine_projectors,
     expected_errors,
     mean_of_projectors,
     without_own,
@@ -56,13 +56,13 @@ def truth() -> Floats:
 
 def play(
     sizes: tuple[int, ...], deviation: float, shift: float, seed: int
-) -> tuple[Posterior, Floats, Taken]:
+) -> tuple[Posterior, Floats, ReleaseShare]:
     """The first hospital's posterior, and the release."""
     people = [hospital(n, shift, seed, number) for number, n in enumerate(sizes)]
     release = mean_of_projectors([p for site in people for p in site], SIZE)
     release += SymmetricNoise(SIZE, deviation).draw(np.random.default_rng(seed))
-    taken = Taken(sizes[0], sum(sizes), len(sizes), deviation)
-    return combine(people[0], release, taken), release, taken
+    taken = ReleaseShare(sizes[0], sum(sizes), len(sizes), deviation)
+    return combine_projectors(people[0], release, taken), release, taken
 
 
 def test_what_others_have_does_not_hang_on_the_own_participants() -> None:
@@ -80,7 +80,7 @@ def test_what_others_have_does_not_hang_on_the_own_participants() -> None:
 
 
 def test_the_noise_is_of_the_stated_size_and_uncorrelated_with_the_own_mean() -> None:
-    generator, taken = np.random.default_rng(4), Taken(25, 100, 4, 0.05)
+    generator, taken = np.random.default_rng(4), ReleaseShare(25, 100, 4, 0.05)
     others = mean_of_projectors(persons(75, np.zeros((SIZE, KEPT)), generator), SIZE)
     own = mean_of_projectors(persons(25, np.zeros((SIZE, KEPT)), generator), SIZE)
     above = np.triu_indices(SIZE, 1)
@@ -159,9 +159,9 @@ def test_own_patients_count_hospitals_differences_on_the_other_side() -> None:
     moved = shifts(0.5, generator)
     people = [persons(20, moved[s], generator) for s in range(SITES)]
     release = mean_of_projectors([p for site in people for p in site], SIZE)
-    taken = Taken(20, 120, SITES, 0.01)
-    everybody = combine(people[0], release, taken)
-    patients = combine(people[0], release, taken, at_home=True)
+    taken = ReleaseShare(20, 120, SITES, 0.01)
+    everybody = combine_projectors(people[0], release, taken)
+    patients = combine_projectors(people[0], release, taken, at_home=True)
     assert everybody.spreads.between > 0
     assert everybody.share < patients.share
 
@@ -170,4 +170,4 @@ def test_worth_is_the_participants_whose_chance_is_the_noise() -> None:
     found, _, taken = play((20, *(30,) * 5), 0.03, 0.0, 9)
     worth = found.spreads.worth(taken.everybody)
     assert worth.persons == pytest.approx(found.spreads.within / taken.noise)
-    assert Taken(20, 170, 6, 0.06).noise == pytest.approx(4 * taken.noise)
+    assert ReleaseShare(20, 170, 6, 0.06).noise == pytest.approx(4 * taken.noise)

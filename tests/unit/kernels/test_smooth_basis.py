@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from consortium.errors import StudyError
-from consortium.kernels.projector_forecast import Room, best_cutoff
+from consortium.kernels.projector_forecast import MapExtent, best_cutoff
 from consortium.kernels.smooth_basis import SmoothBasis
 
 
@@ -66,14 +66,14 @@ def test_it_keeps_what_is_smooth_and_loses_what_is_not():
 def test_the_number_of_maps_is_about_what_is_foretold():
     places = ball(5.0)
     for cutoff in (22.0, 30.0, 45.0):
-        room = Room(125.0 * len(places))
+        room = MapExtent(125.0 * len(places))
         assert SmoothBasis(places, cutoff).size == pytest.approx(room.size(cutoff), rel=0.3)
         assert room.cutoff(room.size(cutoff)) == pytest.approx(cutoff)
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_what_is_resolved_falls_with_the_cutoff(dimensions):
-    room = Room(1.9e6, dimensions)
+    room = MapExtent(1.9e6, dimensions)
     found = [room.resolved(cutoff) for cutoff in (10.0, 25.0, 32.0, 41.0, 80.0)]
     assert found == sorted(found, reverse=True)
     assert found[0] > 0.999
@@ -82,7 +82,8 @@ def test_what_is_resolved_falls_with_the_cutoff(dimensions):
 def test_more_noise_asks_for_a_coarser_basis():
     cutoffs = np.arange(20.0, 60.0, 0.5)
     chosen = [
-        best_cutoff(cutoffs, Room(1.9e6), 14, deviation) for deviation in (0.0, 0.01, 0.02, 0.04)
+        best_cutoff(cutoffs, MapExtent(1.9e6), 14, deviation)
+        for deviation in (0.0, 0.01, 0.02, 0.04)
     ]
     assert chosen[0] == 20.0
     assert chosen == sorted(chosen)

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from consortium.kernels.spatial_ica import contrasts, decorrelated, fast_ica, separate, whiten
+from consortium.kernels.spatial_ica import (
+    fast_ica,
+    nearest_rotation,
+    non_gaussianity,
+    separate,
+    whiten,
+)
 
 sklearn = pytest.importorskip("sklearn.decomposition", reason="scikit-learn is not installed")
 
@@ -48,15 +54,15 @@ def test_what_is_the_same_everywhere_is_no_map():
 def test_a_gaussian_map_has_next_to_no_contrast():
     generator = np.random.default_rng(2)
     maps = np.stack([generator.standard_normal(200_000), generator.laplace(size=200_000)], axis=1)
-    found = contrasts(maps / maps.std(axis=0))
+    found = non_gaussianity(maps / maps.std(axis=0))
     assert found[0] < 2e-3 < 0.02 < found[1]
 
 
 def test_the_nearest_rotation_is_a_rotation():
     axes = np.random.default_rng(3).standard_normal((5, 5))
-    found = decorrelated(axes)
+    found = nearest_rotation(axes)
     assert found @ found.T == pytest.approx(np.eye(5), abs=1e-12)
-    assert decorrelated(found) == pytest.approx(found, abs=1e-12)
+    assert nearest_rotation(found) == pytest.approx(found, abs=1e-12)
 
 
 def test_rounding_moves_components_by_no_more_than_rounding() -> None:

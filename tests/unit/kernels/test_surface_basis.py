@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from consortium.errors import StudyError
-from consortium.kernels.projector_forecast import Room
+from consortium.kernels.projector_forecast import MapExtent
 from consortium.kernels.surface_basis import SurfaceBasis
 from consortium.kernels.surface_modes import surface_modes
 from tests.support.surfaces import RADIUS, sphere
@@ -51,7 +51,7 @@ def test_the_number_of_maps_is_about_what_is_foretold():
     area = sum(side.area for side in MODES)
     assert area == pytest.approx(2 * 4 * np.pi * RADIUS**2, rel=0.1)
     for cutoff in (50.0, 70.0):
-        assert basis(cutoff).size == pytest.approx(Room(area, 2).size(cutoff), rel=0.2)
+        assert basis(cutoff).size == pytest.approx(MapExtent(area, 2).size(cutoff), rel=0.2)
 
 
 def test_waves_longer_than_a_hemisphere_are_refused():

@@ -15,10 +15,10 @@ from consortium.membership.consent import (
     KIND,
     MOST_SERIAL,
     Consent,
+    missing_consents,
     post_consent,
     read_consents,
     runs_joined,
-    uncovered,
     withdraw,
 )
 from consortium.privacy.gdp import epsilon_of, mu_of
@@ -148,7 +148,7 @@ def say(
     east: Consent | None, *, runs: int = 0, epsilon: float = 2.0, today: date = TODAY
 ) -> list[str]:
     consents = {"east": east, "west": give("west", 1000)}
-    return uncovered(STUDY, consents, {"east": runs, "west": 0}, epsilon, today)
+    return missing_consents(STUDY, consents, {"east": runs, "west": 0}, epsilon, today)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from consortium.errors import PrivacyError, RangeError
 from consortium.privacy.bounds import Bound
-from consortium.privacy.mechanism import Sharing, arithmetic, plan_mechanism
+from consortium.privacy.mechanism import Sharing, plan_mechanism, rounding_allowance
 from consortium.privacy.noise import LARGEST_SIGMA, GaussianSampler
 
 SCHEMES = ("cape", "secure-sum", "local")
@@ -131,8 +131,8 @@ def test_what_is_charged_for_arithmetic_covers_sums_one_by_one(units):
     # The worst order of a sum: contributions of one sign, each added to all those before.
     values = np.random.default_rng(units).uniform(0.5, 1.0, units)
     error = abs(float(np.cumsum(values)[-1]) - math.fsum(values))
-    assert 2 * error <= np.sqrt(2.0) * arithmetic(units)
-    assert arithmetic(units) <= 1e-5
+    assert 2 * error <= np.sqrt(2.0) * rounding_allowance(units)
+    assert rounding_allowance(units) <= 1e-5
 
 
 @pytest.mark.parametrize("scheme", [*SCHEMES, "none"])

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from consortium.algorithms.base import Extent
-from consortium.report.course import course, duration, size
+from consortium.report.course import course, format_duration, format_size
 from consortium.report.finished import Finished
 from consortium.report.sections import course as shown
 from consortium.study.plan import make_plan
@@ -46,7 +46,7 @@ def test_a_run_as_planned_is_told_beside_its_plan(study, plan):
     assert told["Sites missing from a round"] == ("at most 1", "none")
     assert told["Rounds"] == (f"at most {plan.rounds}", "1")
     assert told["Numbers released"][1] == "712"
-    assert told["Sent by a site (payload)"][1] == size(plan.stages[0].message_bytes)
+    assert told["Sent by a site (payload)"][1] == format_size(plan.stages[0].message_bytes)
     assert told["ε against the coalition"] == ("at most 4", "3.91")
     assert told["Time"][1] == "2 min"
 
@@ -84,11 +84,11 @@ def test_a_page_without_a_plan_has_no_such_part(study):
     ("seconds", "text"), [(0.4, "0 s"), (59, "59 s"), (61, "1 min"), (7500, "2 h 5 min")]
 )
 def test_a_time_is_written_for_people(seconds, text):
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text
 
 
 @pytest.mark.parametrize(
     ("many", "text"), [(1, "1 byte"), (1024, "1 KiB"), (1310720, "1.25 MiB"), (3 << 30, "3 GiB")]
 )
 def test_a_size_is_written_for_people(many, text):
-    assert size(many) == text
+    assert format_size(many) == text

@@ -6,7 +6,7 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Captions, Result
-from consortium.report.outputs import escaped, write_credit
+from consortium.report.outputs import escape_markdown, write_credit
 from consortium.report.page import write_page
 from consortium.report.references import OF_ANALYSIS, REFERENCES, bibtex, citation_keys
 from consortium.report.sections.methods import paragraphs
@@ -41,7 +41,10 @@ def test_the_words_of_an_analysis_are_in_the_methods_before_what_all_have_in_com
     result = Result({}, captions=Captions(methods=words))
     path, _ = write_credit(tmp_path, finished(sample_study(), Space(box_grid()), result))
     text = path.read_text(encoding="utf-8")
-    own, common = text.index(escaped(words)), text.index("The sites' data were analysed together")
+    own, common = (
+        text.index(escape_markdown(words)),
+        text.index("The sites' data were analysed together"),
+    )
     assert own < common
     page = write_page(tmp_path, finished(sample_study(), Space(box_grid()), result))
     assert words in page.read_text(encoding="utf-8")
@@ -95,4 +98,4 @@ def test_an_entry_is_whole(key):
 
 
 def test_what_a_study_says_is_no_markup_and_no_citation_in_the_text():
-    assert escaped("trans_*, <b> @key [x](y)") == r"trans\_\*, \<b\> \@key \[x\](y)"
+    assert escape_markdown("trans_*, <b> @key [x](y)") == r"trans\_\*, \<b\> \@key \[x\](y)"

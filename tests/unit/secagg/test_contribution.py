@@ -20,7 +20,9 @@ def sealed_vectors(clear: bool = False) -> tuple[messages.Contribution, memoryvi
     room = contribution.SealedVectors(10, 32, ring(np.arange(6), 32), clear=clear)
     room.masked[:] = np.arange(10)
     body = room.load(KEY, bytes(32))
-    return body, contribution.part(room.close(b"", bytes(32), messages.encode), LIMIT).payload
+    return body, contribution.split_message(
+        room.close(b"", bytes(32), messages.encode), LIMIT
+    ).payload
 
 
 @given(
@@ -35,7 +37,7 @@ def test_unload_undoes_load(masked: int, opened: int | None, bits: int, clear: b
     room = contribution.SealedVectors(first.size, bits, second, clear=clear)
     room.masked[:] = first
     body = room.load(KEY, bytes(32))
-    parts = contribution.part(room.close(b"envelope", bytes(32), messages.encode), LIMIT)
+    parts = contribution.split_message(room.close(b"envelope", bytes(32), messages.encode), LIMIT)
     assert parts.envelope == b"envelope"
     manifest = messages.decode(messages.Manifest, parts.manifest, "it")
     assert contribution.check_manifest(manifest, parts, body)
@@ -70,23 +72,23 @@ def test_the_border_of_the_two_vectors_is_sealed(shift: int) -> None:
 def test_a_message_is_parted_within_its_bytes_or_refused(data: bytes, claim: int) -> None:
     message = data + claim.to_bytes(4, "little") + bytes(4)  # and no manifest
     if claim <= len(data):
-        parts = contribution.part(message, LIMIT)
+        parts = contribution.split_message(message, LIMIT)
         assert bytes(parts.payload) + parts.envelope == data
         assert len(parts.envelope) == claim
     else:
         with pytest.raises(ProtocolError):
-            contribution.part(message, LIMIT)
+            contribution.split_message(message, LIMIT)
 
 
 @pytest.mark.parametrize("size", [0, 3, 4, 7])
 def test_too_short_for_a_length(size: int) -> None:
     with pytest.raises(ProtocolError):
-        contribution.part(bytes(size), LIMIT)
+        contribution.split_message(bytes(size), LIMIT)
 
 
 def test_a_message_over_its_limit_is_refused_unread() -> None:
     with pytest.raises(ProtocolError, match="limit of 99"):
-        contribution.part(bytes(96) + bytes(4), 99)
+        contribution.split_message(bytes(96) + bytes(4), 99)
 
 
 def test_the_payload_of_one_site_under_anothers_envelope_is_refused() -> None:
@@ -94,7 +96,7 @@ def test_the_payload_of_one_site_under_anothers_envelope_is_refused() -> None:
     values = vectors(wire.parties, 8)
     wire.call(CENTRE, "open", 1, context(1), 8, 32)
     sent = [wire.parties[s].contribute(1, context(1), values[s]) for s in ("s0", "s1")]
-    mine, other = (contribution.part(data, LIMIT) for data in sent)
+    mine, other = (contribution.split_message(data, LIMIT) for data in sent)
     with pytest.raises(ProtocolError, match="did not seal"):
         wire.hub.receive_contribution(with_payload(mine.envelope, other.payload, mine.manifest))
     assert wire.hub.contributed(1) == ()

@@ -110,7 +110,7 @@ def _graph(wire: Wire) -> Graph:
 def test_a_vector_carries_its_own_mask_and_its_neighbours_masks_only() -> None:
     wire = Wire(SMALL).set_up()
     party, zeros = wire.parties["s0"], np.zeros(512, np.uint32)
-    parts = contribution.part(party.contribute(1, context(1), zeros), 10**6)
+    parts = contribution.split_message(party.contribute(1, context(1), zeros), 10**6)
     opened = wire.hub.session.unseal(messages.CONTRIBUTION, parts.envelope, 10**6)
     masked = np.frombuffer(wire.hub.setup.known.unload(opened, parts).masked, np.uint32).copy()
     known, own = party.directory, party._member.own

@@ -23,7 +23,7 @@ def looks_uniform(vector: Ring) -> bool:
 def masked(wire: Wire, site: str, number: int, about: bytes) -> Ring:
     """A vector of zeros as the hub sees it once the channel's encryption is off."""
     sent = wire.parties[site].contribute(number, about, np.zeros(ENTRIES, np.uint32))
-    parts = contribution.part(sent, 10**6)
+    parts = contribution.split_message(sent, 10**6)
     opened = wire.hub.session.unseal(messages.CONTRIBUTION, parts.envelope, 10**6)
     return np.frombuffer(wire.hub.setup.known.unload(opened, parts).masked, np.uint32).copy()
 
@@ -93,7 +93,7 @@ def test_released_seeds_and_the_messages_tell_the_sum_and_nothing_else() -> None
     for site in alive:
         sent = wire.parties[site].contribute(1, about, np.ones(ENTRIES, np.uint32))
         wire.hub.receive_contribution(sent)
-        masked_bytes = bytes(contribution.part(sent, 10**6).payload[: 4 * ENTRIES])
+        masked_bytes = bytes(contribution.split_message(sent, 10**6).payload[: 4 * ENTRIES])
         left[site] = np.frombuffer(masked_bytes, np.uint32).copy()
     total = wire.unmask(1, missing=[lost])
     session, directory = wire.hub.session, wire.hub.setup.known.directory

@@ -6,14 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import ProtocolError
-from consortium.secagg.packing import pack, pack_into, packed_bytes, reduced, ring_type, unpack
+from consortium.secagg.packing import (
+    pack,
+    pack_into,
+    packed_bytes,
+    reduce_modulo,
+    ring_type,
+    unpack,
+)
 
 BITS = st.integers(1, 64)
 
 
 def vector(bits: int, entries: int, seed: int = 0) -> np.ndarray:
     whole = np.random.default_rng(seed).integers(0, 2**64, entries, dtype=np.uint64)
-    return reduced(whole.astype(ring_type(bits)), bits)
+    return reduce_modulo(whole.astype(ring_type(bits)), bits)
 
 
 @given(BITS, st.integers(0, 200))
@@ -44,7 +51,7 @@ def test_a_vector_is_packed_in_its_own_memory(bits, entries):
 @given(st.integers(1, 31), st.integers(0, 200))
 def test_higher_bits_do_not_travel(bits, entries):
     numbers = vector(32, entries)
-    assert pack(numbers, bits).tobytes() == pack(reduced(numbers, bits), bits).tobytes()
+    assert pack(numbers, bits).tobytes() == pack(reduce_modulo(numbers, bits), bits).tobytes()
 
 
 @pytest.mark.parametrize("wrong", [b"", bytes(1), bytes(3)])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from consortium.algorithms.base import Result
-from consortium.kernels.home_posterior import Posterior, Spreads, Taken
+from consortium.kernels.home_posterior import Posterior, PriorVariances, ReleaseShare
 from site_agent.posterior_page import posterior_summary
 
 _NONE = np.zeros((2, 2))
@@ -11,7 +11,7 @@ _SETS = ("own", "release", "posterior")
 
 
 def told(colluding: int, *, own_patients: bool = False) -> str:
-    spreads, taken = Spreads(0.02, 0.0, 0.002, 0.01), Taken(12, 100, 4, 0.05)
+    spreads, taken = PriorVariances(0.02, 0.0, 0.002, 0.01), ReleaseShare(12, 100, 4, 0.05)
     posterior = Posterior(_NONE, _NONE, 0.25, 60.0, 0.05, 0.0, spreads, taken)
     results = {name: Result({}, {"found": k}) for k, name in enumerate(_SETS)}
     return " ".join(posterior_summary(posterior, results, colluding, own_patients))

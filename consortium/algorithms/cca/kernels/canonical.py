@@ -117,7 +117,7 @@ def _cleaned(values: Array, deviation: float, edge: float) -> Array:
     return np.asarray(np.maximum(values - deviation**2 * pushed.sum(axis=1), 0.0))
 
 
-def canonical(correlations: Sequence[Sequence[Array]], pairs: int) -> Canonical:
+def solve_canonical(correlations: Sequence[Sequence[Array]], pairs: int) -> Canonical:
     """Solve for the leading canonical variates of whitened views.
 
     Parameters
@@ -166,7 +166,7 @@ def _whitened(correlations: Sequence[Sequence[Array]], sizes: Sequence[int]) -> 
 
 
 def largest_correlation(correlations: Sequence[Sequence[Array]], sizes: Sequence[int]) -> float:
-    """The first of `canonical`, of views with so many coordinates, without its variates."""
+    """The first of `solve_canonical`, of views with so many coordinates, without its variates."""
     if len(sizes) == 2:
         found = np.linalg.svd(correlations[0][1], compute_uv=False)[0]
     else:

@@ -115,7 +115,7 @@ class CrossNoise:
         return float(np.quantile([largest_correlation(each, sizes) for each in drawn], quantile))
 
 
-def captured(sizes: Sequence[int], kept: Sequence[int], tail: float = 0.05) -> float:
+def captured_share(sizes: Sequence[int], kept: Sequence[int], tail: float = 0.05) -> float:
     """Least part of a canonical correlation that is along the directions that stand out of noise.
 
     A correlation is the same in any coordinates of a view, so that nothing says that the link lies

@@ -21,7 +21,7 @@ from consortium.kernels.contrast_regression import (
     Expected,
     effects_of,
     freedom_of_squares,
-    unbalanced,
+    imbalance_variance,
 )
 
 Array = NDArray[Any]
@@ -96,7 +96,7 @@ def solve_coefficients(
     chance[1:, 1:] += own * np.outer(spread, spread)
     moments = expected.explained * (noise["moment"] ** 2 + noise["contrast"] ** 2)
     leak = np.full(count, factor**2 * (clip**2 * moments + found.sites * adjustment.offsets))
-    leak += found.balance * unbalanced(found.between, expected.missed, expected)
+    leak += found.balance * imbalance_variance(found.between, expected.missed, expected)
     leak[0] = found.leak
     leak += tails.variance().mean(axis=1)
     return Coefficients(
@@ -203,7 +203,7 @@ def _leak_of_means(
     between = _drawn(means.spreads - variance, unsure, found.sites, left * PRIOR_WIDTH)
     between = np.maximum(between, _LEAST_PART * found.sites)
     leak: Array = explained * expected.adjustment_noise + between * expected.offset_noise
-    leak += found.balance[0] * unbalanced(between / found.clip**2, means.missed, expected)
+    leak += found.balance[0] * imbalance_variance(between / found.clip**2, means.missed, expected)
     return leak
 
 

@@ -98,8 +98,8 @@ def no_tails(outcomes: int, rows: int) -> LostTails:
 
 
 @dataclass(frozen=True)
-class Lean:
-    """How what is taken goes with weights, by how squared norms do.
+class TailLoss:
+    """How what clipping takes goes with the contrast's weights, by how squared norms do.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Lean:
     width: float = _WIDTH
 
 
-def lean_of_groups(persons: float, information: float, part: float) -> Lean:
+def lean_of_groups(persons: float, information: float, part: float) -> TailLoss:
     """Of two groups.
 
     Parameters
@@ -126,10 +126,10 @@ def lean_of_groups(persons: float, information: float, part: float) -> Lean:
     part : float
         q, of the second group among the persons.
     """
-    return Lean(information, lambda apart: _contrast(apart, part) * information / persons)
+    return TailLoss(information, lambda apart: _contrast(apart, part) * information / persons)
 
 
-def lean_of_slope(persons: float, left: float, most: float) -> Lean:
+def lean_of_slope(persons: float, left: float, most: float) -> TailLoss:
     """Of a column with limits, whose weights have a deviation of one before they are cut.
 
     Parameters
@@ -139,13 +139,13 @@ def lean_of_slope(persons: float, left: float, most: float) -> Lean:
     most : float
         W_c, which they are cut to.
     """
-    return Lean(
+    return TailLoss(
         persons * left,
         lambda change: min(max(_SLOPE_POWER * left * change, -most), most),
     )
 
 
-def lean_of_others(persons: float, squares: Array) -> list[Lean]:
+def lean_of_others(persons: float, squares: Array) -> list[TailLoss]:
     """Of other coefficients beside the contrast's, by whose weights nobody is clipped harder.
 
     Parameters
@@ -156,14 +156,14 @@ def lean_of_others(persons: float, squares: Array) -> list[Lean]:
     return [_lean_of_other(persons, s) for s in np.maximum(squares / persons, _TINY).tolist()]
 
 
-def _lean_of_other(persons: float, spread: float) -> Lean:
+def _lean_of_other(persons: float, spread: float) -> TailLoss:
     """Of weights of this variance."""
     width = _WIDTH / math.sqrt(spread)
-    return Lean(persons * spread, lambda change: _SLOPE_POWER * spread * change, width)
+    return TailLoss(persons * spread, lambda change: _SLOPE_POWER * spread * change, width)
 
 
 def lost_tails(
-    sums: TailSums, likeness: OutcomeCorrelation, persons: float, leans: Sequence[Lean]
+    sums: TailSums, likeness: OutcomeCorrelation, persons: float, leans: Sequence[TailLoss]
 ) -> LostTails:
     """Estimate what clipping took.
 
@@ -181,7 +181,7 @@ def lost_tails(
     return LostTails(*_drawn(sums, likeness, _TAKEN * persons), *found.T)
 
 
-def _theta(lean: Lean, released: float, sums: TailSums) -> tuple[float, float, float]:
+def _theta(lean: TailLoss, released: float, sums: TailSums) -> tuple[float, float, float]:
     """θ, its variance, and how uneven chance is."""
     noise = (sums.noise["lean"] / lean.information) ** 2 + _SPREAD**2 / lean.information
     kept = lean.width**2 / (lean.width**2 + noise)

@@ -34,7 +34,7 @@ def of_replays(correlations: Array) -> Array:
     )
 
 
-def around(expected: Array, reach: float = REACH) -> tuple[Array, Array]:
+def expected_range(expected: Array, reach: float = REACH) -> tuple[Array, Array]:
     """Ends of the range of an expected correlation."""
     middle = np.arctanh(np.clip(expected, 0.0, _MOST))
     return np.asarray(np.tanh(np.maximum(middle - reach, 0.0))), np.asarray(np.tanh(middle + reach))

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull, strengths_of
-from consortium.kernels.component_bootstrap import NoisyDirections, leading
-from consortium.kernels.separations import Paint, Way
+from consortium.kernels.component_bootstrap import NoisyDirections, leading_directions
+from consortium.kernels.separations import Paint, SeparationMethod
 from consortium.kernels.spatial_ica import separate
 
 Array = NDArray[Any]
@@ -48,7 +48,7 @@ def beyond_null(
     matrix: Array,
     null: SmoothNull,
     weights: Array,
-    way: Way,
+    way: SeparationMethod,
     count: int,
     generator: np.random.Generator,
 ) -> NDArray[np.bool_]:
@@ -68,7 +68,7 @@ def beyond_null(
     size, most = weights.shape[1], 0.0
     for _ in range(_NULL_DRAWS):
         drawn = null.draw(generator)
-        vectors, excess = leading(drawn, count, null.bulk)
+        vectors, excess = leading_directions(drawn, count, null.bulk)
         _, again = way.again(vectors, excess, size, generator)
         most = max(most, float(strengths_of(drawn - null.mean, again).max(initial=0.0)))
     own = strengths_of(matrix - null.mean, weights)

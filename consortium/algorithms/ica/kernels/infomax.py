@@ -50,14 +50,14 @@ SCORES: dict[Score, Callable[[Array], Array]] = {
 }
 
 
-def antisymmetric(matrix: Array) -> Array:
+def antisymmetric_part(matrix: Array) -> Array:
     """c_ij = M_ij − M_ji for i < j (last two axes), the gradient over rotations."""
     rows, columns = np.triu_indices(matrix.shape[-1], 1)
     difference: Array = matrix[..., rows, columns] - matrix[..., columns, rows]
     return difference
 
 
-def skew(coordinates: Array, size: int) -> Array:
+def skew_matrix(coordinates: Array, size: int) -> Array:
     """Antisymmetric matrix with ``coordinates`` above the diagonal."""
     matrix = np.zeros((size, size))
     matrix[np.triu_indices(size, 1)] = coordinates
@@ -79,7 +79,7 @@ def rotation_by_volume(unmixing: Array, data: Array, bound: float) -> Array:
             along = np.einsum("ij,ij->j", psi, z) / np.maximum(squared_norms(psi), _TINY)
             rest = z - along * psi
         total += sum_clipped_products(psi, rest, bound)
-    return antisymmetric(total)
+    return antisymmetric_part(total)
 
 
 def infomax_by_volume(unmixing: Array, bias: Array, data: Array, bound: float) -> Array:

@@ -29,7 +29,7 @@ class Whitening:
         return scaled
 
 
-def shrunk(values: Array, edge: float) -> Array:
+def shrink_eigenvalues(values: Array, edge: float) -> Array:
     """Eigenvalues of a low-rank matrix from those of its sum with symmetric Gaussian noise.
 
     An eigenvalue d above half the edge e of the noise's spectrum appears at d + e²/(4d)
@@ -45,7 +45,7 @@ def moment_whitening(moment: Array, components: int, edge: float) -> Whitening:
     values, vectors = np.linalg.eigh(moment)
     leading = slice(len(values) - components, None)
     least = 1e-9 * max(float(np.abs(values).max()), 1e-300)
-    estimates = np.maximum(shrunk(values[leading], edge), least)
+    estimates = np.maximum(shrink_eigenvalues(values[leading], edge), least)
     return Whitening(vectors[:, leading][:, ::-1], estimates[::-1])
 
 

@@ -87,13 +87,13 @@ def _sum_products(first: Array, second: Array, third: Array) -> Array:
     return total.reshape(size, size, size)
 
 
-def transformed(tensor: Array, matrix: Array) -> Array:
+def transform_tensor(tensor: Array, matrix: Array) -> Array:
     """T(M, M, M) for a D x D x D tensor and a D x K matrix: K x K x K."""
     whole: Array = np.einsum("abc,ai,bj,ck->ijk", tensor, matrix, matrix, matrix, optimize=True)
     return whole
 
 
-def contract(tensor: Array, vectors: Array) -> Array:
+def contract_tensor(tensor: Array, vectors: Array) -> Array:
     """T(I, u, u) for each column u, K x L."""
     size, count = vectors.shape
     partial = (tensor.reshape(-1, size) @ vectors).reshape(size, size, count)
@@ -119,15 +119,15 @@ def orthogonal_components(
     for _ in range(len(tensor)):
         starts = _unit(generator.standard_normal((len(tensor), restarts)))
         for _ in range(iterations):
-            starts = _unit(contract(rest, starts))
-        values = np.einsum("il,il->l", contract(rest, starts), starts)
+            starts = _unit(contract_tensor(rest, starts))
+        values = np.einsum("il,il->l", contract_tensor(rest, starts), starts)
         best = starts[:, int(np.argmax(values))]
         found.append(best)
         rest = rest - values.max() * np.einsum("i,j,k->ijk", best, best, best)
     columns = _polar(np.column_stack(found))
     for _ in range(_POLISH):
-        columns = _polar(contract(tensor, columns))
-    signs = np.sign(np.einsum("il,il->l", contract(tensor, columns), columns))
+        columns = _polar(contract_tensor(tensor, columns))
+    signs = np.sign(np.einsum("il,il->l", contract_tensor(tensor, columns), columns))
     oriented: Array = columns * np.where(signs == 0, 1.0, signs)
     return oriented
 

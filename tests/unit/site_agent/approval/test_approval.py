@@ -30,7 +30,7 @@ from site_agent.approval.approval import (
     read_papers,
 )
 from site_agent.approval.permission import Permission
-from site_agent.approval.record import forget
+from site_agent.approval.record import retire_record
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.layout import APPROVED, SERIALS, WITHDRAWN
 from site_agent.ledger.ledger import Charge, Ledger
@@ -294,7 +294,7 @@ def test_a_yes_that_ended_counts_no_more_wherever_its_record_lies(
     if end == "replaced":
         yes(place)
     else:
-        forget(folder, load_identity(folder), "small")
+        retire_record(folder, load_identity(folder), "small")
     (old,) = (folder / APPROVED / WITHDRAWN).glob("*.json")
     target = folder / APPROVED / "small.json"
     if by == "copy":

@@ -33,7 +33,7 @@ from site_agent.approval.inspection import (
     inspect,
     say_yes,
 )
-from site_agent.data.survey import Skipped
+from site_agent.data.survey import SkippedPerson
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.loading.open import open_dataset
 from site_agent.policy.policy import Allowance, Policy
@@ -220,9 +220,10 @@ def test_what_many_lack_is_one_line_with_their_number(place: DemoFolders) -> Non
 
 def test_persons_who_lack_the_same_in_folders_of_their_own_are_one_line_too() -> None:
     skipped = [
-        Skipped(f"{k:02d}", "no-image", f"/data/sub-{k:02d} holds no image.") for k in range(8)
+        SkippedPerson(f"{k:02d}", "no-image", f"/data/sub-{k:02d} holds no image.")
+        for k in range(8)
     ]
-    alone = Skipped("99", "no-image", "/data/sub-99 has ten volumes.")
+    alone = SkippedPerson("99", "no-image", "/data/sub-99 has ten volumes.")
     assert list(_who_lacks_what([*skipped, alone])) == [
         "8 participants (00, 01, 02, 03, 04, …): /data/sub-* holds no image.",
         "99: /data/sub-99 has ten volumes.",

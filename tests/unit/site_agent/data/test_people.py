@@ -8,7 +8,7 @@ from consortium.errors import DataError
 from consortium.study.data_section import DataSection
 from site_agent.config import SiteConfig
 from site_agent.data.people import candidates, chosen_by, left_out_here
-from site_agent.data.survey import Skipped, in_turn
+from site_agent.data.survey import SkippedPerson, in_turn
 
 LINES = (
     "participant_id\tdiagnosis\tage",
@@ -84,7 +84,7 @@ def test_rules_without_a_table_are_an_error(bids: Path) -> None:
 def test_the_hospitals_own_table_leaves_out_with_its_reason(tmp_path: Path) -> None:
     table = write(tmp_path / "out.tsv", "participant_id\treason", "sub-02\twithdrew consent")
     (told,) = left_out_here(table)(["01", "02"])
-    assert told == Skipped(
+    assert told == SkippedPerson(
         "02", "left-out-here", f"sub-02 is left out by {table}: withdrew consent"
     )
     assert list(left_out_here(None)(["01", "02"])) == []
@@ -115,9 +115,9 @@ def test_candidates_are_those_whom_neither_leaves_out(bids: Path, tmp_path: Path
 
 def test_the_first_who_leaves_a_person_out_gives_the_reason() -> None:
     def first(labels):
-        return [Skipped(x, "not-chosen", "a") for x in labels if x == "1"]
+        return [SkippedPerson(x, "not-chosen", "a") for x in labels if x == "1"]
 
     def rest(labels):
-        return [Skipped(x, "over-limit", "b") for x in labels]
+        return [SkippedPerson(x, "over-limit", "b") for x in labels]
 
     assert [each.detail for each in in_turn(first, rest)(["1", "2"])] == ["a", "b"]

@@ -21,11 +21,11 @@ from consortium.membership.keys import create_identity, load_identity
 from consortium.secagg import CENTRE, seal
 from consortium.study.plan import promised_mu
 from site_agent.approval.approval import Approval, Terms
-from site_agent.approval.record import keep
+from site_agent.approval.record import store_record
 from site_agent.config import SiteConfig
 from site_agent.doctor.checkup import examine
 from site_agent.doctor.exchange import announced
-from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin
+from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin_consortium
 from site_agent.layout import CONFIG, POLICY
 from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Charge, Ledger
@@ -297,8 +297,10 @@ def test_another_run_is_held_against_the_policy_only_while_one_is_approved(
 ) -> None:
     identity, study = load_identity(folder), make_study()
     centre = bytes.fromhex(CHARGE.centre)
-    pin(folder, PinnedConsortium(centre))
-    keep(folder, identity, Approval(study, "", "", {CENTRE: centre}, folder, Terms(approved)))
+    pin_consortium(folder, PinnedConsortium(centre))
+    store_record(
+        folder, identity, Approval(study, "", "", {CENTRE: centre}, folder, Terms(approved))
+    )
     charge = replace(
         CHARGE, dataset=str((folder / "bids").resolve()), study=study.study, mu=promised_mu(study)
     )

@@ -20,7 +20,7 @@ from site_agent.engines.processes import Processes
 from site_agent.engines.remote import RemoteEngine
 from site_agent.engines.threads import Threads
 from site_agent.images import footprint
-from site_agent.images.footprint import scratch
+from site_agent.images.footprint import scratch_space
 from site_agent.images.series import SiteDataset
 from tests.support.tiny_images import AFFINE, save_subject, tiny_series
 
@@ -143,14 +143,14 @@ def test_an_item_of_unknown_size_bounds_nothing():
 
 
 def test_what_is_kept_between_rounds_lies_on_disk_where_memory_is_short(tmp_path):
-    room = scratch((20, 4000), 1_000_000, tmp_path / "cache")
+    room = scratch_space((20, 4000), 1_000_000, tmp_path / "cache")
     room[:] = np.arange(4000)
     assert isinstance(room.base, np.memmap)
     assert not list((tmp_path / "cache").iterdir())  # it has no name: nothing is left of it
     assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
     np.testing.assert_array_equal(room[7], np.arange(4000, dtype=np.float32))
     for memory in (None, 10**9):
-        assert scratch((20, 4000), memory, tmp_path / "none").base is None
+        assert scratch_space((20, 4000), memory, tmp_path / "none").base is None
     assert not (tmp_path / "none").exists()
 
 
@@ -160,7 +160,7 @@ def test_a_full_disk_is_told_before_anything_is_mapped(tmp_path, monkeypatch):
 
     monkeypatch.setattr(footprint.os, "posix_fallocate", full)
     with pytest.raises(ConfigurationError, match=r"has no 0 MB left .* free space"):
-        scratch((20, 4000), 1000, tmp_path)
+        scratch_space((20, 4000), 1000, tmp_path)
 
 
 def test_a_second_study_with_the_same_preparation_reads_prepared_blocks_only(

@@ -14,7 +14,12 @@ from consortium.space.grid import Grid
 from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.survey import RecordingRun, Subject
-from site_agent.images.preprocess import confound_design, preprocess, project_out, read_series
+from site_agent.images.preprocess import (
+    confound_design,
+    preprocess_person,
+    project_out,
+    read_series,
+)
 from tests.support.tiny_images import (
     AFFINE,
     SHAPE,
@@ -29,7 +34,7 @@ GRID = tiny_grid()
 
 
 def load(path, table=None, **settings_):
-    return preprocess(
+    return preprocess_person(
         Subject("x", (RecordingRun(path, table),)), DataSection(**settings_), Target(GRID)
     )
 
@@ -142,7 +147,7 @@ def test_runs_of_one_person_are_cleaned_apart_and_joined(tmp_path):
     first = save(tmp_path / "a.nii", tiny_series(1))
     second = save(tmp_path / "b.nii", 3 * tiny_series(2, volumes=30))
     data = DataSection(standardize="none")
-    joined = preprocess(
+    joined = preprocess_person(
         Subject("x", (RecordingRun(first), RecordingRun(second))), data, Target(GRID)
     )
     alone = [load(path, standardize="none") for path in (first, second)]

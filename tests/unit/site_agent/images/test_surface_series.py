@@ -15,7 +15,7 @@ from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.survey import RecordingRun, Subject
 from site_agent.images.footprint import to_prepare
-from site_agent.images.preprocess import preprocess, standardize
+from site_agent.images.preprocess import preprocess_person, standardize_series
 from site_agent.images.recordings import recording_remarks, seconds_apart
 from site_agent.images.series import SiteDataset
 from site_agent.images.surface_series import count_volumes, read_surface_series
@@ -131,7 +131,7 @@ def test_trends_confounds_and_bands_are_taken_out_as_of_voxels(tmp_path: Path, m
     table = tmp_path / f"{STEM}_desc-confounds_timeseries.tsv"
     table.write_text("\n".join(["drift", *map(str, drift)]) + "\n")
     data = DataSection.model_validate(PUBLIC | {"confounds": ("drift",), "high_pass": 0.05})
-    found = preprocess(Subject("01", (RecordingRun(path, table),)), data, Target(mesh))
+    found = preprocess_person(Subject("01", (RecordingRun(path, table),)), data, Target(mesh))
     time = np.linspace(-1, 1, volumes)
     step, order = 2.0, np.arange(1, volumes)
     slow = order[order / (2 * volumes * step) < 0.05]
@@ -139,7 +139,7 @@ def test_trends_confounds_and_bands_are_taken_out_as_of_voxels(tmp_path: Path, m
     model = np.column_stack([np.ones(volumes), time, drift, cosines])
     values = of_nibabel(path, mesh).astype(np.float64)
     left = values - model @ np.linalg.lstsq(model, values, rcond=None)[0]
-    standardize(left, data, path)
+    standardize_series(left, data, path)
     np.testing.assert_allclose(found.T, left, atol=1e-4 * np.abs(left).max())
 
 

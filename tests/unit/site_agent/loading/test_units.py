@@ -13,13 +13,13 @@ from consortium.errors import DataError, PrivacyError
 from consortium.space.study_space import study_space
 from consortium.study.reader import parse_study
 from consortium.views.meshes import MESHES
-from site_agent.data.survey import Skipped, Without, nobody
+from site_agent.data.survey import SkippedPerson, Without, excludes_nobody
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.ledger.limits import LedgerLimits
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
 from site_agent.loading.sizes import sizes_of, too_few_new
-from site_agent.loading.units import grouped, rows_by_person
+from site_agent.loading.units import group_rows, rows_by_person
 from site_agent.policy.policy import Policy
 from tests.support.surfaces import write_values
 from tests.support.tiny_images import FUNC, tiny_grid, tiny_series
@@ -44,7 +44,7 @@ def opened(
     folder: Path,
     units: dict[str, Any] | None,
     *views: dict[str, Any],
-    late: Without = nobody,
+    late: Without = excludes_nobody,
     missing: Sequence[float] = (),
     persons: dict[str, Any] | None = None,
 ) -> FeatureDataset:
@@ -258,7 +258,7 @@ def test_what_a_view_has_of_a_participant_it_has_of_all_their_sessions() -> None
 
 def test_units_stand_in_the_order_of_their_first_row() -> None:
     family = {"01": "b", "02": "a", "03": "b"}
-    assert grouped({one: [one] for one in family}, family) == [["01", "03"], ["02"]]
+    assert group_rows({one: [one] for one in family}, family) == [["01", "03"], ["02"]]
 
 
 def large_table(folder: Path, families: int) -> None:
@@ -276,7 +276,7 @@ def test_newcomers_are_whole_units_and_relatives_of_who_was_there_are_none(tmp_p
     ledger = Ledger(tmp_path / "ledger.sqlite")
     large_table(folder, families=2)
 
-    def late(labels: Sequence[str]) -> Iterable[Skipped]:
+    def late(labels: Sequence[str]) -> Iterable[SkippedPerson]:
         return too_few_new(ledger, policy, labels)
 
     data = opened(folder, {"family": "family_id"}, late=late)

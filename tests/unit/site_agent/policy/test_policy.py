@@ -16,7 +16,13 @@ from consortium.study.plan import make_plan
 from site_agent.layout import POLICY
 from site_agent.policy.hours import DAYS, Window
 from site_agent.policy.policy import Allowance, Policy
-from site_agent.policy.refusals import Spent, StudyRequest, check, check_statistic, refusals
+from site_agent.policy.refusals import (
+    SpentLoss,
+    StudyRequest,
+    check_statistic,
+    refusals,
+    refuse_by_policy,
+)
 from tests.support.cases import make_study, study_of
 
 SHAPE = Shape(6, (30, 30, 30, 30), (900, 900, 900, 900), "subject")
@@ -60,7 +66,7 @@ def test_a_refusal_names_its_field_what_is_asked_and_what_allowed(name: str) -> 
     assert "allow" in first or "over the limit" in first
     plan = None if field.startswith("few") else make_plan(study, shape)
     with pytest.raises(PrivacyError) as caught:
-        check(policy, study, plan, StudyRequest("x"))
+        refuse_by_policy(policy, study, plan, StudyRequest("x"))
     assert isinstance(caught.value, PrivacyError)
 
 
@@ -89,10 +95,10 @@ def test_every_refusal_is_told_at_once_and_check_raises_the_first() -> None:
     said = _found(policy, study)
     assert len(said) == 5
     with pytest.raises(PrivacyError) as caught:
-        check(policy, study, None, StudyRequest("east"))
+        refuse_by_policy(policy, study, None, StudyRequest("east"))
     assert str(caught.value) == said[0]
     with pytest.raises(BudgetError, match=r"subject\.study"):
-        check(Policy(), make_study(epsilon=50.0), None, StudyRequest("east"))
+        refuse_by_policy(Policy(), make_study(epsilon=50.0), None, StudyRequest("east"))
 
 
 def test_a_study_without_this_site_is_refused() -> None:
@@ -112,7 +118,7 @@ def test_the_limits_hold_by_exact_composition(epsilon, runs, earlier, others) ->
     policy = Policy(subject=Allowance(study=10, total=12))
     study = make_study(epsilon=epsilon)
     total = (earlier**2 + others**2) ** 0.5
-    said = _found(policy, study, spent=Spent(earlier, total), runs=runs)
+    said = _found(policy, study, spent=SpentLoss(earlier, total), runs=runs)
     each = runs * mu_of(epsilon, 1e-5) ** 2
     for field, before, limit in (("study", earlier, 10), ("total", total, 12)):
         mu = (before**2 + each) ** 0.5

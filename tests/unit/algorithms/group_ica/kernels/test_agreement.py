@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from consortium.algorithms.group_ica.kernels.agreement import around, of_replays
+from consortium.algorithms.group_ica.kernels.agreement import expected_range, of_replays
 
 
 def test_expected_correlations_rise_with_those_of_replays_and_stay_below_one():
@@ -24,5 +24,5 @@ def test_a_weak_map_is_better_than_its_replays_and_a_strong_one_worse():
 
 def test_a_range_is_around_its_value_within_zero_and_one():
     values = np.array([0.0, 0.3, 0.9, 1.0])
-    low, high = around(values)
+    low, high = expected_range(values)
     assert ((low >= 0) & (low <= values) & (values <= high + 1e-3) & (high < 1)).all()

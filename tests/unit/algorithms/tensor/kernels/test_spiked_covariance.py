@@ -6,7 +6,7 @@ import pytest
 from consortium.algorithms.tensor.kernels.spiked_covariance import (
     flat_variance,
     moment_whitening,
-    shrunk,
+    shrink_eigenvalues,
 )
 
 
@@ -41,7 +41,7 @@ def test_noise_is_taken_off_the_eigenvalues():
 
 
 def test_what_is_below_the_edge_is_not_divided_by():
-    assert shrunk(np.array([-5.0, 0.0, 1.0]), 2.0) == pytest.approx([1.0, 1.0, 1.0])
+    assert shrink_eigenvalues(np.array([-5.0, 0.0, 1.0]), 2.0) == pytest.approx([1.0, 1.0, 1.0])
     assert np.isfinite(moment_whitening(np.zeros((3, 3)), 2, 0.0).forward).all()
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consortium.algorithms.tensor.kernels.tensor import (
-    contract,
+    contract_tensor,
     cubic_size,
     mean_cube,
     mean_mixed_cube,
@@ -69,7 +69,7 @@ def test_contraction():
     generator = np.random.default_rng(4)
     tensor, vectors = generator.standard_normal((3, 3, 3)), generator.standard_normal((3, 2))
     expected = np.einsum("ijk,jl,kl->il", tensor, vectors, vectors)
-    assert contract(tensor, vectors) == pytest.approx(expected)
+    assert contract_tensor(tensor, vectors) == pytest.approx(expected)
 
 
 def decompose(noise, seed, size=6):
