@@ -69,7 +69,7 @@ class NoisyDirections:
     def again(self, generator: np.random.Generator) -> tuple[Array, Array]:
         """Vectors and excess of a matrix that has these directions as its truth, in fresh noise."""
         truth = (self.vectors * self.strengths) @ self.vectors.T
-        return leading_directions(truth + self.law.draw(generator), self.count)
+        return strongest_directions(truth + self.law.draw(generator), self.count)
 
     def of_chance(self, generator: np.random.Generator) -> Array:
         """R directions without any network: Gaussian, as smooth as persons' own structure."""
@@ -98,7 +98,7 @@ def law_of_mean(matrix: Array, deviation: float, kept: int, persons: int) -> Sym
     return SymmetricNoise(len(matrix), float(np.hypot(deviation, np.sqrt(between / persons))))
 
 
-def leading_directions(matrix: Array, count: int, bulk: float = 0.0) -> tuple[Array, Array]:
+def strongest_directions(matrix: Array, count: int, bulk: float = 0.0) -> tuple[Array, Array]:
     """Vectors (d x R) of the largest eigenvalues, and these over the bulk, not below zero."""
     size = len(matrix)
     values, vectors = eigh(matrix, subset_by_index=(size - count, size - 1))

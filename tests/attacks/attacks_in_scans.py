@@ -21,7 +21,7 @@ from tests.attacks.attack_kinds import Stage, attack, nothing
 _AFFINE = np.diag([4.0, 4.0, 4.0, 1.0])
 _SHAPE = (5, 4, 3)
 _GRID = Grid(np.ones(_SHAPE, dtype=bool), _AFFINE)
-_MASK_BESIDE = "consortium.space.grid:beside"
+_MASK_BESIDE = "consortium.space.grid:path_in_folder"
 
 
 def _series(stage: Stage, volumes: int = 2) -> bytes:
@@ -98,15 +98,16 @@ def gzip_bomb_behind_the_voxels(stage: Stage) -> bool:
 def voxel_changed_under_the_checksum(stage: Stage) -> bool:
     """Changes a voxel in a compressed scan, and not the checksum at its end."""
     path = stage.root / "scan.nii.gz"
-    data = bytearray(gzip.compress(_series(stage, 400), compresslevel=0))
-    data[-20] ^= 64
+    behind = bytes(1 << 19)  # so that nobody who reads ahead meets the checksum with the voxels
+    data = bytearray(gzip.compress(_series(stage, 400) + behind, compresslevel=0))
+    data[-1000 - len(behind)] ^= 64
     path.write_bytes(data)
     return len(list(iterate_volumes(path, open_series(path, _GRID)))) == 400
 
 
 @attack(
     "file giver",
-    guard="site_agent.data.bids:misplaced",
+    guard="site_agent.data.bids:misplaced_file",
     without="one person's scans count as two persons, and weigh twice in what is released",
     stops="is named as sub-02's and lies in the folder of sub-01",
     instead=nothing,
@@ -188,7 +189,7 @@ def mask_that_is_a_link(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="consortium.membership.signed_study:beside",
+    guard="consortium.membership.signed_study:path_in_folder",
     without="the digest of a site's file is signed and told",
     stops="does not lie beside the study file",
     instead=lambda real: lambda folder, name: folder / name,

@@ -147,7 +147,7 @@ def nested_json(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.errors:legible",
+    guard="consortium.errors:printable",
     without="a file's name clears the screen and writes what it likes to the log",
     stops="all is well_bold.nii is not a file",
     instead=lambda real: lambda text, most=0: str(text),

@@ -95,7 +95,7 @@ def _as_asked(_real: object) -> Callable[..., Query]:
 
 @attack(
     "hub",
-    guard="site_agent.run.rounds:completed",
+    guard="site_agent.run.rounds:with_fixed_arguments",
     without="a network that the sites' people never agreed to is trained on their data",
     stops="argument 'target' is not the one that the study and the sites' sizes lead to",
     instead=_as_asked,
@@ -150,7 +150,7 @@ def study_of_a_single_person(stage: Stage) -> bool:
 
 @attack(
     "site",
-    guard="consortium.engine.notices:legible",
+    guard="consortium.engine.notices:printable",
     without="the coordinator's terminal does what a site's refusal tells it to do",
     stops="west takes no further part",
     instead=lambda real: lambda text, most: str(text),

@@ -27,6 +27,7 @@ from tests.support.cases import (
     shape_of,
     sites_for,
     study_of,
+    surfaces_for,
     templates_for,
 )
 
@@ -39,9 +40,9 @@ PRIVATE = ["cape", "secure-sum", "local"]
 @pytest.mark.parametrize("scheme", PRIVATE)
 def test_the_whole_budget_is_used_and_no_more(name, case, scheme):
     study = study_of(name, case, scheme=scheme, epsilon=4.0)
-    extent = Extent(
-        sum(size for _, size in case.views) or 20, 0, case.views, templates=templates_for(case, 20)
-    )
+    size = sum(size for _, size in case.views) or 20
+    public = {"templates": templates_for(case, 20), "surface_places": surfaces_for(case)}
+    extent = Extent(size, 0, case.views, **public)
     plan = make_plan(study, extent.shape(SHAPE.subjects, SHAPE.samples, case.unit))
     assert plan.mu <= mu_of(4.0, 1e-5) * (1 + 1e-9)
     part = math.fsum(stage.release.share for stage in plan.stages)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull, strengths_of
-from consortium.kernels.component_bootstrap import NoisyDirections, leading_directions
+from consortium.kernels.component_bootstrap import NoisyDirections, strongest_directions
 from consortium.kernels.separations import Paint, SeparationMethod
 from consortium.kernels.spatial_ica import separate
 
@@ -68,7 +68,7 @@ def beyond_null(
     size, most = weights.shape[1], 0.0
     for _ in range(_NULL_DRAWS):
         drawn = null.draw(generator)
-        vectors, excess = leading_directions(drawn, count, null.bulk)
+        vectors, excess = strongest_directions(drawn, count, null.bulk)
         _, again = way.again(vectors, excess, size, generator)
         most = max(most, float(strengths_of(drawn - null.mean, again).max(initial=0.0)))
     own = strengths_of(matrix - null.mean, weights)
