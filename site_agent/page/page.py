@@ -70,10 +70,8 @@ def _content(folder: Path, now: datetime) -> dict[str, Any]:
         ledger.close()
     store = MessageStore(folder / STORE)
     try:
-        now_doing, without = (
-            agent_activity(status, entries, store),
-            count_left_out(config, entries, store),
-        )
+        now_doing = agent_activity(status, entries, store)
+        without = count_left_out(config, entries, store)
         worth = worths(entries, store)
     finally:
         store.close()
