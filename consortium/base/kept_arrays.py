@@ -11,6 +11,7 @@ import json
 import math
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -71,7 +72,8 @@ def kept_arrays(kind: str, key: str, source: str, make: Callable[[], Arrays]) ->
 
 def _read(path: Path, name: str) -> Arrays:
     """Arrays of a whole file; raises any of `DAMAGED` for all others."""
-    if path.stat().st_uid != os.geteuid():
+    there = path.stat()
+    if there.st_uid != os.geteuid() or not stat.S_ISREG(there.st_mode):  # nor wait for a pipe
         raise ValueError(path)
     whole = np.memmap(path, np.uint8, "r")
     if hashlib.sha256(whole[_DIGEST:].data).digest() != whole[:_DIGEST].tobytes():

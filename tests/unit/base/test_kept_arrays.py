@@ -164,6 +164,17 @@ def test_another_users_file_is_not_taken(cache, monkeypatch):
     assert cache.made
 
 
+def test_a_pipe_with_a_files_name_is_not_waited_for(cache):
+    first = cache.ask()
+    for path in _files():
+        path.unlink()
+        os.mkfifo(path)
+    cache.made.clear()
+    assert _same(first, cache.ask())
+    assert cache.made
+    assert all(path.is_file() for path in _files())  # the pipe's place is the file's again
+
+
 @pytest.mark.parametrize("place", ["a file", "no space"])
 def test_where_nothing_can_be_kept_it_is_made_every_time(cache, place, tmp_path, monkeypatch):
     if place == "a file":
