@@ -92,6 +92,7 @@ def requests(log: Path) -> str:
     lines = [line for line in log.read_text().splitlines() if "HTTP/1.1" in line]
     first = next((n for n, line in enumerate(lines) if "PUT" in line and "/query" in line), 0)
     last = max((n for n, line in enumerate(lines) if re.search(r"PUT \S*/end ", line)), default=0)
+    rounds = sum(bool(re.search(r"PUT \S*/query \S* 200", line)) for line in lines)
     counted: Counter[str] = Counter()
     for line in lines[first:last]:
         found = re.search(r'"([A-Z]+) (\S+) HTTP/1.1" (\d+)', line)
@@ -99,7 +100,8 @@ def requests(log: Path) -> str:
             method, path, status = found.groups()
             kind = "LIST" if "list-type" in path else method
             counted[f"{kind} of nothing" if status == "404" else kind] += 1
-    return ", ".join(f"{count / ROUNDS:.1f} {kind}" for kind, count in sorted(counted.items()))
+    counted["in all"] = counted.total()
+    return ", ".join(f"{count / rounds:.1f} {kind}" for kind, count in sorted(counted.items()))
 
 
 def maps(place: DemoFolders) -> str:
