@@ -33,42 +33,28 @@ _COLUMNS = "cell", "sites", "ε", "size", "coverage", "withheld", "stated", "for
 
 @dataclass(frozen=True)
 class Cell:
-    """A row of the table.
-
-    Parameters
-    ----------
-    icc : float
-        Part of an outcome's variance that a unit's rows have in common.
-    stated : float
-        Correlation that the study works with.
-    kind : {'family', 'sessions', 'age'}
-        Relatives, of whom each may be a patient or not; sessions of patients and controls; or the
-        slope of the age, by sessions a few years apart.
-    heavy : bool
-        Whether both parts of an outcome have tails of t with five degrees of freedom.
-    ages : float
-        Deviation of sites' mean ages, which go with sites' levels.
-    effect : float
-    off : float
-        How many deviations the stated location and mean age are too low.
-    wide : float
-        Stated deviations of outcomes and age over the true ones.
-    ratio : float
-        Patients' deviation over controls'; of a slope, that of who is above the mean age.
-    part : (float, float)
-        Range of patients' part of a site.
-    """
+    """A row of the table."""
 
     icc: float = 0.3
+    """Part of an outcome's variance that a unit's rows have in common."""
     stated: float = 0.3
+    """Correlation that the study works with."""
     kind: str = "family"
+    """Relatives, of whom each may be a patient or not; sessions of patients and controls; or the
+    slope of the age, by sessions a few years apart."""
     heavy: bool = False
+    """Whether both parts of an outcome have tails of t with five degrees of freedom."""
     ages: float = 0.0
+    """Deviation of sites' mean ages, which go with sites' levels."""
     effect: float = 0.3
     off: float = 0.0
+    """How many deviations the stated location and mean age are too low."""
     wide: float = 1.0
+    """Stated deviations of outcomes and age over the true ones."""
     ratio: float = 1.0
+    """Patients' deviation over controls'; of a slope, that of who is above the mean age."""
     part: tuple[float, float] = (0.3, 0.6)
+    """Range of patients' part of a site."""
 
 
 UNKIND: dict[str, dict[str, Any]] = {
@@ -116,23 +102,17 @@ CELLS = {
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of units, those of a unit and of a site one behind the other.
-
-    Parameters
-    ----------
-    outcomes : array, V x R
-    group : array, length R
-        0 or 1.
-    columns : array, p x R
-        Within -1 and 1.
-    unit, site : array of int, length R
-    """
+    """Rows of units, those of a unit and of a site one behind the other."""
 
     outcomes: Array
+    """V x R."""
     group: Array
+    """Length R. 0 or 1."""
     columns: Array
+    """p x R. Within -1 and 1."""
     unit: NDArray[np.int64]
     site: NDArray[np.int64]
+    """Whole numbers, length R."""
 
 
 def make_rows(cell: Cell, sites: int, units: int, generator: np.random.Generator) -> Rows:

@@ -35,18 +35,12 @@ _ALIKE = 0.3
 
 @dataclass(frozen=True)
 class Cell:
-    """A map in a row.
-
-    Parameters
-    ----------
-    picture : Picture, optional
-        None where no map of the set is like it.
-    told : str
-        How sure it is, and how like the posterior's.
-    """
+    """A map in a row."""
 
     picture: Picture | None
+    """None where no map of the set is like it."""
     told: str
+    """How sure it is, and how like the posterior's."""
 
 
 def posterior_summary(

@@ -28,21 +28,15 @@ _MEANING = (
 
 @dataclass(frozen=True)
 class Model:
-    """Coefficients are those of least squares times a factor, which may be known to a range only.
-
-    Parameters
-    ----------
-    shift : float
-        What is added to the constants.
-    least_squares : bool
-        Whether constants and explained share are those of least squares, too.
-    """
+    """Coefficients are those of least squares times a factor, which may be known as a range."""
 
     factor: float = 1.0
     least: float = 1.0
     most: float = 1.0
     shift: float = 0.0
+    """What is added to the constants."""
     least_squares: bool = True
+    """Whether constants and explained share are those of least squares, too."""
 
     def coefficient(self, value: float, low: float, high: float, *, found: bool) -> Finding:
         """Say a coefficient; its interval is the widest that the factor's range makes of it."""
@@ -52,37 +46,25 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresQuestion:
-    """What least squares are asked of a released moment.
-
-    Parameters
-    ----------
-    target : str
-        View of one entry that is explained by all other entries.
-    place : int
-        Of the target among all views' entries.
-    constants : int
-        S: one for each site, one for all, or none.
-    weights : array, length P + S + 1
-        Of all entries and constants in the release, in its order.
-    order : array, length P + S + 1
-        Places in the release of explaining entries, constants and target.
-    confidence : float
-        Level of the intervals.
-    model : callable
-        What it makes of a fit and of the share that is explained.
-    remark : str
-        What the caption of the coefficients says besides.
-    """
+    """What least squares are asked of a released moment."""
 
     shape: Shape
     target: str
+    """View of one entry that is explained by all other entries."""
     place: int
+    """Of the target among all views' entries."""
     constants: int
+    """S: one for each site, one for all, or none."""
     weights: Array
+    """Length P + S + 1. Of all entries and constants in the release, in its order."""
     order: Array
+    """Length P + S + 1. Places in the release of explaining entries, constants and target."""
     confidence: float
+    """Level of the intervals."""
     model: Callable[[Fit, ExplainedShare | None], Model] = lambda _fit, _share: Model()
+    """What it makes of a fit and of the share that is explained."""
     remark: str = ""
+    """What the caption of the coefficients says besides."""
 
     @cached_property
     def still(self) -> Array:
@@ -114,17 +96,11 @@ class LeastSquaresQuestion:
 
 @dataclass(frozen=True, eq=False)
 class LinearTables:
-    """What is said of every coefficient and constant.
-
-    Parameters
-    ----------
-    coefficients : tuple of Finding, length P
-    constants : tuple of Finding
-        Of each site that answered, or of all together; none without a constant.
-    """
+    """What is said of every coefficient and constant."""
 
     coefficients: tuple[Finding, ...]
     constants: tuple[Finding, ...]
+    """Of each site that answered, or of all together; none without a constant."""
     explained: Finding
 
 

@@ -27,18 +27,12 @@ _PLAIN = re.compile(r"[^,\[\]*]+")
 
 @dataclass(frozen=True)
 class Detected:
-    """What a table holds.
-
-    Parameters
-    ----------
-    groups : dict of str to tuple of str
-        Columns with two levels, and these, the one that is compared against first.
-    numeric : dict of str to tuple of float
-        Columns of numbers, with mean and standard deviation over this table's persons.
-    """
+    """What a table holds."""
 
     groups: dict[str, tuple[str, str]]
+    """Columns with two levels, and these, the one that is compared against first."""
     numeric: dict[str, tuple[float, float]]
+    """Columns of numbers, with mean and standard deviation over this table's persons."""
 
     def suggested(self) -> dict[str, str]:
         """Answers that a new glm lacks, by names: column, levels and outcomes.

@@ -33,21 +33,14 @@ def _counts(text: str) -> list[int]:
 
 @dataclass(frozen=True)
 class DraftQuestion:
-    """What a draft needs to know.
-
-    Parameters
-    ----------
-    text : str
-        As a person is asked.
-    usual : str
-        Taken if nobody says otherwise; empty if somebody has to.
-    read : callable
-        Makes the draft's value of an answer.
-    """
+    """What a draft needs to know."""
 
     text: str
+    """As a person is asked."""
     usual: str = ""
+    """Taken if nobody says otherwise; empty if somebody has to."""
     read: Callable[[str], Any] = str
+    """Makes the draft's value of an answer."""
 
 
 _LEARNED = "learned"

@@ -31,18 +31,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a check begins with.
-
-    Parameters
-    ----------
-    record : Record
-        The run's messages, under the keys that the study's signature holds.
-    context : RunContext
-        As the signed study has it.
-    """
+    """What a check begins with."""
 
     record: EvidenceRecord
+    """The run's messages, under the keys that the study's signature holds."""
     context: RunContext
+    """As the signed study has it."""
     space: Space
 
 

@@ -15,25 +15,17 @@ _WORTH_TELLING = 1.0  # s; a healthy round is over before, and writes nothing
 
 @dataclass(frozen=True)
 class Waiting:
-    """A wait.
-
-    Parameters
-    ----------
-    step : str
-        What is awaited, such as ``round 7 (contribution)``.
-    since, until : float
-        Unix times.
-    sites : mapping of str to str
-        The sites that are awaited, each with what else is known of it, which may be nothing.
-    deadlines : mapping of str to float
-        Unix time until which each is awaited, where it is not ``until``.
-    """
+    """A wait."""
 
     step: str
+    """What is awaited, such as ``round 7 (contribution)``."""
     since: float
     until: float
+    """Unix times."""
     sites: Mapping[str, str]
+    """The sites that are awaited, each with what else is known of it, which may be nothing."""
     deadlines: Mapping[str, float] = field(default_factory=dict)
+    """Unix time until which each is awaited, where it is not ``until``."""
 
 
 class WaitFile:

@@ -47,24 +47,16 @@ class ExplainedShare:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a moment tells of w and b.
-
-    Parameters
-    ----------
-    moment : NoisyMoment
-        Of P of a person's P' entries.
-    solution : array, length P + S + 1
-        q̂ = (−w, −b, 1) over the weights.
-    error : array, (P + S) x (P + S)
-        R(q̂).
-    widening : array, length P' + S
-        What intervals' halves are multiplied by, since persons' residuals differ.
-    """
+    """What a moment tells of w and b."""
 
     moment: NoisyMoment
+    """Of P of a person's P' entries."""
     solution: Array
+    """Length P + S + 1. q̂ = (−w, −b, 1) over the weights."""
     error: Array
+    """Shape (P + S) x (P + S). R(q̂)."""
     widening: Array
+    """Length P' + S. What intervals' halves are multiplied by, since persons' residuals differ."""
 
     @property
     def coefficients(self) -> Array:

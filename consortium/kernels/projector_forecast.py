@@ -47,12 +47,6 @@ def expected_cosines(count: int, size: int, deviation: float) -> Array:
 class MapExtent:
     """Size of what smooth maps lie in: a brain's volume, or the area of its cortex.
 
-    Parameters
-    ----------
-    content : float
-        In mm³, or in mm².
-    dimensions : {3, 2}
-
     Examples
     --------
     >>> cortex = Room(160_000.0, 2)
@@ -61,6 +55,7 @@ class MapExtent:
     """
 
     content: float
+    """In mm³, or in mm²."""
     dimensions: Literal[2, 3] = 3
 
     def size(self, cutoff: float) -> float:

@@ -22,28 +22,20 @@ from consortium.study.spec import Study
 
 @dataclass(frozen=True, eq=False)
 class ComponentMaps:
-    """The tidied component maps of a study of images.
-
-    Parameters
-    ----------
-    grid : Grid or Mesh
-        Their V voxels, or vertices.
-    noise : array, shape (V,), optional
-        Standard deviation of the privacy noise in each voxel of the maps before they were scaled,
-        if it can be told.
-    found : tuple of bool
-        Whether each component stands out of the noise; one that does not is listed, but not drawn.
-        Empty: all do.
-    shares : tuple of Finding
-        Of each component, its part of the data's variance. Empty: it is not known, and each one's
-        part of all components' is told.
-    """
+    """The tidied component maps of a study of images."""
 
     grid: Grid | Mesh
+    """Their V voxels, or vertices."""
     components: Components
     noise: NDArray[np.float64] | None = None
+    """Shape (V,). Standard deviation of the privacy noise in each voxel of the maps before they
+    were scaled, if it can be told."""
     found: tuple[bool, ...] = ()
+    """Whether each component stands out of the noise; one that does not is listed, but not drawn.
+    Empty: all do."""
     shares: tuple[Finding, ...] = ()
+    """Of each component, its part of the data's variance. Empty: it is not known, and each one's
+    part of all components' is told."""
 
     @property
     def floor(self) -> NDArray[np.float64] | None:
@@ -66,31 +58,22 @@ class ComponentMaps:
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """All that is told of a study that has ended; `finish_result` makes one.
-
-    Parameters
-    ----------
-    day : date
-        The day that the page carries.
-    components : ComponentMaps, optional
-        The result's maps, if it is a study of images and has any.
-    legend : Legend
-        Names of places and networks, if the study gives any.
-    course : tuple of Step
-        What happened beside what was planned, if the plan is known.
-    files : tuple of Path
-        What people may want to open, relative to the output folder.
-    """
+    """All that is told of a study that has ended; `finish_result` makes one."""
 
     study: Study
     space: Space
     result: Result
     report: PrivacyReport
     day: date
+    """The day that the page carries."""
     components: ComponentMaps | None = None
+    """The result's maps, if it is a study of images and has any."""
     legend: Legend = field(default_factory=Legend)
+    """Names of places and networks, if the study gives any."""
     course: tuple[Step, ...] = ()
+    """What happened beside what was planned, if the plan is known."""
     files: tuple[Path, ...] = ()
+    """What people may want to open, relative to the output folder."""
 
     @property
     def loadings(self) -> Array | None:

@@ -42,23 +42,15 @@ _MOST_UNPACKED = 1 << 30
 
 @dataclass(frozen=True, eq=False)
 class Hemisphere:
-    """One side of a mesh.
-
-    Parameters
-    ----------
-    side : {'L', 'R'}
-    coordinates : array, shape (N, 3)
-        Vertices in mm.
-    triangles : array of int, shape (F, 3)
-        Vertices of each.
-    cortex : array of bool, shape (N,)
-        False on the medial wall.
-    """
+    """One side of a mesh."""
 
     side: Side
     coordinates: NDArray[np.float64]
+    """Shape (N, 3). Vertices in mm."""
     triangles: NDArray[np.intp]
+    """Whole numbers, shape (F, 3). Vertices of each."""
     cortex: NDArray[np.bool_]
+    """True or false, shape (N,). False on the medial wall."""
 
     @cached_property
     def features(self) -> int:
@@ -74,15 +66,10 @@ class Hemisphere:
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Both sides of a study's mesh.
-
-    Parameters
-    ----------
-    name : str
-        As a study names it, such as ``fsaverage5``.
-    """
+    """Both sides of a study's mesh."""
 
     name: str
+    """As a study names it, such as ``fsaverage5``."""
     left: Hemisphere
     right: Hemisphere
 

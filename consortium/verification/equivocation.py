@@ -23,16 +23,11 @@ from consortium.verification.verdict import Verdict
 
 @dataclass(frozen=True)
 class Equivocation:
-    """What a site has proven of itself.
-
-    Parameters
-    ----------
-    site : str
-        Who spoke with two tongues, or listed what nobody signed.
-    """
+    """What a site has proven of itself."""
 
     round: int
     site: str
+    """Who spoke with two tongues, or listed what nobody signed."""
     sentence: str
 
 

@@ -32,15 +32,10 @@ def perturb_release(values: Array, size: int, generator: np.random.Generator) ->
 
 @dataclass
 class Spread:
-    """How far parts of each file are from what was published, and how far rounding moves them.
-
-    Parameters
-    ----------
-    found : mapping of str to mapping of str to float
-        Of each file that differs, its parts.
-    """
+    """How far parts of each file are from what was published, and how far rounding moves them."""
 
     found: Apart
+    """By str to mapping of str. Of each file that differs, its parts."""
     moved: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def see(self, name: str, apart: Mapping[str, float]) -> None:

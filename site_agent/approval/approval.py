@@ -36,16 +36,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Papers:
-    """A study as a site's people are shown it: read once, shown, checked and signed as one value.
-
-    Parameters
-    ----------
-    members : Roster
-        The consortium's, with the study's keys.
-    """
+    """A study as a site's people see it: read once, shown, checked and signed as one value."""
 
     signed: SignedStudy
     members: Roster
+    """The consortium's, with the study's keys."""
 
 
 def read_papers(folder: Path, name: str, own_key: bytes, study: Path, roster: Path) -> Papers:

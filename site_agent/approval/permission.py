@@ -19,16 +19,11 @@ from site_agent.policy.policy import Policy
 
 @dataclass(frozen=True)
 class Permission:
-    """The newest approval of a study.
-
-    Parameters
-    ----------
-    centres : frozenset of str
-        Public keys that its consortium has or had, in hexadecimal.
-    """
+    """The newest approval of a study."""
 
     approval: Approval
     centres: frozenset[str]
+    """Public keys that its consortium has or had, in hexadecimal."""
     today: date
 
     def limits(self, policy: Policy, run: float) -> LedgerLimits:

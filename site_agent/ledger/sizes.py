@@ -20,27 +20,18 @@ from site_agent.policy.refusals import refusal_sentence
 
 @dataclass(frozen=True)
 class Sizes:
-    """Who is behind the numbers that a site would tell.
-
-    Parameters
-    ----------
-    persons : tuple of str
-        Labels of who takes part.
-    whole : tuple of str
-        Labels of who would but for the study's rules and used-up budgets.
-    recordings : tuple of str
-        Of unit timepoint, whose numbers of volumes are told, too: label and volumes of each.
-    chosen : bool
-        Whether the study leaves anybody out, or takes persons or recordings by rules.
-    samples : int
-        The number of volumes that is told beside that of persons.
-    """
+    """Who is behind the numbers that a site would tell."""
 
     persons: tuple[str, ...]
+    """Labels of who takes part."""
     whole: tuple[str, ...]
+    """Labels of who would but for the study's rules and used-up budgets."""
     recordings: tuple[str, ...] = ()
+    """Of unit timepoint, whose numbers of volumes are told, too: label and volumes of each."""
     chosen: bool = False
+    """Whether the study leaves anybody out, or takes persons or recordings by rules."""
     samples: int = 0
+    """The number of volumes that is told beside that of persons."""
 
 
 class ReportedSet(NamedTuple):

@@ -27,25 +27,17 @@ _INK, _LIMIT, _AHEAD = "#0b5c6b", "#b3272d", "#8a5a00"
 
 @dataclass(frozen=True)
 class Course:
-    """One account over time.
-
-    Parameters
-    ----------
-    points : tuple of (datetime, float)
-        When each run ended here, and μ then.
-    ahead : float
-        μ if every run that is approved takes place.
-    runs : int
-        How many of these there are.
-    delta : float
-        δ at which ε is told.
-    """
+    """One account over time."""
 
     account: Account
     points: tuple[tuple[datetime, float], ...]
+    """When each run ended here, and μ then."""
     ahead: float
+    """μ if every run that is approved takes place."""
     runs: int
+    """How many of these there are."""
     delta: float
+    """δ at which ε is told."""
     now: datetime
 
     @property

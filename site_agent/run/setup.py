@@ -38,25 +38,17 @@ from site_agent.run.site import Site
 
 @dataclass(frozen=True)
 class JoinedRun:
-    """What a site has after set-up, before the first round.
-
-    Parameters
-    ----------
-    context : RunContext
-        With the sites that the run started with.
-    party : Party
-        Which holds its shares of everybody's secrets.
-    sizes : Limits
-        The longest that the messages of secure aggregation may be.
-    announced : bytes
-        SHA-256 of what the centre announced, which this site's people approved.
-    """
+    """What a site has after set-up, before the first round."""
 
     context: RunContext
+    """With the sites that the run started with."""
     plan: Plan
     party: Party
+    """Which holds its shares of everybody's secrets."""
     sizes: MessageLimits
+    """The longest that the messages of secure aggregation may be."""
     announced: bytes
+    """SHA-256 of what the centre announced, which this site's people approved."""
 
 
 @dataclass(frozen=True)

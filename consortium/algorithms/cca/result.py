@@ -26,22 +26,15 @@ from consortium.kernels.moments import unpack_symmetric
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """How a view's features became entries of the stacked vector.
-
-    Parameters
-    ----------
-    factor : float
-        What they were multiplied by.
-    size : int
-        D_v.
-    basis : array, D_v x k_v, optional
-        Orthonormal columns that they were projected on first.
-    """
+    """How a view's features became entries of the stacked vector."""
 
     name: str
     factor: float
+    """What they were multiplied by."""
     size: int
+    """D_v."""
     basis: Array | None = None
+    """D_v x k_v. Orthonormal columns that they were projected on first."""
 
     @property
     def entries(self) -> int:
@@ -61,20 +54,14 @@ class Scaled:
 
 @dataclass(frozen=True, eq=False)
 class _Centred:
-    """The covariance of all views within sites, and what was taken off.
-
-    Parameters
-    ----------
-    covariance : array, d x d
-    means : array, d x S
-        Of the sites that answered, or of all together; none without a constant.
-    parts : array, length S
-        Of the persons.
-    """
+    """The covariance of all views within sites, and what was taken off."""
 
     covariance: Array
+    """d x d."""
     means: Array
+    """d x S. Of the sites that answered, or of all together; none without a constant."""
     parts: Array
+    """Length S. Of the persons."""
     persons: int
 
 

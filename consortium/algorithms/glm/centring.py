@@ -22,19 +22,13 @@ _LEAST_SPREAD = 1e-4  # of q (1 - q), so that a study that finds nothing still f
 
 @dataclass(frozen=True, eq=False)
 class Centring:
-    """Groups as the later rounds take them.
-
-    Parameters
-    ----------
-    weights : array, length S
-        a_s.
-    doubts : array, length S
-        Variance of Σ t̃ of a site: 0 where groups are stated.
-    """
+    """Groups as the later rounds take them."""
 
     groups: Groups
     weights: Array
+    """Length S. a_s."""
     doubts: Array
+    """Length S. Variance of Σ t̃ of a site: 0 where groups are stated."""
 
     def among(self, persons: Array) -> Centring:
         """The same for those who are there, 0 persons standing for a site that is not."""

@@ -25,18 +25,12 @@ _FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35  # public deviations, of 2.5 that a column
 
 @dataclass(frozen=True, eq=False)
 class PossibleBias:
-    """A cause of bias, and how far it could move each effect.
-
-    Parameters
-    ----------
-    cause : str
-        Completes "because".
-    concerned : array of bool, length V
-        Effects that it could move by more than half their error.
-    """
+    """A cause of bias, and how far it could move each effect."""
 
     cause: str
+    """Completes "because"."""
     concerned: Array
+    """True or false, length V. Effects that it could move by more than half their error."""
 
 
 def doubts_of(

@@ -38,32 +38,22 @@ _OFF = 0.12  # largest part by which a forecast was off on unkind data: docs/ana
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a study will see.
-
-    Parameters
-    ----------
-    error : float
-        Expected standard error of an effect, in the outcomes' public standard deviations.
-    sampling, privacy, leak : float
-        Parts of its square: chance, noise, and noise in the adjustment.
-    alone : float
-        Standard error of the site that knows most, on its own; infinite if there is no other.
-    detectable : float
-        Effect that is found with power .8, in standard deviations within groups and sites.
-    effective : float
-        Persons who in balanced groups of every site would tell as much as those there are.
-    kept : float
-        Part of its size that a narrow difference keeps in what is released.
-    """
+    """What a study will see."""
 
     error: float
+    """Expected standard error of an effect, in the outcomes' public standard deviations."""
     sampling: float
     privacy: float
     leak: float
+    """Parts of its square: chance, noise, and noise in the adjustment."""
     alone: float
+    """Standard error of the site that knows most, on its own; infinite if there is no other."""
     detectable: float
+    """Effect that is found with power .8, in standard deviations within groups and sites."""
     effective: float
+    """Persons who in balanced groups of every site would tell as much as those there are."""
     kept: float
+    """Part of its size that a narrow difference keeps in what is released."""
 
 
 def forecast_power(plan: GlmPlan) -> Forecast:

@@ -42,18 +42,12 @@ _MUCH_EXPLAINED = 0.1
 
 @dataclass(frozen=True, eq=False)
 class FurtherFindings:
-    """What `glm` finds beside its contrast on single outcomes.
-
-    Parameters
-    ----------
-    coefficients : Coefficients, optional
-        If it asks for all.
-    means : Estimates, optional
-        Of groups of outcomes, if it names some.
-    """
+    """What `glm` finds beside its contrast on single outcomes."""
 
     coefficients: Coefficients | None = None
+    """If it asks for all."""
     means: Estimates | None = None
+    """Of groups of outcomes, if it names some."""
 
 
 def effects_result(

@@ -101,20 +101,14 @@ class _Whole:
     """The total variance, of which shares are told; it has noise of its own.
 
     c/t varies as c - (c/t) t: c, of k directions, is part of t, which has all D of them.
-
-    Parameters
-    ----------
-    total : float
-        t.
-    size : int
-        D.
-    level : float
-        Deviation of the noise along a direction.
     """
 
     total: float
+    """t."""
     size: int
+    """D."""
     level: float
+    """Deviation of the noise along a direction."""
 
     def spread(self, part: float, many: int, doubt: float = 0.0) -> float:
         """Deviation of the part that so many directions have."""

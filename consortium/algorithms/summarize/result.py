@@ -23,25 +23,17 @@ from consortium.errors import SiteError
 
 @dataclass(frozen=True)
 class Embeddings:
-    """What the sites that answered released.
-
-    Parameters
-    ----------
-    rows : array, S x E
-        Noisy mean embeddings.
-    deviations : array, length S
-        Of the noise of a row's entries.
-    sizes : array, length S
-        Persons.
-    target : int, optional
-        Which of them the others are compared with, if it answered.
-    """
+    """What the sites that answered released."""
 
     names: tuple[str, ...]
     rows: Array
+    """S x E. Noisy mean embeddings."""
     deviations: Array
+    """Length S. Of the noise of a row's entries."""
     sizes: Array
+    """Length S. Persons."""
     target: int | None
+    """Which of them the others are compared with, if it answered."""
 
     @cached_property
     def products(self) -> Array:

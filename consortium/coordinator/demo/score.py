@@ -16,18 +16,12 @@ from consortium.coordinator.run import RunFiles
 
 @dataclass(frozen=True, eq=False)
 class FoundMaps:
-    """Maps that a study found.
-
-    Parameters
-    ----------
-    image : nibabel.Nifti1Image
-        4-D, one map after the other.
-    expected : tuple of float
-        Expected correlation of each with the truth; empty if the analysis tells none.
-    """
+    """Maps that a study found."""
 
     image: nib.Nifti1Image
+    """4-D, one map after the other."""
     expected: tuple[float, ...] = ()
+    """Expected correlation of each with the truth; empty if the analysis tells none."""
 
     @property
     def count(self) -> int:
