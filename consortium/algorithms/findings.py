@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-State = Literal["found", "not found", "not told"]
-NOT_TOLD = "not told"
+State = Literal["found", "not found", "withheld"]
+WITHHELD = "withheld"
 DRAWN = 2.0
 """Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
 SURE = 3.0
 """Standard errors from which on a voxel is told from noise."""
-NOT_TOLD_APART = "Not distinguishable from the noise, and not drawn."
+NOT_DISTINCT = "Not distinguishable from the noise, and not drawn."
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Finding:
     """A number with its interval, or that there is none that could be told.
 
     What is not told holds no number: ``value``, ``low`` and ``high`` are then NaN, whatever was
-    given, and so they are, with the state 'not told', if ``value`` is not finite. Page, TSV and
-    JSON write the words "not told" in its place.
+    given, and so they are, with the state 'withheld', if ``value`` is not finite. Page, TSV and
+    JSON write the words "withheld" in its place.
     """
 
     value: float = math.nan
@@ -33,18 +33,18 @@ class Finding:
     """Ends of its interval; NaN for both if it has none."""
     state: State = "found"
     """'found' stands out of noise and chance. 'not found' does not; its number is told with its
-    interval, since it may be pooled with others. 'not told': the noise leaves no number."""
+    interval, since it may be pooled with others. 'withheld': the noise leaves no number."""
 
     def __post_init__(self) -> None:
-        if self.state == NOT_TOLD or not math.isfinite(self.value):
+        if self.state == WITHHELD or not math.isfinite(self.value):
             for name in ("value", "low", "high"):
                 object.__setattr__(self, name, math.nan)
-            object.__setattr__(self, "state", NOT_TOLD)
+            object.__setattr__(self, "state", WITHHELD)
 
     @property
     def told(self) -> bool:
         """Whether there is a number."""
-        return self.state != NOT_TOLD
+        return self.state != WITHHELD
 
     @property
     def bounded(self) -> bool:
@@ -88,7 +88,7 @@ class ImageSet:
     accuracy: tuple[Finding, ...] = ()
     """Of each map, what `accuracy_caption` says, with its interval; may be empty."""
     accuracy_caption: str = "Expected correlation with the truth"
-    unfound: str = NOT_TOLD_APART
+    unfound: str = NOT_DISTINCT
     """What the page says of a map that is not found."""
     word: str = "found"
     """What the page calls those that are."""

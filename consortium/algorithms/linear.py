@@ -186,14 +186,14 @@ def report_uncertainty(question: LeastSquaresQuestion, fit: Fit) -> LinearTables
     many, confidence = fit.moment.entries, question.confidence
     ends = fit.intervals(confidence)
     if ends is None:
-        nothing = Finding(state="not told")
+        nothing = Finding(state="withheld")
         return LinearTables((nothing,) * many, (nothing,) * len(fit.moment.parts), nothing)
     share = fit.explained(confidence)
     model = question.model(fit, share)
     apart = fit.apart(1.0 - (1.0 - confidence) / many)
     unknown = np.zeros(many, dtype=bool) if fit.moment.unknown is None else fit.moment.unknown
     found = tuple(
-        Finding(state="not told")
+        Finding(state="withheld")
         if unknown[k]
         else model.coefficient(fit.coefficients[k], ends[0][k], ends[1][k], found=bool(apart[k]))
         for k in range(many)
@@ -204,14 +204,14 @@ def report_uncertainty(question: LeastSquaresQuestion, fit: Fit) -> LinearTables
     )
     anything = any(each.state == "found" for each in found)
     if share is None or not model.least_squares:
-        return LinearTables(found, levels, Finding(state="not told"))
+        return LinearTables(found, levels, Finding(state="withheld"))
     explained = Finding(share.value, share.low, share.high, "found" if anything else "not found")
     return LinearTables(found, levels, explained)
 
 
 def _constant(model: Model, value: float, low: float, high: float) -> Finding:
     if not model.least_squares:
-        return Finding(state="not told")
+        return Finding(state="withheld")
     first, second = sorted(model.shift + model.most * end for end in (low, high))
     apart = first > 0 or second < 0
     return Finding(

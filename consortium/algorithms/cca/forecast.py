@@ -49,7 +49,7 @@ def _first_pair(plan: CcaPlan, generator: np.random.Generator) -> Finding:
     ]
     result = cca_result(release, views, np.zeros(plan.shape.features), plan)
     (pair, *_) = (row[1] for row in result.tables["pairs"].rows)
-    return pair if isinstance(pair, Finding) else Finding(state="not told")
+    return pair if isinstance(pair, Finding) else Finding(state="withheld")
 
 
 def _moment(plan: CcaPlan, generator: np.random.Generator) -> Array:

@@ -219,15 +219,15 @@ def _findings(
     pairs = []
     for k in range(len(values)):
         if k >= min(bounded, present):
-            pairs.append(Finding(state="not told"))
+            pairs.append(Finding(state="withheld"))
         elif len(solved.spectra) > 2:  # of a mean over pairs of views no interval is known
-            pairs.append(Finding(float(correlations[k])) if k < many else Finding(state="not told"))
+            pairs.append(Finding(float(correlations[k])) if k < many else Finding(state="withheld"))
         else:
             low, high = _interval(solved, law, k, generator)
             high = min(high / seen, 1.0) if seen else 1.0
             value = float(np.clip(correlations[k], low, high))
             whole = low <= 0.0 and high >= 1.0
-            state: State = "not told" if whole else "found" if k < many else "not found"
+            state: State = "withheld" if whole else "found" if k < many else "not found"
             pairs.append(Finding(value, low, high, state))
     return tuple(pairs)
 

@@ -51,7 +51,7 @@ def mean_result(plan: CoordinatePlan, found: Release) -> Result:
     told = tuple(
         Finding(float(m), float(a), float(b), "found" if far else "not found")
         if b - a < _WHOLE
-        else Finding(state="not told")
+        else Finding(state="withheld")
         for m, a, b, far in zip(mean, low, high, apart, strict=True)
     )
     arrays = {

@@ -103,7 +103,7 @@ def _findings(
     low, high = _ends(networks, expected, plan, reach)
     told = significant & (networks.expected >= plan.asked.least)
     return tuple(
-        Finding(float(e), float(a), float(b), "found" if sure else "not told")
+        Finding(float(e), float(a), float(b), "found" if sure else "withheld")
         for e, a, b, sure in zip(expected, low, high, told, strict=True)
     )
 

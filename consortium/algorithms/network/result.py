@@ -14,7 +14,7 @@ from consortium.algorithms.network.site import CONSTANT, HELD_WEIGHT
 from consortium.base.formatting import percent
 
 _UNKNOWN = 0.9  # width of an interval that tells nothing of an accuracy
-_NOTHING = (Finding(state="not told"), Finding(state="not told"))
+_NOTHING = (Finding(state="withheld"), Finding(state="withheld"))
 
 
 def measured_accuracy(

@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Table
-from consortium.algorithms.findings import NOT_TOLD, Finding
+from consortium.algorithms.findings import WITHHELD, Finding
 from consortium.algorithms.pca.kernels.bulk import find_bulk, freed_variances
 from consortium.algorithms.pca.kernels.selective_interval import selective_interval
 from consortium.base.formatting import count, number
@@ -47,7 +47,7 @@ def subspace(release: Release, components: int, samples: int) -> Result:
         "noise_edge": level * math.sqrt(2.0 * size),
         "edge": edge,
         "found": found,
-        "captured": float(freed.sum()) if found else NOT_TOLD,
+        "captured": float(freed.sum()) if found else WITHHELD,
         "total": total,
     }
     whole = _Whole(total, size, level)
@@ -79,7 +79,7 @@ def power_subspace(
     numbers: dict[str, Any] = {"noise_edge": noise}
     if found.any() or not seen.any():
         numbers["edge"] = white + noise
-    numbers |= {"found": int(found.sum()), "captured": NOT_TOLD}
+    numbers |= {"found": int(found.sum()), "captured": WITHHELD}
     shares = (Finding(),) * size
     arrays = {"basis": vectors, "eigenvalues": values}
     return make_result(arrays, numbers, shares, Finding(), tuple(found.tolist()))
@@ -168,7 +168,7 @@ def axes_within(basis: Array, told: Release, seen: int, limit: float) -> Result:
         "noise_edge": noise,
         "limit": limit,
         "found": sum(found),
-        "captured": NOT_TOLD,
+        "captured": WITHHELD,
     }
     arrays = {"basis": basis @ axes, "eigenvalues": np.maximum(values, noise / 2.0)}
     return make_result(arrays, numbers, (Finding(),) * len(found), Finding(), found)

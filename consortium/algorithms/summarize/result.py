@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Table
-from consortium.algorithms.findings import NOT_TOLD, Finding
+from consortium.algorithms.findings import WITHHELD, Finding
 from consortium.algorithms.summarize.kernels.mean_embedding import (
     choose_points,
     contrast_deviation,
@@ -114,7 +114,7 @@ def _summary_distance(found: Embeddings, goal: Array, features: Array) -> float:
 
 def _told(distance: float, floor: float) -> float | str:
     """A distance, or that it is below what noise could make."""
-    return distance if distance > floor else NOT_TOLD
+    return distance if distance > floor else WITHHELD
 
 
 @dataclass(frozen=True)

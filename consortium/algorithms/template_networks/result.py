@@ -151,7 +151,7 @@ def _findings(found: Shrunk, least: float) -> tuple[Finding, ...]:
     sure = (found.kept > 0) & (found.expected[1] >= least) & (found.likeness >= least)
     for low, value, high, beyond, gone in zip(*found.expected, sure, hidden, strict=True):
         state = "found" if beyond else "not found"
-        told.append(Finding(value, low, high, "not told" if gone else state))  # type: ignore[arg-type]
+        told.append(Finding(value, low, high, "withheld" if gone else state))  # type: ignore[arg-type]
     return tuple(told)
 
 

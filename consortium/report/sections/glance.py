@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from consortium.algorithms.findings import NOT_TOLD, Finding
+from consortium.algorithms.findings import WITHHELD, Finding
 from consortium.base.formatting import number, percent
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.sections.base import PageSection
@@ -40,7 +40,7 @@ def _shares(maps: ComponentMaps) -> list[Bar]:
             f"component-{number}",
             number,
             max(share.value, 0.0) / longest if share.told else 0.0,
-            percent(share.value) if share.told else NOT_TOLD,
+            percent(share.value) if share.told else WITHHELD,
         )
         for number, share in enumerate(shares, start=1)
     ]
@@ -48,4 +48,4 @@ def _shares(maps: ComponentMaps) -> list[Bar]:
 
 def _accuracy(key: str, k: int, told: Finding) -> Bar:
     length = min(max(told.value, 0.0), 1.0) if told.told else 0.0
-    return Bar(map_anchor(key, k), k + 1, length, number(told.value) if told.told else NOT_TOLD)
+    return Bar(map_anchor(key, k), k + 1, length, number(told.value) if told.told else WITHHELD)

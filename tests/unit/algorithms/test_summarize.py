@@ -39,7 +39,7 @@ def rows(result):
 
 def _distance(number):
     """A number that may be untold, as what it is then: below what is seen."""
-    return 0.0 if number == "not told" else number
+    return 0.0 if number == "withheld" else number
 
 
 def test_sites_are_told_apart_where_they_differ():
