@@ -81,7 +81,7 @@ def _explained_people(cell: Cell, rng: np.random.Generator, model: str) -> Sites
 
 
 def _coefficient_error(result: Result) -> Array:
-    return np.array([each.value for each in regression.findings(result) if each.told])
+    return np.array([each.value for each in regression.findings(result) if each.reported])
 
 
 def _linked_people(cell: Cell, rng: np.random.Generator) -> Sites:
@@ -172,7 +172,7 @@ def _genes_coefficient(result: Result) -> Array:
 
 def _genes(result: Result, table: str) -> Array:
     found = [row[-1] for row in result.tables[table].rows if row[0] == "genes"]
-    return np.array([each.value for each in found if isinstance(each, Finding) and each.told])
+    return np.array([each.value for each in found if isinstance(each, Finding) and each.reported])
 
 
 _ASKED = {"target": "y", "bound": regression.BOUND}

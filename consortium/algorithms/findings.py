@@ -42,7 +42,7 @@ class Finding:
             object.__setattr__(self, "state", WITHHELD)
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether there is a number."""
         return self.state != WITHHELD
 

@@ -150,12 +150,14 @@ def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
     ``predictor`` is for prediction alone: stabilized coefficients, drawn to zero by noise, of which
     page and tables say nothing.
     """
-    told, target = report_uncertainty(question, fit), question.place
+    uncertainty, target = report_uncertainty(question, fit), question.place
     values, low, high = (
-        np.insert([getattr(f, end) if f.told else 0.0 for f in told.coefficients], target, 0.0)
+        np.insert(
+            [getattr(f, end) if f.reported else 0.0 for f in uncertainty.coefficients], target, 0.0
+        )
         for end in ("value", "low", "high")
     )
-    found = np.insert([f.state == "found" for f in told.coefficients], target, False)
+    found = np.insert([f.state == "found" for f in uncertainty.coefficients], target, False)
     model = question.model(fit, fit.explained(question.confidence))
     predictor = np.insert(model.factor * stabilized_squares(fit.moment), target, 0.0)
     arrays = {
@@ -164,17 +166,17 @@ def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
         "high": np.nan_to_num(high)[:, None],
         "found": found[:, None],
         "predictor": predictor[:, None],
-        "intercept": np.array([f.value if f.told else 0.0 for f in told.constants]),
+        "intercept": np.array([f.value if f.reported else 0.0 for f in uncertainty.constants]),
     }
     return Result(
         arrays,
         {"persons": fit.moment.units, "noise_deviation": fit.moment.deviation},
         loadings="coefficients",
         told="found",
-        tables=_tables(question, told),
+        tables=_tables(question, uncertainty),
         captions=Captions(
             "coefficient",
-            linear_headline(question.target, told, fit, question.confidence),
+            linear_headline(question.target, uncertainty, fit, question.confidence),
             _MEANING,
             found=bool(found.any()),
         ),
@@ -219,15 +221,15 @@ def _constant(model: Model, value: float, low: float, high: float) -> Finding:
     )
 
 
-def linear_headline(target: str, told: LinearTables, fit: Fit, confidence: float) -> str:
+def linear_headline(target: str, uncertainty: LinearTables, fit: Fit, confidence: float) -> str:
     """Say how many coefficients were found, or what would have been seen."""
-    many = len(told.coefficients)
-    if not any(each.told for each in told.coefficients):
+    many = len(uncertainty.coefficients)
+    if not any(each.reported for each in uncertainty.coefficients):
         why = "noise leaves" if fit.moment.deviation else "participants leave"
         return (
             f"Nothing can be reported of what explains {target}: the {why} every coefficient open."
         )
-    found = sum(each.state == "found" for each in told.coefficients)
+    found = sum(each.state == "found" for each in uncertainty.coefficients)
     if found:
         verb = "explains" if found == 1 else "explain"
         return f"{found} of {many} {'entry' if many == 1 else 'entries'} {verb} {target}."
@@ -241,7 +243,7 @@ def linear_headline(target: str, told: LinearTables, fit: Fit, confidence: float
     )
 
 
-def _tables(question: LeastSquaresQuestion, told: LinearTables) -> dict[str, Table]:
+def _tables(question: LeastSquaresQuestion, uncertainty: LinearTables) -> dict[str, Table]:
     percent = f"{100 * question.confidence:g}"
     error = f"{100 * (1 - question.confidence):.3g}"
     alike = (
@@ -251,7 +253,7 @@ def _tables(question: LeastSquaresQuestion, told: LinearTables) -> dict[str, Tab
         else ""
     )
     entries = (pair for pair in question.shape.entry_names if pair[0] != question.target)
-    rows = [(*pair, each) for pair, each in zip(entries, told.coefficients, strict=True)]
+    rows = [(*pair, each) for pair, each in zip(entries, uncertainty.coefficients, strict=True)]
     tables = {
         "coefficients": Table(
             f"Coefficients of {question.target} with {percent} % intervals, which account for the "
@@ -265,16 +267,16 @@ def _tables(question: LeastSquaresQuestion, told: LinearTables) -> dict[str, Tab
             f"{' within sites' if question.constants > 1 else ''} that a linear model of "
             f"all entries explains, with a {percent} % interval.",
             ("of", "share"),
-            ((question.target, told.explained),),
+            ((question.target, uncertainty.explained),),
         ),
     }
-    if told.constants:
-        names = _constant_names(question.shape, len(told.constants))
+    if uncertainty.constants:
+        names = _constant_names(question.shape, len(uncertainty.constants))
         tables["constants"] = Table(
             f"Constants of the model, with {percent} % intervals, each of which is by itself apart "
             "from 0, or not.",
             ("of", "constant"),
-            tuple(zip(names, told.constants, strict=True)),
+            tuple(zip(names, uncertainty.constants, strict=True)),
         )
     return tables
 

@@ -137,8 +137,8 @@ def announced_members(message: bytes) -> Roster:
         If it is no announcement.
     """
     try:
-        told = read_announcement(read_unchecked(message).body)["keys"]
-        keys = {str(name): bytes.fromhex(key) for name, key in dict(told).items()}
+        keys_by_name = read_announcement(read_unchecked(message).body)["keys"]
+        keys = {str(name): bytes.fromhex(key) for name, key in dict(keys_by_name).items()}
         return Roster(1, keys.pop(CENTRE), keys)
     except (ProtocolError, KeyError, ValueError, TypeError) as error:
         raise ContradictionError(

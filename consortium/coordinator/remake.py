@@ -197,8 +197,8 @@ def _says(name: str, what: str) -> ContradictionError:
 
 def _how(parts: Mapping[str, float]) -> str:
     """Say which parts differ, and how far."""
-    told, sizes = list(parts), [far for far in parts.values() if math.isfinite(far)]
-    names = ", ".join(told[:3]) + (f" and {len(told) - 3} more" if len(told) > 3 else "")
+    every, sizes = list(parts), [far for far in parts.values() if math.isfinite(far)]
+    names = ", ".join(every[:3]) + (f" and {len(every) - 3} more" if len(every) > 3 else "")
     return f"{names} (by up to {max(sizes):.1g} of the largest value)" if sizes else names
 
 

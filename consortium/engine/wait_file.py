@@ -45,9 +45,9 @@ class WaitFile:
         self._listeners: list[Callable[[Waiting], None]] = []
         self._shown: Waiting | None = None
 
-    def listen(self, told: Callable[[Waiting], None]) -> None:
+    def listen(self, listener: Callable[[Waiting], None]) -> None:
         """Have somebody hear of every wait that is written down."""
-        self._listeners.append(told)
+        self._listeners.append(listener)
 
     @property
     def shown(self) -> Waiting | None:
@@ -70,8 +70,8 @@ class WaitFile:
         deadlines = {site: now + seconds for site, seconds in (lefts or {}).items()}
         self._shown = Waiting(step, now - waited, now + left, dict(sites), deadlines)
         write_bytes(self._path, json.dumps(asdict(self._shown)).encode())
-        for told in self._listeners:
-            told(self._shown)
+        for listener in self._listeners:
+            listener(self._shown)
 
     def clear(self) -> None:
         """Nobody is awaited; what an earlier process left goes, too.

@@ -110,8 +110,8 @@ class Fit:
             ends = np.stack([(mixed - root) / last, (mixed + root) / last])
         if not np.isfinite(ends).all():
             return None
-        told, value = -ends / self.moment.weights[-1], self.coefficients
-        low, high = told.min(axis=0), told.max(axis=0)
+        ends_at, value = -ends / self.moment.weights[-1], self.coefficients
+        low, high = ends_at.min(axis=0), ends_at.max(axis=0)
         return value - self.widening * (value - low), value + self.widening * (high - value)
 
     def apart(self, confidence: float) -> Array:

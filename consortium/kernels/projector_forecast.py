@@ -39,8 +39,8 @@ def expected_cosines(count: int, size: int, deviation: float) -> Array:
     law = SymmetricNoise(size, deviation)
     strengths = np.linspace(*STRENGTHS, count) - count / size
     # Released, a direction of strength θ has the eigenvalue θ + edge²/(4θ), beyond the edge.
-    told = strengths > 1.05 * law.edge / 2.0
-    return np.asarray(np.where(told, np.sqrt(law.overlaps(strengths)), 0.0))
+    visible = strengths > 1.05 * law.edge / 2.0
+    return np.asarray(np.where(visible, np.sqrt(law.overlaps(strengths)), 0.0))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ INTERVAL = "low", "high", "state"
 def cell_text(cell: Cell) -> str:
     """Write a cell for people: 0.31 (0.12 to 0.5)."""
     if isinstance(cell, Finding):
-        if not cell.told:
+        if not cell.reported:
             return WITHHELD
         interval = f" ({_number(cell.low)} to {_number(cell.high)})" if cell.bounded else ""
         found = "" if cell.state == "found" else ", not found"
@@ -26,7 +26,7 @@ def cell_json(cell: Cell) -> Plain | dict[str, Plain]:
     """Write a cell for JSON: a finding with an interval is an object."""
     if not isinstance(cell, Finding):
         return cell
-    if not cell.told:
+    if not cell.reported:
         return WITHHELD
     if not cell.bounded:
         return cell.value
@@ -60,7 +60,7 @@ def _has_intervals(table: Table, column: int) -> bool:
 def _plain_cells(cell: Cell, spread: bool) -> tuple[Plain, ...]:
     if not isinstance(cell, Finding):
         return (cell, "n/a", "n/a", "n/a") if spread else (cell,)
-    if not cell.told:
+    if not cell.reported:
         return (WITHHELD,) * (4 if spread else 1)
     ends = (cell.low, cell.high) if cell.bounded else (WITHHELD, WITHHELD)
     return (cell.value, *ends, cell.state) if spread else (cell.value,)

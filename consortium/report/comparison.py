@@ -198,8 +198,8 @@ def _voxels(path: Path) -> tuple[Grid, Array]:
 
 def found_components(outcome: ComparedRun, many: int) -> list[int]:
     """Which of ``many`` maps were found, from 0; all if the sidecar does not say it."""
-    told = outcome.about.get("Found")
-    flags = told if isinstance(told, list) and len(told) == many else [True] * many
+    listed = outcome.about.get("Found")
+    flags = listed if isinstance(listed, list) and len(listed) == many else [True] * many
     return [k for k in range(many) if flags[k]]
 
 
@@ -211,9 +211,9 @@ def _contrast(path: Path, study: str) -> str:
 
 def _effects(path: Path) -> dict[tuple[str, str], tuple[float, float]]:
     rows = read_rows(path)
-    told = [row for row in rows if {*_KEYS, "effect", "error"} <= row.keys()]
+    complete = [row for row in rows if {*_KEYS, "effect", "error"} <= row.keys()]
     found = {}
-    for row in told:
+    for row in complete:
         effect, error = float(row["effect"]), float(row["error"])
         if np.isfinite([effect, error]).all():
             found[row["view"], row["entry"]] = (effect, error)

@@ -49,7 +49,7 @@ class ComponentMaps:
     @property
     def tells_shares(self) -> bool:
         """Whether the share of any component is told."""
-        return not self.shares or any(share.told for share in self.shares)
+        return not self.shares or any(share.reported for share in self.shares)
 
     def share(self, r: int) -> Finding:
         """Explained share of component r: of the data's variance, or of all components'."""
@@ -113,9 +113,9 @@ def _component_maps(study: Study, space: Space, result: Result) -> ComponentMaps
     painted = values if result.fine else space.paint(values)
     smooth, noise = smooth_maps(painted, result.noise, grid, study.data.maps_smoothing)
     # A region's voxels share their noise, so that it is not told voxel by voxel.
-    told = result.noise > 0 and (result.fine or space.regions is None)
+    with_noise = result.noise > 0 and (result.fine or space.regions is None)
     variances = np.maximum(result.arrays[result.variances], 0.0) if result.variances else None
     components = tidy_components(smooth, grid, variances)
     found = tuple(result.captions.is_found(r) for r in components.order)
     shares = tuple(result.shares[r] for r in components.order) if result.shares else ()
-    return ComponentMaps(grid, components, noise if told else None, found, shares)
+    return ComponentMaps(grid, components, noise if with_noise else None, found, shares)

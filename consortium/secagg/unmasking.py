@@ -128,8 +128,8 @@ def _check_lists(session: KeySession, number: int, body: messages.Request) -> No
     roster = session.roster
     survivors, lost = roster.ordered(body.survivors), roster.ordered(body.lost)
     complete = set(survivors).isdisjoint(lost) and len(survivors) + len(lost) == len(roster.sites)
-    told = (body.survivors, body.lost)
-    if not complete or (survivors, lost) != told or len(body.manifests) != len(survivors):
+    lists = (body.survivors, body.lost)
+    if not complete or (survivors, lost) != lists or len(body.manifests) != len(survivors):
         raise ProtocolError(
             f"The unmask request of round {number} doesn't list every site once, in roster order; "
             "give up the round."

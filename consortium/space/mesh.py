@@ -157,9 +157,9 @@ def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES, unpacked: int | 
         raise DataError(
             f"{path} can't be read; give a whole GIFTI file, with its numbers in it."
         ) from error
-    told = {each.meta.get("AnatomicalStructurePrimary") for each in (image, *image.darrays)}
+    structures = {each.meta.get("AnatomicalStructurePrimary") for each in (image, *image.darrays)}
     for other in SIDES:
-        if other != side and f"Cortex{SIDE_NAMES[other].title()}" in told:
+        if other != side and f"Cortex{SIDE_NAMES[other].title()}" in structures:
             raise DataError(
                 f"{path} says that it is of the {SIDE_NAMES[other]} hemisphere, and is given as "
                 f"that of the {SIDE_NAMES[side]}; correct its name or its place."

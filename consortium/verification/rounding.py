@@ -49,9 +49,9 @@ class Spread:
     def beyond(self, name: str, ever: Sequence[str] = ()) -> dict[str, tuple[float, float]]:
         """Parts that rounding doesn't explain, with how far they are and how far it moved them."""
         moved = self.moved.get(name, {})
-        told = {part: (far, moved.get(part, 0.0)) for part, far in self.found[name].items()}
+        moves = {part: (far, moved.get(part, 0.0)) for part, far in self.found[name].items()}
         return {
             part: (far, most)
-            for part, (far, most) in told.items()
+            for part, (far, most) in moves.items()
             if part not in ever and far > max(SLACK, TAILS * most)
         }

@@ -150,6 +150,6 @@ def post_withdrawn(
         study = approval.study
         if study.digest in valid or name not in study.sites:
             continue
-        told = read_consents(exchange, study, {name: identity.public})[name]
-        if told is not None and told.runs > 0:
+        consents = read_consents(exchange, study, {name: identity.public})[name]
+        if consents is not None and consents.runs > 0:
             withdraw(exchange, identity.key, name, study)

@@ -367,7 +367,7 @@ def say_yes(
     runs = terms.runs if terms.epsilon is None else 1  # its own bound may end it before its last
     refuse_by_policy(site.policy, case.study, None, StudyRequest(name, spent, runs))
     ask()
-    had = site.ledger.used(case.study.study, case.centres, told=True)
+    had = site.ledger.used(case.study.study, case.centres, reported=True)
     terms = replace(terms, runs=terms.runs + had)
     approval = approve_papers(folder, site.identity, papers, terms)
     try:

@@ -131,7 +131,7 @@ class Sums:
         study: str,
         centres: Collection[str],
         *,
-        told: bool = True,
+        reported: bool = True,
         asked: Charge | None = None,
     ) -> int:
         """How many approved runs of a study are used up.
@@ -155,7 +155,9 @@ class Sums:
             sets[asked.run] = _told_of(asked)
         beside = {who for run, who in others if run in sets}
         sets |= {run: who for run, who in others if run not in sets and who not in beside}
-        apart = {who for run, who in sets.items() if run not in charged and (told or who == run)}
+        apart = {
+            who for run, who in sets.items() if run not in charged and (reported or who == run)
+        }
         return len(charged) + len(apart - {who for run, who in sets.items() if run in charged})
 
     def begun(self, charge: Charge) -> bool:

@@ -41,7 +41,7 @@ class ReportedSet(NamedTuple):
     members: Ids
 
 
-def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[ReportedSet], least: int) -> None:
+def check_sizes(sizes: Sizes, rows: Ids, reported: Iterable[ReportedSet], least: int) -> None:
     """Refuse a number of persons that tells of fewer than so many.
 
     Parameters
@@ -56,7 +56,7 @@ def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[ReportedSet], least: int
     PrivacyError
     """
     here, left = len(sizes.persons), len(sizes.whole) - len(sizes.persons)
-    apart = [(count_differing(rows, each.members), each.study) for each in told]
+    apart = [(count_differing(rows, each.members), each.study) for each in reported]
     if check_apart(apart, least, "persons"):
         return
     if here < least and (left or sizes.chosen or apart):  # who was told of before is not here
@@ -89,7 +89,7 @@ def check_apart(apart: Sequence[tuple[int, str]], least: int, what: str) -> bool
     return False
 
 
-def newcomers(rows: Ids, told: Iterable[ReportedSet], least: int) -> NDArray[np.bool_]:
+def newcomers(rows: Ids, reported: Iterable[ReportedSet], least: int) -> NDArray[np.bool_]:
     """Who is left out since they are fewer than so many beside a set that was told.
 
     Then that set is told again, which tells nothing new. Where several sets lie so near nobody is:
@@ -99,7 +99,7 @@ def newcomers(rows: Ids, told: Iterable[ReportedSet], least: int) -> NDArray[np.
     -------
     array of bool, in the order of ``rows``
     """
-    inside = [each.members for each in told if np.isin(each.members, rows).all()]
+    inside = [each.members for each in reported if np.isin(each.members, rows).all()]
     near = [members for members in inside if count_differing(rows, members) < least]
     if len(near) != 1:
         return np.zeros(len(rows), dtype=np.bool_)

@@ -125,17 +125,17 @@ def ledger_course(
     delta : float
         The policy's.
     """
-    told: list[tuple[datetime, float]] = []
+    course: list[tuple[datetime, float]] = []
     for at, mu in ledger.course(account.unit):
         when = _when(at)
         if when is not None:
-            told.append((when, mu))
-        elif told:  # of a time that nobody can read, and a loss all the same
-            told[-1] = told[-1][0], mu
+            course.append((when, mu))
+        elif course:  # of a time that nobody can read, and a loss all the same
+            course[-1] = course[-1][0], mu
     left = [row for row in rows if row.study.privacy.unit in counted(account.unit) and row.left]
     ahead = compose([account.spent.mu, *(row.price for row in left)])
     runs = sum(row.left for row in left)
-    return Course(account, tuple(told), ahead, runs, delta, now)
+    return Course(account, tuple(course), ahead, runs, delta, now)
 
 
 def _when(at: str) -> datetime | None:

@@ -264,9 +264,9 @@ class Setup:
         )
         return True
 
-    def _shape(self, told: Mapping[str, bytes]) -> Shape:
+    def _shape(self, replies: Mapping[str, bytes]) -> Shape:
         study = self._context.study
-        notes = {s: decode_note(told[s], s) for s in study.sites}
+        notes = {s: decode_note(replies[s], s) for s in study.sites}
         if notes[self._site.name] != self._note:
             raise StudyError("This site's sizes changed since it joined; start a new run.")
         different = [s for s, n in notes.items() if n.grid != self._context.grid]

@@ -135,7 +135,7 @@ def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: C
     left = np.split(centred.means @ centred.parts, np.cumsum([v.entries for v in views])[:-1])
     lifted = [v.lift(part) / v.factor for v, part in zip(views, left, strict=True)]
     arrays |= {"centre": centre + np.concatenate(lifted), "found": found}
-    arrays |= {"correlations": np.array([each.value if each.told else 0.0 for each in pairs])}
+    arrays |= {"correlations": np.array([each.value if each.reported else 0.0 for each in pairs])}
     kept = {
         f"{v.name}_directions": len(s.variances) for v, s in zip(views, solved.spectra, strict=True)
     }

@@ -123,9 +123,9 @@ def _significant(
         if places is None
         else fit_smooth(matrix, places, released.deviation, parameters.kept, released.persons)
     )
-    told = beyond_null(matrix, null, weights, way, directions.count, generator)
+    kept = beyond_null(matrix, null, weights, way, directions.count, generator)
     if isinstance(way, FastIca):
         size = weights.shape[1]
         chance = contrast_of_chance(directions, released.paint, size, generator)
-        told &= networks.contrast > chance
-    return told
+        kept &= networks.contrast > chance
+    return kept

@@ -152,16 +152,16 @@ def significant_directions(release: Release, size: int, persons: int) -> tuple[A
     return vectors[:, ::-1], seen.count, seen.limit
 
 
-def axes_within(basis: Array, told: Release, seen: int, limit: float) -> Result:
+def axes_within(basis: Array, release: Release, seen: int, limit: float) -> Result:
     """Principal axes within the directions, the largest variance first.
 
     An axis is found if half of it or more lies in directions that stand out. Variances are at
     least half of where those of noise alone would end: whitening divides by their roots.
     """
-    moment = unpack_symmetric(told.values)
+    moment = unpack_symmetric(release.values)
     values, axes = np.linalg.eigh(moment)
     values, axes = values[::-1], axes[:, ::-1]
-    noise = SymmetricNoise(len(moment), told.deviation).edge
+    noise = SymmetricNoise(len(moment), release.deviation).edge
     within = np.square(axes[:seen]).sum(axis=0)
     found = tuple(bool(part >= 0.5) for part in within)
     numbers: dict[str, Any] = {

@@ -36,8 +36,8 @@ def found_maps(files: RunFiles) -> FoundMaps:
     about = json.loads(Path(str(path).replace(".nii.gz", ".json")).read_text(encoding="utf-8"))
     values = image.get_fdata(dtype=np.float32).reshape(*image.shape[:3], -1)
     kept = np.flatnonzero(about.get("Found", [True] * values.shape[3]))
-    told = about.get("Accuracy", [])
-    expected = tuple(float(told[k]["value"]) for k in kept) if told else ()
+    accuracy = about.get("Accuracy", [])
+    expected = tuple(float(accuracy[k]["value"]) for k in kept) if accuracy else ()
     return FoundMaps(nib.Nifti1Image(values[..., kept], image.affine, image.header), expected)
 
 
@@ -71,8 +71,8 @@ def score_lines(place: DemoFolders, maps: FoundMaps) -> list[str]:
     if not maps.count:
         return ["No network was found."]
     table = agreement(place, maps)
-    told = " (expected)" if maps.expected else ""
-    lines = [f"Correlation of each true network with its best map{told}:"]
+    kind = " (expected)" if maps.expected else ""
+    lines = [f"Correlation of each true network with its best map{kind}:"]
     for name, row in zip(network_names(place), table, strict=True):
         best = int(row.argmax())
         own = int(table[:, best].argmax()) == network_names(place).index(name)

@@ -28,8 +28,8 @@ def section(run: Finished) -> PageSection | None:
     if isinstance(maps.grid, Mesh):
         values = component_values(maps)
         shown = np.where(np.abs(values) >= THRESHOLD, values, 0.0)
-        told = [_mesh_card(maps, maps.grid, shown[:, r], r, noises) for r in range(shown.shape[1])]
-        return cards_section(tuple(told))
+        drawn = [_mesh_card(maps, maps.grid, shown[:, r], r, noises) for r in range(shown.shape[1])]
+        return cards_section(tuple(drawn))
     cards = (
         _card(run, maps, shown, r, None if noises is None else float(noises[r]))
         for r, shown in enumerate(component_maps(maps))
@@ -59,18 +59,18 @@ def _card(
 
 
 def _facts(maps: ComponentMaps, shown: ShownMap, r: int, noise: float | None) -> Facts:
-    told = () if noise is None else (("Privacy noise in a voxel", f"z = {noise:.2g}"),)
+    noise_fact = () if noise is None else (("Privacy noise in a voxel", f"z = {noise:.2g}"),)
     part = percent(shown.coloured / maps.grid.features)
     return (
         ("Peak z-score", f"{maps.components.heights[r]:.1f}"),
-        *told,
+        *noise_fact,
         (f"|z| ≥ {THRESHOLD:g}", f"{count(shown.coloured, 'voxel')} ({part})"),
     )
 
 
 def share_text(share: Finding) -> str:
     """Write a share in per cent, with its interval."""
-    if not share.told:
+    if not share.reported:
         return WITHHELD
     interval = f" ({percent(share.low)} to {percent(share.high)})" if share.bounded else ""
     return f"{percent(share.value)}{interval}"

@@ -39,11 +39,11 @@ def _card(run: Finished, loadings: Array, k: int, without: Container[str] = ()) 
         return Card(f"{what}-{k + 1}", name, facts, note=NOT_DISTINCT)
     views = [(view, values[:, k]) for view, values in split_views(run.space, loadings)]
     if captions.persons:
-        told = [
+        facts_of = [
             tuple(REPORTS[view.view.source].person(view, values))[:MOST] for view, values in views
         ]
-        facts += tuple(fact for each in told for fact in each)
-        views = [each for each, words in zip(views, told, strict=True) if not words]
+        facts += tuple(fact for each in facts_of for fact in each)
+        views = [each for each, words in zip(views, facts_of, strict=True) if not words]
     drawings = tuple(
         REPORTS[view.view.source]
         .draw(run.space, view, values, f"{name}, {view.name}")

@@ -15,7 +15,7 @@ def test_what_is_not_told_holds_no_number():
         Finding(math.inf, 0.1, 0.5, "not found"),
         Finding(),
     ):
-        assert not finding.told
+        assert not finding.reported
         assert finding.state == "withheld"
         assert not finding.bounded
         assert all(math.isnan(x) for x in (finding.value, finding.low, finding.high))
@@ -24,7 +24,7 @@ def test_what_is_not_told_holds_no_number():
 
 def test_what_is_not_found_keeps_its_number_and_interval():
     finding = Finding(0.1, -0.1, 0.3, "not found")
-    assert finding.told
+    assert finding.reported
     assert finding.bounded
     assert finding.value == 0.1
     assert not Finding(0.1).bounded

@@ -145,7 +145,7 @@ def test_fewer_persons_than_coefficients_tell_nothing(tmp_path):
     views = [people.views()[each] for each in ("level", "age", "other", "score")]
     analysis = {"target": "score", "bound": 2.0}
     result = simulated(tmp_path, people, "regression", views, analysis, scheme="none")
-    assert not any(each.told for each in told(result))
+    assert not any(each.reported for each in told(result))
     assert "participants leave every coefficient open" in result.captions.headline
 
 

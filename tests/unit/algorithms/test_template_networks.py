@@ -178,7 +178,7 @@ def test_noise_alone_finds_nothing_and_tells_no_number(shifted):
         assert result.numbers["found"] == 0
         assert result.numbers["connections"] == 0
         cells = [row[1] for row in result.tables["templates"].rows]
-        assert not any(cell.told for cell in cells)
+        assert not any(cell.reported for cell in cells)
         assert not any(
             getattr(cell, "told", False)
             for row in result.tables["connectivity"].rows
