@@ -1,4 +1,4 @@
-"""A site's state, for its people and for a script: who it is, what is approved, what is awaited."""
+"""``site-agent status``: a site's state in a terminal, or as JSON for a script."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
