@@ -1,7 +1,8 @@
-"""``python -m benchmarks.sensitivity [MINUTES [SEED [NAME]]]``: questions that break a sensitivity.
+"""``python -m benchmarks.sensitivity [MINUTES [SEED [NAME]]]``: what breaks a sensitivity.
 
-Two processes share the minutes; of a NAME such as ``glm`` only what begins with it is attacked. The exit code is 1 if a statistic moved further than its
-sensitivity, or a site's refusal to answer depended on one unit.
+Two processes share the minutes; of a NAME such as ``glm`` only what begins with it is attacked.
+The exit code is 1 if a statistic, or a block of one, moved further than its sensitivity, or a
+site's refusal to answer depended on one unit.
 """
 
 import random

@@ -98,7 +98,7 @@ def families_of(
 
 
 def _as_read(text: str) -> str:
-    """A name as people read it: however its letters are typed and coded, and without hidden ones."""
+    """A name as people read it, however its letters are typed and coded."""
     shown = "".join(filter(str.isprintable, unicodedata.normalize("NFKC", text).casefold()))
     return " ".join(shown.split())
 

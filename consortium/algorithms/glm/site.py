@@ -201,7 +201,7 @@ def _of_tails(blocks: BlocksBound, tails: Array, lean: Array) -> dict[str, Array
 def _products(
     people: Persons, weights: _Weights, outcomes: Outcomes, averages: Array, clip: Array
 ) -> Array:
-    """a (x - x̂) ūᵀ of every person, p G x n; to a unit's means what its rows differ by is added."""
+    """Of every person a (x - x̂) ūᵀ, p G x n; what rows of a unit differ by is added to its own."""
     means, within = _means(outcomes, averages, clip), people.within
     found = weights.centred[:, None] * means
     if within is not None and len(averages):
