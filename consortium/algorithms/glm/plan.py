@@ -111,6 +111,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             len(self.columns.averages),
             int(self.hidden.sum()),
             parameters.units is not None,
+            self.lift,
         )
 
     def _smooth_design(self, places: AnyPlaces, cutoffs: tuple[float, ...]) -> tuple[float, Design]:

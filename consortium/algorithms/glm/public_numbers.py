@@ -39,6 +39,8 @@ class PublicNumbers:
         Clipped columns whose means by site are released: all that are not declared.
     grouped : bool
         Whether a unit may have several rows.
+    lift : float
+        By how much what these differ by raises the bounds of the covariates' products.
     """
 
     outcomes: int
@@ -53,6 +55,7 @@ class PublicNumbers:
     averages: int = 0
     hidden: int | None = None
     grouped: bool = False
+    lift: float = 1.0
 
     @property
     def mean_shares(self) -> dict[str, float]:
