@@ -330,7 +330,10 @@ def test_newcomers_are_whole_units_and_relatives_of_who_was_there_are_none(tmp_p
     ledger.check_sizes(sizes_of(data.study, data), 10)
 
 
-def test_folders_of_one_participants_sessions_are_no_several_participants(tmp_path: Path) -> None:
+@pytest.mark.parametrize("units", [None, {"family": "age"}])
+def test_folders_of_one_participants_sessions_are_no_several_rows(
+    tmp_path: Path, units: dict[str, Any] | None
+) -> None:
     folder, vertices = tmp_path / "bids", MESHES["fsaverage5"].vertices
     lines = (f"sub-0{number} 30 no" for number in (1, 2, 3))
     write(folder / "participants.tsv", "participant_id age ill", *lines)
@@ -338,8 +341,9 @@ def test_folders_of_one_participants_sessions_are_no_several_participants(tmp_pa
         for side in "lr":
             path = folder / name / "surf" / f"{side}h.thickness.fsaverage5.mgh"
             write_values(path, 2 + np.sin(np.arange(vertices)))
-    data = opened(folder, None, WHO, CORTEX)
+    data = opened(folder, units, WHO, CORTEX)
     assert data.people == ("02", "03")
+    assert data.units == (2 if units is None else 1)
     (skipped,) = (each for each in data.survey.skipped if each.label == "01")
     assert skipped.reason == "unusable"
     assert "one person must not count as two" in skipped.detail
