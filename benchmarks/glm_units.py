@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 UNITS, MOST, OUTCOMES, LEVELS = 1200, 5, 10, 0.5
 NOISES = ((6, 8.0), (12, 8.0), (33, 8.0), (12, None))
 _DEVIATION = 0.25  # of ages, in the vector's unit
+_LEVELS = {"mean": 0.0, "deviation": 1.0}  # of -1 and 1, where no study says that these are levels
 _MANY = 40_000, 2_000  # units and sites that tell what is public
 _COLUMNS = "cell", "sites", "ε", "size", "coverage", "withheld", "stated", "forecast", "RMSE", "GLS"
 
@@ -65,6 +66,8 @@ class Cell:
         Deviation of ages within a unit.
     differ : float
         Stated part of units that differ over the true one.
+    declared : bool
+        Whether sites declare their means of the columns.
     """
 
     icc: float = 0.3
@@ -81,6 +84,7 @@ class Cell:
     alike: float = 0.0
     apart: float = 0.4
     differ: float = 1.0
+    declared: bool = False
 
 
 UNKIND: dict[str, dict[str, Any]] = {
@@ -127,6 +131,7 @@ CELLS = {
 
 
 _PAIRS, _FEW = (0.0, 1.0), (0.5, 0.3, 0.1, 0.05, 0.05)
+_USUAL = 0.45  # then a fifth of ages' variance lies between sites, as plans take for granted
 _SKEWED = (0.7, 0.0, 0.0, 0.0, 0.3)
 CELLS |= {
     "fresh families, ICC .45": Cell(0.45, 0.45),
@@ -151,20 +156,29 @@ CELLS |= {
     "fresh sessions, ICC .7, two off, ratio 1.5, other ages": Cell(
         0.7, 0.7, "sessions", off=2.0, ratio=1.5, ages=1.5
     ),
-    "fresh ages, ICC .45": Cell(0.45, 0.45, "age"),
-    "fresh ages, ICC .7": Cell(0.7, 0.7, "age"),
-    "fresh ages close by, ICC .6": Cell(0.6, 0.6, "age", apart=0.15),
-    "fresh ages of siblings, ICC .3": Cell(0.3, 0.3, "age", apart=0.8),
-    "fresh ages of few, ICC .5": Cell(0.5, 0.5, "age", sizes=_FEW),
-    "fresh ages of pairs, ICC .5": Cell(0.5, 0.5, "age", sizes=_PAIRS),
+    "fresh ages alike at sites, ICC .45": Cell(0.45, 0.45, "age"),
+    "fresh ages, ICC .45": Cell(0.45, 0.45, "age", ages=_USUAL),
+    "fresh ages, ICC .7": Cell(0.7, 0.7, "age", ages=_USUAL),
+    "fresh ages close by, ICC .6": Cell(0.6, 0.6, "age", ages=_USUAL, apart=0.15),
+    "fresh ages of siblings, ICC .3": Cell(0.3, 0.3, "age", ages=_USUAL, apart=0.8),
+    "fresh ages of few, ICC .5": Cell(0.5, 0.5, "age", ages=_USUAL, sizes=_FEW),
+    "fresh ages of pairs, ICC .5": Cell(0.5, 0.5, "age", ages=_USUAL, sizes=_PAIRS),
     "fresh ages, ICC .5, other ages": Cell(0.5, 0.5, "age", ages=1.5),
-    "fresh ages, ICC .5, heavy, ratio 1.5": Cell(0.5, 0.5, "age", heavy=True, ratio=1.5),
-    "fresh ages, ICC .7, stated .3": Cell(0.7, 0.3, "age"),
-    "fresh ages, ICC .5, half off": Cell(0.5, 0.5, "age", off=0.5),
-    "fresh ages, ICC .5, one off": Cell(0.5, 0.5, "age", off=1.0),
-    "fresh ages, ICC .5, two off": Cell(0.5, 0.5, "age", off=2.0),
-    "fresh ages, ICC .5, half off, deviations x 1/2": Cell(0.5, 0.5, "age", off=0.5, wide=0.5),
-    "fresh ages, ICC .5, half off, deviations x 2": Cell(0.5, 0.5, "age", off=0.5, wide=2.0),
+    "fresh ages, ICC .5, other ages, declared": Cell(0.5, 0.5, "age", ages=1.5, declared=True),
+    "fresh ages, ICC .5, declared": Cell(0.5, 0.5, "age", ages=_USUAL, declared=True),
+    "fresh ages, ICC .5, heavy, ratio 1.5": Cell(
+        0.5, 0.5, "age", ages=_USUAL, heavy=True, ratio=1.5
+    ),
+    "fresh ages, ICC .7, stated .3": Cell(0.7, 0.3, "age", ages=_USUAL),
+    "fresh ages, ICC .5, half off": Cell(0.5, 0.5, "age", ages=_USUAL, off=0.5),
+    "fresh ages, ICC .5, one off": Cell(0.5, 0.5, "age", ages=_USUAL, off=1.0),
+    "fresh ages, ICC .5, two off": Cell(0.5, 0.5, "age", ages=_USUAL, off=2.0),
+    "fresh ages, ICC .5, half off, deviations x 1/2": Cell(
+        0.5, 0.5, "age", ages=_USUAL, off=0.5, wide=0.5
+    ),
+    "fresh ages, ICC .5, half off, deviations x 2": Cell(
+        0.5, 0.5, "age", ages=_USUAL, off=0.5, wide=2.0
+    ),
     "fresh ages, no effect, one off, ratio 1.5, other ages": Cell(
         0.5, 0.5, "age", off=1.0, ratio=1.5, ages=1.0, effect=0.0
     ),
@@ -304,7 +318,10 @@ def study_of(cell: Cell, rows: Rows, differ: float | None = None) -> Trial:
     usual, age = known.deviation, known.age * _DEVIATION
     given: dict[str, Any] = {
         "norms": {"location": -usual * cell.off, "deviation": usual * cell.wide},
-        "covariates": {"z01": {"mean": -age * cell.off, "deviation": age * cell.wide}},
+        "covariates": {
+            "z01": {"mean": -age * cell.off, "deviation": age * cell.wide},
+            **dict.fromkeys(["dx1", "z11"] if cell.kind == "age" else ["z11"], _LEVELS),
+        },
         "units": {
             "family": "family_id",
             "most_rows": max(len(cell.sizes), 2),
@@ -315,6 +332,13 @@ def study_of(cell: Cell, rows: Rows, differ: float | None = None) -> Trial:
     }
     if cell.kind == "age":
         given |= {"contrasts": {"age": "z01"}, "groups": {}}
+    if cell.declared:
+        given["site_means"] = {
+            name: {f"s{site}": float(column[rows.site == site].mean()) for site in set(rows.site)}
+            for name, column in zip(
+                ("z01", "z11", "dx1"), (*rows.columns, 2 * rows.group - 1), strict=True
+            )
+        }
     return units_trial(rows, max(len(cell.sizes), 2), **given)
 
 
@@ -354,11 +378,15 @@ def one_run(
     pooled = least_squares(rows, cell.icc, column)
     unit = known.deviation * cell.wide / scale
     values = {name: unit * found.arrays[name] for name in ("effect", "error", "low", "high")}
-    null = own == 0
+    null, judged = own == 0, found.arrays["withheld"] < 1
+    wrong, inside = found.arrays["p"] < 0.05, (values["low"] <= own) & (own <= values["high"])
     plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
     return {
-        "size": float(np.mean(found.arrays["p"][null] < 0.05)),
-        "covered": float(np.mean((values["low"] <= own) & (own <= values["high"]))),
+        "size": float(np.mean(wrong[null])),
+        "covered": float(np.mean(inside)),
+        "wrong": float(np.mean(wrong & null & judged)),
+        "inside": float(np.mean(inside & judged)),
+        "null": float(np.mean(null & judged)),
         "square": float(np.mean(np.square(values["effect"] - own))),
         "stated": float(np.mean(np.square(values["error"]))),
         "withheld": float(found.arrays["withheld"].mean()),
@@ -371,6 +399,9 @@ def row_of(name: str, sites: int, epsilon: float | None, runs: range) -> str:
     """A row in Markdown."""
     each = [one_run(CELLS[name], sites, epsilon, number) for number in runs]
     mean = {key: float(np.mean([one[key] for one in each])) for key in each[0]}
+    if mean["null"]:  # of what is not withheld, if anything is
+        mean["size"] = mean["wrong"] / mean["null"]
+        mean["covered"] = mean["inside"] / (1 - mean["withheld"])
     error = np.sqrt(mean["square"])
     numbers = [
         *(f"{mean[key]:.3f}" for key in ("size", "covered", "withheld")),

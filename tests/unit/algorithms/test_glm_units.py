@@ -212,6 +212,20 @@ def test_a_slope_whose_column_is_mostly_cut_is_not_judged(name, withheld):
     assert found["withheld"] == withheld
 
 
+def test_a_slope_whose_column_looks_wide_as_rows_of_units_differ_is_judged():
+    cell = replace(CELLS["fresh ages, ICC .7"], icc=0.9, stated=0.9)
+    assert one_run(cell, 6, 8.0, 0)["withheld"] == 0.0
+
+
+@pytest.mark.parametrize(
+    "name", ["fresh families, ICC .45", "fresh pairs, ICC .5", "fresh ages, ICC .45"]
+)
+def test_a_forecast_of_units_holds_where_its_numbers_do(name):
+    runs = [one_run(CELLS[name], 12, 8.0, number) for number in range(16)]
+    error, told = (np.sqrt(np.mean([run[key] for run in runs])) for key in ("square", "forecast"))
+    assert 0.85 < told / error < 1.25
+
+
 def test_room_for_relatives_who_differ_is_worth_a_fifth_of_the_error_and_foretold():
     runs = {
         differ: [one_run(CELLS["families, ICC .6"], 6, 8.0, number, differ) for number in range(8)]
