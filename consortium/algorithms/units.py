@@ -78,7 +78,7 @@ class Units(FrozenModel):
     @property
     def largest(self) -> float:
         """Largest weight of what rows differ by, times the rows: of one that is not bounded."""
-        return self._weight(self.most_rows)
+        return float(self._weight(self.most_rows))
 
     def _weight(self, rows: Any) -> Any:
         return (1 + (rows - 1) * self.correlation) / (1 - self.correlation)
