@@ -1,10 +1,10 @@
 """``python -m benchmarks.network_cortex [SEED [KIND ...]]``: participants without networks.
 
-Each participant's series on the cortex is Gaussian noise that was smoothed: *along* fsaverage5 (heat), *through*
-the volume (a Gaussian kernel across sulci and from one hemisphere to the other), along it and twice
-as strong in front as in the middle and behind (*uneven*), or along it with ten spots of the
-participant's own (*own*). `group_ica` and `template_networks` get the mean over participants with a
-study's noise, over every fourth vertex, which is no less than the waves need.
+Each participant's series on the cortex is Gaussian noise that was smoothed: *along* fsaverage5
+(heat), *through* the volume (a Gaussian kernel across sulci and from one hemisphere to the other),
+along it and twice as strong in front as in the middle and behind (*uneven*), or along it with ten
+spots of the participant's own (*own*). `group_ica` and `template_networks` get the mean over
+participants with a study's noise, over every fourth vertex, which is no less than the waves need.
 """
 
 import sys
