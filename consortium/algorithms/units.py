@@ -13,7 +13,7 @@ from consortium.base.frozen_model import FrozenModel
 Array = NDArray[Any]
 
 MOST_ROWS_OF_UNIT = 20
-_STEEPEST, _HALVINGS, _RARE = 300.0, 60, 1e-12
+_STEEPEST, _HALVINGS, _RARE = 1e5, 100, 1e-12
 
 ColumnName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 

@@ -38,6 +38,7 @@ def test_sizes_of_units_have_their_harmonic_mean_and_lean_to_nothing_else(sizes)
     assert (ratios >= 1 - 1e-9).all() or (ratios <= 1 + 1e-9).all()
     assert Units(family="f", most_rows=3).sizes == pytest.approx([1, 0, 0])
     assert Units(family="f", usual_rows=9, most_rows=3).sizes == pytest.approx([0, 0, 1])
+    assert Units(family="f", usual_rows=20, most_rows=20).sizes[-1] == pytest.approx(1)
 
 
 def drawn_squares(sizes, rho, most, draw):
