@@ -1,10 +1,10 @@
-"""``python -m benchmarks.network_cortex [KIND ...]``: participants without networks on the cortex.
+"""``python -m benchmarks.network_cortex [SEED [KIND ...]]``: participants without networks.
 
-Each participant's series is Gaussian noise that was smoothed: *along* fsaverage5 (heat), *through*
-the volume (a Gaussian kernel across sulci and from one hemisphere to the other), along it and twice
-as strong in front as in the middle and behind (*uneven*), or along it with ten spots of the
-participant's own (*own*). `group_ica` and `template_networks` get the mean over participants with a
-study's noise, over every fourth vertex, which is no less than the waves need.
+Each participant's series on the cortex is Gaussian noise that was smoothed: *along* fsaverage5
+(heat), *through* the volume (a Gaussian kernel across sulci and from one hemisphere to the other),
+along it and twice as strong in front as in the middle and behind (*uneven*), or along it with ten
+spots of the participant's own (*own*). `group_ica` and `template_networks` get the mean over
+participants with a study's noise, over every fourth vertex, which is no less than the waves need.
 """
 
 import sys
@@ -62,15 +62,16 @@ class Noise:
             yield series
 
 
-def main(names: list[str]) -> None:
+def main(first: int, names: list[str]) -> None:
     """Print in how many runs a network is found where there is none, and maps beyond templates."""
     columns = ["noise", "sites", "participants", "ε", "runs that find a network", *STATES]
     print(f"| {' | '.join(columns)} |")
+    seeds = range(first, first + RUNS)
     for kind, fwhm in KINDS:
         for sites, epsilon in STUDIES if not names or kind in names else ():
             cells = f"{kind} {fwhm:g} mm", str(sites), str(SIZES[sites]), f"{epsilon:g}"
-            told = f"{_networks(kind, fwhm, sites, epsilon)} of {RUNS}"
-            rest = _templates(kind, fwhm, sites, epsilon)
+            told = f"{_networks(kind, fwhm, sites, epsilon, seeds)} of {RUNS}"
+            rest = _templates(kind, fwhm, sites, epsilon, seeds)
             print(f"| {' | '.join([*cells, told, *rest])} |", flush=True)
 
 
@@ -129,15 +130,15 @@ def _mean_projector(
     return np.asarray(total / size, dtype=np.float64)
 
 
-def _networks(kind: str, fwhm: float, sites: int, epsilon: float) -> int:
+def _networks(kind: str, fwhm: float, sites: int, epsilon: float, seeds: range) -> int:
     made = _plan("group_ica", sites, epsilon, {"components": 20, "replays": REPLAYS})
     fixed: Any = made.stages[0].release.fixed
     asked = kind, fwhm, fixed["cutoff"], fixed["directions"], SIZES[sites]
-    told = (answer(_mean_projector(*asked, seed), made, seed) for seed in range(RUNS))
+    told = (answer(_mean_projector(*asked, seed), made, seed) for seed in seeds)
     return sum(bool(is_found(each).any()) for each in told)
 
 
-def _templates(kind: str, fwhm: float, sites: int, epsilon: float) -> list[str]:
+def _templates(kind: str, fwhm: float, sites: int, epsilon: float, seeds: range) -> list[str]:
     """Maps of all runs beyond their templates, as these, and unlike."""
     analysis = {"templates": "x.dscalar.nii", "connectivity": False}
     maps, states = hills(), list[str]()
@@ -145,7 +146,7 @@ def _templates(kind: str, fwhm: float, sites: int, epsilon: float) -> list[str]:
     made = _plan("template_networks", sites, epsilon, analysis, templates)
     cell = Cell("hills", templates, made)
     noise, given = _noise(kind, fwhm, cell.cutoff), in_basis(templates, places(), cell.cutoff)
-    for seed in range(RUNS):
+    for seed in seeds:
         each = (person_maps(series, given) for series in noise.persons(SIZES[sites], seed))
         mean = sum(each, np.zeros(given.shape)) / SIZES[sites]
         states += [str(row[-1]) for row in result(mean, cell, seed).tables["templates"].rows]
@@ -185,4 +186,4 @@ def _plan(
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 0, sys.argv[2:])

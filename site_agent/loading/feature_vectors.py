@@ -427,7 +427,7 @@ class FeatureDataset:
                 found, lacking = read_each_session(self.source, self.study, read)
             else:
                 found, lacking = read(self.study)
-            if self.study.analysis.grouped is None:
+            if not _by_session(self.study):
                 found, several = single_session_vectors(found)
                 lacking = [*lacking, *several]
             persons = frozenset(map(person_of, found))

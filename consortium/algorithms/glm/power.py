@@ -65,9 +65,9 @@ def forecast_power(plan: GlmPlan) -> Forecast:
     if len(groups.persons) > 1:
         alone = plan.narrowed * math.sqrt(WITHIN * plan.likeness.resolved / most)
     own, varied = _squares_of(plan, plan.lift)
-    divisor = (choice.weights @ own / information / plan.narrowed) ** 2
-    sampling *= float(choice.weights**2 @ varied / squares)
-    leak *= plan.lift**2
+    whole, chance = choice.weights @ own / information, choice.weights**2 @ varied / squares
+    divisor = (whole if plan.columns.slope else whole**2) / plan.narrowed**2
+    sampling *= float(chance / whole if plan.columns.slope else chance)  # a slope's w are over ŝ
     sampling, privacy, leak = (float(part / divisor) for part in (sampling, privacy, leak))
     error = math.sqrt(sampling + privacy + leak)
     return Forecast(
@@ -85,14 +85,15 @@ def forecast_power(plan: GlmPlan) -> Forecast:
 def _squares_of(plan: GlmPlan, lift: float) -> tuple[Array, Array]:
     """Sums by site of <t, t> of its units, and of what their outcomes' sums vary by.
 
-    Where relatives are of both groups the first is more than of one row, as far as its bound, so
-    many times a row's, allows.
+    Where rows of units differ the first is more than of one row, as far as its bound, so many times
+    a row's, allows; a slope's is seldom reached.
     """
     groups, units = plan.groups, plan.parameters.units
-    if units is None or plan.columns.slope:
+    if units is None:
         own = groups.persons * groups.spread
         return own, own
-    each = units.expected_squares(groups.proportions, lift * np.square(groups.largest))
+    most, slope = lift * np.square(groups.largest), plan.columns.slope
+    each = units.expected_squares(groups.spread, math.inf if slope else most, slope=slope)
     return groups.persons * each[0], groups.persons * each[1]
 
 

@@ -39,6 +39,8 @@ class PublicNumbers:
     """Clipped columns whose means by site are released: all that are not declared."""
     grouped: bool = False
     """Whether a unit may have several rows."""
+    lift: float = 1.0
+    """By how much what these differ by raises the bounds of the covariates' products."""
 
     @property
     def mean_shares(self) -> dict[str, float]:
