@@ -53,17 +53,17 @@ def told_of_counts(plan: GlmPlan) -> tuple[str, ...]:
     if plan.columns.slope:
         return ()
     column = plan.columns.group.label.partition("=")[0]
-    told = (
+    sentence = (
         f"How many participants of each level of '{column}' every site has is public: it stands "
         "in the study, and the promise does not cover it."
     )
     if plan.parameters.counted:
         noise = plan.shape.noise / math.sqrt(plan.choice.shares["counts"])
-        told = (
+        sentence = (
             f"How many participants of '{_group(plan)}' every site has is released with noise of "
             f"about {noise:.2g} participants; the promise covers it."
         )
-    return (told,)
+    return (sentence,)
 
 
 def surplus(plan: GlmPlan) -> int:
@@ -76,13 +76,13 @@ def told_of_sizes(plan: GlmPlan) -> tuple[str, ...]:
     if not surplus(plan):
         return ()
     stated, there = int(plan.groups.persons.sum()), sum(plan.shape.subjects)
-    told = (
+    sentence = (
         f"The sites' numbers of participants ({there:,} together) are not those that 'groups' "
         f"states ({stated:,}): where groups are not as stated, differences between sites become "
         "part of the effects, which no interval and no p counts. Have 'groups' corrected before "
         "anything is made of them."
     )
-    return (told,)
+    return (sentence,)
 
 
 def told_of_counted(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
@@ -99,12 +99,12 @@ def told_of_counted(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
         for n in np.flatnonzero(far)
     ]
     some = ", ".join(sites[:_NAMED]) + (f" and {len(sites) - _NAMED} more" * (len(sites) > _NAMED))
-    told = (
+    sentence = (
         f"The released counts of '{_group(plan)}' are not what 'shares' lets expect of {some}: "
         "intervals go by the counts, but the study was planned, and its error forecast, for other "
         "groups. Look whether the level's name is the one that the tables have."
     )
-    return (told,)
+    return (sentence,)
 
 
 def _group(plan: GlmPlan) -> str:

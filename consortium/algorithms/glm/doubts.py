@@ -78,11 +78,11 @@ def told_of_doubts(doubts: list[PossibleBias], outcomes: int) -> tuple[str, ...]
         return ()
     many = int(withheld_by(doubts, outcomes).sum())
     causes = "; and because ".join(doubt.cause for doubt in doubts)
-    told = (
+    sentence = (
         f"{many} of {outcomes} outcomes can't be judged, because {causes}: that could move an "
         "effect by more than half its stated error, so that 'found' is withheld for them."
     )
-    return (told,)
+    return (sentence,)
 
 
 def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:

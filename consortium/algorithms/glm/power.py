@@ -140,13 +140,14 @@ def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str
         )
     found = update_forecast(plan, learned, centring)
     factor = learned.unit / plan.narrowed * math.exp(-math.hypot(learned.norms.doubt, _GUESSED))
-    told = replace(found, detectable=max(factor, 1.0) * found.detectable)
+    corrected = replace(found, detectable=max(factor, 1.0) * found.detectable)
     sure = 1 - _OFF
     if not why_hopeless(
-        plan, replace(told, error=sure * told.error, detectable=sure * told.detectable)
+        plan,
+        replace(corrected, error=sure * corrected.error, detectable=sure * corrected.detectable),
     ):
         return ""
-    reason = why_hopeless(plan, told)
+    reason = why_hopeless(plan, corrected)
     if factor > 1 and not why_hopeless(plan, found):
         return f"outcomes vary {factor:.2g} times as much as is stated, or more, so that {reason}"
     return reason
@@ -156,12 +157,13 @@ def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
     """The forecast in numbers; the range is how far forecasts were from what was then stated."""
     found, asked = forecast_power(plan), plan.parameters.detect
     left = asked * found.kept
-    told = [
+    expected = [
         Expectation("standard error", found.error, rises=False, ranged=_RANGED),
         Expectation("least detectable effect", found.detectable, rises=False, ranged=_RANGED),
     ]
     ranged = [
-        replace(each, low=each.value * (1 - _OFF), high=each.value * (1 + _OFF)) for each in told
+        replace(each, low=each.value * (1 - _OFF), high=each.value * (1 + _OFF))
+        for each in expected
     ]
     best, middle, worst = (
         float(ndtr(left * RESIDUAL / (off * found.error) - _CRITICAL))
@@ -323,5 +325,5 @@ def _effective(plan: GlmPlan, found: Forecast) -> str:
         else ""
     )
     enough = f"{found.effective:,.0f} in balanced sites."
-    told = f"Its {persons:,} participants tell as much as {enough}{useless}"
-    return " ".join((told, *told_of_sizes(plan)))
+    sentence = f"Its {persons:,} participants tell as much as {enough}{useless}"
+    return " ".join((sentence, *told_of_sizes(plan)))

@@ -100,8 +100,8 @@ def _second_round(
         if within is not None:
             effects, own = effects + clip * within.effects, clip * within.outcomes
             own = np.vstack([own, averages @ own])
-        told = np.vstack([clipped, means]) if part.last else clipped
-        found = {"effects": effects, "squares": _pairs(told, weights.rows[0], reach, pairs, own)}
+        stacked = np.vstack([clipped, means]) if part.last else clipped
+        found = {"effects": effects, "squares": _pairs(stacked, weights.rows[0], reach, pairs, own)}
         return found | ({"lost": taken * part.turned} if "lost" in names else {})
 
     parts = {
