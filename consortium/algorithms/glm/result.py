@@ -251,14 +251,14 @@ def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[st
     name, rate = plan.parameters.contrast, 100 * plan.parameters.discoveries
     count = int(significant.sum())
     verb = "follow" if plan.columns.slope else "differ by"
-    what, smoothed = f"{plan.outcomes} outcomes", ""
+    what, smoothed = f"{plan.outcomes:,} outcomes", ""
     if isinstance(plan.likeness, BasisCorrelation):
         places, numbers = plan.likeness.places, plan.likeness.released
-        what = f"{plan.outcomes} {places}, of maps made of {numbers} numbers,"
+        what = f"{plan.outcomes:,} {places}, of maps made of {numbers:,} numbers,"
         smoothed = "smoothed "
     off = surplus(plan) > MANY_OFF * plan.groups.persons.sum()
     sentence = (
-        f"{count} of {what} {verb} '{name}' at a false discovery rate of {rate:g} %; "
+        f"{count:,} of {what} {verb} '{name}' at a false discovery rate of {rate:g} %; "
         f"{smoothed}effects are known to {error:.2f} {effect_units(plan)} (standard error, noise "
         "of privacy and chance together)."
     )
