@@ -1,42 +1,53 @@
 """`glm` on the cortex: maps of a difference in thickness on fsaverage5, released in its modes.
 
 ``python -m benchmarks.glm_surface [RUNS [PERSONS]]`` prints a table with a row for each number of
-participants, ε and model: how far off maps are and were forecast to be, and how often intervals
-held the truth.
+participants, smoothness and ε: how far off maps are, were forecast to be, and would be of the
+largest site alone and by chance alone, and how often intervals held the truth.
 """
 
 import sys
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
-from benchmarks.glm import Tally
+from benchmarks.glm import Tally, best_alone
 from benchmarks.glm_data import People, make_people
 from benchmarks.glm_runs import Array, Trial, least_squares, make_trial, noise_of, run_trial
 from consortium.algorithms.base import SurfacePlaces
+from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA
+from consortium.algorithms.glm.power import forecast_power, why_hopeless
 from consortium.space.kept_modes import surface_places
 from consortium.space.mesh import read_mesh
 from consortium.views.meshes import MeshFiles
 
-PERSONS, SITES, SMOOTHNESS = (1460, 4380), 12, 20.0
+PERSONS, SITES, SMOOTHNESS = (1460, 4380), 12, (15.0, 20.0)
 LEVELS = (4.0, 8.0)
-_DEVIATION = 1.23  # public, over that within groups and sites
+DEVIATION = 1.23  # public, over that within groups and sites
 _HEIGHT, _WIDTH = 0.5, 20.0  # of the difference, in deviations and mm
 COLUMNS = (
     "participants",
+    "tails",
+    "FWHM",
     "ε",
     "numbers",
+    "worth it",
     "RMSE",
-    "pooled RMSE",
+    "forecast",
     "forecast / RMSE",
+    "first round's / RMSE",
     "stated / RMSE",
+    "largest site",
+    "chance",
     "coverage",
     "false positives",
-    "tails",
 )
+_PATCHES = 34  # of a hemisphere
+_SEEN = 0.999  # part of a field's variance that is drawn
 
 
 @lru_cache(maxsize=1)
@@ -45,20 +56,42 @@ def places() -> SurfacePlaces:
     return surface_places(read_mesh(MeshFiles("fsaverage5", None, None), Path()))
 
 
-def surface_fields(
-    count: int, generator: np.random.Generator, smoothness: float, *, heavy: bool = False
-) -> Array:
-    """Smooth fields of variance one along both cortices, V x count."""
+@lru_cache(maxsize=1)
+def patches() -> tuple[Array, ...]:
+    """Means of the vertices nearest to each of 34 anchors: 34 x V, of either hemisphere."""
+    sides = places().modes
+    parts = np.split(places().coordinates, [len(sides[0].vectors)])
+    rows = [
+        np.argmin(cdist(part, part[side.anchors[:_PATCHES]]), axis=1)
+        == np.arange(_PATCHES)[:, None]
+        for side, part in zip(sides, parts, strict=True)
+    ]
+    return tuple(each / each.sum(axis=1, keepdims=True) for each in rows)
+
+
+@lru_cache(maxsize=4)
+def _waves(smoothness: float, *, patched: bool) -> tuple[Array, ...]:
+    """What white noise is multiplied by, of either hemisphere; of vertices rows have norm one."""
     found = []
-    for side in places().modes:
+    for side, means in zip(places().modes, patches(), strict=True):
         weights, _ = side.heat((smoothness / FWHM_PER_SIGMA) ** 2)
-        draws = generator.standard_normal((len(weights), count))
-        found.append(side.vectors @ (np.sqrt(weights)[:, None] * draws))
-    fields = np.concatenate(found)
-    fields /= fields.std(axis=1, keepdims=True) if count > 50 else fields.std()
-    if heavy:  # of Student's t with five degrees of freedom, by participant
-        fields *= np.sqrt(3.0 / generator.chisquare(5, count))
-    return np.asarray(fields)
+        weights = weights[: 1 + int(np.searchsorted(np.cumsum(weights), _SEEN * weights.sum()))]
+        waves = side.vectors[:, : len(weights)] * np.sqrt(weights)
+        waves /= np.linalg.norm(waves, axis=1, keepdims=True)
+        found.append(means @ waves if patched else waves)
+    return tuple(found)
+
+
+def _fields(
+    count: int, generator: np.random.Generator, smoothness: float, *, patched: bool = False
+) -> Array:
+    """Smooth fields of variance one along both cortices, or means of theirs, V x count."""
+    return np.concatenate(
+        [
+            waves @ generator.standard_normal((waves.shape[1], count))
+            for waves in _waves(smoothness, patched=patched)
+        ]
+    )
 
 
 def difference() -> Array:
@@ -68,24 +101,73 @@ def difference() -> Array:
     return np.asarray(_HEIGHT * left * np.exp(-0.5 * away / _WIDTH**2))
 
 
+@dataclass(frozen=True)
+class UnkindMaps:
+    """What is hard about maps; by default nothing but sites' levels and covariates.
+
+    Parameters
+    ----------
+    heavy : bool
+        Whether maps have tails of t with five degrees of freedom.
+    variances : float
+        Largest variance of a scanner over the smallest.
+    ratio : float
+        Patients' deviation over that of the others.
+    off : float
+        How many deviations the stated location and mean age are too low.
+    wide : float
+        Stated deviation over the true one.
+    ages : float
+        Deviation of sites' mean ages, which go with sites' levels.
+    effect : float
+        Factor on the difference.
+    """
+
+    heavy: bool = False
+    variances: float = 1.0
+    ratio: float = 1.0
+    off: float = 0.0
+    wide: float = 1.0
+    ages: float = 0.0
+    effect: float = 1.0
+
+
 def people_on_surfaces(
-    persons: int, generator: np.random.Generator, smoothness: float, *, heavy: bool = False
+    persons: int,
+    generator: np.random.Generator,
+    smoothness: float,
+    unkind: UnkindMaps = UnkindMaps(),
+    sites: int = SITES,
+    *,
+    patched: bool = False,
 ) -> People:
-    """Participants with maps; group and covariates are those of `glm_data`."""
-    truth = difference()
-    count = len(truth)
-    people = make_people(persons, 1, SITES, generator, effect=0.0)
-    values = surface_fields(persons, generator, smoothness, heavy=heavy)
-    values += 0.6 * surface_fields(SITES, generator, smoothness)[:, people.site]
-    slopes = surface_fields(3, generator, smoothness) * (0.3, 0.2, 0.15)
-    values += slopes @ people.covariates + np.outer(truth, people.group)
+    """Participants with maps, or patches' means; group and covariates are those of `glm_data`."""
+    people = make_people(persons, 1, sites, generator, effect=0.0)
+    draw = partial(_fields, generator=generator, smoothness=smoothness, patched=patched)
+    values, width = draw(persons), np.log(unkind.variances) / 4
+    if unkind.heavy:  # of Student's t with five degrees of freedom, by participant
+        values *= np.sqrt(3.0 / generator.chisquare(5, persons))
+    scanners = np.exp(generator.uniform(-width, width, sites))
+    values *= np.where(people.group, unkind.ratio, 1.0) * scanners[people.site]
+    level = unkind.ages * generator.standard_normal(sites)
+    values += (0.6 * (draw(sites) + draw(1) * level))[:, people.site]
+    covariates = people.covariates + np.outer((1, 0, 0), level[people.site])
+    slopes = draw(3) * (0.3, 0.2, 0.15)
+    truth = unkind.effect * difference()
+    if patched:
+        halves = np.split(truth, [patches()[0].shape[1]])
+        truth = np.concatenate([rows @ h for rows, h in zip(patches(), halves, strict=True)])
+    values += slopes @ covariates + np.outer(truth, people.group)
+    rows = np.concatenate(_waves(smoothness, patched=patched))
+    deviation = DEVIATION * np.linalg.norm(rows, axis=1)
     return replace(
         people,
         outcomes=values,
+        covariates=covariates,
         truth=truth,
         slopes=slopes,
-        deviation=np.full(count, _DEVIATION),
-        location=np.zeros(count),
+        deviation=unkind.wide * deviation,
+        location=-unkind.off * deviation,
     )
 
 
@@ -100,50 +182,59 @@ def trial_on_surfaces(people: People, **analysis: object) -> Trial:
 
 
 def measured(
-    runs: int, persons: int, smoothness: float = SMOOTHNESS, *, heavy: bool = False
+    runs: int, persons: int, smoothness: float, *, heavy: bool = False
 ) -> tuple[dict[float, Tally], Tally]:
-    """What runs of a study come to at every ε, and pooled."""
+    """What runs of a study come to at every ε, and without privacy."""
     tallies, pool, truth = {e: Tally() for e in LEVELS}, Tally(), difference()
     for number in range(runs):
         generator = np.random.default_rng((number, persons, 34))
-        people = people_on_surfaces(persons, generator, smoothness, heavy=heavy)
+        people = people_on_surfaces(persons, generator, smoothness, UnkindMaps(heavy=heavy))
         trial = trial_on_surfaces(people, smoothness=smoothness)
         pooled = least_squares(people.design(), people.outcomes)[0]
-        pool.add(square=float(np.mean((pooled - truth) ** 2)))
+        pool.add(
+            pooled=float(np.mean((pooled - truth) ** 2)),
+            alone=float(np.mean((best_alone(people)[0] - truth) ** 2)),
+        )
         for epsilon, tally in tallies.items():
-            result = run_trial(trial, noise_of(epsilon, SITES), np.random.default_rng((number, 35)))
-            found = {name: _DEVIATION * v for name, v in result.arrays.items()}
+            noise = noise_of(epsilon, SITES)
+            plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
+            foretold = forecast_power(plan)
+            result = run_trial(trial, noise, np.random.default_rng((number, 35)), plan=plan)
+            found = {name: DEVIATION * v for name, v in result.arrays.items()}
             null = truth < 0.01
             tally.add(
                 square=float(np.mean((found["effect"] - truth) ** 2)),
                 stated=float(np.mean(found["error"] ** 2)),
                 covered=float(np.mean((found["low"] <= truth) & (truth <= found["high"]))),
                 false=float(np.mean(result.arrays["p"][null] < 0.05)),
-                forecast=(_DEVIATION * float(result.numbers["forecast_error"])) ** 2,
+                forecast=(DEVIATION * foretold.error) ** 2,
+                updated=(DEVIATION * float(result.numbers["forecast_error"])) ** 2,
+                feasible=float(not why_hopeless(plan, foretold)),
                 numbers=float(result.numbers["smooth_maps"]),
             )
     return tallies, pool
 
 
 def main(runs: int, sizes: tuple[int, ...]) -> None:
-    """Print the table in Markdown."""
+    """Print the table in Markdown, rows as soon as they are known."""
     print(f"{runs} runs a row\n\n| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
-    for persons in sizes:
-        for heavy in (False, True):
-            tallies, pool = measured(runs, persons, heavy=heavy)
-            for epsilon, tally in tallies.items():
-                error = tally.root("square")
-                cells = [
-                    f"{persons:,}",
-                    f"{epsilon:g}",
-                    f"{tally.mean('numbers'):.0f}",
-                    f"{error:.3f}",
-                    f"{pool.root('square'):.3f}",
-                    *(f"{tally.root(name) / error:.3f}" for name in ("forecast", "stated")),
-                    *(f"{tally.mean(name):.3f}" for name in ("covered", "false")),
-                    "heavy" if heavy else "Gaussian",
-                ]
-                print(f"| {' | '.join(cells)} |", flush=True)
+    for persons, heavy, smoothness in product(sizes, (False, True), SMOOTHNESS):
+        tallies, pool = measured(runs, persons, smoothness, heavy=heavy)
+        for epsilon, tally in tallies.items():
+            error = tally.root("square")
+            cells = [
+                f"{persons:,}",
+                "heavy" if heavy else "Gaussian",
+                f"{smoothness:g}",
+                f"{epsilon:g}",
+                f"{tally.mean('numbers'):.0f}",
+                f"{100 * tally.mean('feasible'):.0f} %",
+                *(f"{tally.root(name):.3f}" for name in ("square", "forecast")),
+                *(f"{tally.root(name) / error:.2f}" for name in ("forecast", "updated", "stated")),
+                *(f"{pool.root(name):.3f}" for name in ("alone", "pooled")),
+                *(f"{tally.mean(name):.3f}" for name in ("covered", "false")),
+            ]
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":
