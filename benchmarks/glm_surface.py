@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.glm_surface [RUNS [PERSONS]]`` prints a table with a row for each number of
 participants, smoothness and ε: how far off maps are, were forecast to be, and would be of the
-largest site alone and by chance alone, and how often intervals held the truth.
+largest site alone and by chance alone, and how often intervals held the truth. Maps are of every
+fourth vertex: what is released are coefficients of the mesh's modes, and as many.
 """
 
 import sys
@@ -57,23 +58,35 @@ def places() -> SurfacePlaces:
 
 
 @lru_cache(maxsize=1)
-def patches() -> tuple[Array, ...]:
+def every_fourth() -> SurfacePlaces:
+    """Every fourth vertex of fsaverage5, and the anchors."""
+    whole, found, where, start = places(), [], [], 0
+    for side in whole.modes:
+        rows = np.union1d(np.arange(0, len(side.vectors), 4), side.anchors)
+        anchors = np.searchsorted(rows, side.anchors)
+        found.append(replace(side, vectors=side.vectors[rows], anchors=anchors))
+        where.append(whole.coordinates[start + rows])
+        start += len(side.vectors)
+    return SurfacePlaces(np.concatenate(where), lambda: tuple(found))
+
+
+@lru_cache(maxsize=2)
+def patches(where: SurfacePlaces) -> tuple[Array, ...]:
     """Means of the vertices nearest to each of 34 anchors: 34 x V, of either hemisphere."""
-    sides = places().modes
-    parts = np.split(places().coordinates, [len(sides[0].vectors)])
+    parts = np.split(where.coordinates, [len(where.modes[0].vectors)])
     rows = [
         np.argmin(cdist(part, part[side.anchors[:_PATCHES]]), axis=1)
         == np.arange(_PATCHES)[:, None]
-        for side, part in zip(sides, parts, strict=True)
+        for side, part in zip(where.modes, parts, strict=True)
     ]
     return tuple(each / each.sum(axis=1, keepdims=True) for each in rows)
 
 
 @lru_cache(maxsize=4)
-def _waves(smoothness: float, *, patched: bool) -> tuple[Array, ...]:
+def _waves(where: SurfacePlaces, smoothness: float, *, patched: bool) -> tuple[Array, ...]:
     """What white noise is multiplied by, of either hemisphere; of vertices rows have norm one."""
     found = []
-    for side, means in zip(places().modes, patches(), strict=True):
+    for side, means in zip(where.modes, patches(where), strict=True):
         weights, _ = side.heat((smoothness / FWHM_PER_SIGMA) ** 2)
         weights = weights[: 1 + int(np.searchsorted(np.cumsum(weights), _SEEN * weights.sum()))]
         waves = side.vectors[:, : len(weights)] * np.sqrt(weights)
@@ -82,22 +95,16 @@ def _waves(smoothness: float, *, patched: bool) -> tuple[Array, ...]:
     return tuple(found)
 
 
-def _fields(
-    count: int, generator: np.random.Generator, smoothness: float, *, patched: bool = False
-) -> Array:
-    """Smooth fields of variance one along both cortices, or means of theirs, V x count."""
-    return np.concatenate(
-        [
-            waves @ generator.standard_normal((waves.shape[1], count))
-            for waves in _waves(smoothness, patched=patched)
-        ]
-    )
+def _fields(count: int, generator: np.random.Generator, waves: tuple[Array, ...]) -> Array:
+    """Smooth fields along both cortices, or means of theirs, V x count."""
+    each = (side @ generator.standard_normal((side.shape[1], count)) for side in waves)
+    return np.concatenate(list(each))
 
 
-def difference() -> Array:
+def difference(where: SurfacePlaces) -> Array:
     """The true difference, length V: a hill on the left."""
-    away = np.square(places().coordinates - (-45, -20, 45)).sum(axis=1)
-    left = np.arange(len(away)) < len(places().modes[0].vectors)
+    away = np.square(where.coordinates - (-45, -20, 45)).sum(axis=1)
+    left = np.arange(len(away)) < len(where.modes[0].vectors)
     return np.asarray(_HEIGHT * left * np.exp(-0.5 * away / _WIDTH**2))
 
 
@@ -136,14 +143,16 @@ def people_on_surfaces(
     persons: int,
     generator: np.random.Generator,
     smoothness: float,
+    where: SurfacePlaces,
+    *,
     unkind: UnkindMaps = UnkindMaps(),
     sites: int = SITES,
-    *,
     patched: bool = False,
 ) -> People:
     """Participants with maps, or patches' means; group and covariates are those of `glm_data`."""
     people = make_people(persons, 1, sites, generator, effect=0.0)
-    draw = partial(_fields, generator=generator, smoothness=smoothness, patched=patched)
+    waves = _waves(where, smoothness, patched=patched)
+    draw = partial(_fields, generator=generator, waves=waves)
     values, width = draw(persons), np.log(unkind.variances) / 4
     if unkind.heavy:  # of Student's t with five degrees of freedom, by participant
         values *= np.sqrt(3.0 / generator.chisquare(5, persons))
@@ -152,14 +161,12 @@ def people_on_surfaces(
     level = unkind.ages * generator.standard_normal(sites)
     values += (0.6 * (draw(sites) + draw(1) * level))[:, people.site]
     covariates = people.covariates + np.outer((1, 0, 0), level[people.site])
-    slopes = draw(3) * (0.3, 0.2, 0.15)
-    truth = unkind.effect * difference()
+    slopes, truth = draw(3) * (0.3, 0.2, 0.15), unkind.effect * difference(where)
     if patched:
-        halves = np.split(truth, [patches()[0].shape[1]])
-        truth = np.concatenate([rows @ h for rows, h in zip(patches(), halves, strict=True)])
+        halves = np.split(truth, [len(where.modes[0].vectors)])
+        truth = np.concatenate([rows @ h for rows, h in zip(patches(where), halves, strict=True)])
     values += slopes @ covariates + np.outer(truth, people.group)
-    rows = np.concatenate(_waves(smoothness, patched=patched))
-    deviation = DEVIATION * np.linalg.norm(rows, axis=1)
+    deviation = DEVIATION * np.concatenate([np.linalg.norm(side, axis=1) for side in waves])
     return replace(
         people,
         outcomes=values,
@@ -171,11 +178,11 @@ def people_on_surfaces(
     )
 
 
-def trial_on_surfaces(people: People, **analysis: object) -> Trial:
+def trial_on_surfaces(people: People, where: SurfacePlaces, **analysis: object) -> Trial:
     """Put them into a study whose vertices have places."""
     trial = make_trial(people, basis="smooth", **analysis)
     name = next(name for name, size in trial.shape.views if size == len(people.outcomes))
-    there = {name: places()}
+    there = {name: where}
     for site in trial.sites:
         site.extent = replace(site.extent, surface_places=there)
     return replace(trial, shape=replace(trial.shape, surface_places=there))
@@ -185,11 +192,12 @@ def measured(
     runs: int, persons: int, smoothness: float, *, heavy: bool = False
 ) -> tuple[dict[float, Tally], Tally]:
     """What runs of a study come to at every ε, and without privacy."""
-    tallies, pool, truth = {e: Tally() for e in LEVELS}, Tally(), difference()
+    tallies, pool, where = {e: Tally() for e in LEVELS}, Tally(), every_fourth()
+    unkind, truth = UnkindMaps(heavy=heavy), difference(where)
     for number in range(runs):
         generator = np.random.default_rng((number, persons, 34))
-        people = people_on_surfaces(persons, generator, smoothness, UnkindMaps(heavy=heavy))
-        trial = trial_on_surfaces(people, smoothness=smoothness)
+        people = people_on_surfaces(persons, generator, smoothness, where, unkind=unkind)
+        trial = trial_on_surfaces(people, where, smoothness=smoothness)
         pooled = least_squares(people.design(), people.outcomes)[0]
         pool.add(
             pooled=float(np.mean((pooled - truth) ** 2)),

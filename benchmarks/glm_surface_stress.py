@@ -1,6 +1,6 @@
 """``python -m benchmarks.glm_surface_stress [RUNS [SITES ...]]``: unkind maps under t and under F.
 
-1,460 participants at 6, 12 or 33 sites with maps as in `glm_surface`, of 20 mm FWHM, ε = 8. *t* is
+1,460 participants at 6, 12 or 33 sites with maps of 20 mm FWHM as in `glm_surface`, ε = 8. *t* is
 the difference in every vertex, in a smooth basis. *F* is a factor of three levels, patients and two
 kinds of others, in the means of 68 patches, from a release of all coefficients. *Size* is how often
 p is below .05 where there is no difference, withheld or not. Noise is of the exact law.
@@ -16,6 +16,7 @@ from benchmarks.glm_data import COVARIATES, People
 from benchmarks.glm_runs import AGE_SCALE, Trial, noise_of, run_trial, trial_of
 from benchmarks.glm_surface import (
     UnkindMaps,
+    every_fourth,
     people_on_surfaces,
     trial_on_surfaces,
 )
@@ -66,11 +67,24 @@ def trial_of_levels(people: People, unkind: UnkindMaps, generator: np.random.Gen
     )
 
 
+def _people(
+    generator: np.random.Generator, unkind: UnkindMaps, sites: int, *, patched: bool = False
+) -> People:
+    return people_on_surfaces(
+        *(PERSONS, generator, SMOOTHNESS, every_fourth()),
+        unkind=unkind,
+        sites=sites,
+        patched=patched,
+    )
+
+
 def by_t(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
     """Of a run in vertices."""
     generator = np.random.default_rng((number, sites, 68))
-    people = people_on_surfaces(PERSONS, generator, SMOOTHNESS, unkind, sites)
-    trial = trial_on_surfaces(people, smoothness=SMOOTHNESS, covariates=_stated(unkind))
+    people = _people(generator, unkind, sites)
+    trial = trial_on_surfaces(
+        people, every_fourth(), smoothness=SMOOTHNESS, covariates=_stated(unkind)
+    )
     found = run_trial(trial, noise_of(EPSILON, sites), generator).arrays
     effect, error, low, high = (
         people.deviation * found[name] for name in ("effect", "error", "low", "high")
@@ -88,7 +102,7 @@ def by_t(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
 def by_f(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
     """Of a run in patches."""
     generator = np.random.default_rng((number, sites, 69))
-    people = people_on_surfaces(PERSONS, generator, SMOOTHNESS, unkind, sites, patched=True)
+    people = _people(generator, unkind, sites, patched=True)
     trial = trial_of_levels(people, unkind, generator)
     tables = run_trial(trial, noise_of(EPSILON, sites), generator).tables
     lines = (

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import glm_surface
+from benchmarks.glm_surface import every_fourth
 from benchmarks.network_pool import answer
 from benchmarks.network_smooth import is_found
 from benchmarks.network_templates import Cell, result
-from consortium.algorithms.base import Array, Extent, SurfacePlaces, Templates
+from consortium.algorithms.base import Array, Extent, Templates
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA
 from consortium.algorithms.subspace import smooth_basis
 from consortium.algorithms.template_networks.result import MORE, SAME, UNLIKE
@@ -80,22 +80,9 @@ def main(names: list[str]) -> None:
             print(f"| {' | '.join([*cells, told, *rest])} |", flush=True)
 
 
-@lru_cache(maxsize=1)
-def places() -> SurfacePlaces:
-    """Every fourth vertex of fsaverage5, and the anchors."""
-    whole, found, where, start = glm_surface.places(), [], [], 0
-    for side in whole.modes:
-        rows = np.union1d(np.arange(0, len(side.vectors), 4), side.anchors)
-        anchors = np.searchsorted(rows, side.anchors)
-        found.append(replace(side, vectors=side.vectors[rows], anchors=anchors))
-        where.append(whole.coordinates[start + rows])
-        start += len(side.vectors)
-    return SurfacePlaces(np.concatenate(where), lambda: tuple(found))
-
-
 @lru_cache(maxsize=6)
 def _noise(kind: str, fwhm: float, cutoff: float) -> Noise:
-    where, basis = places(), smooth_basis(places(), cutoff).matrix
+    where, basis = every_fourth(), smooth_basis(every_fourth(), cutoff).matrix
     if kind == "through":
         seen = _through(fwhm / FWHM_PER_SIGMA, basis)
     else:
@@ -114,7 +101,7 @@ def _noise(kind: str, fwhm: float, cutoff: float) -> Noise:
 
 def _through(width: float, basis: Array) -> Array:
     """ΦᵀCΦ of white noise smoothed in the volume."""
-    where, narrow = places().coordinates.astype(np.float32), basis.astype(np.float32)
+    where, narrow = every_fourth().coordinates.astype(np.float32), basis.astype(np.float32)
     squares, total = np.square(where).sum(axis=1), np.zeros((basis.shape[1],) * 2)
     for start in range(0, len(where), _ROWS):
         part = slice(start, start + _ROWS)
@@ -150,7 +137,7 @@ def _templates(kind: str, fwhm: float, sites: int, epsilon: float) -> list[str]:
     templates = Templates(maps.astype(np.float32))
     made = _plan("template_networks", sites, epsilon, analysis, templates)
     cell = Cell("hills", templates, made)
-    noise, given = _noise(kind, fwhm, cell.cutoff), in_basis(templates, places(), cell.cutoff)
+    noise, given = _noise(kind, fwhm, cell.cutoff), in_basis(templates, every_fourth(), cell.cutoff)
     for seed in range(RUNS):
         each = (person_maps(series, given) for series in noise.persons(SIZES[sites], seed))
         mean = sum(each, np.zeros(given.shape)) / SIZES[sites]
@@ -161,7 +148,7 @@ def _templates(kind: str, fwhm: float, sites: int, epsilon: float) -> list[str]:
 @lru_cache(maxsize=1)
 def hills() -> Array:
     """Maps of networks of three hills each, anywhere on both hemispheres: V x 10."""
-    generator, where = np.random.default_rng(3), places().coordinates
+    generator, where = np.random.default_rng(3), every_fourth().coordinates
     tops = where[generator.choice(len(where), (_NETWORKS, 3), replace=False)]
     away = np.square(where[:, None, None] - tops).sum(axis=3)
     return np.asarray(np.exp(-away / (2 * _WIDTH**2)).sum(axis=2))
@@ -184,7 +171,7 @@ def _plan(
             "analysis": {"anyway": True, **analysis},
         }
     )
-    sizes, where = (SIZES[sites] // sites,) * sites, places()
+    sizes, where = (SIZES[sites] // sites,) * sites, every_fourth()
     extent = Extent(len(where.coordinates), 0, (), where)
     shape = extent.shape(sizes, tuple(_VOLUMES * size for size in sizes), "subject")
     return make_plan(study, replace(shape, templates=templates))
