@@ -15,9 +15,10 @@ from benchmarks.glm import Tally
 from benchmarks.glm_data import COVARIATES, People
 from benchmarks.glm_runs import AGE_SCALE, Trial, noise_of, run_trial, trial_of
 from benchmarks.glm_surface import (
+    STEP,
     UnkindMaps,
-    every_fourth,
     people_on_surfaces,
+    some_places,
     trial_on_surfaces,
 )
 from consortium.algorithms.glm.tables import COEFFICIENTS, ERRORS
@@ -71,7 +72,7 @@ def _people(
     generator: np.random.Generator, unkind: UnkindMaps, sites: int, *, patched: bool = False
 ) -> People:
     return people_on_surfaces(
-        *(PERSONS, generator, SMOOTHNESS, every_fourth()),
+        *(PERSONS, generator, SMOOTHNESS, some_places(STEP)),
         unkind=unkind,
         sites=sites,
         patched=patched,
@@ -83,7 +84,7 @@ def by_t(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
     generator = np.random.default_rng((number, sites, 68))
     people = _people(generator, unkind, sites)
     trial = trial_on_surfaces(
-        people, every_fourth(), smoothness=SMOOTHNESS, covariates=_stated(unkind)
+        people, some_places(STEP), smoothness=SMOOTHNESS, covariates=_stated(unkind)
     )
     found = run_trial(trial, noise_of(EPSILON, sites), generator).arrays
     effect, error, low, high = (

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.glm_surface import every_fourth
+from benchmarks.glm_surface import some_places
 from benchmarks.network_pool import answer
 from benchmarks.network_smooth import is_found
 from benchmarks.network_templates import Cell, result
@@ -82,7 +82,7 @@ def main(names: list[str]) -> None:
 
 @lru_cache(maxsize=6)
 def _noise(kind: str, fwhm: float, cutoff: float) -> Noise:
-    where, basis = every_fourth(), smooth_basis(every_fourth(), cutoff).matrix
+    where, basis = some_places(4), smooth_basis(some_places(4), cutoff).matrix
     if kind == "through":
         seen = _through(fwhm / FWHM_PER_SIGMA, basis)
     else:
@@ -101,7 +101,7 @@ def _noise(kind: str, fwhm: float, cutoff: float) -> Noise:
 
 def _through(width: float, basis: Array) -> Array:
     """ΦᵀCΦ of white noise smoothed in the volume."""
-    where, narrow = every_fourth().coordinates.astype(np.float32), basis.astype(np.float32)
+    where, narrow = some_places(4).coordinates.astype(np.float32), basis.astype(np.float32)
     squares, total = np.square(where).sum(axis=1), np.zeros((basis.shape[1],) * 2)
     for start in range(0, len(where), _ROWS):
         part = slice(start, start + _ROWS)
@@ -137,7 +137,7 @@ def _templates(kind: str, fwhm: float, sites: int, epsilon: float) -> list[str]:
     templates = Templates(maps.astype(np.float32))
     made = _plan("template_networks", sites, epsilon, analysis, templates)
     cell = Cell("hills", templates, made)
-    noise, given = _noise(kind, fwhm, cell.cutoff), in_basis(templates, every_fourth(), cell.cutoff)
+    noise, given = _noise(kind, fwhm, cell.cutoff), in_basis(templates, some_places(4), cell.cutoff)
     for seed in range(RUNS):
         each = (person_maps(series, given) for series in noise.persons(SIZES[sites], seed))
         mean = sum(each, np.zeros(given.shape)) / SIZES[sites]
@@ -148,7 +148,7 @@ def _templates(kind: str, fwhm: float, sites: int, epsilon: float) -> list[str]:
 @lru_cache(maxsize=1)
 def hills() -> Array:
     """Maps of networks of three hills each, anywhere on both hemispheres: V x 10."""
-    generator, where = np.random.default_rng(3), every_fourth().coordinates
+    generator, where = np.random.default_rng(3), some_places(4).coordinates
     tops = where[generator.choice(len(where), (_NETWORKS, 3), replace=False)]
     away = np.square(where[:, None, None] - tops).sum(axis=3)
     return np.asarray(np.exp(-away / (2 * _WIDTH**2)).sum(axis=2))
@@ -171,7 +171,7 @@ def _plan(
             "analysis": {"anyway": True, **analysis},
         }
     )
-    sizes, where = (SIZES[sites] // sites,) * sites, every_fourth()
+    sizes, where = (SIZES[sites] // sites,) * sites, some_places(4)
     extent = Extent(len(where.coordinates), 0, (), where)
     shape = extent.shape(sizes, tuple(_VOLUMES * size for size in sizes), "subject")
     return make_plan(study, replace(shape, templates=templates))

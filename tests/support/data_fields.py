@@ -36,6 +36,10 @@ EDGES = {"measure": "connectivity", "components": "maps.nii.gz"}
 PAIR: dict[str, Any] = {"columns": {"a-b": {"low": -1, "high": 1}}}
 MATRIX = PAIR | {"file": "sub-*/func/sub-*_task-t_relmat.tsv"}
 COURSES = PAIR | {"file": "sub-*/func/sub-*_task-t_timeseries.tsv"}
+PARCEL_COURSES = {
+    "file": "sub-*/func/sub-*_task-t_timeseries.ptseries.nii",
+    "columns": {"L_V1-R_V1": {"low": -1, "high": 1}},
+}
 SURFACE = {"name": "cortex", "source": "surface", "mesh": "fsaverage5", "values": "thickness"}
 SPHERE = {"surfaces": ["L.surf.gii", "R.surf.gii"]}
 FINE = {"mesh": "fsaverage6", "surfaces": ["L6.surf.gii", "R6.surf.gii"]}
@@ -182,6 +186,8 @@ def make_site(root: Path) -> Path:
         save(bids / stem / "func" / f"{stem}_statmap.nii.gz", tiny_series(person)[..., 0])
         write_pair(bids / stem / "func", stem, seed=person)
         write_parcels(bids / stem / "anat" / f"{stem}_thickness.pscalar.nii", [2 + person, 3])
+        courses = np.random.default_rng(person).standard_normal((9, 2))
+        write_parcels(bids / stem / "func" / f"{stem}_task-t_timeseries.ptseries.nii", courses)
         for number, space in enumerate(("fsaverage5", "fsaverage6")):
             seed = 10 * number + person
             write_hemispheres(bids / stem / "anat", stem, space, "thickness", seed=seed)

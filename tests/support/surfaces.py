@@ -149,13 +149,15 @@ def halves_of(mesh: str) -> list[np.ndarray]:
 def write_parcels(
     path: Path, values: object, names: tuple[str, ...] = ("L_V1", "R_V1"), maps: int = 1
 ) -> Path:
-    """Write a value per parcel, each of some vertices."""
+    """Write a value per parcel, each of some vertices; of a ``.ptseries.nii`` T x parcels."""
     path.parent.mkdir(parents=True, exist_ok=True)
     cortex = nib.cifti2.BrainModelAxis.from_surface(np.arange(9), 32_492, "CortexLeft")
     made = nib.cifti2.ParcelsAxis.from_brain_models([(name, cortex) for name in names])
     rows = np.tile(np.asarray(values, dtype=np.float32), (maps, 1))
-    axes = nib.cifti2.ScalarAxis([f"map {k + 1}" for k in range(maps)]), made
-    nib.save(nib.Cifti2Image(rows, axes), path)
+    steps = nib.cifti2.ScalarAxis([f"map {k + 1}" for k in range(maps)])
+    if path.name.endswith(".ptseries.nii"):
+        steps = nib.cifti2.SeriesAxis(0.0, 0.72, len(rows))
+    nib.save(nib.Cifti2Image(rows, (steps, made)), path)
     return path
 
 

@@ -27,6 +27,7 @@ from tests.support.data_fields import (
     GAPPY,
     GAPPY_PLAN,
     MATRIX,
+    PARCEL_COURSES,
     PARCELS,
     POWER,
     RUNS,
@@ -56,7 +57,7 @@ STUDIES = [
     *(([FMRI], each) for pair in DATA.values() for each in pair if not {"mask", "mesh"} & {*each}),
     ([FMRI | {"measure": "connectivity"}], DATA["atlas"][1]),
     ([FMRI | EDGES], DATA["confounds"][1]),
-    *(([TABLE | each], {}) for each in (MATRIX, COURSES, PARCELS)),
+    *(([TABLE | each], {}) for each in (MATRIX, COURSES, PARCELS, PARCEL_COURSES)),
     *(([EEG], DATA[name][1]) for name in ("session", "run", "acquisition", "direction", "runs")),
     *(
         ([view | each], {})
@@ -170,6 +171,8 @@ def replace_person(bids: Path, change: str) -> None:
             table.write_text("\n".join(["motion", *map(str, motion)]) + "\n")
         elif path.name.endswith("_statmap.nii.gz"):
             save(path, generator.standard_normal(SHAPE).astype(np.float32))
+        elif path.name.endswith(".ptseries.nii"):
+            write_parcels(path, generator.standard_normal((11, 2)))
         elif path.name.endswith(".pscalar.nii"):
             write_parcels(path, generator.uniform(0, 5, 2))
         elif path.suffix == ".gii":
