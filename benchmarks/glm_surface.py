@@ -17,7 +17,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from benchmarks.glm import Tally, best_alone
-from benchmarks.glm_data import People, make_people
+from benchmarks.glm_data import People, Unkind, make_people
 from benchmarks.glm_runs import Array, Trial, least_squares, make_trial, noise_of, run_trial
 from consortium.algorithms.base import SurfacePlaces
 from consortium.algorithms.glm.centre import Glm
@@ -48,6 +48,7 @@ COLUMNS = (
     "coverage",
     "false positives",
 )
+_LOG = 0.8  # deviation of a logarithm, of skewness 3.7
 _PATCHES = 34  # of a hemisphere
 _SEEN = 0.999  # part of a field's variance that is drawn
 
@@ -129,6 +130,10 @@ class UnkindMaps:
         Deviation of sites' mean ages, which go with sites' levels.
     effect : float
         Factor on the difference.
+    skewed : bool
+        Whether values are lognormal, of skewness 3.7.
+    part : (float, float)
+        Range of patients' part of a site.
     """
 
     heavy: bool = False
@@ -138,6 +143,8 @@ class UnkindMaps:
     wide: float = 1.0
     ages: float = 0.0
     effect: float = 1.0
+    skewed: bool = False
+    part: tuple[float, float] = (0.25, 0.75)
 
 
 def people_on_surfaces(
@@ -151,10 +158,15 @@ def people_on_surfaces(
     patched: bool = False,
 ) -> People:
     """Participants with maps, or patches' means; group and covariates are those of `glm_data`."""
-    people = make_people(persons, 1, sites, generator, effect=0.0)
+    hard = Unkind(parts=unkind.part)
+    people = make_people(persons, 1, sites, generator, effect=0.0, unkind=hard)
     waves = _waves(where, smoothness, patched=patched)
     draw = partial(_fields, generator=generator, waves=waves)
     values, width = draw(persons), np.log(unkind.variances) / 4
+    rows = np.concatenate([np.linalg.norm(side, axis=1) for side in waves])
+    if unkind.skewed:
+        fields = np.exp(values / rows[:, None] * _LOG)
+        values = rows[:, None] * (fields - fields.mean()) / fields.std()
     if unkind.heavy:  # of Student's t with five degrees of freedom, by participant
         values *= np.sqrt(3.0 / generator.chisquare(5, persons))
     scanners = np.exp(generator.uniform(-width, width, sites))
@@ -167,7 +179,7 @@ def people_on_surfaces(
         halves = np.split(truth, [len(where.modes[0].vectors)])
         truth = np.concatenate([rows @ h for rows, h in zip(patches(where), halves, strict=True)])
     values += slopes @ covariates + np.outer(truth, people.group)
-    deviation = DEVIATION * np.concatenate([np.linalg.norm(side, axis=1) for side in waves])
+    deviation = DEVIATION * rows
     return replace(
         people,
         outcomes=values,

@@ -37,6 +37,9 @@ CELLS = {
     "deviation x 1/2, ratio 1.5": UnkindMaps(wide=0.5, ratio=1.5),
     "deviation x 2, ratio 1.5": UnkindMaps(wide=2.0, ratio=1.5),
     "sites of other ages": UnkindMaps(ages=1.0),
+    "rare 15 %, ratio 2": UnkindMaps(ratio=2.0, part=(0.1, 0.2)),
+    "skewed, ratio 1.5": UnkindMaps(ratio=1.5, skewed=True),
+    "skewed, rare 15 %, ratio 2": UnkindMaps(ratio=2.0, part=(0.1, 0.2), skewed=True),
     "all of them": UnkindMaps(heavy=True, variances=4.0, ratio=1.5, off=0.5, wide=2.0, ages=1.0),
 }
 COLUMNS = "cell", "sites", "t", "coverage", "withheld", "stated / RMSE", "F", "F found", "coverage"
@@ -117,7 +120,7 @@ def by_f(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
     truth, large = people.truth, people.truth > 0.25
     return {
         "F": float(np.mean(p[np.abs(truth) < 0.01] < 0.05)),
-        "power": float(np.mean(p[large] < 0.05)) if large.any() else np.nan,
+        "power": float(np.mean(p[large] < 0.05)) if large.any() else 0.0,
         "covered": float(np.mean((low <= truth) & (truth <= high))),
     }
 
