@@ -134,6 +134,8 @@ class UnkindMaps:
         Whether values are lognormal, of skewness 3.7.
     part : (float, float)
         Range of patients' part of a site.
+    declared : bool
+        Whether sites declare their means of columns.
     """
 
     heavy: bool = False
@@ -145,6 +147,7 @@ class UnkindMaps:
     effect: float = 1.0
     skewed: bool = False
     part: tuple[float, float] = (0.25, 0.75)
+    declared: bool = False
 
 
 def people_on_surfaces(

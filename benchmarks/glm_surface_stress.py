@@ -7,13 +7,15 @@ p is below .05 where there is no difference, withheld or not. Noise is of the ex
 """
 
 import sys
+from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from benchmarks.glm import Tally
 from benchmarks.glm_data import COVARIATES, People
-from benchmarks.glm_runs import AGE_SCALE, Trial, noise_of, run_trial, trial_of
+from benchmarks.glm_runs import AGE_SCALE, Array, Trial, noise_of, run_trial, trial_of
 from benchmarks.glm_surface import (
     STEP,
     UnkindMaps,
@@ -26,6 +28,7 @@ from consortium.coordinator.contrast import compare_coefficients, joint, release
 
 PERSONS, SITES, SMOOTHNESS, EPSILON = 1460, (6, 12, 33), 20.0, 8.0
 _MORE = 15  # runs of F for each of t, which has three hundred times as many numbers
+_ALL = UnkindMaps(heavy=True, variances=4.0, ratio=1.5, off=0.5, wide=2.0, ages=1.0)
 CELLS = {
     "nothing hard": UnkindMaps(),
     "no difference": UnkindMaps(effect=0.0),
@@ -40,34 +43,44 @@ CELLS = {
     "rare 15 %, ratio 2": UnkindMaps(ratio=2.0, part=(0.1, 0.2)),
     "skewed, ratio 1.5": UnkindMaps(ratio=1.5, skewed=True),
     "skewed, rare 15 %, ratio 2": UnkindMaps(ratio=2.0, part=(0.1, 0.2), skewed=True),
-    "all of them": UnkindMaps(heavy=True, variances=4.0, ratio=1.5, off=0.5, wide=2.0, ages=1.0),
+    "all of them": _ALL,
+    "nothing hard, means declared": UnkindMaps(declared=True),
+    "sites of other ages, means declared": UnkindMaps(ages=1.0, declared=True),
+    "all of them, means declared": replace(_ALL, declared=True),
 }
 COLUMNS = "cell", "sites", "t", "coverage", "withheld", "stated / RMSE", "F", "F found", "coverage"
 
 
-def _stated(unkind: UnkindMaps) -> dict[str, dict[str, float]]:
-    """Public mean and deviation of every column."""
+def _stated(people: People, unkind: UnkindMaps) -> dict[str, Any]:
+    """Public mean and deviation of every column, and sites' own means if they are declared."""
     usual = ((-unkind.off, unkind.wide, AGE_SCALE), (0.0, 1.0, AGE_SCALE), (0.0, 1.0, 1.0))
-    return {
-        f"{name}1": {"mean": mean / scale, "deviation": deviation / scale}
-        for name, (mean, deviation, scale) in zip(COVARIATES, usual, strict=True)
-    }
+    names, covariates, means = [f"{name}1" for name in COVARIATES], {}, {}
+    for name, row, (mean, deviation, scale) in zip(names, people.covariates, usual, strict=True):
+        covariates[name] = {"mean": mean / scale, "deviation": deviation / scale}
+        means[name] = _means(people, row / scale)
+    return {"covariates": covariates, "site_means": means if unkind.declared else {}}
+
+
+def _means(people: People, values: Array) -> dict[str, float]:
+    return {f"s{k}": float(values[people.site == k].mean()) for k in np.unique(people.site)}
 
 
 def trial_of_levels(people: People, unkind: UnkindMaps, generator: np.random.Generator) -> Trial:
     """A study of all coefficients, with others of two kinds beside patients."""
-    second = ~people.group & (generator.random(len(people.group)) < 0.5)
-    part = float(second.mean())
-    both = people.covariates[:2] / AGE_SCALE, people.covariates[2:], np.where(second, 1.0, -1.0)
-    level = {"mean": 2 * part - 1, "deviation": 2 * np.sqrt(part * (1 - part))}
+    second = np.where(~people.group & (generator.random(len(people.group)) < 0.5), 1.0, -1.0)
+    columns = people.covariates[:2] / AGE_SCALE, people.covariates[2:], second
+    stated = _stated(people, unkind)
+    stated["covariates"]["second1"] = {"mean": second.mean(), "deviation": second.std()}
+    if unkind.declared:
+        stated["site_means"]["second1"] = _means(people, second)
     norms = {name: tuple(getattr(people, name).tolist()) for name in ("location", "deviation")}
     return trial_of(
-        *(people.outcomes, people.group, np.vstack(both), people.site),
+        *(people.outcomes, people.group, np.vstack(columns), people.site),
         names=(*COVARIATES, "second"),
         contrasts="all",
         anyway=True,
         norms=norms,
-        covariates={**_stated(unkind), "second1": level},
+        **stated,
     )
 
 
@@ -87,7 +100,7 @@ def by_t(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
     generator = np.random.default_rng((number, sites, 68))
     people = _people(generator, unkind, sites)
     trial = trial_on_surfaces(
-        people, some_places(STEP), smoothness=SMOOTHNESS, covariates=_stated(unkind)
+        people, some_places(STEP), smoothness=SMOOTHNESS, **_stated(people, unkind)
     )
     found = run_trial(trial, noise_of(EPSILON, sites), generator).arrays
     effect, error, low, high = (
