@@ -161,6 +161,26 @@ def write_parcels(
     return path
 
 
+def write_dlabel(
+    path: Path,
+    keys: list[np.ndarray],
+    names: dict[int, str],
+    walls: list[np.ndarray] | None = None,
+) -> Path:
+    """Write labels of both hemispheres (N keys each), at the vertices of the walls or all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    inside = walls or [np.ones(len(own), dtype=bool) for own in keys]
+    left, right = (
+        nib.cifti2.BrainModelAxis.from_surface(np.flatnonzero(wall), len(wall), f"Cortex{side}")
+        for wall, side in zip(inside, ("Left", "Right"), strict=True)
+    )
+    table = {0: ("???", (0.0, 0.0, 0.0, 0.0))} | {k: (n, (1.0, 0, 0, 1)) for k, n in names.items()}
+    rows = np.concatenate([own[wall] for own, wall in zip(keys, inside, strict=True)])
+    axes = nib.cifti2.LabelAxis(["parcels"], [table]), left + right
+    nib.save(nib.Cifti2Image(rows[None].astype(np.float32), axes), path)
+    return path
+
+
 def _write(path: Path, arrays: list[GiftiDataArray]) -> Path:
     nib.save(GiftiImage(darrays=arrays), path)
     return path

@@ -27,6 +27,7 @@ from tests.support.data_fields import (
     GAPPY,
     GAPPY_PLAN,
     MATRIX,
+    ON_PARCELS,
     PARCEL_COURSES,
     PARCELS,
     POWER,
@@ -54,6 +55,7 @@ MIXED = {
 PLAIN = {"detrend": "none", "standardize": "none"}
 STUDIES = [
     *(([], each) for pair in DATA.values() for each in pair),
+    ([], ON_PARCELS),
     *(([FMRI], each) for pair in DATA.values() for each in pair if not {"mask", "mesh"} & {*each}),
     ([FMRI | {"measure": "connectivity"}], DATA["atlas"][1]),
     ([FMRI | EDGES], DATA["confounds"][1]),
@@ -172,7 +174,8 @@ def replace_person(bids: Path, change: str) -> None:
         elif path.name.endswith("_statmap.nii.gz"):
             save(path, generator.standard_normal(SHAPE).astype(np.float32))
         elif path.name.endswith(".ptseries.nii"):
-            write_parcels(path, generator.standard_normal((11, 2)))
+            names = tuple(nib.load(path).header.get_axis(1).name)
+            write_parcels(path, generator.standard_normal((31, len(names))), names)
         elif path.name.endswith(".pscalar.nii"):
             write_parcels(path, generator.uniform(0, 5, 2))
         elif path.suffix == ".gii":
