@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import glm_surface
+from benchmarks.glm_surface import some_places
 from benchmarks.network_pool import answer
 from benchmarks.network_smooth import is_found
 from benchmarks.network_templates import Cell, result
-from consortium.algorithms.base import Array, Extent, SurfacePlaces, Templates
+from consortium.algorithms.base import Array, Extent, Templates
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA
 from consortium.algorithms.subspace import smooth_basis
 from consortium.algorithms.template_networks.result import MORE, SAME, UNLIKE
@@ -75,22 +75,9 @@ def main(first: int, names: list[str]) -> None:
             print(f"| {' | '.join([*cells, told, *rest])} |", flush=True)
 
 
-@lru_cache(maxsize=1)
-def places() -> SurfacePlaces:
-    """Every fourth vertex of fsaverage5, and the anchors."""
-    whole, found, where, start = glm_surface.places(), [], [], 0
-    for side in whole.modes:
-        rows = np.union1d(np.arange(0, len(side.vectors), 4), side.anchors)
-        anchors = np.searchsorted(rows, side.anchors)
-        found.append(replace(side, vectors=side.vectors[rows], anchors=anchors))
-        where.append(whole.coordinates[start + rows])
-        start += len(side.vectors)
-    return SurfacePlaces(np.concatenate(where), lambda: tuple(found))
-
-
 @lru_cache(maxsize=6)
 def _noise(kind: str, fwhm: float, cutoff: float) -> Noise:
-    where, basis = places(), smooth_basis(places(), cutoff).matrix
+    where, basis = some_places(4), smooth_basis(some_places(4), cutoff).matrix
     if kind == "through":
         seen = _through(fwhm / FWHM_PER_SIGMA, basis)
     else:
@@ -109,7 +96,7 @@ def _noise(kind: str, fwhm: float, cutoff: float) -> Noise:
 
 def _through(width: float, basis: Array) -> Array:
     """ΦᵀCΦ of white noise smoothed in the volume."""
-    where, narrow = places().coordinates.astype(np.float32), basis.astype(np.float32)
+    where, narrow = some_places(4).coordinates.astype(np.float32), basis.astype(np.float32)
     squares, total = np.square(where).sum(axis=1), np.zeros((basis.shape[1],) * 2)
     for start in range(0, len(where), _ROWS):
         part = slice(start, start + _ROWS)
@@ -145,7 +132,7 @@ def _templates(kind: str, fwhm: float, sites: int, epsilon: float, seeds: range)
     templates = Templates(maps.astype(np.float32))
     made = _plan("template_networks", sites, epsilon, analysis, templates)
     cell = Cell("hills", templates, made)
-    noise, given = _noise(kind, fwhm, cell.cutoff), in_basis(templates, places(), cell.cutoff)
+    noise, given = _noise(kind, fwhm, cell.cutoff), in_basis(templates, some_places(4), cell.cutoff)
     for seed in seeds:
         each = (person_maps(series, given) for series in noise.persons(SIZES[sites], seed))
         mean = sum(each, np.zeros(given.shape)) / SIZES[sites]
@@ -156,7 +143,7 @@ def _templates(kind: str, fwhm: float, sites: int, epsilon: float, seeds: range)
 @lru_cache(maxsize=1)
 def hills() -> Array:
     """Maps of networks of three hills each, anywhere on both hemispheres: V x 10."""
-    generator, where = np.random.default_rng(3), places().coordinates
+    generator, where = np.random.default_rng(3), some_places(4).coordinates
     tops = where[generator.choice(len(where), (_NETWORKS, 3), replace=False)]
     away = np.square(where[:, None, None] - tops).sum(axis=3)
     return np.asarray(np.exp(-away / (2 * _WIDTH**2)).sum(axis=2))
@@ -179,7 +166,7 @@ def _plan(
             "analysis": {"anyway": True, **analysis},
         }
     )
-    sizes, where = (SIZES[sites] // sites,) * sites, places()
+    sizes, where = (SIZES[sites] // sites,) * sites, some_places(4)
     extent = Extent(len(where.coordinates), 0, (), where)
     shape = extent.shape(sizes, tuple(_VOLUMES * size for size in sizes), "subject")
     return make_plan(study, replace(shape, templates=templates))

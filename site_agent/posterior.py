@@ -194,7 +194,7 @@ def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) 
     }
     if isinstance(grid, Mesh):
         front = f"tpl-{grid.kind.space}_den-{grid.kind.density}"
-        content = grid, images.values, images.labels, about
+        content = grid, on_grid(space, images, images.values), images.labels, about
         stem = f"{front}_desc-{label(study.study + name)}"
         place, kept = surface_folder(target, grid), name != "release"
         return write_surface(place, stem, "components", *content, kept=kept)[0]

@@ -67,6 +67,7 @@ ONLY_LONG = re.compile(
     # The short form of the benchmark on honesty holds intervals and findings of every analysis.
     r"|unit/algorithms/test_summarize\.py::test_(?:intervals_hold|the_floor_is_passed)"
     r"|unit/algorithms/test_(?:pca\.py::test_captured|coordinate\.py::test_the_noise_of_every)"
+    r"|unit/algorithms/test_glm_surface\.py::test_(?:unkind|maps_are_as_far)"
     r"|unit/algorithms/test_template_networks\.py::test_noise_alone"
     r"|unit/algorithms/test_group_ica\.py::test_standard_errors"
     r"|unit/algorithms/test_admm\.py::test_(?:what_the_sites_differ|.*\[path\])"

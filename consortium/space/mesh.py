@@ -8,7 +8,7 @@ the right: the order of CIFTI.
 import base64
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -24,7 +24,7 @@ from consortium.base.atomic import path_in_folder
 from consortium.base.regular_file import regular, sizes_unpacked
 from consortium.errors import DataError
 from consortium.space.nifti import UNREADABLE
-from consortium.views.meshes import BUILT_IN, MESHES, MeshFiles, MeshKind, Pair
+from consortium.views.meshes import BUILT_IN, MESHES, MeshFiles, MeshKind, MeshName
 
 Array = NDArray[Any]
 Side = Literal["L", "R"]
@@ -122,14 +122,13 @@ def read_mesh(files: MeshFiles, folder: Path) -> Mesh:
     DataError
         If a file is outside ``folder``, is missing, or is no surface or wall of this mesh.
     """
-    surfaces = _built_in() if files.surfaces is None else _surfaces(files.surfaces, folder)
+    if files.surfaces is None:
+        surfaces = _built_in()
+    else:
+        surfaces = read_sides(files.mesh, [_beside(folder, name) for name in files.surfaces])
     sides = []
     for number, (side, (coordinates, triangles)) in enumerate(zip(SIDES, surfaces, strict=True)):
-        wanted = MESHES[files.mesh].vertices
-        cortex = np.ones(wanted, dtype=np.bool_)
-        if files.surfaces is not None:
-            name = files.surfaces[number]
-            _check_surface(name, files.mesh, coordinates, triangles)
+        cortex = np.ones(MESHES[files.mesh].vertices, dtype=np.bool_)
         if files.cortex is not None:
             cortex = _cortex(files.cortex[number], folder, files.mesh, side)
         sides.append(Hemisphere(side, coordinates, triangles, cortex))
@@ -234,17 +233,25 @@ def _built_in() -> tuple[tuple[Array, Array], ...]:
     )
 
 
-def _surfaces(names: Pair, folder: Path) -> tuple[tuple[Array, Array], ...]:
+def read_sides(mesh: MeshName, paths: Sequence[Path]) -> tuple[tuple[Array, Array], ...]:
+    """Vertices in mm and triangles of the left and of the right surface.
+
+    Raises
+    ------
+    DataError
+        If a file is missing, or is no surface of this mesh.
+    """
     found = []
-    for side, name in zip(SIDES, names, strict=True):
-        path = _beside(folder, name)
+    for side, path in zip(SIDES, paths, strict=True):
         image = load_gifti(path, side)
         points = image.get_arrays_from_intent("NIFTI_INTENT_POINTSET")
         faces = image.get_arrays_from_intent("NIFTI_INTENT_TRIANGLE")
         if len(points) != 1 or len(faces) != 1:
             raise DataError(f"{path} holds no surface; give a .surf.gii file of one.")
         coordinates = np.asarray(points[0].data, dtype=np.float64)
-        found.append((coordinates, np.asarray(faces[0].data).astype(np.intp)))
+        triangles = np.asarray(faces[0].data).astype(np.intp)
+        _check_surface(path.name, mesh, coordinates, triangles)
+        found.append((coordinates, triangles))
     return tuple(found)
 
 

@@ -18,6 +18,7 @@ from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
 from consortium.space.kept_basis import KeptBasis
 from consortium.space.kept_modes import surface_places
 from consortium.space.mesh import Mesh, read_mesh
+from consortium.space.parcellation import read_parcellation
 from consortium.space.surface_templates import read_surface_templates
 from consortium.space.target import Target
 from consortium.space.templates import read_templates
@@ -74,7 +75,8 @@ class Space:
     grid: Grid
     """Voxels that images are sampled on, unless there is a mesh."""
     regions: Regions | None = None
-    """An atlas over these voxels; its regions are then the features, and the voxels otherwise."""
+    """An atlas over these voxels, or over the mesh's vertices; its regions are then the
+    features."""
     fine: Grid | None = None
     """Voxels of full-resolution maps; by default those of ``grid``."""
     views: tuple[AnyViewSpace, ...] = ()
@@ -142,10 +144,10 @@ class Space:
     @cached_property
     def image_places(self) -> AnyPlaces | None:
         """Where a person's images have their numbers, if these are of voxels or vertices."""
-        if self.mesh is not None:
-            return surface_places(self.mesh)
         if self.regions:
             return None
+        if self.mesh is not None:
+            return surface_places(self.mesh)
         volume = abs(float(np.linalg.det(self.grid.affine[:3, :3])))
         fine = self.fine.coordinates if self.fine else None
         basis = partial(KeptBasis, digest=self.grid.digest)
@@ -156,7 +158,7 @@ class Space:
         """Centres of the atlas's regions in mm, if these are the features: D x 3."""
         if self.views or not self.regions:
             return None
-        return np.asarray(self.regions.weights @ self.grid.coordinates, dtype=np.float64)
+        return np.asarray(self.regions.weights @ self.domain.coordinates, dtype=np.float64)
 
     @property
     def maps(self) -> Grid | Mesh:
@@ -226,7 +228,7 @@ def _templates(study: Study, images: Space, folder: Path) -> Templates | None:
         return None
     path = _beside(folder, study.templates, "templates")
     if images.mesh is not None:
-        return read_surface_templates(path, images.mesh)
+        return read_surface_templates(path, images.mesh, images.regions)
     return read_templates(path, images.grid, images.regions, images.fine)
 
 
@@ -251,9 +253,11 @@ def image_space(data: DataSection, folder: Path) -> Space:
         As `study_space`.
     """
     grid = study_grid(data, folder)
-    regions = read_regions(_beside(folder, data.atlas, "atlas"), grid) if data.atlas else None
-    finer = data.maps_resolution
     mesh = read_mesh(data.mesh_files, folder) if data.mesh_files else None
+    regions, finer = None, data.maps_resolution
+    if data.atlas:
+        atlas = _beside(folder, data.atlas, "atlas")
+        regions = read_parcellation(atlas, mesh) if mesh else read_regions(atlas, grid)
     return Space(grid, regions, _finer(data, grid, finer) if finer else None, mesh=mesh)
 
 

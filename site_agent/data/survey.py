@@ -27,7 +27,7 @@ CHOICES = ("not-chosen", "does-not-fit", "over-limit", "too-few-volumes")
 def sidecar_path(image: Path) -> Path:
     """Where an image's metadata are, if it has any: the JSON beside it."""
     name = image.name
-    for ending in (".gz", ".nii", ".gii", ".dtseries", ".func"):
+    for ending in (".gz", ".nii", ".gii", ".dtseries", ".ptseries", ".func"):
         name = name.removesuffix(ending)
     return image.with_name(f"{name}.json")
 
