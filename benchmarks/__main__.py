@@ -1,12 +1,23 @@
-"""``python -m benchmarks [NAME ...]``: one table, or parts of it, or studies.
+"""``python -m benchmarks [NAME ...]``: all tables of the limits, or those named, or studies.
 
-The whole table is written to docs/replication/performance.md, too.
+A table is written to docs/replication/performance.md, too, with the machine of this run.
 """
 
 import sys
 from collections.abc import Callable, Mapping
 
-from benchmarks import ica, loading, loading_surface, moment, pooled, power, secagg, starts
+from benchmarks import (
+    exchanges,
+    glm_outcomes,
+    ica,
+    loading,
+    loading_surface,
+    moment,
+    pooled,
+    power,
+    secagg,
+    starts,
+)
 from benchmarks.page import put
 from benchmarks.table import COLUMNS, RowMaker, print_table
 from consortium.kernels.one_thread import one_thread
@@ -20,13 +31,16 @@ ROWS: Mapping[str, RowMaker] = {
     "ica": ica.beside_peers,
     "sums": secagg.sums,
     "bytes": secagg.sent_bytes,
+    "running": secagg.running_sum,
     "noise": secagg.noise,
     "sites": secagg.growth,
     "loading": loading.loading,
     "cortex": loading_surface.loading_surface,
     "starts": starts.starts,
+    "outcomes": glm_outcomes.outcomes,
+    "requests": exchanges.requests,
 }
-"""Parts of the one table, in its order."""
+"""Tables, in the page's order."""
 
 STUDIES: Mapping[str, Callable[[], None]] = {
     "infomax": ica.whole_run,
@@ -39,17 +53,15 @@ STUDIES: Mapping[str, Callable[[], None]] = {
 
 
 def main(names: list[str]) -> None:
-    """Print the table with all rows or those named, and run the studies that are named."""
+    """Print and write all tables or those named, and run the studies that are named."""
     for name in names:
         if name not in ROWS and name not in STUDIES:
             known = ", ".join((*ROWS, *STUDIES))
             sys.exit(f"There is no benchmark '{name}'; choose from {known}.")
-    makers = [maker for name, maker in ROWS.items() if name in names or not names]
-    if makers:
-        one_thread()  # what a site computes with
-        rows = print_table(makers)
-        if not names:
-            put("peers", COLUMNS, [row.cells() for row in rows])
+    one_thread()  # what a site computes with
+    for name, maker in ROWS.items():
+        if name in names or not names:
+            put(name, COLUMNS, [row.cells() for row in print_table([maker])])
     for name in names:
         if name in STUDIES:
             STUDIES[name]()

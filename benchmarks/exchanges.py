@@ -12,17 +12,19 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.latency import Door, measure, settle
+from benchmarks.table import Row
 from benchmarks.timing import show
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.run import RunFiles
 from site_agent.config import SiteConfig
 from tests.support.exchange_servers import SSHD, BucketServer, FileServer
 
+Kind = Callable[[DemoFolders, Path], AbstractContextManager[Callable[[str], Door]]]
 SITES, ROUNDS = 4, 20
 PARTIES = ("centre", *(f"site{number}" for number in range(SITES)))
 
@@ -87,11 +89,12 @@ def twin(
     return place, replace(place.files, exchange=door.place, credentials=door.credentials)
 
 
-def requests(log: Path) -> str:
+def counts(log: Path) -> dict[str, float]:
     """Requests a round by kind, as the S3 server wrote them down."""
     lines = [line for line in log.read_text().splitlines() if "HTTP/1.1" in line]
     first = next((n for n, line in enumerate(lines) if "PUT" in line and "/query" in line), 0)
     last = max((n for n, line in enumerate(lines) if re.search(r"PUT \S*/end ", line)), default=0)
+    rounds = sum(bool(re.search(r"PUT \S*/query \S* 200", line)) for line in lines)
     counted: Counter[str] = Counter()
     for line in lines[first:last]:
         found = re.search(r'"([A-Z]+) (\S+) HTTP/1.1" (\d+)', line)
@@ -99,13 +102,33 @@ def requests(log: Path) -> str:
             method, path, status = found.groups()
             kind = "LIST" if "list-type" in path else method
             counted[f"{kind} of nothing" if status == "404" else kind] += 1
-    return ", ".join(f"{count / ROUNDS:.1f} {kind}" for kind, count in sorted(counted.items()))
+    return {kind: count / rounds for kind, count in counted.items()}
+
+
+def requests() -> list[Row]:
+    """Requests of a round, beside those that carry a message."""
+    root = Path("build/exchanges").resolve()
+    shutil.rmtree(root, ignore_errors=True)
+    asked = over(bucket, root, settle(root / "source", SITES, ROUNDS))[1]
+    needed = asked["GET"] + asked["PUT"]
+    work = f"requests of a round at an object store, {SITES} sites"
+    return [Row(work, sum(asked.values()), "those that carry a message", needed, "≤ 1.3", "")]
 
 
 def maps(place: DemoFolders) -> str:
     """Digest of the map file."""
     (path,) = place.files.out.glob("tpl-*/func/*_components.nii.gz")
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
+def over(kind: Kind, root: Path, source: DemoFolders) -> tuple[float, dict[str, float], str]:
+    """Milliseconds of a round over one kind of exchange, its requests, and the digest of maps."""
+    place = DemoFolders(root / kind.__name__)
+    with tempfile.TemporaryDirectory() as home, kind(place, Path(home)) as doors:
+        place, files = twin(source, place.root, doors)
+        each = measure(place, files, SITES)
+        log = Path(home) / "log"
+        return each, counts(log) if kind is bucket else {}, maps(place)
 
 
 def main() -> None:
@@ -118,13 +141,9 @@ def main() -> None:
         if kind is sftp and not SSHD.exists():
             rows.append([kind.__name__, "no OpenSSH server is installed here", "", ""])
             continue
-        place = DemoFolders(root / kind.__name__)
-        with tempfile.TemporaryDirectory() as home, kind(place, Path(home)) as doors:
-            place, files = twin(source, place.root, doors)
-            each = measure(place, files, SITES)
-            log = Path(home) / "log"
-            asked = requests(log) if kind is bucket else ""
-            rows.append([kind.__name__, f"{each:.0f}", asked, maps(place)])
+        each, counted, found = over(kind, root, source)
+        asked = ", ".join(f"{count:.1f} {name}" for name, count in sorted(counted.items()))
+        rows.append([kind.__name__, f"{each:.0f}", asked, found])
     columns = ["exchange", "ms a round", "requests a round", "maps"]
     show(f"{SITES} agents, each kind of exchange", columns, rows)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks.by_persons import resident
 from benchmarks.glm_runs import TableData, Trial, noise_of, run_trial
+from benchmarks.table import Row
 from benchmarks.timing import processor, show
 from consortium.algorithms.base import Shape
 from consortium.algorithms.glm.parameters import GlmParameters
@@ -73,13 +74,28 @@ def nilearn(persons: int, outcomes: int) -> Cost:
     return seconds, before, resident("VmHWM")
 
 
+def alone(maker: Callable[[int, int], Cost], persons: int, outcomes: int) -> Cost:
+    """What one of the two takes in a process of its own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(maker, persons, outcomes).result()
+
+
+def outcomes(persons: int = 100, many: int = 1_000_000) -> list[Row]:
+    """Rows of time and memory."""
+    own, least = alone(ours, persons, many), alone(nilearn, persons, many)
+    work, held = f"glm, {persons} participants, {many:,} outcomes", 8e-6 * persons * many
+    return [
+        Row(work, 1e3 * own[0], "nilearn run_glm", 1e3 * least[0], "≤ 2"),
+        Row(f"{work}: memory at the most", own[2], "the table", held, "≤ 2", "MB"),
+    ]
+
+
 def main(persons: int, outcomes: int) -> None:
     """Print the table."""
     makers: dict[str, Callable[[int, int], Cost]] = {"glm": ours, "nilearn run_glm": nilearn}
-    rows, context = [], multiprocessing.get_context("spawn")
+    rows = []
     for name, maker in makers.items():
-        with ProcessPoolExecutor(1, context) as pool:
-            seconds, before, most = pool.submit(maker, persons, outcomes).result()
+        seconds, before, most = alone(maker, persons, outcomes)
         rows.append([name, f"{seconds:.2f}", f"{before:.0f}", f"{most:.0f}"])
     size = f"{persons} x {outcomes:,}, a table of {8 * persons * outcomes / 1e6:.0f} MB"
     show(size, ["", "processor s", "MB before", "MB at the most"], rows)

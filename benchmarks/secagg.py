@@ -6,6 +6,7 @@ them. `secure_peers` has them beside others' secure sums.
 
 import hashlib
 import math
+import tracemalloc
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +20,11 @@ from consortium.privacy.loss import Scheme
 from consortium.privacy.mechanism import Sharing, plan_mechanism
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import CENTRE, Hub, Participants, Party, threshold
+from consortium.secagg.contribution import Vectors
 from consortium.secagg.graph_size import plan_neighbourhood
+from consortium.secagg.hub_round import Tally
 from consortium.secagg.keystream import CHUNK_BYTES, RINGS, RingType, _encryptor, add_streams
+from consortium.secagg.packing import packed_bytes
 
 ENTRIES = 4_000_000
 
@@ -126,6 +130,25 @@ def _sum_of(sites: int, dtype: RingType) -> list[Row]:
         Row(f"masks alone, {bits} bits, {sites} sites", hidden, "their streams", limit, "≤ 1.3"),
         Row(work, ours, f"its {streams} key streams alone", limit, "≤ 2"),
     ]
+
+
+def running_sum() -> list[Row]:
+    """Memory of the centre's sum as contributions come, of many sites."""
+    sites, entries = 1024, 400_000
+    names = tuple(f"site{number:04d}" for number in range(sites))
+    keys = {name: _secret(name) for name in (*names, CENTRE)}
+    roster = Participants(names, keys, sites, sites)
+    vector, context = bytes(packed_bytes(entries, 16)), bytes(32)
+    tracemalloc.start()
+    try:
+        tally = Tally(roster, 1, context, entries, 16, 0)
+        for name in names:
+            tally.add(name, Vectors(context, 16, memoryview(bytearray(vector)), None), b"")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    work = f"sum at the centre as it comes, {entries:,} numbers of 16 bits, {sites:,} sites"
+    return [Row(work, peak / 1e6, "the limit", 2000.0, "≤ 1", "MB")]
 
 
 def sent_bytes() -> list[Row]:

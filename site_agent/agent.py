@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from consortium.base.lock import only_one
-from consortium.engine.clock import SLOWEST_POLL, Clock
+from consortium.engine.clock import SLOWEST_POLL, Clock, EarlierWaits
 from consortium.engine.names import MOST_ANNOUNCEMENT, Names
 from consortium.engine.wait_file import WaitFile
 from consortium.errors import (
@@ -44,6 +44,7 @@ from site_agent.run.waits import WaitLog
 from site_agent.settings import Settings, SettingsFiles
 
 _LOOK_EVERY = 2.0  # s between two looks for runs, within a run and when nothing happens
+_LOOK_PACES = 250  # and within a run at least as many times the exchange's pace
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 
 
@@ -94,6 +95,7 @@ class Agent:
         self._take_up(settings)
         self._begun = False
         self._looked = 0.0
+        self._earlier = EarlierWaits()
 
     def _take_up(self, settings: Settings) -> None:
         """Go by these settings in every run that begins from now on."""
@@ -170,8 +172,11 @@ class Agent:
         start = self.clock.now()
         self._begin()
         slowest = SLOWEST_POLL if self._under_way() else _LOOK_EVERY
-        for _ in self.clock.polls(idle, self.site.exchange.pace, slowest):
+        pace = self.site.exchange.pace
+        first = self._earlier.first_rest(pace)
+        for _ in self.clock.polls(idle, pace, slowest, first):
             if self.round_trip():
+                self._earlier.note(self.clock.now() - start)
                 self._waits.clear()
                 self._keep_page()
                 return
@@ -280,7 +285,7 @@ class Agent:
         """
         now = self.clock.now()
         busy = list(self._under_way())
-        if busy and now - self._looked < _LOOK_EVERY:
+        if busy and now - self._looked < max(_LOOK_EVERY, _LOOK_PACES * self.site.exchange.pace):
             return busy
         self._looked = now
         try:

@@ -84,6 +84,7 @@ class Centre:
         self._log = log
         self._announced = context.announcement
         self._records: list[bytes] = []  # of the rounds so far
+        self._placed: set[str] = set()  # digests of public arrays
         self._resumes = True  # the next round may have been begun before a crash
 
     def on_wait(self, listener: Callable[[Waiting], None]) -> None:
@@ -267,7 +268,9 @@ class Centre:
         if stored is None:
             body, beside = encode_query(session.pending)
             for digest, data in beside.items():
-                self._mail.put(self._names.array(digest), data)
+                if digest not in self._placed:
+                    self._mail.put(self._names.array(digest), data)
+                    self._placed.add(digest)
             self._mail.post(name, QUERY, session.number, body)
         else:
             body = self._mail.own(name, stored, QUERY, session.number)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.engine.clock import Clock
+from consortium.engine.clock import Clock, EarlierWaits
 from consortium.engine.names import MOST_NOTICE
 from consortium.engine.notices import Notices
 from consortium.engine.run_context import RunContext
@@ -78,6 +78,7 @@ class Mailbox:
         self._logged: set[str] = set()
         self.notices = Notices(self.context, self.exchange, self.clock.now, self.log_once)
         self._looks = 0
+        self._waits = EarlierWaits()
         self._flooded: set[str] = set()  # folders
 
     def post(self, name: str, kind: str, number: int, body: bytes) -> None:
@@ -157,9 +158,11 @@ class Mailbox:
         missing = dict(wanted.places)
         self.notices.rest()  # a round that goes well asks nobody for notices
         longest = max((*wanted.patience.values(), wanted.loading), default=0.0)
-        for left in self.clock.polls(longest, self.exchange.pace):
+        pace, first = self.exchange.pace, self._waits.first_rest(self.exchange.pace)
+        for left in self.clock.polls(longest, pace, first=first):
             self._take(missing, wanted)
             if len(wanted.places) - len(missing) >= wanted.enough:
+                self._waits.note(longest - left)
                 break
             self.notices.look(loading=bool(wanted.loading))
             waited = longest - left

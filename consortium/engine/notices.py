@@ -9,7 +9,7 @@ from consortium.errors import ExchangeError, ProtocolError, printable
 from consortium.exchange.base import Exchange
 from consortium.secagg import unseal
 
-_EVERY = 0.2  # s between two looks
+_EVERY, _PACES = 0.2, 25  # s between two looks, or as many times the exchange's pace
 _MOST = 300  # characters of what a site says
 
 
@@ -46,7 +46,7 @@ class Notices:
     def look(self, *, loading: bool) -> None:
         """Note which sites have said that they take no further part, or load their data."""
         now = self._now()
-        if now - self._asked < _EVERY:
+        if now - self._asked < max(_EVERY, _PACES * self._exchange.pace):
             return
         self._asked = now
         for site in self._said(self._names.refusals()):

@@ -1,7 +1,7 @@
 """A run's messages at a site: stored before they are sent, and read once."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from consortium.engine.names import MOST_NOTICE, Names
@@ -29,6 +29,7 @@ class Outbox:
         self._run, self._keys = context.run, context.keys
         self._store, self._exchange = store, exchange
         self._due: list[tuple[str, bytes | memoryview]] = []
+        self._arrays: dict[str, bytes] = {}
 
     def stored(self, name: str) -> bytes | None:
         """Return a message that was received or made before, or None."""
@@ -126,7 +127,18 @@ class Outbox:
             round=number,
         ).body
 
-    def array(self, digest: str, size: int) -> bytes:
+    def arrays(self) -> Callable[[str, int], bytes]:
+        """Return what fetches one query's public arrays, but for those of the query before."""
+        before, self._arrays = self._arrays, {}
+
+        def fetch(digest: str, size: int) -> bytes:
+            known = before.get(digest)
+            data = self._arrays[digest] = self._array(digest, size) if known is None else known
+            return data
+
+        return fetch
+
+    def _array(self, digest: str, size: int) -> bytes:
         """Fetch a public array by its SHA-256.
 
         Raises

@@ -23,7 +23,7 @@ from site_agent.run.rounds import Rounds
 from site_agent.run.setup import LeftOut, Setup
 from site_agent.run.site import Site
 
-_ASIDE_EVERY = 0.2  # s
+_ASIDE_EVERY, _ASIDE_PACES = 0.2, 25  # s, or as many times the exchange's pace if that is longer
 
 
 class Participation:
@@ -62,7 +62,8 @@ class Participation:
         self._outbox = Outbox(context, site.store, site.exchange)
         self._setup = Setup(site, context, loading, permission, self._outbox)
         self._logged = ""
-        self._looked_aside = -_ASIDE_EVERY
+        self._aside_every = max(_ASIDE_EVERY, _ASIDE_PACES * site.exchange.pace)
+        self._looked_aside = -self._aside_every
 
     def advance(self) -> bool:
         """Do what can be done now; False if there is nothing to do.
@@ -96,7 +97,7 @@ class Participation:
 
     def _is_time_to_look_aside(self) -> bool:
         waits = self.rounds is None or self.rounds.asks_more
-        return not waits or self._site.passed() - self._looked_aside >= _ASIDE_EVERY
+        return not waits or self._site.passed() - self._looked_aside >= self._aside_every
 
     def _act(self) -> bool:
         if self.rounds is not None:

@@ -137,7 +137,7 @@ class Rounds:
             self._send(asked, Answer(stored, self._neighbours.kept(number)))
             return
         answer = None
-        if not (self._closing.is_closed(asked) or self._checks.attested):
+        if not (self._closing.is_over(asked) or self._checks.attested):
             answer = self._contribute(asked, self._collect(query, asked.stage))
         if answer is not None:
             self._send(asked, answer)
@@ -163,7 +163,7 @@ class Rounds:
         """Judge a query by its outline before its arrays are fetched."""
         try:
             stage = check_planned(self._plan, sketch_query(body), self._stages)
-            return with_fixed_arguments(stage, decode_query(body, self._outbox.array)), stage
+            return with_fixed_arguments(stage, decode_query(body, self._outbox.arrays())), stage
         except ProtocolError as error:  # the centre signed it: to wait for another is no use
             raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
 

@@ -1,7 +1,8 @@
 """A site's outcomes some rows at a time, so that of a million there is no second table in memory.
 
 What is summed over persons is clipped by the norm over all rows: parts are worked out once for the
-norms and once more for the sums, which is faster as well, as they stay in the processor's cache.
+norms and the sums, and once more for the sums if anybody is to be clipped, which is faster as well,
+as they stay in the processor's cache. So who is clipped before is clipped with room for rounding.
 Few outcomes, those in a smooth basis and those of units with several rows are one part.
 """
 
@@ -25,6 +26,8 @@ from consortium.privacy.clipping import clip_columns, clip_factors, column_norms
 
 NUMBERS = 1 << 16
 """Of a part."""
+
+_ROOM = 1 - 1e-11
 
 
 class OutcomePart(NamedTuple):
@@ -109,6 +112,11 @@ class Outcomes:
     @cached_property
     def sizes(self) -> Array:
         """‖R^-¼u‖ of each person."""
+        if self._step < len(self):
+            assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - others are one part
+            found = self.likeness.encoded_norms(self.sums.squares, self.sums.outcomes / len(self))
+            if np.isfinite(found).all():
+                return found
         return _together([column_norms(part.turned) for part in self.parts()])
 
     def sum_clipped(
@@ -135,10 +143,15 @@ class Outcomes:
         for part in self.parts():
             for name, block in blocks(part).items():
                 sizes[name].append(column_norms(_flat(block)))
+                sums[name].append(block.sum(axis=-1))
         factors = {name: clip_factors(norms[name], _together(each)) for name, each in sizes.items()}
-        for part in self.parts():
+        larger = {name: factor for name, factor in factors.items() if (factor != 1).any()}
+        for name in larger:
+            sums[name].clear()
+        for part in self.parts() if larger else ():
             for name, block in blocks(part).items():
-                sums[name].append(_times(block, factors[name]).sum(axis=-1))
+                if name in larger:
+                    sums[name].append(_times(block, larger[name]).sum(axis=-1))
         return {name: np.concatenate(each, axis=-1) for name, each in sums.items()}
 
     @cached_property
@@ -193,6 +206,11 @@ def outcomes_of(data: SiteData, query: Query, limit: float, within: WithinUnits 
     rows, location, scales = outcome_norms(data, query)
     likeness = smooth_correlation(data, query, len(rows))
     return Outcomes(rows_of(data)[0], rows, location, scales, limit, likeness, within)
+
+
+def factors_within(limit: float, sizes: Array) -> Array:
+    """As `clip_factors`, with room for what rounding makes columns longer."""
+    return clip_factors(limit * _ROOM, sizes)
 
 
 def person_columns(block: Array, places: Array) -> Array:

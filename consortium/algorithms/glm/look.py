@@ -7,7 +7,12 @@ entries: who is far out shortens nobody else, and moves no block further than it
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.glm.in_parts import OutcomePart, outcomes_of, person_columns
+from consortium.algorithms.glm.in_parts import (
+    OutcomePart,
+    factors_within,
+    outcomes_of,
+    person_columns,
+)
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
@@ -98,24 +103,23 @@ def _look(blocks: BlocksBound, data: SiteData, query: Query, people: Persons) ->
     kept = people.kept & has_enough_outcomes(query, outcomes.present)
     reach, most = blocks.block("location").norm, blocks.block("size").norm
     one, other = pairs_of(query, len(kept))
-    squares = np.zeros(len(one))
-    for part in outcomes.parts():
-        turned = part.turned * kept
-        squares += np.square(person_columns(turned, one) - person_columns(turned, other)).sum(
-            axis=0
-        )
-    usual = 2 * len(outcomes) * outcomes.likeness.root
-    logs = np.clip(np.log(np.maximum(squares / usual, _LEAST_DISTANCE)), -most, most)
-    factors = clip_factors(reach, outcomes.sizes) * kept
+    factors, squares = factors_within(reach, outcomes.sizes) * kept, dict[int | None, Array]()
     names = {"location", "gaps"} & {block.name for block in blocks.blocks}
 
     def of_part(part: OutcomePart) -> dict[str, Array]:
-        found = {"location": part.turned * kept}
+        turned = part.turned * kept
+        apart = person_columns(turned, one) - person_columns(turned, other)
+        squares[part.rows.start] = np.square(apart).sum(axis=0)  # the same if asked again
+        found = {"location": turned * factors}
         missing = {"gaps": (~part.known & kept).astype(np.float64)} if "gaps" in names else {}
         return found | missing
 
+    sums = outcomes.sum_clipped(of_part, {name: blocks.block(name).norm for name in names})
+    usual = 2 * len(outcomes) * outcomes.likeness.root
+    apart = np.sum(list(squares.values()), axis=0) / usual
+    logs = np.clip(np.log(np.maximum(apart, _LEAST_DISTANCE)), -most, most)
     parts = {
-        **outcomes.sum_clipped(of_part, {name: blocks.block(name).norm for name in names}),
+        **sums,
         "kept": np.clip(factors, 0.0, 1.0).sum(),
         "size": (logs * (kept[one] & kept[other])).sum(),
     }

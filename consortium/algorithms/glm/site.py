@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.glm.in_parts import OutcomePart, Outcomes, outcomes_of, person_columns
+from consortium.algorithms.glm.in_parts import (
+    OutcomePart,
+    Outcomes,
+    factors_within,
+    outcomes_of,
+    person_columns,
+)
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
@@ -26,7 +32,6 @@ from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import (
     clip_columns,
-    clip_factors,
     clip_values,
     column_norms,
     finite_values,
@@ -83,7 +88,7 @@ def _second_round(
     limit, divisor = blocks.block("effects").norm, blocks.block("divisor")
     kept, sizes = people.kept & has_enough_outcomes(query, outcomes.present), outcomes.sizes
     within, averages = _within(people, weights, outcomes), _averages(blocks, query, len(outcomes))
-    left = clip_factors(limit, _lengths(weights, outcomes, within))
+    left = factors_within(limit, _lengths(weights, outcomes, within))
     clip = left * kept
     weighted, taken = finite_values(clip * weights.rows), (1 - left) * kept
     products, least = weighted[0] * weights.contrast, divisor.norm - divisor.spread

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from consortium.engine.clock import Clock
+from consortium.engine.clock import Clock, EarlierWaits
 
 
 class Hand:
@@ -49,3 +49,19 @@ def test_nobody_waits_beyond_the_deadline() -> None:
     for _ in Clock(lambda: hand.at, hand.pause).polls(1.0, 0.3):
         pass
     assert hand.at == pytest.approx(1.0)
+
+
+def test_after_waits_of_some_length_the_first_look_is_later() -> None:
+    earlier = EarlierWaits()
+    assert earlier.first_rest(0.02) == 0
+    for seconds in (9.0, 0.4, 0.2, 0.8, 0.6):
+        earlier.note(seconds)
+    assert earlier.first_rest(0.02) == pytest.approx(0.15)
+    assert earlier.first_rest(0.002) == pytest.approx(0.04)  # where a look costs little
+    assert rests(1, 0.0, pace=0.02, first=0.15) == pytest.approx([0.15, 0.02])
+
+
+def test_the_first_rest_ends_at_the_deadline() -> None:
+    hand = Hand()
+    assert not list(Clock(lambda: hand.at, hand.pause).polls(0.5, first=9.0))
+    assert hand.at == 0.5

@@ -28,6 +28,23 @@ def correlation_power(
     return raised
 
 
+def powered_norms(
+    squares: Array, means: Array, entries: int, correlation: float, power: float
+) -> Array:
+    """Norms of `correlation_power`'s columns, from their sums of squares and means before.
+
+    Parameters
+    ----------
+    squares, means : array, length N
+    entries : int
+        V.
+    """
+    own, shared = (1 - correlation) ** power, (1 + (entries - 1) * correlation) ** power
+    together = entries * np.square(means)
+    apart = np.maximum(squares - together, 0.0)
+    return np.sqrt(own**2 * apart + shared**2 * together)
+
+
 def root_diagonal(entries: int, correlation: float) -> float:
     """g: every entry on the diagonal of R^½, which is its trace over V."""
     own, shared = np.sqrt(1 - correlation), np.sqrt(1 + (entries - 1) * correlation)

@@ -16,6 +16,7 @@ from scipy.spatial.distance import cdist
 
 from consortium.algorithms.glm.kernels.equal_correlation import (
     correlation_power,
+    powered_norms,
     root_diagonal,
     shared_part,
 )
@@ -137,6 +138,10 @@ class EqualCorrelation:
         """R^-¼ u; with the mean of all rows that of some rows."""
         whole = None if mean is None else (self.entries, mean)
         return correlation_power(outcomes, self.correlation, -0.25, whole)
+
+    def encoded_norms(self, squares: Array, means: Array) -> Array:
+        """‖R^-¼ u‖ of columns with these sums of squares and means."""
+        return powered_norms(squares, means, self.entries, self.correlation, -0.25)
 
     def decode(self, sums: Array) -> Array:
         """R^¼ of sums."""
