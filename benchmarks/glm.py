@@ -62,8 +62,8 @@ def _powers(p: Array, truth: Array, name: str) -> dict[str, float]:
     return {f"{name} {e}": float(found[np.isclose(np.abs(truth), e)].mean()) for e in EFFECTS}
 
 
-def _largest(people: People) -> Array:
-    """Effects' p at the site with the most information, alone."""
+def best_alone(people: People) -> Array:
+    """Effects, errors and p at the site with the most information, alone: 3 x V."""
     sites = np.unique(people.site)
     counts = [(people.group[people.site == s].mean(), (people.site == s).sum()) for s in sites]
     best = sites[int(np.argmax([n * q * (1 - q) for q, n in counts]))]
@@ -76,7 +76,7 @@ def one_run(cell: tuple[int, int, int], number: int) -> list[dict[str, float]]:
     persons, entries, sites = cell
     generator = np.random.default_rng((number, *cell))
     people = make_people(persons, entries, sites, generator)
-    pooled, alone = least_squares(people.design(), people.outcomes), _largest(people)
+    pooled, alone = least_squares(people.design(), people.outcomes), best_alone(people)
     common = {
         "pooled square": float(np.mean((pooled[0] - people.truth) ** 2)),
         "alone square": float(np.mean((alone[0] - people.truth) ** 2)),

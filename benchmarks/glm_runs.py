@@ -20,20 +20,13 @@ from consortium.simulation.array_data import ArrayData
 
 Array = NDArray[np.float64]
 GLM = REGISTRY["glm"]
-_SCALE = 8.0  # what the simulated covariates are divided by, to lie within -1 and 1
+AGE_SCALE = 8.0  # what the simulated covariates are divided by, to lie within -1 and 1
 _LIMIT = 3.0  # standard deviations that become 1 for `regression`
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A consortium as `glm` sees it.
-
-    Parameters
-    ----------
-    parameters : GlmParameters
-    sites : tuple of ArrayData
-    shape : Shape
-    """
+    """A consortium as `glm` sees it."""
 
     parameters: GlmParameters
     sites: tuple[ArrayData, ...]
@@ -42,12 +35,12 @@ class Trial:
 
 def make_trial(people: People, **analysis: object) -> Trial:
     """Put participants of simulated data into a study: outcomes, group and covariates."""
-    covariates = np.vstack([people.covariates[:2] / _SCALE, people.covariates[2:]])
+    covariates = np.vstack([people.covariates[:2] / AGE_SCALE, people.covariates[2:]])
     norms = {
         "location": tuple(people.location.tolist()),
         "deviation": tuple(people.deviation.tolist()),
     }
-    scales = dict(zip(COVARIATES, (1 / _SCALE, 1 / _SCALE, 1), strict=True))
+    scales = dict(zip(COVARIATES, (1 / AGE_SCALE, 1 / AGE_SCALE, 1), strict=True))
     usual = {f"{name}1": {"mean": 0, "deviation": scale} for name, scale in scales.items()}
     given: dict[str, Any] = {"norms": norms, "covariates": usual, "anyway": True, **analysis}
     columns = people.outcomes, people.group, covariates, people.site

@@ -1,42 +1,56 @@
 """`glm` on the cortex: maps of a difference in thickness on fsaverage5, released in its modes.
 
 ``python -m benchmarks.glm_surface [RUNS [PERSONS]]`` prints a table with a row for each number of
-participants, ε and model: how far off maps are and were forecast to be, and how often intervals
-held the truth.
+participants, smoothness and ε: how far off maps are, were forecast to be, and would be of the
+largest site alone and by chance alone, and how often intervals held the truth. Maps are of every
+sixteenth vertex and the modes' anchors: what is released are coefficients of the mesh's modes, as
+many as of all.
 """
 
 import sys
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
-from benchmarks.glm import Tally
-from benchmarks.glm_data import People, make_people
+from benchmarks.glm import Tally, best_alone
+from benchmarks.glm_data import People, Unkind, make_people
 from benchmarks.glm_runs import Array, Trial, least_squares, make_trial, noise_of, run_trial
 from consortium.algorithms.base import SurfacePlaces
+from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA
+from consortium.algorithms.glm.power import forecast_power, why_hopeless
 from consortium.space.kept_modes import surface_places
 from consortium.space.mesh import read_mesh
 from consortium.views.meshes import MeshFiles
 
-PERSONS, SITES, SMOOTHNESS = (1460, 4380), 12, 20.0
+PERSONS, SITES, SMOOTHNESS, STEP = (1460, 4380), 12, (15.0, 20.0), 16
 LEVELS = (4.0, 8.0)
-_DEVIATION = 1.23  # public, over that within groups and sites
+DEVIATION = 1.23  # public, over that within groups and sites
 _HEIGHT, _WIDTH = 0.5, 20.0  # of the difference, in deviations and mm
 COLUMNS = (
     "participants",
+    "tails",
+    "FWHM",
     "ε",
     "numbers",
+    "worth it",
     "RMSE",
-    "pooled RMSE",
+    "forecast",
     "forecast / RMSE",
+    "first round's / RMSE",
     "stated / RMSE",
+    "largest site",
+    "chance",
     "coverage",
     "false positives",
-    "tails",
 )
+_LOG = 0.8  # deviation of a logarithm, of skewness 3.7
+_PATCHES = 34  # of a hemisphere
+_SEEN = 0.999  # part of a field's variance that is drawn
 
 
 @lru_cache(maxsize=1)
@@ -45,105 +59,192 @@ def places() -> SurfacePlaces:
     return surface_places(read_mesh(MeshFiles("fsaverage5", None, None), Path()))
 
 
-def surface_fields(
-    count: int, generator: np.random.Generator, smoothness: float, *, heavy: bool = False
-) -> Array:
-    """Smooth fields of variance one along both cortices, V x count."""
+@lru_cache(maxsize=1)
+def some_places(step: int) -> SurfacePlaces:
+    """Every fourth vertex of fsaverage5, say, and the anchors."""
+    whole, found, where, start = places(), [], [], 0
+    for side in whole.modes:
+        rows = np.union1d(np.arange(0, len(side.vectors), step), side.anchors)
+        anchors = np.searchsorted(rows, side.anchors)
+        found.append(replace(side, vectors=side.vectors[rows], anchors=anchors))
+        where.append(whole.coordinates[start + rows])
+        start += len(side.vectors)
+    return SurfacePlaces(np.concatenate(where), lambda: tuple(found))
+
+
+@lru_cache(maxsize=2)
+def patches(where: SurfacePlaces) -> tuple[Array, ...]:
+    """Means of the vertices nearest to each of 34 anchors: 34 x V, of either hemisphere."""
+    parts = np.split(where.coordinates, [len(where.modes[0].vectors)])
+    rows = [
+        np.argmin(cdist(part, part[side.anchors[:_PATCHES]]), axis=1)
+        == np.arange(_PATCHES)[:, None]
+        for side, part in zip(where.modes, parts, strict=True)
+    ]
+    return tuple(each / each.sum(axis=1, keepdims=True) for each in rows)
+
+
+@lru_cache(maxsize=4)
+def _waves(where: SurfacePlaces, smoothness: float, *, patched: bool) -> tuple[Array, ...]:
+    """What white noise is multiplied by, of either hemisphere; of vertices rows have norm one."""
     found = []
-    for side in places().modes:
+    for side, means in zip(where.modes, patches(where), strict=True):
         weights, _ = side.heat((smoothness / FWHM_PER_SIGMA) ** 2)
-        draws = generator.standard_normal((len(weights), count))
-        found.append(side.vectors @ (np.sqrt(weights)[:, None] * draws))
-    fields = np.concatenate(found)
-    fields /= fields.std(axis=1, keepdims=True) if count > 50 else fields.std()
-    if heavy:  # of Student's t with five degrees of freedom, by participant
-        fields *= np.sqrt(3.0 / generator.chisquare(5, count))
-    return np.asarray(fields)
+        weights = weights[: 1 + int(np.searchsorted(np.cumsum(weights), _SEEN * weights.sum()))]
+        waves = side.vectors[:, : len(weights)] * np.sqrt(weights)
+        waves /= np.linalg.norm(waves, axis=1, keepdims=True)
+        found.append(means @ waves if patched else waves)
+    return tuple(found)
 
 
-def difference() -> Array:
+def _fields(count: int, generator: np.random.Generator, waves: tuple[Array, ...]) -> Array:
+    """Smooth fields along both cortices, or means of theirs, V x count."""
+    each = (side @ generator.standard_normal((side.shape[1], count)) for side in waves)
+    return np.concatenate(list(each))
+
+
+def difference(where: SurfacePlaces) -> Array:
     """The true difference, length V: a hill on the left."""
-    away = np.square(places().coordinates - (-45, -20, 45)).sum(axis=1)
-    left = np.arange(len(away)) < len(places().modes[0].vectors)
+    away = np.square(where.coordinates - (-45, -20, 45)).sum(axis=1)
+    left = np.arange(len(away)) < len(where.modes[0].vectors)
     return np.asarray(_HEIGHT * left * np.exp(-0.5 * away / _WIDTH**2))
 
 
+@dataclass(frozen=True)
+class UnkindMaps:
+    """What is hard about maps; by default nothing but sites' levels and covariates."""
+
+    heavy: bool = False
+    """Whether maps have tails of t with five degrees of freedom."""
+    variances: float = 1.0
+    """Largest variance of a scanner over the smallest."""
+    ratio: float = 1.0
+    """Patients' deviation over that of the others."""
+    off: float = 0.0
+    """How many deviations the stated location and mean age are too low."""
+    wide: float = 1.0
+    """Stated deviation over the true one."""
+    ages: float = 0.0
+    """Deviation of sites' mean ages, which go with sites' levels."""
+    effect: float = 1.0
+    """Factor on the difference."""
+    skewed: bool = False
+    """Whether values are lognormal, of skewness 3.7."""
+    part: tuple[float, float] = (0.25, 0.75)
+    """Range of patients' part of a site."""
+    declared: bool = False
+    """Whether sites declare their means of columns."""
+
+
 def people_on_surfaces(
-    persons: int, generator: np.random.Generator, smoothness: float, *, heavy: bool = False
+    persons: int,
+    generator: np.random.Generator,
+    smoothness: float,
+    where: SurfacePlaces,
+    *,
+    unkind: UnkindMaps = UnkindMaps(),
+    sites: int = SITES,
+    patched: bool = False,
 ) -> People:
-    """Participants with maps; group and covariates are those of `glm_data`."""
-    truth = difference()
-    count = len(truth)
-    people = make_people(persons, 1, SITES, generator, effect=0.0)
-    values = surface_fields(persons, generator, smoothness, heavy=heavy)
-    values += 0.6 * surface_fields(SITES, generator, smoothness)[:, people.site]
-    slopes = surface_fields(3, generator, smoothness) * (0.3, 0.2, 0.15)
-    values += slopes @ people.covariates + np.outer(truth, people.group)
+    """Participants with maps, or patches' means; group and covariates are those of `glm_data`."""
+    hard = Unkind(parts=unkind.part)
+    people = make_people(persons, 1, sites, generator, effect=0.0, unkind=hard)
+    waves = _waves(where, smoothness, patched=patched)
+    draw = partial(_fields, generator=generator, waves=waves)
+    values, width = draw(persons), np.log(unkind.variances) / 4
+    rows = np.concatenate([np.linalg.norm(side, axis=1) for side in waves])
+    if unkind.skewed:
+        fields = np.exp(values / rows[:, None] * _LOG)
+        values = rows[:, None] * (fields - fields.mean()) / fields.std()
+    if unkind.heavy:  # of Student's t with five degrees of freedom, by participant
+        values *= np.sqrt(3.0 / generator.chisquare(5, persons))
+    scanners = np.exp(generator.uniform(-width, width, sites))
+    values *= np.where(people.group, unkind.ratio, 1.0) * scanners[people.site]
+    level = unkind.ages * generator.standard_normal(sites)
+    values += (0.6 * (draw(sites) + draw(1) * level))[:, people.site]
+    covariates = people.covariates + np.outer((1, 0, 0), level[people.site])
+    slopes, truth = draw(3) * (0.3, 0.2, 0.15), unkind.effect * difference(where)
+    if patched:
+        halves = np.split(truth, [len(where.modes[0].vectors)])
+        truth = np.concatenate([rows @ h for rows, h in zip(patches(where), halves, strict=True)])
+    values += slopes @ covariates + np.outer(truth, people.group)
+    deviation = DEVIATION * rows
     return replace(
         people,
         outcomes=values,
+        covariates=covariates,
         truth=truth,
         slopes=slopes,
-        deviation=np.full(count, _DEVIATION),
-        location=np.zeros(count),
+        deviation=unkind.wide * deviation,
+        location=-unkind.off * deviation,
     )
 
 
-def trial_on_surfaces(people: People, **analysis: object) -> Trial:
+def trial_on_surfaces(people: People, where: SurfacePlaces, **analysis: object) -> Trial:
     """Put them into a study whose vertices have places."""
     trial = make_trial(people, basis="smooth", **analysis)
     name = next(name for name, size in trial.shape.views if size == len(people.outcomes))
-    there = {name: places()}
+    there = {name: where}
     for site in trial.sites:
         site.extent = replace(site.extent, surface_places=there)
     return replace(trial, shape=replace(trial.shape, surface_places=there))
 
 
 def measured(
-    runs: int, persons: int, smoothness: float = SMOOTHNESS, *, heavy: bool = False
+    runs: int, persons: int, smoothness: float, *, heavy: bool = False
 ) -> tuple[dict[float, Tally], Tally]:
-    """What runs of a study come to at every ε, and pooled."""
-    tallies, pool, truth = {e: Tally() for e in LEVELS}, Tally(), difference()
+    """What runs of a study come to at every ε, and without privacy."""
+    tallies, pool, where = {e: Tally() for e in LEVELS}, Tally(), some_places(STEP)
+    unkind, truth = UnkindMaps(heavy=heavy), difference(where)
     for number in range(runs):
         generator = np.random.default_rng((number, persons, 34))
-        people = people_on_surfaces(persons, generator, smoothness, heavy=heavy)
-        trial = trial_on_surfaces(people, smoothness=smoothness)
+        people = people_on_surfaces(persons, generator, smoothness, where, unkind=unkind)
+        trial = trial_on_surfaces(people, where, smoothness=smoothness)
         pooled = least_squares(people.design(), people.outcomes)[0]
-        pool.add(square=float(np.mean((pooled - truth) ** 2)))
+        pool.add(
+            pooled=float(np.mean((pooled - truth) ** 2)),
+            alone=float(np.mean((best_alone(people)[0] - truth) ** 2)),
+        )
         for epsilon, tally in tallies.items():
-            result = run_trial(trial, noise_of(epsilon, SITES), np.random.default_rng((number, 35)))
-            found = {name: _DEVIATION * v for name, v in result.arrays.items()}
+            noise = noise_of(epsilon, SITES)
+            plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
+            foretold = forecast_power(plan)
+            result = run_trial(trial, noise, np.random.default_rng((number, 35)), plan=plan)
+            found = {name: DEVIATION * v for name, v in result.arrays.items()}
             null = truth < 0.01
             tally.add(
                 square=float(np.mean((found["effect"] - truth) ** 2)),
                 stated=float(np.mean(found["error"] ** 2)),
                 covered=float(np.mean((found["low"] <= truth) & (truth <= found["high"]))),
                 false=float(np.mean(result.arrays["p"][null] < 0.05)),
-                forecast=(_DEVIATION * float(result.numbers["forecast_error"])) ** 2,
+                forecast=(DEVIATION * foretold.error) ** 2,
+                updated=(DEVIATION * float(result.numbers["forecast_error"])) ** 2,
+                feasible=float(not why_hopeless(plan, foretold)),
                 numbers=float(result.numbers["smooth_maps"]),
             )
     return tallies, pool
 
 
 def main(runs: int, sizes: tuple[int, ...]) -> None:
-    """Print the table in Markdown."""
+    """Print the table in Markdown, rows as soon as they are known."""
     print(f"{runs} runs a row\n\n| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
-    for persons in sizes:
-        for heavy in (False, True):
-            tallies, pool = measured(runs, persons, heavy=heavy)
-            for epsilon, tally in tallies.items():
-                error = tally.root("square")
-                cells = [
-                    f"{persons:,}",
-                    f"{epsilon:g}",
-                    f"{tally.mean('numbers'):.0f}",
-                    f"{error:.3f}",
-                    f"{pool.root('square'):.3f}",
-                    *(f"{tally.root(name) / error:.3f}" for name in ("forecast", "stated")),
-                    *(f"{tally.mean(name):.3f}" for name in ("covered", "false")),
-                    "heavy" if heavy else "Gaussian",
-                ]
-                print(f"| {' | '.join(cells)} |", flush=True)
+    for persons, heavy, smoothness in product(sizes, (False, True), SMOOTHNESS):
+        tallies, pool = measured(runs, persons, smoothness, heavy=heavy)
+        for epsilon, tally in tallies.items():
+            error = tally.root("square")
+            cells = [
+                f"{persons:,}",
+                "heavy" if heavy else "Gaussian",
+                f"{smoothness:g}",
+                f"{epsilon:g}",
+                f"{tally.mean('numbers'):.0f}",
+                f"{100 * tally.mean('feasible'):.0f} %",
+                *(f"{tally.root(name):.3f}" for name in ("square", "forecast")),
+                *(f"{tally.root(name) / error:.2f}" for name in ("forecast", "updated", "stated")),
+                *(f"{pool.root(name):.3f}" for name in ("alone", "pooled")),
+                *(f"{tally.mean(name):.3f}" for name in ("covered", "false")),
+            ]
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
-"""``python -m benchmarks.glm_units [RUNS [CELL ...]]``: families and sessions as units of `glm`.
+"""``python -m benchmarks.glm_units [RUNS[:SEED] [CELL ...]]``: families and sessions in `glm`.
 
 Made-up families of one to five, of whom some are patients, or participants with one to five
 sessions, at sites that differ in level. What rows of a unit have in common is a part ICC of an
 outcome's variance. A fifth of the outcomes have an effect. Releases have noise of the exact law
 (one colluding site, δ = 1e-5), at 6 and 12 sites, or none. *Size* is how often p is below .05
 without effect; *GLS* the error over that of generalized least squares at the true ICC, every unit
-counting by its rows.
+counting by its rows. Usual rows, the part that differs and deviations are stated as they are, but
+for what a cell says. Cells that begin with *fresh* were made, and first run, after all formulas.
 """
 
 import sys
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,52 +25,47 @@ from consortium.algorithms.glm.power import forecast_power
 
 Array = NDArray[np.float64]
 UNITS, MOST, OUTCOMES, LEVELS = 1200, 5, 10, 0.5
-NOISES = ((6, 8.0), (12, 8.0), (6, None), (12, None))
-DIFFER = {"family": 0.6, "age": 0.8}
-"""Part of units with patients and others, or of several rows."""
+NOISES = ((6, 8.0), (12, 8.0), (33, 8.0), (12, None))
 _DEVIATION = 0.25  # of ages, in the vector's unit
-_UNIT = 1.12  # of outcomes
+_LEVELS = {"mean": 0.0, "deviation": 1.0}  # of -1 and 1, where no study says that these are levels
+_MANY = 40_000, 2_000  # units and sites that tell what is public
 _COLUMNS = "cell", "sites", "ε", "size", "coverage", "withheld", "stated", "forecast", "RMSE", "GLS"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A row of the table.
-
-    Parameters
-    ----------
-    icc : float
-        Part of an outcome's variance that a unit's rows have in common.
-    stated : float
-        Correlation that the study works with.
-    kind : {'family', 'sessions', 'age'}
-        Relatives, of whom each may be a patient or not; sessions of patients and controls; or the
-        slope of the age, by sessions a few years apart.
-    heavy : bool
-        Whether both parts of an outcome have tails of t with five degrees of freedom.
-    ages : float
-        Deviation of sites' mean ages, which go with sites' levels.
-    effect : float
-    off : float
-        How many deviations the stated location and mean age are too low.
-    wide : float
-        Stated deviations of outcomes and age over the true ones.
-    ratio : float
-        Patients' deviation over controls'; of a slope, that of who is above the mean age.
-    part : (float, float)
-        Range of patients' part of a site.
-    """
+    """A row of the table."""
 
     icc: float = 0.3
+    """Part of an outcome's variance that a unit's rows have in common."""
     stated: float = 0.3
+    """Correlation that the study works with."""
     kind: str = "family"
+    """Relatives, of whom each may be a patient or not; sessions of patients and controls; or the
+    slope of the age, by sessions a few years apart."""
     heavy: bool = False
+    """Whether both parts of an outcome have tails of t with five degrees of freedom."""
     ages: float = 0.0
+    """Deviation of sites' mean ages, which go with sites' levels."""
     effect: float = 0.3
     off: float = 0.0
+    """How many deviations the stated location and mean age are too low."""
     wide: float = 1.0
+    """Stated deviations of outcomes and age over the true ones."""
     ratio: float = 1.0
+    """Patients' deviation over controls'; of a slope, that of who is above the mean age."""
     part: tuple[float, float] = (0.3, 0.6)
+    """Range of patients' part of a site."""
+    sizes: tuple[float, ...] = (0.2,) * MOST
+    """Parts of the units that have one, two … rows."""
+    alike: float = 0.0
+    """Part of the families whose members are all patients or all not."""
+    apart: float = 0.4
+    """Deviation of ages within a unit."""
+    differ: float = 1.0
+    """Stated part of units that differ over the true one."""
+    declared: bool = False
+    """Whether sites declare their means of the columns."""
 
 
 UNKIND: dict[str, dict[str, Any]] = {
@@ -114,40 +111,94 @@ CELLS = {
 }
 
 
+_PAIRS, _FEW = (0.0, 1.0), (0.5, 0.3, 0.1, 0.05, 0.05)
+_USUAL = 0.45  # then a fifth of ages' variance lies between sites, as plans take for granted
+_SKEWED = (0.7, 0.0, 0.0, 0.0, 0.3)
+CELLS |= {
+    "fresh families, ICC .45": Cell(0.45, 0.45),
+    "fresh families of few, ICC .25": Cell(0.25, 0.25, sizes=_FEW),
+    "fresh pairs, ICC .5": Cell(0.5, 0.5, sizes=_PAIRS),
+    "fresh families of one or five, ICC .4": Cell(0.4, 0.4, sizes=_SKEWED),
+    "fresh families half alike, ICC .5": Cell(0.5, 0.5, alike=0.5),
+    "fresh families, rare 12 %, ICC .4": Cell(0.4, 0.4, part=(0.08, 0.16)),
+    "fresh families, ICC .4, ratio 2": Cell(0.4, 0.4, ratio=2.0),
+    "fresh families, ICC .4, heavy, ratio 1.5, other ages": Cell(
+        0.4, 0.4, heavy=True, ratio=1.5, ages=1.5
+    ),
+    "fresh families, ICC .6, stated .3": Cell(0.6, 0.3),
+    "fresh families, ICC .5, differ half": Cell(0.5, 0.5, differ=0.5),
+    "fresh families, ICC .4, two off, deviations x 2": Cell(0.4, 0.4, off=2.0, wide=2.0),
+    "fresh families, ICC .4, half off, deviations x 1/2": Cell(0.4, 0.4, off=0.5, wide=0.5),
+    "fresh sessions, ICC .75": Cell(0.75, 0.75, "sessions"),
+    "fresh sessions of few, ICC .5, heavy": Cell(0.5, 0.5, "sessions", heavy=True, sizes=_FEW),
+    "fresh sessions, rare 12 %, ICC .7, ratio 2": Cell(
+        0.7, 0.7, "sessions", part=(0.08, 0.16), ratio=2.0
+    ),
+    "fresh sessions, ICC .7, two off, ratio 1.5, other ages": Cell(
+        0.7, 0.7, "sessions", off=2.0, ratio=1.5, ages=1.5
+    ),
+    "fresh ages alike at sites, ICC .45": Cell(0.45, 0.45, "age"),
+    "fresh ages, ICC .45": Cell(0.45, 0.45, "age", ages=_USUAL),
+    "fresh ages, ICC .7": Cell(0.7, 0.7, "age", ages=_USUAL),
+    "fresh ages close by, ICC .6": Cell(0.6, 0.6, "age", ages=_USUAL, apart=0.15),
+    "fresh ages of siblings, ICC .3": Cell(0.3, 0.3, "age", ages=_USUAL, apart=0.8),
+    "fresh ages of few, ICC .5": Cell(0.5, 0.5, "age", ages=_USUAL, sizes=_FEW),
+    "fresh ages of pairs, ICC .5": Cell(0.5, 0.5, "age", ages=_USUAL, sizes=_PAIRS),
+    "fresh ages, ICC .5, other ages": Cell(0.5, 0.5, "age", ages=1.5),
+    "fresh ages, ICC .5, other ages, declared": Cell(0.5, 0.5, "age", ages=1.5, declared=True),
+    "fresh ages, ICC .5, declared": Cell(0.5, 0.5, "age", ages=_USUAL, declared=True),
+    "fresh ages, ICC .5, heavy, ratio 1.5": Cell(
+        0.5, 0.5, "age", ages=_USUAL, heavy=True, ratio=1.5
+    ),
+    "fresh ages, ICC .7, stated .3": Cell(0.7, 0.3, "age", ages=_USUAL),
+    "fresh ages, ICC .5, half off": Cell(0.5, 0.5, "age", ages=_USUAL, off=0.5),
+    "fresh ages, ICC .5, one off": Cell(0.5, 0.5, "age", ages=_USUAL, off=1.0),
+    "fresh ages, ICC .5, two off": Cell(0.5, 0.5, "age", ages=_USUAL, off=2.0),
+    "fresh ages, ICC .5, half off, deviations x 1/2": Cell(
+        0.5, 0.5, "age", ages=_USUAL, off=0.5, wide=0.5
+    ),
+    "fresh ages, ICC .5, half off, deviations x 2": Cell(
+        0.5, 0.5, "age", ages=_USUAL, off=0.5, wide=2.0
+    ),
+    "fresh ages, no effect, one off, ratio 1.5, other ages": Cell(
+        0.5, 0.5, "age", off=1.0, ratio=1.5, ages=1.0, effect=0.0
+    ),
+}
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of units, those of a unit and of a site one behind the other.
-
-    Parameters
-    ----------
-    outcomes : array, V x R
-    group : array, length R
-        0 or 1.
-    columns : array, p x R
-        Within -1 and 1.
-    unit, site : array of int, length R
-    """
+    """Rows of units, those of a unit and of a site one behind the other."""
 
     outcomes: Array
+    """V x R."""
     group: Array
+    """Length R. 0 or 1."""
     columns: Array
+    """p x R. Within -1 and 1."""
     unit: NDArray[np.int64]
     site: NDArray[np.int64]
+    """Whole numbers, length R."""
 
 
 def make_rows(cell: Cell, sites: int, units: int, generator: np.random.Generator) -> Rows:
     """Draw the rows of a study, with age and sex as columns."""
     home = np.sort(generator.integers(sites, size=units))
-    unit = np.repeat(np.arange(units), generator.integers(1, MOST + 1, units))
+    sizes = 1 + generator.choice(len(cell.sizes), units, p=cell.sizes)
+    unit = np.repeat(np.arange(units), sizes)
     site, rows = home[unit], len(unit)
     level = generator.standard_normal(sites)
     own = 0.8 * generator.standard_normal(units)[unit]
-    age = own + 0.4 * generator.standard_normal(rows) + cell.ages * level[site]
+    age = own + cell.apart * generator.standard_normal(rows) + cell.ages * level[site]
+    age = np.clip(age, -1 / _DEVIATION, 1 / _DEVIATION)
     sex = np.sign(generator.standard_normal(rows if cell.kind == "family" else units))
     chance = generator.uniform(*cell.part, sites)[site]
     drawn = generator.random(rows if cell.kind == "family" else units)
     if cell.kind != "family":
         sex, drawn = sex[unit], drawn[unit]
+    elif cell.alike:
+        same = generator.random(units)[unit] < cell.alike
+        drawn = np.where(same, generator.random(units)[unit], drawn)
     group = (drawn < chance).astype(np.float64)
     shared = _drawn(cell, (OUTCOMES, units), generator)[:, unit]
     y = np.sqrt(cell.icc) * shared + np.sqrt(1 - cell.icc) * _drawn(
@@ -157,7 +208,7 @@ def make_rows(cell: Cell, sites: int, units: int, generator: np.random.Generator
     y = y + LEVELS * (level + generator.standard_normal((OUTCOMES, sites)))[:, site] / np.sqrt(2)
     y = y + np.outer(truth_of(cell), age if cell.kind == "age" else group)
     y = y + (0.1 * sex if cell.kind == "age" else 0.15 * age + 0.1 * sex)
-    return Rows(y, group, np.vstack([np.clip(_DEVIATION * age, -1, 1), sex]), unit, site)
+    return Rows(y, group, np.vstack([_DEVIATION * age, sex]), unit, site)
 
 
 def truth_of(cell: Cell) -> Array:
@@ -169,6 +220,32 @@ def _drawn(cell: Cell, shape: tuple[int, int], generator: np.random.Generator) -
     if cell.heavy:
         return np.asarray(generator.standard_t(5, shape) / np.sqrt(5 / 3))
     return np.asarray(generator.standard_normal(shape))
+
+
+class Public(NamedTuple):
+    """What is known of a cell."""
+
+    rows: float
+    """Harmonic mean of a unit's rows."""
+    differ: float
+    """Part of the families with patients and others; of ages the part of their variance within
+    sites that lies within units."""
+    deviation: float
+    age: float
+    """Of outcomes, and of ages over `_DEVIATION`."""
+
+
+@lru_cache
+def public_of(cell: Cell) -> Public:
+    """Numbers that a study with this cell's families would state."""
+    drawn = make_rows(replace(cell, effect=0.0), _MANY[1], _MANY[0], np.random.default_rng(0))
+    count = np.bincount(drawn.unit)
+    part = np.bincount(drawn.unit, drawn.group) / count
+    differ = float(np.mean((part > 0) & (part < 1)))
+    if cell.kind == "age":
+        differ = cell.apart**2 / (cell.apart**2 + 0.8**2)
+    age = float(drawn.columns[0].std()) / _DEVIATION
+    return Public(1 / float(np.mean(1 / count)), differ, float(drawn.outcomes.std()), age)
 
 
 def units_trial(rows: Rows, most: int = MOST, **analysis: Any) -> Trial:
@@ -205,22 +282,32 @@ def units_trial(rows: Rows, most: int = MOST, **analysis: Any) -> Trial:
 
 def study_of(cell: Cell, rows: Rows, differ: float | None = None) -> Trial:
     """The study of a cell, by default with the part of units that do differ."""
+    known = public_of(cell)
+    usual, age = known.deviation, known.age * _DEVIATION
     given: dict[str, Any] = {
-        "norms": {"location": -_UNIT * cell.off, "deviation": _UNIT * cell.wide},
+        "norms": {"location": -usual * cell.off, "deviation": usual * cell.wide},
         "covariates": {
-            "z01": {"mean": -_DEVIATION * cell.off, "deviation": _DEVIATION * cell.wide}
+            "z01": {"mean": -age * cell.off, "deviation": age * cell.wide},
+            **dict.fromkeys(["dx1", "z11"] if cell.kind == "age" else ["z11"], _LEVELS),
         },
         "units": {
             "family": "family_id",
-            "most_rows": MOST,
+            "most_rows": max(len(cell.sizes), 2),
             "correlation": cell.stated,
-            "usual_rows": 2.19,  # one over the mean of 1/k
-            "differ": DIFFER.get(cell.kind, 0.0) if differ is None else differ,
+            "usual_rows": known.rows,
+            "differ": cell.differ * known.differ if differ is None else differ,
         },
     }
     if cell.kind == "age":
         given |= {"contrasts": {"age": "z01"}, "groups": {}}
-    return units_trial(rows, **given)
+    if cell.declared:
+        given["site_means"] = {
+            name: {f"s{site}": float(column[rows.site == site].mean()) for site in set(rows.site)}
+            for name, column in zip(
+                ("z01", "z11", "dx1"), (*rows.columns, 2 * rows.group - 1), strict=True
+            )
+        }
+    return units_trial(rows, max(len(cell.sizes), 2), **given)
 
 
 def least_squares(rows: Rows, icc: float, column: Array) -> Array:
@@ -253,16 +340,21 @@ def one_run(
     noise = noise_of(epsilon, sites) if epsilon else 0.0
     found = run_trial(trial, noise, generator)
     # Age is told by a public deviation.
-    own, scale = truth_of(cell), cell.wide if cell.kind == "age" else 1.0
+    known = public_of(cell)
+    own, scale = truth_of(cell), cell.wide * known.age if cell.kind == "age" else 1.0
     column = rows.columns[0] / _DEVIATION if cell.kind == "age" else rows.group
     pooled = least_squares(rows, cell.icc, column)
-    unit = _UNIT * cell.wide / scale
+    unit = known.deviation * cell.wide / scale
     values = {name: unit * found.arrays[name] for name in ("effect", "error", "low", "high")}
-    null = own == 0
+    null, judged = own == 0, found.arrays["withheld"] < 1
+    wrong, inside = found.arrays["p"] < 0.05, (values["low"] <= own) & (own <= values["high"])
     plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
     return {
-        "size": float(np.mean(found.arrays["p"][null] < 0.05)),
-        "covered": float(np.mean((values["low"] <= own) & (own <= values["high"]))),
+        "size": float(np.mean(wrong[null])),
+        "covered": float(np.mean(inside)),
+        "wrong": float(np.mean(wrong & null & judged)),
+        "inside": float(np.mean(inside & judged)),
+        "null": float(np.mean(null & judged)),
         "square": float(np.mean(np.square(values["effect"] - own))),
         "stated": float(np.mean(np.square(values["error"]))),
         "withheld": float(found.arrays["withheld"].mean()),
@@ -271,10 +363,13 @@ def one_run(
     }
 
 
-def row_of(name: str, sites: int, epsilon: float | None, runs: int) -> str:
+def row_of(name: str, sites: int, epsilon: float | None, runs: range) -> str:
     """A row in Markdown."""
-    each = [one_run(CELLS[name], sites, epsilon, number) for number in range(runs)]
+    each = [one_run(CELLS[name], sites, epsilon, number) for number in runs]
     mean = {key: float(np.mean([one[key] for one in each])) for key in each[0]}
+    if mean["null"]:  # of what is not withheld, if anything is
+        mean["size"] = mean["wrong"] / mean["null"]
+        mean["covered"] = mean["inside"] / (1 - mean["withheld"])
     error = np.sqrt(mean["square"])
     numbers = [
         *(f"{mean[key]:.3f}" for key in ("size", "covered", "withheld")),
@@ -286,9 +381,9 @@ def row_of(name: str, sites: int, epsilon: float | None, runs: int) -> str:
     return f"| {' | '.join([name, str(sites), told, *numbers])} |"
 
 
-def main(runs: int, names: list[str]) -> None:
+def main(runs: range, names: list[str]) -> None:
     """Print the table, a row as soon as it is known."""
-    print(f"{runs} runs a row; stated and forecast errors are over RMSE\n")
+    print(f"{len(runs)} runs a row; stated and forecast errors are over RMSE\n")
     print(f"| {' | '.join(_COLUMNS)} |\n|{' --- |' * len(_COLUMNS)}", flush=True)
     for name in names:
         for sites, epsilon in NOISES:
@@ -296,4 +391,6 @@ def main(runs: int, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10, sys.argv[2:] or list(CELLS))
+    many, _, seed = (sys.argv[1] if len(sys.argv) > 1 else "10").partition(":")
+    first = int(seed or 0)
+    main(range(first, first + int(many)), sys.argv[2:] or list(CELLS))

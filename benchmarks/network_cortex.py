@@ -1,10 +1,10 @@
-"""``python -m benchmarks.network_cortex [KIND ...]``: participants without networks on the cortex.
+"""``python -m benchmarks.network_cortex [SEED [KIND ...]]``: participants without networks.
 
-Each participant's series is Gaussian noise that was smoothed: *along* fsaverage5 (heat), *through*
-the volume (a Gaussian kernel across sulci and from one hemisphere to the other), along it and twice
-as strong in front as in the middle and behind (*uneven*), or along it with ten spots of the
-participant's own (*own*). `group_ica` and `template_networks` get the mean over participants with a
-study's noise, over every fourth vertex, which is no less than the waves need.
+Each participant's series on the cortex is Gaussian noise that was smoothed: *along* fsaverage5
+(heat), *through* the volume (a Gaussian kernel across sulci and from one hemisphere to the other),
+along it and twice as strong in front as in the middle and behind (*uneven*), or along it with ten
+spots of the participant's own (*own*). `group_ica` and `template_networks` get the mean over
+participants with a study's noise, over every fourth vertex, which is no less than the waves need.
 """
 
 import sys
@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import glm_surface
+from benchmarks.glm_surface import some_places
 from benchmarks.network_pool import answer
 from benchmarks.network_smooth import is_found
 from benchmarks.network_templates import Cell, result
-from consortium.algorithms.base import Array, Extent, SurfacePlaces, Templates
+from consortium.algorithms.base import Array, Extent, Templates
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA
 from consortium.algorithms.subspace import smooth_basis
 from consortium.algorithms.template_networks.result import MORE, SAME, UNLIKE
@@ -43,18 +43,12 @@ _VOLUMES, _ROWS, _OWN, _NETWORKS, _WIDTH = 80, 500, 10, 10, 15.0
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What a basis sees of participants without networks.
-
-    Parameters
-    ----------
-    root : array, d x d
-        Of their covariance.
-    spots : int
-        Maps of the basis that are each participant's own.
-    """
+    """What a basis sees of participants without networks."""
 
     root: Array
+    """d x d. Of their covariance."""
     spots: int
+    """Maps of the basis that are each participant's own."""
 
     def persons(self, count: int, seed: int) -> Iterator[Array]:
         """Series in the basis, d x T each."""
@@ -68,34 +62,22 @@ class Noise:
             yield series
 
 
-def main(names: list[str]) -> None:
+def main(first: int, names: list[str]) -> None:
     """Print in how many runs a network is found where there is none, and maps beyond templates."""
     columns = ["noise", "sites", "participants", "ε", "runs that find a network", *STATES]
     print(f"| {' | '.join(columns)} |")
+    seeds = range(first, first + RUNS)
     for kind, fwhm in KINDS:
         for sites, epsilon in STUDIES if not names or kind in names else ():
             cells = f"{kind} {fwhm:g} mm", str(sites), str(SIZES[sites]), f"{epsilon:g}"
-            told = f"{_networks(kind, fwhm, sites, epsilon)} of {RUNS}"
-            rest = _templates(kind, fwhm, sites, epsilon)
+            told = f"{_networks(kind, fwhm, sites, epsilon, seeds)} of {RUNS}"
+            rest = _templates(kind, fwhm, sites, epsilon, seeds)
             print(f"| {' | '.join([*cells, told, *rest])} |", flush=True)
-
-
-@lru_cache(maxsize=1)
-def places() -> SurfacePlaces:
-    """Every fourth vertex of fsaverage5, and the anchors."""
-    whole, found, where, start = glm_surface.places(), [], [], 0
-    for side in whole.modes:
-        rows = np.union1d(np.arange(0, len(side.vectors), 4), side.anchors)
-        anchors = np.searchsorted(rows, side.anchors)
-        found.append(replace(side, vectors=side.vectors[rows], anchors=anchors))
-        where.append(whole.coordinates[start + rows])
-        start += len(side.vectors)
-    return SurfacePlaces(np.concatenate(where), lambda: tuple(found))
 
 
 @lru_cache(maxsize=6)
 def _noise(kind: str, fwhm: float, cutoff: float) -> Noise:
-    where, basis = places(), smooth_basis(places(), cutoff).matrix
+    where, basis = some_places(4), smooth_basis(some_places(4), cutoff).matrix
     if kind == "through":
         seen = _through(fwhm / FWHM_PER_SIGMA, basis)
     else:
@@ -114,7 +96,7 @@ def _noise(kind: str, fwhm: float, cutoff: float) -> Noise:
 
 def _through(width: float, basis: Array) -> Array:
     """ΦᵀCΦ of white noise smoothed in the volume."""
-    where, narrow = places().coordinates.astype(np.float32), basis.astype(np.float32)
+    where, narrow = some_places(4).coordinates.astype(np.float32), basis.astype(np.float32)
     squares, total = np.square(where).sum(axis=1), np.zeros((basis.shape[1],) * 2)
     for start in range(0, len(where), _ROWS):
         part = slice(start, start + _ROWS)
@@ -135,23 +117,23 @@ def _mean_projector(
     return np.asarray(total / size, dtype=np.float64)
 
 
-def _networks(kind: str, fwhm: float, sites: int, epsilon: float) -> int:
+def _networks(kind: str, fwhm: float, sites: int, epsilon: float, seeds: range) -> int:
     made = _plan("group_ica", sites, epsilon, {"components": 20, "replays": REPLAYS})
     fixed: Any = made.stages[0].release.fixed
     asked = kind, fwhm, fixed["cutoff"], fixed["directions"], SIZES[sites]
-    told = (answer(_mean_projector(*asked, seed), made, seed) for seed in range(RUNS))
+    told = (answer(_mean_projector(*asked, seed), made, seed) for seed in seeds)
     return sum(bool(is_found(each).any()) for each in told)
 
 
-def _templates(kind: str, fwhm: float, sites: int, epsilon: float) -> list[str]:
+def _templates(kind: str, fwhm: float, sites: int, epsilon: float, seeds: range) -> list[str]:
     """Maps of all runs beyond their templates, as these, and unlike."""
     analysis = {"templates": "x.dscalar.nii", "connectivity": False}
     maps, states = hills(), list[str]()
     templates = Templates(maps.astype(np.float32))
     made = _plan("template_networks", sites, epsilon, analysis, templates)
     cell = Cell("hills", templates, made)
-    noise, given = _noise(kind, fwhm, cell.cutoff), in_basis(templates, places(), cell.cutoff)
-    for seed in range(RUNS):
+    noise, given = _noise(kind, fwhm, cell.cutoff), in_basis(templates, some_places(4), cell.cutoff)
+    for seed in seeds:
         each = (person_maps(series, given) for series in noise.persons(SIZES[sites], seed))
         mean = sum(each, np.zeros(given.shape)) / SIZES[sites]
         states += [str(row[-1]) for row in result(mean, cell, seed).tables["templates"].rows]
@@ -161,7 +143,7 @@ def _templates(kind: str, fwhm: float, sites: int, epsilon: float) -> list[str]:
 @lru_cache(maxsize=1)
 def hills() -> Array:
     """Maps of networks of three hills each, anywhere on both hemispheres: V x 10."""
-    generator, where = np.random.default_rng(3), places().coordinates
+    generator, where = np.random.default_rng(3), some_places(4).coordinates
     tops = where[generator.choice(len(where), (_NETWORKS, 3), replace=False)]
     away = np.square(where[:, None, None] - tops).sum(axis=3)
     return np.asarray(np.exp(-away / (2 * _WIDTH**2)).sum(axis=2))
@@ -184,11 +166,11 @@ def _plan(
             "analysis": {"anyway": True, **analysis},
         }
     )
-    sizes, where = (SIZES[sites] // sites,) * sites, places()
+    sizes, where = (SIZES[sites] // sites,) * sites, some_places(4)
     extent = Extent(len(where.coordinates), 0, (), where)
     shape = extent.shape(sizes, tuple(_VOLUMES * size for size in sizes), "subject")
     return make_plan(study, replace(shape, templates=templates))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 0, sys.argv[2:])

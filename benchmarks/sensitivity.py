@@ -1,7 +1,8 @@
-"""``python -m benchmarks.sensitivity [MINUTES [SEED]]``: questions that break a sensitivity.
+"""``python -m benchmarks.sensitivity [MINUTES [SEED [NAME]]]``: what breaks a sensitivity.
 
-Two processes share the minutes. The exit code is 1 if a statistic moved further than its
-sensitivity, or a site's refusal to answer depended on one unit.
+Two processes share the minutes; of a NAME such as ``glm`` only what begins with it is attacked.
+The exit code is 1 if a statistic, or a block of one, moved further than its sensitivity, or a
+site's refusal to answer depended on one unit.
 """
 
 import random
@@ -20,30 +21,35 @@ WORKERS = 2
 _TURNS = 4  # of every statistic, each from its honest question
 
 
-def work(seconds: float, seed: int) -> list[Outcome]:
+def work(seconds: float, seed: int, name: str) -> list[Outcome]:
     """Attack every statistic for an equal part of the time, in a process of its own."""
     warnings.simplefilter("ignore")
-    generator, cases = np.random.default_rng(seed), all_attacks()
+    generator = np.random.default_rng(seed)
+    cases = [case for case in all_attacks() if case.name.startswith(name)]
     part = seconds / len(cases) / _TURNS
     return [together(search(case, part, generator) for _ in range(_TURNS)) for case in cases]
 
 
 def table(found: list[Outcome]) -> Table:
     """Show the worst of every statistic."""
-    shown = Table("statistic", "trials", "answered", "worst ratio - 1", "refusals that differ")
+    columns = "statistic", "trials", "answered", "worst ratio - 1", "least of a block", "refusals"
+    shown = Table(*columns, caption="refusals: of one of two neighbours")
     for each in found:
         counts, mark = (f"{each.trials:,}", f"{each.answered:,}"), " BROKEN" if each.broken else ""
-        shown.add_row(each.name, *counts, f"{each.worst - 1:+.1e}{mark}", str(each.differ))
+        name, least = min(each.moves.items(), key=lambda pair: pair[1], default=("", 0.0))
+        worst, block = f"{each.worst - 1:+.1e}{mark}", f"{least:.2f} ({name})"
+        shown.add_row(each.name, *counts, worst, block, str(each.differ))
     shown.add_row("all", f"{sum(each.trials for each in found):,}")
     return shown
 
 
-def main(minutes: float, seed: int) -> int:
+def main(minutes: float, seed: int, name: str = "") -> int:
     """Search, and print the table."""
     console = Console(width=120)
     console.print(f"{minutes:g} minutes in {WORKERS} processes; seed {seed}")
     with ProcessPoolExecutor(WORKERS) as pool:
-        parts = list(pool.map(work, [60 * minutes] * WORKERS, [seed + n for n in range(WORKERS)]))
+        seeds = [seed + n for n in range(WORKERS)]
+        parts = list(pool.map(work, [60 * minutes] * WORKERS, seeds, [name] * WORKERS))
     found = [together(each) for each in zip(*parts, strict=True)]
     console.print(table(found))
     return 1 if any(each.broken for each in found) else 0
@@ -52,4 +58,4 @@ def main(minutes: float, seed: int) -> int:
 if __name__ == "__main__":
     length = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     number = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(1 << 32)
-    sys.exit(main(length, number))
+    sys.exit(main(length, number, *sys.argv[3:4]))

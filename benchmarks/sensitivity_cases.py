@@ -19,32 +19,27 @@ from consortium.algorithms.base import (
     NeighbourAnswers,
     Query,
 )
+from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import vector_norm
 from consortium.simulation.array_data import ArrayData
 from tests.support.cases import CASES, drive, planned_by, prepared
 
 _BOUND_BY_NOISE, _NOISE = ("glm",), 0.3
+_WHOLE = "whole"
 REFUSED_ABOVE = 1e-6  # over the bound: from there on a site does not send its statistic
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question and the data of two sites that differ in one unit.
-
-    Parameters
-    ----------
-    query : Query
-    bound : Bound
-    blocks : tuple of array, each D x T_m
-    other : array
-        The first block of the neighbour: all of it, or its first volume, is another unit.
-    """
+    """A question and the data of two sites that differ in one unit."""
 
     query: Query
     bound: Bound
     blocks: tuple[Array, ...]
+    """Each D x T_m."""
     other: Array
+    """The first block of the neighbour: all of it, or its first volume, is another unit."""
 
 
 @dataclass(frozen=True)
@@ -58,22 +53,31 @@ class Attack:
     start: Question
 
     def ratio(self, question: Question) -> float | None:
-        """Move of the statistic over its sensitivity.
+        """The largest of `ratios`."""
+        found = self.ratios(question)
+        return None if found is None else max(found.values())
 
-        Returns infinity if the site answers for one of the neighbours only, and nothing if it
-        answers for neither.
+    def ratios(self, question: Question) -> dict[str, float] | None:
+        """Move of the statistic over its sensitivity, and of each block of it over its own Δ.
+
+        A block with a small part of the budget is hardly seen in the move of all. Returns infinity
+        if the site answers for one of the neighbours only, and nothing if it answers for neither.
         """
         found = [
             self._answer(question, blocks)
             for blocks in (question.blocks, (question.other, *question.blocks[1:]))
         ]
         if found[0] is None or found[1] is None:
-            return None if found[0] is found[1] else np.inf
+            return None if found[0] is found[1] else {_WHOLE: np.inf}
         lengths = [block.shape[1] for block in question.blocks]
         units = len(lengths) if self.unit == "subject" else sum(lengths)
         # Over the bound first: the squares of a move may be too small for a number.
-        moved = vector_norm((found[1] - found[0]) / question.bound.norm)
-        return moved / (question.bound.sensitivity(units) / question.bound.norm)
+        bound, moved = question.bound, (found[1] - found[0]) / question.bound.norm
+        whole = {_WHOLE: vector_norm(moved) / (bound.sensitivity(units) / bound.norm)}
+        if not isinstance(bound, BlocksBound):
+            return whole
+        parts = bound.split(moved * bound.norm * units)
+        return whole | {b.name: vector_norm(parts[b.name]) / b.spread for b in bound.blocks}
 
     def site_of(self, blocks: Sequence[Array]) -> ArrayData:
         """A site with these persons, and what is public of the analysis's example."""
@@ -101,6 +105,10 @@ def all_attacks() -> list[Attack]:
         number = f" {len(forms) + 1}" if forms else ""
         forms.setdefault(names, replace(case, name=case.name + number))
     return [case for forms in found.values() for case in forms.values()]
+
+
+def _blocks_of(bound: Bound) -> tuple[str, ...]:
+    return tuple(block.name for block in bound.blocks) if isinstance(bound, BlocksBound) else ()
 
 
 def _recorded() -> Iterator[Attack]:

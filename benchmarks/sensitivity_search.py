@@ -8,7 +8,7 @@ a statistic the furthest so far is changed further.
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,44 +30,41 @@ _WRONG = np.array([np.nan, np.inf, -np.inf])
 
 @dataclass
 class Outcome:
-    """What became of the questions about one statistic.
-
-    Parameters
-    ----------
-    name : str
-    trials, answered : int
-        Questions, and those that both sites answered.
-    worst : float
-        Largest move over the sensitivity.
-    differ : int
-        Questions that one of two neighbours answered.
-    example : Question, optional
-        One that did either, the last one that broke something.
-    """
+    """What became of the questions about one statistic."""
 
     name: str
     trials: int = 0
     answered: int = 0
-    worst: float = 0.0
+    """Questions, and those that both sites answered."""
+    moves: dict[str, float] = field(default_factory=dict)
+    """Largest move over the sensitivity, of the whole and of every block."""
     differ: int = 0
+    """Questions that one of two neighbours answered."""
     example: Question | None = None
+    """One that did either, the last one that broke something."""
+
+    @property
+    def worst(self) -> float:
+        """Largest move of all."""
+        return max(self.moves.values(), default=0.0)
 
     @property
     def broken(self) -> bool:
         """Whether a move exceeded the sensitivity, or a refusal revealed one unit."""
         return self.worst > 1 + TOLERANCE or self.differ > 0
 
-    def note(self, ratio: float | None, question: Question) -> None:
+    def note(self, ratios: dict[str, float] | None, question: Question) -> None:
         """Count a question."""
         self.trials += 1
-        self.answered += ratio is not None and math.isfinite(ratio)
-        if ratio is None:
+        if ratios is None:
             return
-        if math.isinf(ratio):
+        if math.isinf(max(ratios.values())):
             self.differ += 1
         else:
-            self.worst = max(self.worst, ratio)
-        if ratio > 1 + TOLERANCE:
+            self.answered += 1
+            for name, ratio in ratios.items():
+                self.moves[name] = max(self.moves.get(name, 0.0), ratio)
+        if max(ratios.values()) > 1 + TOLERANCE:
             self.example = question
 
 
@@ -77,7 +74,8 @@ def together(outcomes: Iterable[Outcome]) -> Outcome:
     total = Outcome(each[0].name)
     for name in ("trials", "answered", "differ"):
         setattr(total, name, sum(getattr(one, name) for one in each))
-    total.worst = max(one.worst for one in each)
+    names = {name for one in each for name in one.moves}
+    total.moves = {name: max(one.moves.get(name, 0.0) for one in each) for name in sorted(names)}
     total.example = next((one.example for one in each if one.broken), None)
     return total
 
@@ -85,20 +83,26 @@ def together(outcomes: Iterable[Outcome]) -> Outcome:
 def search(
     case: Attack, seconds: float, generator: np.random.Generator, *, until_broken: bool = False
 ) -> Outcome:
-    """Attack one statistic for so long, beginning with its honest question."""
+    """Attack one statistic for so long, beginning with its honest question.
+
+    What moved any one of its blocks the furthest is changed further.
+    """
     found, stop = Outcome(case.name), time.perf_counter() + seconds
-    best: list[tuple[float, Question]] = []
+    best: dict[str, list[tuple[float, Question]]] = {}
     with np.errstate(all="ignore"):
         while time.perf_counter() < stop and not (until_broken and found.broken):
             question = case.start
             if best and generator.random() < _CLIMBING:
-                question = best[int(generator.integers(len(best)))][1]
+                of_block = best[str(generator.choice(sorted(best)))]
+                question = of_block[int(generator.integers(len(of_block)))][1]
             for _ in range(int(generator.integers(1, 5))):
                 question = mutated(question, case, generator)
-            ratio = case.ratio(question)
-            found.note(ratio, question)
-            if ratio is not None and math.isfinite(ratio):
-                best = sorted([*best, (ratio, question)], key=lambda pair: -pair[0])[:_KEPT]
+            ratios = case.ratios(question)
+            found.note(ratios, question)
+            for name, ratio in ({} if ratios is None else ratios).items():
+                if math.isfinite(ratio):
+                    tried = [*best.get(name, ()), (ratio, question)]
+                    best[name] = sorted(tried, key=lambda pair: -pair[0])[:_KEPT]
     return found
 
 

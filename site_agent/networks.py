@@ -153,7 +153,7 @@ def _names(dataset: SiteDataset, many: int) -> list[str]:
 def _given(path: Path, space: Space) -> Templates:
     """Templates of the hospital's own choice."""
     if space.mesh is not None:
-        return read_surface_templates(path, space.mesh, at_home=True)
+        return read_surface_templates(path, space.mesh, space.regions, at_home=True)
     return read_templates(path, space.grid, space.regions, at_home=True)
 
 
@@ -246,12 +246,13 @@ def _write_maps(stem: Path, study: Study, space: Space, maps: Array, names: list
         "Units": "arbitrary",
         "Networks": names,
     }
+    painted = np.asarray(space.paint(maps), dtype=np.float32)
     if space.mesh is not None:
-        write_surface(stem.parent, stem.name, "components", space.mesh, maps, names, about)
+        write_surface(stem.parent, stem.name, "components", space.mesh, painted, names, about)
         return
     about |= about_image(study, space.grid)
     write_json(stem.with_name(f"{stem.name}_components.json"), about)
-    write_image(stem, "components", space.grid, np.asarray(space.paint(maps), dtype=np.float32))
+    write_image(stem, "components", space.grid, painted)
 
 
 def _write_table(path: Path, names: list[str], rows: Array) -> None:

@@ -13,6 +13,7 @@ from consortium.base.frozen_model import FrozenModel
 Array = NDArray[Any]
 
 MOST_ROWS_OF_UNIT = 20
+_STEEPEST, _HALVINGS, _RARE = 1e5, 100, 1e-12
 
 ColumnName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
@@ -55,9 +56,9 @@ class Units(FrozenModel):
         default=0.0,
         ge=0,
         le=1,
-        description="Part of the units whose rows differ in the contrast: patients with healthy "
-        "relatives, or participants whose age's slope is asked for. With any, bounds leave room "
-        "for these differences. By default none, as of patients' sessions.",
+        description="Part of the units whose rows differ in the contrast, as patients with healthy "
+        "relatives; of a slope the part of its column's variance that lies within units. With any, "
+        "bounds leave room for these differences. By default none, as of patients' sessions.",
     )
 
     @model_validator(mode="after")
@@ -71,35 +72,62 @@ class Units(FrozenModel):
     @property
     def deviation(self) -> float:
         """Standard deviation of a unit's mean over that of a row, as far as it is public."""
-        rows = self.usual_rows
+        rows = min(self.usual_rows, self.most_rows)
         return float(((1 + (rows - 1) * self.correlation) / rows) ** 0.5)
 
     @property
     def largest(self) -> float:
         """Largest weight of what rows differ by, times the rows: of one that is not bounded."""
-        return self._weight(self.most_rows)
+        return float(self._weight(self.most_rows))
 
-    def _weight(self, rows: float) -> float:
+    def _weight(self, rows: Any) -> Any:
         return (1 + (rows - 1) * self.correlation) / (1 - self.correlation)
 
-    def expected_squares(self, parts: Array, most: Array) -> tuple[Array, Array]:
+    @property
+    def sizes(self) -> Array:
+        """Parts of the units with 1, 2 … rows: of most entropy with ``usual_rows``."""
+        each = 1.0 / np.arange(1, self.most_rows + 1)
+        wanted = max(1.0 / self.usual_rows, each[-1])
+        low, high = -_STEEPEST, _STEEPEST
+        parts = np.ones(len(each))
+        for _ in range(_HALVINGS):
+            tilt = (low + high) / 2
+            parts = np.exp(tilt * each - max(tilt, tilt * each[-1]))
+            parts /= parts.sum()
+            low, high = (tilt, high) if parts @ each < wanted else (low, tilt)
+        return parts
+
+    def expected_squares(
+        self, squares: Array, most: float | Array, *, slope: bool = False
+    ) -> tuple[Array, Array]:
         """<t, t> of a usual unit of each site, and the variance of <t, u> over that of a mean.
 
-        Half of the rows of a unit that has both levels are of the second.
+        Of groups ``differ`` is the part of the units that have both; how these are mixed is as if
+        each row were drawn by itself. Of a slope it is the part of t² that lies within units.
 
         Parameters
         ----------
-        parts : array, length S
-            q_s.
-        most : array, length S
+        squares : array, length S
+            Of a row's t about its site's mean: q_s (1 - q_s) of groups.
+        most : float, or array of length S
             What <t, t> is at the most, and at the least as if all rows were lone.
         """
-        row, between = parts * (1 - parts), np.square(0.5 - parts)
-        own = self._weight(max(self.usual_rows, 2.0)) / 4
-        differ = np.minimum(self.differ, row / (between + 0.25))
-        within = np.clip(most - between, 0.25, own)
-        alike = row - differ * (between + 0.25)
-        return alike + differ * (between + within), alike + differ * (between + within**2 / own)
+        rows, sizes = np.arange(1, self.most_rows + 1)[:, None], self.sizes[:, None]
+        apart, own, part = squares * (rows - 1) / rows, squares, np.full(len(rows), self.differ)
+        part = part[:, None]
+        if not slope:
+            q = 0.5 - np.sqrt(np.maximum(0.25 - squares, 0.0))
+            chance = np.maximum(1 - q**rows - (1 - q) ** rows, _RARE)  # that a unit has both
+            part = np.minimum(self.differ * chance / (sizes * chance).sum(axis=0), 1.0)
+            part, apart = part * (rows > 1), apart / chance
+            own = (q - q**rows) / chance * (1 - 2 * q) + q**2
+        whole, means = apart * self._weight(rows), np.maximum(own - apart, 0.0)
+        within = np.clip(most - means, np.minimum(apart, whole), whole)
+        between = np.maximum(squares - part * apart, 0.0)
+        variances = (self.correlation + (1 - self.correlation) / rows) / self.deviation**2
+        kept = np.square(within) / np.maximum(whole, _RARE)
+        found, varied = between + part * within, variances * (between + part * kept)
+        return (sizes * found).sum(axis=0), (sizes * varied).sum(axis=0)
 
     @property
     def told(self) -> str:

@@ -1,7 +1,7 @@
 """Contrasts of a finished `glm` that released all coefficients: arithmetic, at no further price."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,36 +31,25 @@ _HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high")
 
 @dataclass(frozen=True, eq=False)
 class ReleasedCoefficients:
-    """What a run folder holds of all coefficients.
-
-    Parameters
-    ----------
-    labels : tuple of (str, str)
-        View and entry of every outcome.
-    values : array, V x K
-    variances : array, length V
-        Of the first coefficient, by chance alone.
-    chance, noise : array, K x K
-        Covariances, the first over ``variances``.
-    freedom : float
-        Degrees of freedom of ``variances``.
-    doubt : float
-        Variance of what all coefficients were divided by, over its square.
-    names : mapping of str to (int or None)
-        Which coefficient a name stands for; a level that others are compared to stands for none.
-    shared : mapping of str to str
-        Columns by levels of theirs whose name stands for another coefficient.
-    """
+    """What a run folder holds of all coefficients."""
 
     labels: tuple[tuple[str, str], ...]
+    """View and entry of every outcome."""
     values: Array
+    """V x K."""
     variances: Array
+    """Length V. Of the first coefficient, by chance alone."""
     chance: Array
     noise: Array
+    """K x K. Covariances, the first over ``variances``."""
     freedom: float
+    """Degrees of freedom of ``variances``."""
     doubt: float
+    """Variance of what all coefficients were divided by, over its square."""
     names: dict[str, int | None]
+    """Which coefficient a name stands for; a level that others are compared to stands for none."""
     shared: dict[str, str]
+    """Columns by levels of theirs whose name stands for another coefficient."""
 
 
 def read_released(folder: Path) -> ReleasedCoefficients:
@@ -73,21 +62,28 @@ def read_released(folder: Path) -> ReleasedCoefficients:
     """
     single, errors = (_rows(folder, name) for name in ("coefficients", "coefficientserrors"))
     try:
-        coefficients = [row["coefficient"] for row in errors]
-        found = ReleasedCoefficients(
-            tuple((row["view"], row["entry"]) for row in single),
-            _matrix(single, coefficients),
-            _matrix(single, ["chance"])[:, 0],
-            _matrix(errors, [f"chance {name}" for name in coefficients]),
-            _matrix(errors, [f"noise {name}" for name in coefficients]),
-            float(errors[0]["freedom"]),
-            float(errors[0]["doubt"]),
-            *_names(errors),
-        )
+        found = released_coefficients(single, errors)
         _check_numbers(found)
     except DAMAGED as error:
         raise OutputError(f"The tables of coefficients in {folder} are damaged.") from error
     return found
+
+
+def released_coefficients(
+    single: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]]
+) -> ReleasedCoefficients:
+    """What two tables hold, of coefficients and of their errors: a mapping for each line."""
+    coefficients = [row["coefficient"] for row in errors]
+    return ReleasedCoefficients(
+        tuple((row["view"], row["entry"]) for row in single),
+        _matrix(single, coefficients),
+        _matrix(single, ["chance"])[:, 0],
+        _matrix(errors, [f"chance {name}" for name in coefficients]),
+        _matrix(errors, [f"noise {name}" for name in coefficients]),
+        float(errors[0]["freedom"]),
+        float(errors[0]["doubt"]),
+        *_names(errors),
+    )
 
 
 def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Table:
@@ -229,11 +225,11 @@ def _check_numbers(found: ReleasedCoefficients) -> None:
         raise ValueError("a variance is none")
 
 
-def _matrix(rows: list[dict[str, str]], columns: list[str]) -> Array:
+def _matrix(rows: Sequence[Mapping[str, Any]], columns: list[str]) -> Array:
     return np.array([[float(row[name]) for name in columns] for row in rows])
 
 
-def _names(errors: list[dict[str, str]]) -> tuple[dict[str, int | None], dict[str, str]]:
+def _names(errors: Sequence[Mapping[str, Any]]) -> tuple[dict[str, int | None], dict[str, str]]:
     """Coefficients by their labels and by levels that only one column has; and shared names."""
     found: dict[str, int | None] = {}
     levels: dict[str, set[tuple[str, int | None]]] = {}

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import nibabel as nib
 import numpy as np
@@ -22,9 +22,9 @@ from consortium.python.privacy import Privacy, privacy_of
 from consortium.python.scratch import is_surface
 from consortium.report.bids import label
 from consortium.report.privacy_report import read_privacy_report
-from consortium.space.mesh import SIDE_NAMES, SIDES, Mesh, load_gifti, read_mesh
+from consortium.space.mesh import SIDE_NAMES, SIDES, Mesh, load_gifti, read_mesh, read_sides
 from consortium.space.surface_templates import DENSE
-from consortium.views.meshes import BUILT_IN, MeshFiles
+from consortium.views.meshes import BUILT_IN, MESHES, MeshFiles, MeshName
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,6 +70,8 @@ class StudyResult:
         that no other library is needed.
     mask : nibabel.Nifti1Image, optional
         Voxels of the maps; by default those where a map is not zero.
+    bare : str, optional
+        Mesh of maps that are not in ``images``, as nobody gave its surfaces.
 
     Examples
     --------
@@ -107,6 +109,7 @@ class StudyResult:
     images: Mapping[str, ReleasedImage]
     tables: Mapping[str, DataFrame] = field(default_factory=dict)
     mask: nib.Nifti1Image | None = None
+    bare: str | None = None
 
     @property
     def components_img_(self) -> nib.Nifti1Image | SurfaceImage:
@@ -128,9 +131,9 @@ class StudyResult:
         """Whether each component stands out of the noise; one that does not means nothing."""
         if not self._names_of_components:
             return ()
-        told = self._components.about.get("Found")
+        flags = self._components.about.get("Found")
         count = self.components_img_.shape[-1]
-        return tuple(bool(each) for each in told) if told else (True,) * count
+        return tuple(bool(each) for each in flags) if flags else (True,) * count
 
     @property
     def expected_(self) -> tuple[float, ...]:
@@ -142,10 +145,10 @@ class StudyResult:
         """
         if not self._names_of_components:
             return ()
-        told = self._components.about.get("Accuracy", [])
+        accuracy = self._components.about.get("Accuracy", [])
         return tuple(
             float(each["value"]) if isinstance(each, dict) else _number(each, math.nan)
-            for each in told
+            for each in accuracy
         )
 
     @property
@@ -268,6 +271,12 @@ class StudyResult:
         return self.images[self.components_key]
 
     def _only(self, found: Sequence[str], what: str) -> str:
+        if not found and self.bare:
+            raise DataError(
+                f"The result's maps are on the mesh {self.bare}, whose surfaces are in no package; "
+                "open it with open_result(path, surfaces=(left, right)), a .surf.gii file of each "
+                "hemisphere."
+            )
         if len(found) != 1:
             raise DataError(
                 f"The result holds {len(found) or 'no'} {what}; it has the images "
@@ -282,7 +291,9 @@ class StudyResult:
         return self.tables[name]
 
 
-def open_result(path: str | Path) -> StudyResult:
+def open_result(
+    path: str | Path, surfaces: tuple[str | Path, str | Path] | None = None
+) -> StudyResult:
     """Open the output folder of a finished study.
 
     Everything is read into memory; the folder may go away afterwards.
@@ -291,11 +302,16 @@ def open_result(path: str | Path) -> StudyResult:
     ----------
     path : str or Path
         What ``consortium run --out`` or ``consortium simulate --out`` wrote.
+    surfaces : (path, path), optional
+        GIFTI files of the left and the right surface that maps on a mesh are drawn on, such as
+        TemplateFlow's inflated ones; by default the white surfaces of fsaverage5, for its maps.
 
     Raises
     ------
     OutputError
         If it is no output folder, or a file of it is damaged.
+    DataError
+        If ``surfaces`` are not of the maps' mesh.
 
     Examples
     --------
@@ -305,17 +321,21 @@ def open_result(path: str | Path) -> StudyResult:
     consortium.errors.OutputError: nowhere/privacy_report.json can't be read; check the output \
 folder.
     """
-    folder = Path(path)
-    return read_result(folder, None)
+    return read_result(Path(path), None if surfaces is None else [Path(each) for each in surfaces])
 
 
-def read_result(folder: Path, mesh: Mesh | None) -> StudyResult:
-    """Open an output folder, with its maps on a mesh if this is known or is fsaverage5."""
+def read_result(folder: Path, surfaces: Mesh | Sequence[Path] | None) -> StudyResult:
+    """Open an output folder; maps on a mesh need its surfaces, but for those of fsaverage5."""
     report = read_privacy_report(folder / "privacy_report.json")
     images = {_stem(file): _read_image(file) for file in sorted(folder.glob("tpl-*/*/*.nii.gz"))}
+    bare = None
     for file in sorted(folder.glob(f"tpl-*/*/*{DENSE}")):
-        if (found := _read_surface(file, mesh)) is not None:
-            images[_stem(file)] = found
+        about = _about(file)
+        shapes = _shapes(about, surfaces)
+        if shapes is None:
+            bare = str(about["SpatialReference"])
+        else:
+            images[_stem(file)] = _read_surface(file, about, shapes)
     masks = [name for name in images if name.endswith(_MASK)]
     mask = images[masks[0]].image if len(masks) == 1 else None
     tables = {}
@@ -323,29 +343,50 @@ def read_result(folder: Path, mesh: Mesh | None) -> StudyResult:
         tables[_title(file, report.study)] = _read_table(file)
     for file in sorted(folder.rglob("*_loadings.tsv")):
         tables[file.name.removesuffix(".tsv")] = _read_table(file)
-    return StudyResult(privacy_of(report), images, tables, mask)
+    return StudyResult(privacy_of(report), images, tables, mask, bare)
 
 
 def _read_image(path: Path) -> ReleasedImage:
     try:
         stored: Any = nib.load(path)
         image = nib.Nifti1Image(np.asarray(stored.dataobj), stored.affine, stored.header)
-        about = json.loads(path.with_name(f"{_stem(path)}.json").read_text(encoding="utf-8"))
     except (*DAMAGED, EOFError, nib.filebasedimages.ImageFileError) as error:
-        raise OutputError(f"{path} or its sidecar is damaged; copy the folder again.") from error
-    return ReleasedImage(image, about)
+        raise OutputError(f"{path} is damaged; copy the folder again.") from error
+    return ReleasedImage(image, _about(path))
 
 
-def _read_surface(path: Path, mesh: Mesh | None) -> ReleasedImage | None:
-    """Maps of both hemispheres; None if their surfaces are in no package and not known."""
+def _about(path: Path) -> dict[str, Any]:
+    """Content of an image's sidecar."""
+    try:
+        found = json.loads(path.with_name(f"{_stem(path)}.json").read_text(encoding="utf-8"))
+        return dict(found)
+    except DAMAGED as error:
+        raise OutputError(f"{path}'s sidecar is damaged; copy the folder again.") from error
+
+
+def _shapes(
+    about: Mapping[str, Any], surfaces: Mesh | Sequence[Path] | None
+) -> Sequence[tuple[NDArray[Any], NDArray[Any]]] | None:
+    """Vertices and triangles of both sides of the mesh that maps are on, if they are known."""
+    name = about.get("SpatialReference")
+    if name not in MESHES:
+        raise OutputError(f"The result's maps are on a mesh {name!r} that is not known.")
+    if surfaces is None and name == BUILT_IN:
+        surfaces = read_mesh(MeshFiles(BUILT_IN, None, None), Path())
+    if isinstance(surfaces, Mesh):
+        if surfaces.name != name:
+            return None
+        return [(side.coordinates, side.triangles) for side in surfaces.sides]
+    return None if surfaces is None else read_sides(cast("MeshName", name), surfaces)
+
+
+def _read_surface(
+    path: Path, about: dict[str, Any], shapes: Sequence[tuple[NDArray[Any], NDArray[Any]]]
+) -> ReleasedImage:
+    """Maps of both hemispheres."""
     from nilearn.surface import InMemoryMesh, PolyMesh, SurfaceImage
 
     try:
-        about = json.loads(path.with_name(f"{_stem(path)}.json").read_text(encoding="utf-8"))
-        if mesh is None and about["SpatialReference"] == BUILT_IN:
-            mesh = read_mesh(MeshFiles(BUILT_IN, None, None), path.parent)
-        if mesh is None:
-            return None
         values = {
             SIDE_NAMES[side]: np.stack(
                 [each.data for each in load_gifti(path.with_name(name), side).darrays], axis=1
@@ -353,9 +394,9 @@ def _read_surface(path: Path, mesh: Mesh | None) -> ReleasedImage | None:
             for side, name in zip(SIDES, _halves(path), strict=True)
         }
     except (*DAMAGED, DataError) as error:
-        raise OutputError(f"{path} or its sidecar is damaged; copy the folder again.") from error
-    shapes = {SIDE_NAMES[e.side]: InMemoryMesh(e.coordinates, e.triangles) for e in mesh.sides}
-    return ReleasedImage(SurfaceImage(PolyMesh(**shapes), values), about)
+        raise OutputError(f"{path} is damaged; copy the folder again.") from error
+    parts = {SIDE_NAMES[s]: InMemoryMesh(*each) for s, each in zip(SIDES, shapes, strict=True)}
+    return ReleasedImage(SurfaceImage(PolyMesh(**parts), values), about)
 
 
 def _halves(path: Path) -> list[str]:

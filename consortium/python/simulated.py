@@ -114,7 +114,8 @@ def publish(scratch: Path, space: Space, session: Session, sampler: str | None) 
     out = scratch / "out"
     publisher = Publisher(out, session.plan.study, space, sampler, pages=False)
     publisher.publish(session.plan, session.rounds, session.result)
-    return read_result(out, space.mesh)
+    of_views = (view.mesh for view in space.views if view.mesh is not None)
+    return read_result(out, space.mesh or next(of_views, None))
 
 
 def _parsed(study: Study | str | Path) -> tuple[Study, Path]:

@@ -51,9 +51,9 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
             **about_study(study, run.result.numbers),
         }
         if isinstance(grid, Mesh):
-            told = images.values, images.labels, about
+            content = on_grid(space, images, images.values), images.labels, about
             place = surface_folder(folder, grid)
-            written += write_surface(place, names[key], images.suffix, grid, *told)
+            written += write_surface(place, names[key], images.suffix, grid, *content)
             continue
         grids[grid.digest] = grid
         stem = folder / f"tpl-{study.data.space}" / "func" / names[key]
@@ -76,7 +76,7 @@ def image_set_grid(space: Space, images: ImageSet) -> Grid | Mesh:
 
 def on_grid(space: Space, images: ImageSet, values: Array) -> Array:
     """Values in a set's rows as values of its grid's voxels: V x K."""
-    if images.fine or space.mesh_of(images.view) is not None:
+    if images.fine or (space.views and space.mesh_of(images.view) is not None):
         return values
     for view in space.views:
         if view.name == images.view:

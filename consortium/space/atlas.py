@@ -19,15 +19,12 @@ from consortium.space.sampling import sample, voxel_places
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Weights of V voxels in D regions.
-
-    Parameters
-    ----------
-    weights : sparse matrix, shape (D, V)
-        Not negative; every row adds up to one.
-    """
+    """Weights of V voxels in D regions."""
 
     weights: Any
+    """Not negative; every row adds up to one."""
+    names: tuple[str, ...] = ()
+    """Of the regions, if files are told apart by them."""
 
     @property
     def features(self) -> int:
@@ -36,11 +33,12 @@ class Regions:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the weights, in float32."""
+        """SHA-256 of the weights, in float32, and of names if there are any."""
         content = hashlib.sha256(repr(self.weights.shape).encode())
         for part in (self.weights.indptr, self.weights.indices):
             content.update(part.astype("<i8").tobytes())
         content.update(self.weights.data.astype("<f4").tobytes())
+        content.update("\n".join(self.names).encode())
         return content.hexdigest()
 
     def average(self, series: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from consortium.errors import DataError
 from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh
 
-_STRUCTURES = {"L": "CIFTI_STRUCTURE_CORTEX_LEFT", "R": "CIFTI_STRUCTURE_CORTEX_RIGHT"}
+STRUCTURES = {"L": "CIFTI_STRUCTURE_CORTEX_LEFT", "R": "CIFTI_STRUCTURE_CORTEX_RIGHT"}
 
 
 def grayordinates(image: nib.Cifti2Image) -> int:
@@ -40,7 +40,7 @@ def cortex_rows(path: Path, image: nib.Cifti2Image, mesh: Mesh) -> NDArray[np.in
     """
     models = image.header.matrix.get_index_map(1).brain_models
     named = {model.brain_structure: model for model in models}
-    found = [_of_side(path, named.get(_STRUCTURES[s.side]), s, mesh) for s in mesh.sides]
+    found = [_of_side(path, named.get(STRUCTURES[s.side]), s, mesh) for s in mesh.sides]
     return np.concatenate(found)
 
 

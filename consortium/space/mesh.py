@@ -8,7 +8,7 @@ the right: the order of CIFTI.
 import base64
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -24,7 +24,7 @@ from consortium.base.atomic import path_in_folder
 from consortium.base.regular_file import regular, sizes_unpacked
 from consortium.errors import DataError
 from consortium.space.nifti import UNREADABLE
-from consortium.views.meshes import BUILT_IN, MESHES, MeshFiles, MeshKind, Pair
+from consortium.views.meshes import BUILT_IN, MESHES, MeshFiles, MeshKind, MeshName
 
 Array = NDArray[Any]
 Side = Literal["L", "R"]
@@ -42,23 +42,15 @@ _MOST_UNPACKED = 1 << 30
 
 @dataclass(frozen=True, eq=False)
 class Hemisphere:
-    """One side of a mesh.
-
-    Parameters
-    ----------
-    side : {'L', 'R'}
-    coordinates : array, shape (N, 3)
-        Vertices in mm.
-    triangles : array of int, shape (F, 3)
-        Vertices of each.
-    cortex : array of bool, shape (N,)
-        False on the medial wall.
-    """
+    """One side of a mesh."""
 
     side: Side
     coordinates: NDArray[np.float64]
+    """Shape (N, 3). Vertices in mm."""
     triangles: NDArray[np.intp]
+    """Whole numbers, shape (F, 3). Vertices of each."""
     cortex: NDArray[np.bool_]
+    """True or false, shape (N,). False on the medial wall."""
 
     @cached_property
     def features(self) -> int:
@@ -74,15 +66,10 @@ class Hemisphere:
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Both sides of a study's mesh.
-
-    Parameters
-    ----------
-    name : str
-        As a study names it, such as ``fsaverage5``.
-    """
+    """Both sides of a study's mesh."""
 
     name: str
+    """As a study names it, such as ``fsaverage5``."""
     left: Hemisphere
     right: Hemisphere
 
@@ -135,14 +122,13 @@ def read_mesh(files: MeshFiles, folder: Path) -> Mesh:
     DataError
         If a file is outside ``folder``, is missing, or is no surface or wall of this mesh.
     """
-    surfaces = _built_in() if files.surfaces is None else _surfaces(files.surfaces, folder)
+    if files.surfaces is None:
+        surfaces = _built_in()
+    else:
+        surfaces = read_sides(files.mesh, [_beside(folder, name) for name in files.surfaces])
     sides = []
     for number, (side, (coordinates, triangles)) in enumerate(zip(SIDES, surfaces, strict=True)):
-        wanted = MESHES[files.mesh].vertices
-        cortex = np.ones(wanted, dtype=np.bool_)
-        if files.surfaces is not None:
-            name = files.surfaces[number]
-            _check_surface(name, files.mesh, coordinates, triangles)
+        cortex = np.ones(MESHES[files.mesh].vertices, dtype=np.bool_)
         if files.cortex is not None:
             cortex = _cortex(files.cortex[number], folder, files.mesh, side)
         sides.append(Hemisphere(side, coordinates, triangles, cortex))
@@ -170,9 +156,9 @@ def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES, unpacked: int | 
         raise DataError(
             f"{path} can't be read; give a whole GIFTI file, with its numbers in it."
         ) from error
-    told = {each.meta.get("AnatomicalStructurePrimary") for each in (image, *image.darrays)}
+    structures = {each.meta.get("AnatomicalStructurePrimary") for each in (image, *image.darrays)}
     for other in SIDES:
-        if other != side and f"Cortex{SIDE_NAMES[other].title()}" in told:
+        if other != side and f"Cortex{SIDE_NAMES[other].title()}" in structures:
             raise DataError(
                 f"{path} says that it is of the {SIDE_NAMES[other]} hemisphere, and is given as "
                 f"that of the {SIDE_NAMES[side]}; correct its name or its place."
@@ -247,17 +233,25 @@ def _built_in() -> tuple[tuple[Array, Array], ...]:
     )
 
 
-def _surfaces(names: Pair, folder: Path) -> tuple[tuple[Array, Array], ...]:
+def read_sides(mesh: MeshName, paths: Sequence[Path]) -> tuple[tuple[Array, Array], ...]:
+    """Vertices in mm and triangles of the left and of the right surface.
+
+    Raises
+    ------
+    DataError
+        If a file is missing, or is no surface of this mesh.
+    """
     found = []
-    for side, name in zip(SIDES, names, strict=True):
-        path = _beside(folder, name)
+    for side, path in zip(SIDES, paths, strict=True):
         image = load_gifti(path, side)
         points = image.get_arrays_from_intent("NIFTI_INTENT_POINTSET")
         faces = image.get_arrays_from_intent("NIFTI_INTENT_TRIANGLE")
         if len(points) != 1 or len(faces) != 1:
             raise DataError(f"{path} holds no surface; give a .surf.gii file of one.")
         coordinates = np.asarray(points[0].data, dtype=np.float64)
-        found.append((coordinates, np.asarray(faces[0].data).astype(np.intp)))
+        triangles = np.asarray(faces[0].data).astype(np.intp)
+        _check_surface(path.name, mesh, coordinates, triangles)
+        found.append((coordinates, triangles))
     return tuple(found)
 
 

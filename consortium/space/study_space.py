@@ -18,6 +18,7 @@ from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
 from consortium.space.kept_basis import KeptBasis
 from consortium.space.kept_modes import surface_places
 from consortium.space.mesh import Mesh, read_mesh
+from consortium.space.parcellation import read_parcellation
 from consortium.space.surface_templates import read_surface_templates
 from consortium.space.target import Target
 from consortium.space.templates import read_templates
@@ -30,24 +31,17 @@ Kind = TypeVar("Kind", bound=BaseView, covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class ViewSpace(Generic[Kind]):
-    """What the entries of a view stand for.
-
-    Parameters
-    ----------
-    view : BaseView
-        Of the kind that this is a space of.
-    size : int
-        Entries of the view.
-    components : array of float32, shape (D, K), optional
-        Public component maps over the rows of the images, for a view that measures these.
-    mesh : Mesh, optional
-        Whose vertices the entries are, for a view of surfaces.
-    """
+    """What the entries of a view stand for."""
 
     view: Kind
+    """Of the kind that this is a space of."""
     size: int
+    """Entries of the view."""
     components: NDArray[np.float32] | None = None
+    """32, shape (D, K). Public component maps over the rows of the images, for a view that measures
+    these."""
     mesh: Mesh | None = None
+    """Whose vertices the entries are, for a view of surfaces."""
 
     @property
     def name(self) -> str:
@@ -76,30 +70,21 @@ AnyViewSpace = ViewSpace[Any]
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """What a study's numbers stand for.
-
-    Parameters
-    ----------
-    grid : Grid
-        Voxels that images are sampled on, unless there is a mesh.
-    regions : Regions, optional
-        An atlas over these voxels; its regions are then the features, and the voxels otherwise.
-    fine : Grid, optional
-        Voxels of full-resolution maps; by default those of ``grid``.
-    views : tuple of ViewSpace
-        Of a study of feature vectors, whose features are their entries.
-    templates : Templates, optional
-        Public maps that the study's analysis names.
-    mesh : Mesh, optional
-        Whose vertices image series have their numbers at, in the place of the grid's voxels.
-    """
+    """What a study's numbers stand for."""
 
     grid: Grid
+    """Voxels that images are sampled on, unless there is a mesh."""
     regions: Regions | None = None
+    """An atlas over these voxels, or over the mesh's vertices; its regions are then the
+    features."""
     fine: Grid | None = None
+    """Voxels of full-resolution maps; by default those of ``grid``."""
     views: tuple[AnyViewSpace, ...] = ()
+    """Of a study of feature vectors, whose features are their entries."""
     templates: Templates | None = None
+    """Public maps that the study's analysis names."""
     mesh: Mesh | None = None
+    """Whose vertices image series have their numbers at, in the place of the grid's voxels."""
 
     @property
     def domain(self) -> Grid | Mesh:
@@ -159,10 +144,10 @@ class Space:
     @cached_property
     def image_places(self) -> AnyPlaces | None:
         """Where a person's images have their numbers, if these are of voxels or vertices."""
-        if self.mesh is not None:
-            return surface_places(self.mesh)
         if self.regions:
             return None
+        if self.mesh is not None:
+            return surface_places(self.mesh)
         volume = abs(float(np.linalg.det(self.grid.affine[:3, :3])))
         fine = self.fine.coordinates if self.fine else None
         basis = partial(KeptBasis, digest=self.grid.digest)
@@ -173,7 +158,7 @@ class Space:
         """Centres of the atlas's regions in mm, if these are the features: D x 3."""
         if self.views or not self.regions:
             return None
-        return np.asarray(self.regions.weights @ self.grid.coordinates, dtype=np.float64)
+        return np.asarray(self.regions.weights @ self.domain.coordinates, dtype=np.float64)
 
     @property
     def maps(self) -> Grid | Mesh:
@@ -243,7 +228,7 @@ def _templates(study: Study, images: Space, folder: Path) -> Templates | None:
         return None
     path = _beside(folder, study.templates, "templates")
     if images.mesh is not None:
-        return read_surface_templates(path, images.mesh)
+        return read_surface_templates(path, images.mesh, images.regions)
     return read_templates(path, images.grid, images.regions, images.fine)
 
 
@@ -268,9 +253,11 @@ def image_space(data: DataSection, folder: Path) -> Space:
         As `study_space`.
     """
     grid = study_grid(data, folder)
-    regions = read_regions(_beside(folder, data.atlas, "atlas"), grid) if data.atlas else None
-    finer = data.maps_resolution
     mesh = read_mesh(data.mesh_files, folder) if data.mesh_files else None
+    regions, finer = None, data.maps_resolution
+    if data.atlas:
+        atlas = _beside(folder, data.atlas, "atlas")
+        regions = read_parcellation(atlas, mesh) if mesh else read_regions(atlas, grid)
     return Space(grid, regions, _finer(data, grid, finer) if finer else None, mesh=mesh)
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from consortium.algorithms.base import Templates
 from consortium.errors import DataError
+from consortium.space.atlas import Regions
 from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.mesh import DAMAGED, Hemisphere, Mesh, load_gifti
 from consortium.space.nifti import KEPT, is_kept, open_image
@@ -21,8 +22,10 @@ _MOST_MAPS = 1000
 _MOST_BYTES = 500_000_000
 
 
-def read_surface_templates(path: Path, mesh: Mesh, *, at_home: bool = False) -> Templates:
-    """Read templates at the vertices of a study's mesh.
+def read_surface_templates(
+    path: Path, mesh: Mesh, regions: Regions | None = None, *, at_home: bool = False
+) -> Templates:
+    """Read templates at the vertices of a study's mesh, or their means in the regions on it.
 
     Parameters
     ----------
@@ -48,6 +51,8 @@ def read_surface_templates(path: Path, mesh: Mesh, *, at_home: bool = False) -> 
         values = _of_cifti(path, mesh, at_home)
     if not np.isfinite(values).all():
         raise DataError(f"The templates {path} lack a number on the study's cortex; repair them.")
+    if regions is not None:
+        values = np.asarray(regions.weights @ values, dtype=np.float32)
     check_varied(values, path)
     return Templates(values)
 

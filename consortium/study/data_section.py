@@ -14,7 +14,9 @@ from consortium.views.meshes import CORTEX, MESHES, SURFACES, MeshFiles, MeshNam
 EntityLabel = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")]
 CHOICE = ("persons", "session", "run", "acquisition", "direction", "echo", "runs")
 """Fields that say whom and what a study takes, and nothing of how it is prepared."""
-_OF_VOXELS = "resolution", "mask", "atlas", "maps_resolution", "maps_smoothing", "smoothing"
+_OF_VOXELS = "resolution", "mask", "maps_resolution", "maps_smoothing", "smoothing"
+PARCELS = ".dlabel.nii"
+"""End of an atlas's name on a mesh."""
 
 
 class Section(FrozenModel):
@@ -76,7 +78,7 @@ class DataSection(Section):
         description="Series on the cortex instead of voxels: 'fsLR-32k', 'fsaverage5' or "
         "'fsaverage6'. Files are fMRIPrep's dense series of CIFTI (*_bold.dtseries.nii), or else "
         "pairs of GIFTI (hemi-L and hemi-R, *_bold.func.gii); of CIFTI the voxels below the cortex "
-        "are left out. Files of another mesh or medial wall are refused. resolution, mask, atlas, "
+        "are left out. Files of another mesh or medial wall are refused. resolution, mask, "
         "smoothing and what is said of maps are then left out.",
     )
     surfaces: tuple[BesideName, BesideName] | None = Field(
@@ -102,7 +104,10 @@ class DataSection(Section):
         default=None,
         description="Path of a NIfTI atlas beside the study file, 3-D labels or 4-D maps: its "
         "regions' mean time series, over the voxels of the grid, are then analysed instead of "
-        "voxels.",
+        "voxels. On a mesh a file of labels of CIFTI (.dlabel.nii): then series of its parcels "
+        "(*_bold.ptseries.nii or *_timeseries.ptseries.nii) are taken, too, by the parcels' "
+        "names; one that is named as of a parcellation (seg-, atlas-) only if the atlas's name "
+        "holds that label.",
     )
     maps_resolution: float | None = Field(
         default=None,
@@ -210,6 +215,11 @@ class DataSection(Section):
         self.mesh_files.check()
         if self.space != MESHES[self.mesh].space:
             raise ValueError(f"space: {self.mesh} has a space of its own; leave space out")
+        if self.atlas and not self.atlas.endswith(PARCELS):
+            raise ValueError(
+                f"atlas: on a mesh it is a file of labels of CIFTI, with {PARCELS} as its name's "
+                "end; name one, or leave it out"
+            )
         fields = type(self).model_fields
         named = [n for n in _OF_VOXELS if getattr(self, n) not in (fields[n].default, 0)]
         if named:

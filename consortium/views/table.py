@@ -39,9 +39,10 @@ class TableView(BaseView):
         "xcp_d/sub-*/func/sub-*_task-rest_space-MNI152NLin2009cAsym_atlas-Gordon_stat-"
         "pearsoncorrelation_relmat.tsv, "
         "whose columns are pairs, as a-b for a's line and b's column, or 1-2 in a file without "
-        "names, as HALFpipe's; or time series (a name that ends in _timeseries.tsv), whose "
-        "correlations these are; or CIFTI files of one number per parcel, as "
-        "xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, whose columns are parcels.",
+        "names, as HALFpipe's; or time series (a name that ends in _timeseries.tsv, or in "
+        ".ptseries.nii, CIFTI's of parcels), whose correlations these are; or CIFTI files of one "
+        "number per parcel, as xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, whose columns are "
+        "parcels.",
     )
     columns: dict[str, Column] = Field(
         min_length=1,

@@ -12,10 +12,13 @@ from site_agent.data.survey import RecordingRun, SkippedPerson, Subject
 Entities = dict[str, str]
 
 ENDINGS = (".nii.gz", ".nii")
-ON_MESHES = (".dtseries.nii", ".func.gii")
-"""Of series on the cortex: CIFTI, and of GIFTI one file for each hemisphere."""
-VARIANTS = ("space", "res", "den", "hemi", "desc", "cohort")
+PARCELS = ".ptseries.nii"
+ON_MESHES = (".dtseries.nii", ".func.gii", PARCELS)
+"""Of series on the cortex: CIFTI, of GIFTI one file for each hemisphere, and CIFTI of parcels."""
+VARIANTS = ("space", "res", "den", "hemi", "desc", "cohort", "stat")
 """Entities that tell versions of one recording apart, not recordings."""
+PARCELLATIONS = ("seg", "atlas")
+"""Entities that tell whose parcels a file has."""
 UNCOMBINED = ("echo", "part")
 """Entities of files that are only a share of a recording."""
 
@@ -142,11 +145,21 @@ def _has_any(home: Path, data: DataSection) -> bool:
 def _series(home: Path, data: DataSection) -> list[Path]:
     """List a folder's series of voxels, or of a mesh's vertices if the study has one."""
     ends = tuple(f"_bold{ending}" for ending in _endings(data))
-    return [path for path in sorted(home.rglob("*_bold.*")) if path.name.endswith(ends)]
+    found = [path for path in sorted(home.rglob("*_bold.*")) if path.name.endswith(ends)]
+    if data.mesh and data.atlas:
+        found += [path for path in sorted(home.rglob(f"*{PARCELS}")) if _is_of_atlas(path, data)]
+    return found
+
+
+def _is_of_atlas(path: Path, data: DataSection) -> bool:
+    """Whether a file of parcels is a series, and named as of the study's atlas or of none."""
+    named, atlas = entities(path), Path(data.atlas or "").name
+    told = [named[key] for key in PARCELLATIONS if key in named]
+    return named["suffix"] in ("bold", "timeseries") and all(each in atlas for each in told)
 
 
 def _endings(data: DataSection) -> tuple[str, ...]:
-    return ON_MESHES if data.mesh else ENDINGS
+    return ON_MESHES[:2] if data.mesh else ENDINGS
 
 
 def _is_of(named: Entities, data: DataSection) -> bool:
@@ -204,17 +217,19 @@ def _chosen(fitting: Iterable[Path]) -> Iterator[Path]:
         yield min(versions, key=_preference)
 
 
-def _preference(path: Path) -> tuple[bool, bool, bool, bool, str]:
-    """Sort CIFTI before GIFTI, desc-preproc first, then no desc; without res before the others."""
+def _preference(path: Path) -> tuple[bool, bool, bool, bool, bool, str]:
+    """Sort CIFTI before GIFTI, parcels behind both; desc-preproc first, no desc, no res."""
     named = entities(path)
     description = named.get("desc")
     preprocessed = description != "preproc", description is not None
-    return path.suffix == ".gii", *preprocessed, "res" in named, path.name
+    kind = path.name.endswith(PARCELS), path.suffix == ".gii"
+    return *kind, *preprocessed, "res" in named, path.name
 
 
 def _recording(named: Entities) -> tuple[tuple[str, str], ...]:
     """Return what makes a recording: all entities that are not a matter of processing."""
-    return tuple(sorted(pair for pair in named.items() if pair[0] not in (*VARIANTS, "suffix")))
+    processed = *VARIANTS, *PARCELLATIONS, "suffix"
+    return tuple(sorted(pair for pair in named.items() if pair[0] not in processed))
 
 
 def _grouped(paths: Iterable[Path]) -> Iterator[Subject]:

@@ -1,6 +1,7 @@
 """Tables with a file for each person, in that person's folder.
 
-One person's values by parcel, from a CIFTI file of one map (``.pscalar.nii``).
+One person's values by parcel, from a CIFTI file of one map (``.pscalar.nii``), or of a series
+(``.ptseries.nii``), whose correlations are taken.
 
 FreeSurfer's stats files, one for each person: regions in lines, measures in columns.
 
@@ -51,29 +52,47 @@ def stats_cells(lines: Sequence[str]) -> dict[str, str]:
     return found
 
 
-PARCELS = ".pscalar.nii"
+PARCELS, PARCEL_COURSES = ".pscalar.nii", ".ptseries.nii"
+"""Ends of CIFTI files with a number for each parcel, and with one of each volume."""
 
 
-def parcel_lines(path: Path) -> list[str]:
-    """Name and value of every parcel, with a tab between; none of a file that is no map of some.
+def _parcels(path: Path, axis: str) -> tuple[list[str], list[list[float]]]:
+    """Names of a file's parcels, and a line of numbers for each step of its other axis.
 
-    A number is written so that it is read as the same number again.
+    None of a file that is not whole, or has other axes.
     """
     import nibabel as nib  # half a second, which only who has such files should pay
 
     try:
         image = open_image(path)
-        maps, parcels = (image.header.get_axis(number) for number in (0, 1))
-        if not isinstance(parcels, nib.cifti2.ParcelsAxis) or len(maps) != 1:
-            return []
+        steps, parcels = (image.header.get_axis(number) for number in (0, 1))
+        fits = type(steps).__name__ == axis and isinstance(parcels, nib.cifti2.ParcelsAxis)
+        if not fits or image.shape != (len(steps), len(parcels)):
+            return [], []
         values = np.asarray(image.dataobj, dtype=np.float64)
+        return [str(name) for name in parcels.name], values.tolist()
     except (*DAMAGED, DataError):
+        return [], []
+
+
+def _written(value: float) -> str:
+    """A number as it is read as the same number again."""
+    return repr(value) if np.isfinite(value) else "n/a"
+
+
+def parcel_lines(path: Path) -> list[str]:
+    """Name and value of every parcel, with a tab between; none of a file that is no map of some."""
+    names, maps = _parcels(path, "ScalarAxis")
+    if len(maps) != 1:
         return []
-    if values.shape != (1, len(parcels)):
-        return []
-    names = [str(name) for name in parcels.name]
-    pairs = zip(names, values[0].tolist(), strict=True)
-    return [f"{name}\t{value!r}" if np.isfinite(value) else f"{name}\tn/a" for name, value in pairs]
+    return [f"{name}\t{_written(value)}" for name, value in zip(names, maps[0], strict=True)]
+
+
+def course_lines(path: Path) -> list[str]:
+    """Names of the parcels, and their values in every volume, with tabs between."""
+    names, volumes = _parcels(path, "SeriesAxis")
+    rows = (map(_written, volume) for volume in volumes)
+    return ["\t".join(cells) for cells in (names, *rows)] if names else []
 
 
 def parcel_cells(lines: Sequence[str]) -> dict[str, str]:
@@ -85,8 +104,9 @@ def parcel_cells(lines: Sequence[str]) -> dict[str, str]:
 
 _MOST_BYTES = 50_000_000
 """Of a person's file; a matrix between a thousand regions takes about 20 MB."""
-_TABLE, _COURSES = ".tsv", "_timeseries.tsv"
-"""Ends of a table between regions, and of one with a line for each volume."""
+_COURSES = "_timeseries.tsv", PARCEL_COURSES
+_PAIRS = ".tsv", PARCEL_COURSES
+"""Ends of files with a line for each volume, and of all whose columns are pairs of regions."""
 _ANY_SESSION, _SESSION = "ses-*", re.compile(r"ses-[A-Za-z0-9]+")
 _LABEL = re.compile(r"sub-([A-Za-z0-9]+)")
 _LONGER = re.compile(rf"{re.escape(ANYONE)}[A-Za-z0-9]")
@@ -170,7 +190,7 @@ def similar_column(folder: Path, view: TableView, name: str) -> str | None:
     """
     read = (_lines(folder, path) for _, path in personal_files(folder, view.file))
     lines = next((each for each in read if each), [])
-    if not view.file.endswith(_TABLE):
+    if not view.file.endswith(_PAIRS):
         return nearest_name(name, [*_single_cells(view.file, lines)])
     regions = [*regions_of(lines, courses=view.file.endswith(_COURSES))]
     for place in (k for k, letter in enumerate(name) if letter == "-"):
@@ -183,7 +203,7 @@ def similar_column(folder: Path, view: TableView, name: str) -> str | None:
 def _cells(folder: Path, path: Path, names: Sequence[str]) -> dict[str, str]:
     """What a file holds, by column."""
     lines = _lines(folder, path)
-    if path.name.endswith(_TABLE):
+    if path.name.endswith(_PAIRS):
         return pair_cells(lines, names, courses=path.name.endswith(_COURSES))
     return _single_cells(path.name, lines)
 
@@ -199,6 +219,8 @@ def _lines(folder: Path, path: Path) -> list[str]:
         own = path_in_folder(folder, str(path.relative_to(folder)))
         if own.name.endswith(PARCELS):
             return parcel_lines(own)
+        if own.name.endswith(PARCEL_COURSES):
+            return course_lines(own)
         return text_of(own, _MOST_BYTES).splitlines()
     except (OSError, ValueError, DataError):
         return []

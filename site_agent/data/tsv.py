@@ -183,7 +183,7 @@ def person_rows(
             label = _person(row[identifier])
             if among is not None and label not in among:
                 continue
-            if by_session:
+            if by_session and label:
                 label = row_of_session(label, _session_of(row, identifier))
             _check_bytes(table, number, row, (identifier, *wanted.values()))
             found = {name: wording.cell(name, row[own]) for name, own in wanted.items()}
@@ -261,7 +261,7 @@ def _person(identifier: str | None) -> str:
     """Label of the person whom a line is of; two sessions of one are no two persons."""
     name = (identifier or "").strip()
     session = _SESSION.fullmatch(name)
-    return session[1] if session else name.removeprefix("sub-")
+    return session[1] if session else person_of(name.removeprefix("sub-"))
 
 
 def _session_of(row: Row, identifier: str) -> str:

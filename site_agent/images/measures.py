@@ -149,7 +149,7 @@ def _measured(view: FmriView, unmix: NDArray[np.float64] | None, person: PersonB
     """
     (subject,) = person.subjects
     try:
-        lengths = [volumes_of(run, person.target.grid) for run in subject.runs]
+        lengths = [volumes_of(run, person.target) for run in subject.runs]
         kind = connectivity if view.is_of_edges else amplitude
         measures: list[Callable[[Courses], Vector]] = [kind] * len(lengths)
         if view.measure == "alff":

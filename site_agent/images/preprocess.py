@@ -20,7 +20,7 @@ from site_agent.data.survey import RecordingRun, Subject
 from site_agent.images.confounds import read_confounds
 from site_agent.images.nifti import open_series, same_grid
 from site_agent.images.recordings import seconds_apart
-from site_agent.images.surface_series import read_surface_series
+from site_agent.images.surface_series import is_of_parcels, read_surface_series
 from site_agent.images.volumes import check_finite, iterate_volumes, stored_places
 
 Block = NDArray[np.float32]
@@ -62,19 +62,22 @@ def preprocess_person(
         If an image or table can't be used; the message names the file.
     """
     if unit == "timepoint":
-        runs = [_read(run, data, target.grid, unit) for run in subject.runs]
+        runs = [_read(run, data, target, unit) for run in subject.runs]
     else:
-        runs = [preprocess_run(run, data, target.grid) for run in subject.runs]
-    series = runs[0] if len(runs) == 1 else np.vstack(runs)
+        runs = [preprocess_run(run, data, target) for run in subject.runs]
     if target.regions is not None:
-        series = target.regions.average(series)
+        runs = [
+            series if is_of_parcels(run) else target.regions.average(series)
+            for run, series in zip(subject.runs, runs, strict=True)
+        ]
+    series = runs[0] if len(runs) == 1 else np.vstack(runs)
     standardize_series(series, data, subject.runs[0].bold)
     return series.T
 
 
-def preprocess_run(run: RecordingRun, data: DataSection, grid: Grid | Mesh) -> Block:
-    """Load one run: all steps but standardization; shape (T, D)."""
-    series = _read(run, data, grid)
+def preprocess_run(run: RecordingRun, data: DataSection, target: Target) -> Block:
+    """Load one run: all steps but means of regions and standardization; shape (T, D)."""
+    series = _read(run, data, target)
     peaks = _peaks(series)
     regressors = np.hstack([_confounds(run, data, len(series)), _band(run, data, len(series))])
     project_out(series, confound_design(len(series), DEGREES[data.detrend], regressors), run.bold)
@@ -86,10 +89,10 @@ def preprocess_run(run: RecordingRun, data: DataSection, grid: Grid | Mesh) -> B
     return series
 
 
-def _read(run: RecordingRun, data: DataSection, grid: Grid | Mesh, unit: Unit = "subject") -> Block:
-    if isinstance(grid, Mesh):
-        return read_surface_series(run, grid, unit)
-    return read_series(run.bold, data.smoothing, grid, unit)
+def _read(run: RecordingRun, data: DataSection, target: Target, unit: Unit = "subject") -> Block:
+    if isinstance(target.grid, Mesh):
+        return read_surface_series(run, target.grid, unit, target.regions)
+    return read_series(run.bold, data.smoothing, target.grid, unit)
 
 
 def read_series(path: Path, smoothing: float | None, grid: Grid, unit: Unit = "subject") -> Block:

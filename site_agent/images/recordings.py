@@ -9,8 +9,8 @@ from pathlib import Path
 
 from consortium.base.formatting import count
 from consortium.errors import DataError
-from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
+from consortium.space.target import Target
 from site_agent.data.bids import ON_MESHES
 from site_agent.data.survey import RecordingRun, Subject
 from site_agent.images.nifti import open_nifti, open_series, repetition_time
@@ -42,17 +42,19 @@ def recording_remarks(subjects: Sequence[Subject]) -> tuple[str, ...]:
     return (*_other_lengths(lengths), *_other_steps(steps))
 
 
-def volumes_of(run: RecordingRun, grid: Grid | Mesh) -> int:
+def volumes_of(run: RecordingRun, target: Target) -> int:
     """Volumes of a recording, once its headers were found to fit a study's voxels or vertices.
+
+    Of a file of parcels its names have to be those of the study's regions.
 
     Raises
     ------
     DataError
         If they do not fit.
     """
-    if isinstance(grid, Mesh):
-        return count_volumes(run, grid)
-    return int(open_series(run.bold, grid).shape[3])
+    if isinstance(target.grid, Mesh):
+        return count_volumes(run, target.grid, target.regions)
+    return int(open_series(run.bold, target.grid).shape[3])
 
 
 def seconds_apart(run: RecordingRun) -> float:

@@ -326,7 +326,7 @@ class SiteDataset:
         if subject.label in self._damaged:
             return SkippedPerson(subject.label, "unusable", self._damaged[subject.label])
         try:
-            length = sum(volumes_of(run, self.space.domain) for run in subject.runs)
+            length = sum(volumes_of(run, self.space.target) for run in subject.runs)
         except DataError as error:
             return SkippedPerson(subject.label, "unusable", str(error))
         first, data = subject.runs[0].bold, self.data

@@ -5,7 +5,7 @@ stored values are mapped into memory and copied once; GIFTI has to be unpacked.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 from consortium.base.regular_file import regular
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
+from consortium.space.atlas import Regions
 from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti
 from consortium.space.nifti import MOST_VOLUMES, open_image
+from consortium.space.parcellation import parcel_places, parcels_of
+from site_agent.data.bids import PARCELS
 from site_agent.data.survey import RecordingRun
 from site_agent.images.nifti import sidecar_step
 from site_agent.images.volumes import check_finite
@@ -33,19 +36,33 @@ _HEAD = 1 << 16
 _COUNT = re.compile(rb"NumberOfDataArrays\s*=\s*[\"'](\d{1,6})[\"']")
 
 
-def count_volumes(run: RecordingRun, mesh: Mesh | None = None) -> int:
+def is_of_parcels(run: RecordingRun) -> bool:
+    """Whether a recording has a value for each parcel, and not for each vertex."""
+    return run.bold.name.endswith(PARCELS)
+
+
+def count_volumes(
+    run: RecordingRun, mesh: Mesh | None = None, regions: Regions | None = None
+) -> int:
     """Volumes of a recording, from what its files' heads tell.
 
     Parameters
     ----------
     mesh : Mesh, optional
         The study's; of CIFTI the vertices are then compared with its own.
+    regions : Regions, optional
+        The study's; names of parcels are then compared with theirs.
 
     Raises
     ------
     DataError
         If a file can't be read, or does not fit.
     """
+    if is_of_parcels(run):
+        image = _open_parcels(run.bold)
+        if regions is not None:
+            parcel_places(run.bold, image, regions)
+        return int(image.shape[0])
     if not _is_gifti(run.bold):
         image = _open_cifti(run.bold)
         if mesh is not None:
@@ -59,18 +76,22 @@ def count_volumes(run: RecordingRun, mesh: Mesh | None = None) -> int:
     return counts[0]
 
 
-def read_surface_series(run: RecordingRun, mesh: Mesh, unit: Unit = "subject") -> Series:
-    """Read a recording at the study's vertices.
+def read_surface_series(
+    run: RecordingRun, mesh: Mesh, unit: Unit = "subject", regions: Regions | None = None
+) -> Series:
+    """Read a recording at the study's vertices, or of its parcels if it has these.
 
     Parameters
     ----------
     unit : {'subject', 'timepoint'}
         Of privacy.
+    regions : Regions, optional
+        The study's, which parcels are found among by name.
 
     Returns
     -------
     array, shape (T, D), float32
-        The same values as nibabel gives.
+        The same values as nibabel gives; D vertices, or regions of a file of parcels.
 
     Raises
     ------
@@ -78,7 +99,10 @@ def read_surface_series(run: RecordingRun, mesh: Mesh, unit: Unit = "subject") -
         If a file can't be read, is of another mesh or wall, or a value is not finite and a person
         is the unit.
     """
-    series = _of_gifti(run, mesh) if _is_gifti(run.bold) else _of_cifti(run.bold, mesh)
+    if is_of_parcels(run):
+        series = _of_parcels(run.bold, regions)
+    else:
+        series = _of_gifti(run, mesh) if _is_gifti(run.bold) else _of_cifti(run.bold, mesh)
     for number, row in enumerate(series, 1):
         check_finite(run.bold, number, row, unit)
     return series
@@ -98,7 +122,8 @@ def surface_step(path: Path) -> float:
 def _axis_step(path: Path) -> float:
     if _is_gifti(path):
         return 0.0
-    axis = _open_cifti(path).header.get_axis(0)
+    opened = _open_parcels if path.name.endswith(PARCELS) else _open_cifti
+    axis = opened(path).header.get_axis(0)
     return float(axis.step) if axis.unit == "SECOND" else 0.0
 
 
@@ -109,17 +134,42 @@ def _is_gifti(path: Path) -> bool:
 def _open_cifti(path: Path) -> nib.Cifti2Image:
     """A dense series, of which no value is read."""
     try:
-        image = open_image(path)
-        if not isinstance(image, nib.Cifti2Image):
-            raise ValueError("no CIFTI")
-        times = image.header.get_axis(0)
-        if not isinstance(times, nib.cifti2.SeriesAxis):
-            raise ValueError("no series")
-        if image.shape != (len(times), grayordinates(image)):
-            raise ValueError("not dense, or its axes are those of another file")
+        return _open_courses(path, grayordinates)
     except DAMAGED as error:
         raise DataError(f"{path} is no whole dense series; give a .dtseries.nii.") from error
+
+
+def _open_parcels(path: Path) -> nib.Cifti2Image:
+    """A series of parcels, of which no value is read."""
+    try:
+        return _open_courses(path, parcels_of)
+    except DAMAGED as error:
+        raise DataError(f"{path} is no whole series of parcels; give a {PARCELS}.") from error
+
+
+def _open_courses(path: Path, many: Callable[[nib.Cifti2Image], int]) -> nib.Cifti2Image:
+    image = open_image(path)
+    if not isinstance(image, nib.Cifti2Image):
+        raise ValueError("no CIFTI")
+    times = image.header.get_axis(0)
+    if not isinstance(times, nib.cifti2.SeriesAxis):
+        raise ValueError("no series")
+    if image.shape != (len(times), many(image)):
+        raise ValueError("of other places, or its axes are those of another file")
     return image
+
+
+def _of_parcels(path: Path, regions: Regions | None) -> Series:
+    if regions is None:
+        raise DataError(f"{path} has parcels, and the study names none; add data.atlas.")
+    image = _open_parcels(path)
+    try:
+        stored = np.asarray(image.dataobj)
+        if stored.dtype.kind not in "iuf":
+            raise ValueError("no real numbers")
+    except DAMAGED as error:
+        raise DataError(f"{path} is cut short or damaged; copy the file again.") from error
+    return stored[:, parcel_places(path, image, regions)].astype(np.float32)
 
 
 def _of_cifti(path: Path, mesh: Mesh) -> Series:

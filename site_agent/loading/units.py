@@ -1,5 +1,6 @@
 """Rows of units of privacy: sessions of participants, and families."""
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -90,9 +91,16 @@ def families_of(
         return own
     own_words = wording._replace(missing=())  # no study says whose family is not known
     for label, cells in person_rows(folder / PARTICIPANTS, [units.family], own_words):
-        if label in own and is_given(cells[units.family]):
-            own[label] = f"family {cells[units.family]}"
+        family = _as_read(cells[units.family] or "")
+        if label in own and is_given(family):
+            own[label] = f"family {family}"
     return own
+
+
+def _as_read(text: str) -> str:
+    """A name as people read it, however its letters are typed and coded."""
+    shown = "".join(filter(str.isprintable, unicodedata.normalize("NFKC", text).casefold()))
+    return " ".join(shown.split())
 
 
 def group_rows(rows: Mapping[str, Sequence[str]], family: Mapping[str, str]) -> list[list[str]]:

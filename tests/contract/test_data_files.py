@@ -158,10 +158,14 @@ def read_eeg(root: Path) -> Found:
     return vectors, {each.label: each for each in skipped}
 
 
+PARCELS = ".pscalar.nii", ".ptseries.nii"
+
+
 def write_person(root: Path, label: str, ending: str) -> None:
     home, values = root / f"sub-{label}", (float(label), 3.0)
-    if ending == ".pscalar.nii":
-        write_parcels(home / f"own{ending}", values)
+    if ending in PARCELS:
+        rows = np.random.default_rng(int(label)).standard_normal((9, 2))
+        write_parcels(home / f"own{ending}", values if ending == PARCELS[0] else rows)
         return
     home.mkdir(parents=True)
     lines = ["# ColHeaders StructName Thick", f"a {values[0]}", f"b {values[1]}"]
@@ -169,7 +173,8 @@ def write_person(root: Path, label: str, ending: str) -> None:
 
 
 def read_people(root: Path, ending: str) -> Found:
-    names = ("L_V1", "R_V1") if ending == ".pscalar.nii" else ("a_Thick", "b_Thick")
+    names: tuple[str, ...] = ("L_V1", "R_V1") if ending in PARCELS else ("a_Thick", "b_Thick")
+    names = ("L_V1-R_V1",) if ending == PARCELS[1] else names
     given = {"name": "own", "source": "table", "file": f"sub-*/own{ending}"}
     columns = {name: {"low": 0, "high": 100} for name in names}
     view = TableView.model_validate(given | {"columns": columns})
@@ -190,7 +195,7 @@ KINDS: dict[str, Kind] = {
     **{f"_eeg{each}": (lambda r, p, e: write_eeg(r, p, e.removeprefix("_eeg")), read_eeg)
        for each in (*WRITERS, ".set")},
     **{each: (write_person, functools.partial(read_people, ending=each))
-       for each in (".pscalar.nii", ".stats")},
+       for each in (*PARCELS, ".stats")},
 }  # fmt: skip
 """By the end of the file's name."""
 
@@ -248,7 +253,7 @@ def test_what_is_no_regular_file_is_named_and_never_waited_for(
         np.testing.assert_array_equal(vectors["02"], expected["02"])
         if "01" in vectors:
             np.testing.assert_array_equal(vectors["01"], expected["01"])
-        elif kind in (".pscalar.nii", ".stats"):  # a table's person lacks values
+        elif kind in (*PARCELS, ".stats"):  # a table's person lacks values
             assert str(path) in skipped["01"].detail
             refused.append(path)
         else:
@@ -312,7 +317,7 @@ def test_an_overlay_claims_more_vertices_than_the_mesh_has(
 
 
 @pytest.mark.filterwarnings("ignore:Dataobj shape")
-@pytest.mark.parametrize("kind", [".dtseries.nii", ".dscalar.nii", ".pscalar.nii"])
+@pytest.mark.parametrize("kind", [".dtseries.nii", ".dscalar.nii", *PARCELS])
 def test_a_header_of_cifti_claims_more_than_its_file_holds(
     kind: str, dataset: Callable[[str], Path]
 ) -> None:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from benchmarks.sensitivity_cases import Attack, all_attacks
 from benchmarks.sensitivity_search import Outcome, search, together
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array
+from consortium.privacy.block_bounds import BlocksBound
 
 SEED, SECONDS = 20261122, 6.0
 _EXTREME = "consortium.privacy.clipping._extreme"
@@ -76,9 +78,58 @@ def test_a_refusal_that_tells_of_one_unit_is_found_within_a_minute(
         assert case.ratio(found.example) <= 1 + 1e-9  # type: ignore[operator]
 
 
+def _whatever_it_is(values: Array, *bounds: float) -> Array:
+    """No clip at all, and no clip of what is no number."""
+    del bounds
+    return np.asarray(values, dtype=np.float64)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "clip"),
+    [
+        *(("glm_contrast", f"{of}.clip_columns") for of in ("site", "in_parts")),
+        *(("glm_slope", f"{of}.clip_columns") for of in ("site", "in_parts")),
+        ("glm_contrast", "site.clip_values"),
+        *(("glm_norms", f"look.clip_{what}") for what in ("columns", "values", "factors")),
+        ("glm_norms", "in_parts.clip_columns"),
+        ("glm_slope_norms", "look.clip_values"),
+    ],
+)
+def test_a_clip_of_units_that_is_taken_away_is_found(
+    cases: list[Attack], statistic: str, clip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_units = [
+        case
+        for case in cases
+        if case.start.query.statistic == statistic and "within" in case.start.query.arguments
+    ]
+    case = max(of_units, key=lambda each: len(each.start.query.arguments))
+    monkeypatch.setattr(f"consortium.algorithms.glm.{clip}", _whatever_it_is)
+    found = search(case, 300, np.random.default_rng(SEED), until_broken=True)
+    assert found.broken
+
+
+def test_a_block_with_a_small_part_of_the_budget_is_held_to_its_own_bound(
+    cases: list[Attack],
+) -> None:
+    case = _case(cases, "glm.glm_contrast")
+    bound = case.start.bound
+    assert isinstance(bound, BlocksBound)
+    small = min(bound.blocks, key=lambda block: block.share)
+    other = {block.name: np.zeros(block.entries) for block in bound.blocks}
+    parts = [other, other | {small.name: np.full(small.entries, 1.5 * small.spread)}]
+    told = iter([bound.join(each) / len(case.start.blocks) for each in parts])
+    moved = replace(case, local=lambda *_: next(told)).ratios(case.start)
+    assert moved is not None
+    assert moved["whole"] < 0.5
+    assert moved[small.name] == pytest.approx(1.5)
+
+
 def test_outcomes_of_two_processes_add_up() -> None:
-    first, second = Outcome("one", 10, 8, 0.5, 1), Outcome("one", 5, 5, 0.9, 2)
+    first = Outcome("one", 10, 8, {"whole": 0.5, "size": 0.2}, 1)
+    second = Outcome("one", 5, 5, {"whole": 0.9}, 2)
     found = together([first, second])
+    assert found.moves == {"whole": 0.9, "size": 0.2}
     assert (found.trials, found.answered, found.worst, found.differ) == (15, 13, 0.9, 3)
     assert found.broken
     assert table([found]).row_count == 2

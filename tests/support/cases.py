@@ -32,11 +32,15 @@ VIEWS = (("faces", 3), ("erp", 2), ("age", 1))
 
 
 def table_views(views=VIEWS):
-    """Views of tables with so many columns: with limits, and those of ``group`` with two levels."""
+    """Views of tables with so many columns, which have limits.
+
+    Those of ``group`` have two levels, and of ``gaps`` half may be missing.
+    """
     limits, levels = {"low": -1.0, "high": 1.0}, {"levels": ["no", "yes"]}
     kinds = {name: levels if name == "group" else limits for name, _ in views}
     return [
         {"name": name, "source": "table", "columns": {f"{name}[1-{size}]": dict(kinds[name])}}
+        | ({"gaps": 0.5} if name == "gaps" else {})
         for name, size in views
     ]
 

@@ -12,7 +12,13 @@ from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 from consortium.views.meshes import MESHES
 from tests.support.recordings import write_tape
-from tests.support.surfaces import write_func_pair, write_parcels, write_sphere, write_wall
+from tests.support.surfaces import (
+    write_dlabel,
+    write_func_pair,
+    write_parcels,
+    write_sphere,
+    write_wall,
+)
 from tests.support.surfaces import write_pair as write_hemispheres
 from tests.support.tiny_images import AFFINE, SHAPE, save, tiny_grid, tiny_series
 from tests.support.tiny_recordings import CHANNELS, tiny_tape
@@ -36,10 +42,15 @@ EDGES = {"measure": "connectivity", "components": "maps.nii.gz"}
 PAIR: dict[str, Any] = {"columns": {"a-b": {"low": -1, "high": 1}}}
 MATRIX = PAIR | {"file": "sub-*/func/sub-*_task-t_relmat.tsv"}
 COURSES = PAIR | {"file": "sub-*/func/sub-*_task-t_timeseries.tsv"}
+PARCEL_COURSES = {
+    "file": "sub-*/func/sub-*_task-t_timeseries.ptseries.nii",
+    "columns": {"L_V1-R_V1": {"low": -1, "high": 1}},
+}
 SURFACE = {"name": "cortex", "source": "surface", "mesh": "fsaverage5", "values": "thickness"}
 SPHERE = {"surfaces": ["L.surf.gii", "R.surf.gii"]}
 FINE = {"mesh": "fsaverage6", "surfaces": ["L6.surf.gii", "R6.surf.gii"]}
 ON_MESH = {"mesh": "fsaverage5"}
+ON_PARCELS = ON_MESH | {"task": "parcels", "atlas": "labels.dlabel.nii"}
 PARCELS = {
     "file": "sub-*/anat/sub-*_thickness.pscalar.nii",
     "columns": {"*": {"low": 0, "high": 5}},
@@ -182,6 +193,13 @@ def make_site(root: Path) -> Path:
         save(bids / stem / "func" / f"{stem}_statmap.nii.gz", tiny_series(person)[..., 0])
         write_pair(bids / stem / "func", stem, seed=person)
         write_parcels(bids / stem / "anat" / f"{stem}_thickness.pscalar.nii", [2 + person, 3])
+        courses = np.random.default_rng(person).standard_normal((9, 2))
+        write_parcels(bids / stem / "func" / f"{stem}_task-t_timeseries.ptseries.nii", courses)
+        write_parcels(
+            bids / stem / "func" / f"{stem}_task-parcels_timeseries.ptseries.nii",
+            np.random.default_rng(person).standard_normal((30, 3)),
+            ("a", "b", "c"),
+        )
         for number, space in enumerate(("fsaverage5", "fsaverage6")):
             seed = 10 * number + person
             write_hemispheres(bids / stem / "anat", stem, space, "thickness", seed=seed)
@@ -197,6 +215,8 @@ def make_site(root: Path) -> Path:
     save(root / "mask.nii.gz", mask)
     mask[2, 2, 1] = 0
     save(root / "mask2.nii.gz", mask)
+    keys = [1 + np.arange(MESHES["fsaverage5"].vertices) % 3] * 2
+    write_dlabel(root / "labels.dlabel.nii", keys, {1: "a", 2: "b", 3: "c"})
     atlas = np.ones(SHAPE, dtype=np.float32)
     atlas[3:] = 2
     save(root / "atlas.nii.gz", atlas)

@@ -149,13 +149,35 @@ def halves_of(mesh: str) -> list[np.ndarray]:
 def write_parcels(
     path: Path, values: object, names: tuple[str, ...] = ("L_V1", "R_V1"), maps: int = 1
 ) -> Path:
-    """Write a value per parcel, each of some vertices."""
+    """Write a value per parcel, each of some vertices; of a ``.ptseries.nii`` T x parcels."""
     path.parent.mkdir(parents=True, exist_ok=True)
     cortex = nib.cifti2.BrainModelAxis.from_surface(np.arange(9), 32_492, "CortexLeft")
     made = nib.cifti2.ParcelsAxis.from_brain_models([(name, cortex) for name in names])
     rows = np.tile(np.asarray(values, dtype=np.float32), (maps, 1))
-    axes = nib.cifti2.ScalarAxis([f"map {k + 1}" for k in range(maps)]), made
-    nib.save(nib.Cifti2Image(rows, axes), path)
+    steps = nib.cifti2.ScalarAxis([f"map {k + 1}" for k in range(maps)])
+    if path.name.endswith(".ptseries.nii"):
+        steps = nib.cifti2.SeriesAxis(0.0, 0.72, len(rows))
+    nib.save(nib.Cifti2Image(rows, (steps, made)), path)
+    return path
+
+
+def write_dlabel(
+    path: Path,
+    keys: list[np.ndarray],
+    names: dict[int, str],
+    walls: list[np.ndarray] | None = None,
+) -> Path:
+    """Write labels of both hemispheres (N keys each), at the vertices of the walls or all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    inside = walls or [np.ones(len(own), dtype=bool) for own in keys]
+    left, right = (
+        nib.cifti2.BrainModelAxis.from_surface(np.flatnonzero(wall), len(wall), f"Cortex{side}")
+        for wall, side in zip(inside, ("Left", "Right"), strict=True)
+    )
+    table = {0: ("???", (0.0, 0.0, 0.0, 0.0))} | {k: (n, (1.0, 0, 0, 1)) for k, n in names.items()}
+    rows = np.concatenate([own[wall] for own, wall in zip(keys, inside, strict=True)])
+    axes = nib.cifti2.LabelAxis(["parcels"], [table]), left + right
+    nib.save(nib.Cifti2Image(rows[None].astype(np.float32), axes), path)
     return path
 
 

@@ -116,12 +116,18 @@ class Glm(GlmPlan):
             },
             views=_VIEWS,
         ),
+        Case({**_EXAMPLE, "formula": "group1 * z1 + I(z1**2)", "units": _DIFFER}, views=_VIEWS),
+        Case({**_EXAMPLE, "outcomes": "gaps"}, views=(("gaps", 4), ("group", 1))),
         Case(
-            {**_EXAMPLE, **_SMOOTH, "formula": "group1 + z1 + z2", "units": _UNITS},
+            {**_EXAMPLE, **_SMOOTH, "formula": "group1 + z1 + z2", "units": _DIFFER},
             views=_VERTICES,
             mesh=True,
         ),
-        Case({**_SLOPE, **_SMOOTH, "formula": "z1 + z2"}, views=_VERTICES, mesh=True),
+        Case(
+            {**_SLOPE, **_SMOOTH, "formula": "z1 + z2", "units": _DIFFER},
+            views=_VERTICES,
+            mesh=True,
+        ),
         Case({**_EXAMPLE, **_SMOOTH}, views=_VERTICES, mesh=True),
     )
 

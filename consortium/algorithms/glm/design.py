@@ -250,8 +250,9 @@ class Design(PublicNumbers):
         sites = float(np.sum(weights**2))
         if self.covariates:
             product = self.slope_product_reach if self.groups.slope else limit * reach
-            costs["contrast"] = (2 * product) ** 2 * explained / self.unit**2
-            costs["moment"] = reach**4 * gap**2 * explained / self.unit**2
+            lifted = self.lift**2 * explained / self.unit**2
+            costs["contrast"] = (2 * product) ** 2 * lifted
+            costs["moment"] = reach**4 * gap**2 * lifted
         if self.counted:
             costs["counts"] = SITE_VARIANCE * sites
         if self.unknown and self.groups.slope:

@@ -25,18 +25,12 @@ _FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35  # public deviations, of 2.5 that a column
 
 @dataclass(frozen=True, eq=False)
 class PossibleBias:
-    """A cause of bias, and how far it could move each effect.
-
-    Parameters
-    ----------
-    cause : str
-        Completes "because".
-    concerned : array of bool, length V
-        Effects that it could move by more than half their error.
-    """
+    """A cause of bias, and how far it could move each effect."""
 
     cause: str
+    """Completes "because"."""
     concerned: Array
+    """True or false, length V. Effects that it could move by more than half their error."""
 
 
 def doubts_of(
@@ -84,11 +78,11 @@ def told_of_doubts(doubts: list[PossibleBias], outcomes: int) -> tuple[str, ...]
         return ()
     many = int(withheld_by(doubts, outcomes).sum())
     causes = "; and because ".join(doubt.cause for doubt in doubts)
-    told = (
+    sentence = (
         f"{many} of {outcomes} outcomes can't be judged, because {causes}: that could move an "
         "effect by more than half its stated error, so that 'found' is withheld for them."
     )
-    return (told,)
+    return (sentence,)
 
 
 def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:
@@ -136,12 +130,19 @@ def _factors(plan: GlmPlan, learned: Learned, there: Centring) -> float:
 
 
 def _column(plan: GlmPlan, learned: Learned, there: Centring) -> float:
-    """Whether a slope's column was cut far from symmetrically, or at both ends."""
+    """Whether a slope's column was cut far from symmetrically, or at both ends.
+
+    What rows of units differ by weighs more than a row, so that their columns look wider.
+    """
     if not plan.columns.slope:
         return 0.0
-    persons = there.groups.persons
+    persons, units = there.groups.persons, plan.parameters.units
     mean = float(persons @ learned.adjustment.centres[:, 0]) / float(persons.sum())
-    return np.inf if abs(mean) > _FAR_COLUMN or learned.spread > _WIDE_COLUMN else 0.0
+    usual = np.ones(1)
+    if units is not None:
+        usual, _ = units.expected_squares(usual, np.inf, slope=True)
+    wide = learned.spread > _WIDE_COLUMN * float(np.sqrt(usual[0]))
+    return np.inf if abs(mean) > _FAR_COLUMN or wide else 0.0
 
 
 def _confounding(plan: GlmPlan, found: Effects, learned: Learned) -> float:

@@ -111,6 +111,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             len(self.columns.averages),
             int(self.hidden.sum()),
             parameters.units is not None,
+            self.lift,
         )
 
     def _smooth_design(self, places: AnyPlaces, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
@@ -259,7 +260,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     def _second(self) -> BlocksBound:
         choice, groups = self.choice, len(self.columns.averages)
         effects, divisor = choice.reach * choice.norm, choice.divisor * self.lift
-        squares = 1.2 * math.sqrt(self.outcomes + groups) + 2
+        squares = math.sqrt(self.lift) * (1.2 * math.sqrt(self.outcomes + groups) + 2)
         shares, below = self.design.fixed_shares, 1.0 if self.columns.slope else BELOW
         return bound_blocks(
             [

@@ -38,32 +38,22 @@ _OFF = 0.12  # largest part by which a forecast was off on unkind data: docs/ana
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a study will see.
-
-    Parameters
-    ----------
-    error : float
-        Expected standard error of an effect, in the outcomes' public standard deviations.
-    sampling, privacy, leak : float
-        Parts of its square: chance, noise, and noise in the adjustment.
-    alone : float
-        Standard error of the site that knows most, on its own; infinite if there is no other.
-    detectable : float
-        Effect that is found with power .8, in standard deviations within groups and sites.
-    effective : float
-        Persons who in balanced groups of every site would tell as much as those there are.
-    kept : float
-        Part of its size that a narrow difference keeps in what is released.
-    """
+    """What a study will see."""
 
     error: float
+    """Expected standard error of an effect, in the outcomes' public standard deviations."""
     sampling: float
     privacy: float
     leak: float
+    """Parts of its square: chance, noise, and noise in the adjustment."""
     alone: float
+    """Standard error of the site that knows most, on its own; infinite if there is no other."""
     detectable: float
+    """Effect that is found with power .8, in standard deviations within groups and sites."""
     effective: float
+    """Persons who in balanced groups of every site would tell as much as those there are."""
     kept: float
+    """Part of its size that a narrow difference keeps in what is released."""
 
 
 def forecast_power(plan: GlmPlan) -> Forecast:
@@ -75,9 +65,9 @@ def forecast_power(plan: GlmPlan) -> Forecast:
     if len(groups.persons) > 1:
         alone = plan.narrowed * math.sqrt(WITHIN * plan.likeness.resolved / most)
     own, varied = _squares_of(plan, plan.lift)
-    divisor = (choice.weights @ own / information / plan.narrowed) ** 2
-    sampling *= float(choice.weights**2 @ varied / squares)
-    leak *= plan.lift**2
+    whole, chance = choice.weights @ own / information, choice.weights**2 @ varied / squares
+    divisor = (whole if plan.columns.slope else whole**2) / plan.narrowed**2
+    sampling *= float(chance / whole if plan.columns.slope else chance)  # a slope's w are over ŝ
     sampling, privacy, leak = (float(part / divisor) for part in (sampling, privacy, leak))
     error = math.sqrt(sampling + privacy + leak)
     return Forecast(
@@ -95,14 +85,15 @@ def forecast_power(plan: GlmPlan) -> Forecast:
 def _squares_of(plan: GlmPlan, lift: float) -> tuple[Array, Array]:
     """Sums by site of <t, t> of its units, and of what their outcomes' sums vary by.
 
-    Where relatives are of both groups the first is more than of one row, as far as its bound, so
-    many times a row's, allows.
+    Where rows of units differ the first is more than of one row, as far as its bound, so many times
+    a row's, allows; a slope's is seldom reached.
     """
     groups, units = plan.groups, plan.parameters.units
-    if units is None or plan.columns.slope:
+    if units is None:
         own = groups.persons * groups.spread
         return own, own
-    each = units.expected_squares(groups.proportions, lift * np.square(groups.largest))
+    most, slope = lift * np.square(groups.largest), plan.columns.slope
+    each = units.expected_squares(groups.spread, math.inf if slope else most, slope=slope)
     return groups.persons * each[0], groups.persons * each[1]
 
 
@@ -149,13 +140,14 @@ def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str
         )
     found = update_forecast(plan, learned, centring)
     factor = learned.unit / plan.narrowed * math.exp(-math.hypot(learned.norms.doubt, _GUESSED))
-    told = replace(found, detectable=max(factor, 1.0) * found.detectable)
+    corrected = replace(found, detectable=max(factor, 1.0) * found.detectable)
     sure = 1 - _OFF
     if not why_hopeless(
-        plan, replace(told, error=sure * told.error, detectable=sure * told.detectable)
+        plan,
+        replace(corrected, error=sure * corrected.error, detectable=sure * corrected.detectable),
     ):
         return ""
-    reason = why_hopeless(plan, told)
+    reason = why_hopeless(plan, corrected)
     if factor > 1 and not why_hopeless(plan, found):
         return f"outcomes vary {factor:.2g} times as much as is stated, or more, so that {reason}"
     return reason
@@ -165,12 +157,13 @@ def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
     """The forecast in numbers; the range is how far forecasts were from what was then stated."""
     found, asked = forecast_power(plan), plan.parameters.detect
     left = asked * found.kept
-    told = [
+    expected = [
         Expectation("standard error", found.error, rises=False, ranged=_RANGED),
         Expectation("least detectable effect", found.detectable, rises=False, ranged=_RANGED),
     ]
     ranged = [
-        replace(each, low=each.value * (1 - _OFF), high=each.value * (1 + _OFF)) for each in told
+        replace(each, low=each.value * (1 - _OFF), high=each.value * (1 + _OFF))
+        for each in expected
     ]
     best, middle, worst = (
         float(ndtr(left * RESIDUAL / (off * found.error) - _CRITICAL))
@@ -332,5 +325,5 @@ def _effective(plan: GlmPlan, found: Forecast) -> str:
         else ""
     )
     enough = f"{found.effective:,.0f} in balanced sites."
-    told = f"Its {persons:,} participants tell as much as {enough}{useless}"
-    return " ".join((told, *told_of_sizes(plan)))
+    sentence = f"Its {persons:,} participants tell as much as {enough}{useless}"
+    return " ".join((sentence, *told_of_sizes(plan)))

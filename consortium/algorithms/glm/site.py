@@ -32,7 +32,6 @@ from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import (
     clip_columns,
-    clip_products,
     clip_values,
     column_norms,
     finite_values,
@@ -41,27 +40,18 @@ from consortium.privacy.clipping import (
 
 @dataclass(frozen=True, eq=False)
 class _Weights:
-    """What a person's outcomes are multiplied by.
-
-    Parameters
-    ----------
-    contrast : array, length n
-        t̃.
-    rows : array, K x n
-        w of the contrast, and of every other coefficient that is released.
-    largest : array, length n
-        ω, which the norm of a person's rows is never above.
-    centred : array, p x n
-        a (x - x̂).
-    within : array, rows x n, optional
-        Of units with several rows: what the contrast's w differs by from row to row.
-    """
+    """What a person's outcomes are multiplied by."""
 
     contrast: Array
+    """Length n. t̃."""
     rows: Array
+    """K x n. w of the contrast, and of every other coefficient that is released."""
     largest: Array
+    """Length n. ω, which the norm of a person's rows is never above."""
     centred: Array
+    """p x n. a (x - x̂)."""
     within: Array | None = None
+    """rows x n. Of units with several rows: what the contrast's w differs by from row to row."""
 
 
 def glm_contrast(data: SiteData, query: Query, bound: Bound) -> Array:
@@ -105,7 +95,7 @@ def _second_round(
     if within is not None:
         products = products + clip * within.divisor
     spread = np.square(clip) * outcomes.sums.squares / len(outcomes)
-    means, factors = _means(outcomes, averages, clip), _factors(people, outcomes, averages, clip)
+    means = _means(outcomes, averages, clip)
     pairs = pairs_of(query, len(clip))
     names = {"effects", "squares", "lost"} & {block.name for block in blocks.blocks}
 
@@ -115,8 +105,8 @@ def _second_round(
         if within is not None:
             effects, own = effects + clip * within.effects, clip * within.outcomes
             own = np.vstack([own, averages @ own])
-        told = np.vstack([clipped, means]) if part.last else clipped
-        found = {"effects": effects, "squares": _pairs(told, weights.rows[0], reach, pairs, own)}
+        stacked = np.vstack([clipped, means]) if part.last else clipped
+        found = {"effects": effects, "squares": _pairs(stacked, weights.rows[0], reach, pairs, own)}
         return found | ({"lost": taken * part.turned} if "lost" in names else {})
 
     parts = {
@@ -124,7 +114,7 @@ def _second_round(
         "divisor": clip_values(products, least, divisor.norm).sum(),
         "spread": clip_values(spread, 0.0, blocks.block("spread").norm).sum(),
         "balance": clip_columns(weighted, blocks.block("balance").norm).sum(axis=1),
-        **_of_means(blocks, means, [(weights.centred, means), *factors]),
+        **_of_means(blocks, means, _products(people, weights, outcomes, averages, clip)),
     }
     if "lost" in names:
         usual = len(outcomes) * outcomes.likeness.root
@@ -136,20 +126,14 @@ def _second_round(
 
 @dataclass(frozen=True, eq=False)
 class _Within:
-    """What rows of a unit add to what their mean does.
-
-    Parameters
-    ----------
-    effects : array, d x n
-        λ Σ w R^-¼u, w less their unit's mean.
-    outcomes : array, V x n
-        The same as outcomes.
-    divisor : array, length n
-    """
+    """What rows of a unit add to what their mean does."""
 
     effects: Array
+    """d x n. λ Σ w R^-¼u, w less their unit's mean."""
     outcomes: Array
+    """V x n. The same as outcomes."""
     divisor: Array
+    """Length n."""
 
 
 def _within(people: Persons, weights: _Weights, outcomes: Outcomes) -> _Within | None:
@@ -204,28 +188,25 @@ def _of_tails(blocks: BlocksBound, tails: Array, lean: Array) -> dict[str, Array
     }
 
 
-def _factors(
-    people: Persons, outcomes: Outcomes, averages: Array, clip: Array
-) -> list[tuple[Array, Array]]:
-    """Factors of a (x - x̂) ūᵀ beside ū: a λ x and ū of every row of units, less their means."""
-    within = people.within
-    if within is None or not len(averages):
-        return []
-    scaled = people.weight * within.weight * within.covariates
-    rows = within.split(averages @ outcomes.by_row[0]) * clip
-    return [(scaled[:, row], rows[:, row]) for row in range(len(within.parts))]
+def _products(
+    people: Persons, weights: _Weights, outcomes: Outcomes, averages: Array, clip: Array
+) -> Array:
+    """Of every person a (x - x̂) ūᵀ, p G x n; what rows of a unit differ by is added to its own."""
+    means, within = _means(outcomes, averages, clip), people.within
+    found = weights.centred[:, None] * means
+    if within is not None and len(averages):
+        scaled = people.weight * within.weight * within.covariates
+        rows = within.split(averages @ outcomes.by_row[0]) * clip
+        found = found + np.einsum("pku,gku->pgu", scaled, rows)
+    return found.reshape(-1, found.shape[-1])
 
 
-def _of_means(
-    blocks: BlocksBound, means: Array, factors: list[tuple[Array, Array]]
-) -> dict[str, Array]:
+def _of_means(blocks: BlocksBound, means: Array, products: Array) -> dict[str, Array]:
     """Sums of a (x - x̂) ūᵀ and of ū², ū the means of a person's clipped outcomes."""
-    planned, found = {block.name: block.norm for block in blocks.blocks}, dict[str, Array]()
-    if "products" in planned:
-        clipped = clip_products(factors, planned["products"])
-        found["products"] = np.asarray(sum(left @ right.T for left, right in clipped))
-    if "spreads" in planned:
-        found["spreads"] = clip_columns(np.square(means), planned["spreads"]).sum(axis=1)
+    found, of_means = dict[str, Array](), {"products": products, "spreads": np.square(means)}
+    for block in blocks.blocks:
+        if block.name in of_means:
+            found[block.name] = clip_columns(of_means[block.name], block.norm).sum(axis=1)
     return found
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks.glm_data import make_people
 from benchmarks.glm_runs import least_squares, make_trial, run_trial
+from benchmarks.glm_surface import measured
+from benchmarks.glm_surface_stress import CELLS, by_f, by_t
 from consortium.algorithms.base import SurfacePlaces
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.kernels.surface_correlation import SurfaceCorrelation
@@ -119,3 +121,18 @@ def test_no_replacement_moves_a_block_further_than_planned(monkeypatch):
             largest = max(largest, *moved.values())
     assert 0.3 < largest <= 1 + 1e-9
     assert refused < 200
+
+
+@pytest.mark.parametrize("name", ["no difference", "all of them"])
+def test_unkind_maps_are_told_few_differences_that_are_not_there(name):
+    t, f = ([test(CELLS[name], 6, run) for run in range(n)] for test, n in ((by_t, 4), (by_f, 30)))
+    assert np.mean([run["t"] for run in t]) <= 0.06
+    assert np.mean([run["F"] for run in f]) <= 0.06
+    assert 0.93 <= np.mean([run["covered"] for run in t]) <= 0.985
+    if name != "no difference":
+        assert np.mean([run["power"] for run in f]) > 0.7
+
+
+def test_maps_are_as_far_off_as_was_forecast():
+    for tally in measured(3, 1460, 20.0)[0].values():
+        assert 0.9 <= tally.root("forecast") / tally.root("square") <= 1.1

@@ -25,21 +25,65 @@ def test_the_largest_weight_is_that_of_rows_that_differ_in_one_column():
     assert units.largest == pytest.approx(signs @ inverse @ signs / (ones @ inverse @ ones))
 
 
-def test_expected_squares_are_those_of_pairs_of_whom_one_is_ill():
-    """Half of the pairs differ, and q of the others are ill: t̃² + λ Σ (t - t̄)², unbounded."""
-    units = Units(family="f", correlation=0.5, usual_rows=2, differ=0.5)
-    part, alike = np.array([0.4]), np.array([(0.4 - 0.25) / 0.5])
-    same = alike * 0.6**2 + (1 - alike) * 0.4**2
-    weight = (1 + 0.5) / (2 * (1 - 0.5))
-    different = 0.1**2 + weight * 0.5
-    found, varied = units.expected_squares(part, np.array([np.inf]))
-    assert found == pytest.approx((same + different) / 2)
-    assert varied == pytest.approx(found)  # with the best weight
-    bounded, less = units.expected_squares(part, np.array([0.36]))
-    assert bounded == pytest.approx((same + 0.36) / 2)
-    assert less < bounded
-    lone, _ = Units(family="f", correlation=0.5).expected_squares(part, np.array([0.36]))
-    assert lone == pytest.approx(0.24)
+SIZES = ((1, 2, 3, 4, 5), (1, 1, 1, 2, 2, 3, 5), (2,), (1, 3))
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_sizes_of_units_have_their_harmonic_mean_and_lean_to_nothing_else(sizes):
+    usual = 1 / float(np.mean(1 / np.array(sizes)))
+    parts = Units(family="f", usual_rows=usual, most_rows=5).sizes
+    assert parts.sum() == pytest.approx(1)
+    assert parts @ (1 / np.arange(1, 6)) == pytest.approx(1 / usual)
+    ratios = parts[1:] / parts[:-1]  # of entropy: exp(tilt/k), all to one side
+    assert (ratios >= 1 - 1e-9).all() or (ratios <= 1 + 1e-9).all()
+    assert Units(family="f", most_rows=3).sizes == pytest.approx([1, 0, 0])
+    assert Units(family="f", usual_rows=9, most_rows=3).sizes == pytest.approx([0, 0, 1])
+    assert Units(family="f", usual_rows=20, most_rows=20).sizes[-1] == pytest.approx(1)
+
+
+def drawn_squares(sizes, rho, most, draw):
+    """<t, t> and the variance of <t, u> over a mean's, of drawn units; and how many differ."""
+    generator = np.random.default_rng(0)
+    count, found = generator.choice(sizes, 20_000), []
+    for rows in count:
+        t = draw(generator, rows)
+        mean, apart = t.mean(), np.square(t - t.mean()).sum()
+        weight = (1 + (rows - 1) * rho) / (rows * (1 - rho))
+        room = max(most - mean**2, 0.0) / max(apart, 1e-12)
+        weight = max(min(weight, room), 1 / rows)
+        chance = mean**2 * (rho + (1 - rho) / rows) + weight**2 * apart * (1 - rho)
+        found.append((mean**2 + weight * apart, chance, apart > 1e-12))
+    usual = 1 / float(np.mean(1 / count))
+    square, chance, differ = np.mean(found, axis=0)
+    return usual, square, chance / (rho + (1 - rho) / usual), differ
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize(("part", "rho"), [(0.45, 0.3), (0.15, 0.6), (0.3, 0.8)])
+def test_expected_squares_of_groups_are_those_of_drawn_units(sizes, part, rho):
+    for most in (10.0, max(part, 1 - part) ** 2):
+        usual, square, chance, differ = drawn_squares(
+            sizes, rho, most, lambda g, rows: (g.random(rows) < part) - part
+        )
+        units = Units(
+            family="f", correlation=rho, usual_rows=usual, most_rows=max(sizes), differ=differ
+        )
+        found, varied = units.expected_squares(np.array([part * (1 - part)]), most)
+        assert found == pytest.approx(square, rel=0.1)
+        assert varied == pytest.approx(chance, rel=0.12)
+
+
+@pytest.mark.parametrize("within", [0.1, 0.5])
+def test_expected_squares_of_a_slope_are_those_of_drawn_units(within):
+    def draw(generator, rows):
+        own = np.sqrt(1 - within) * generator.standard_normal()
+        return own + np.sqrt(within) * generator.standard_normal(rows)
+
+    usual, square, chance, _ = drawn_squares((1, 2, 3, 4, 5), 0.6, np.inf, draw)
+    units = Units(sessions=True, correlation=0.6, usual_rows=usual, most_rows=5, differ=within)
+    found, varied = units.expected_squares(np.ones(1), np.inf, slope=True)
+    assert found == pytest.approx(square, rel=0.03)
+    assert varied == pytest.approx(chance, rel=0.05)
 
 
 def test_units_are_of_families_or_sessions_and_named_so():

@@ -32,7 +32,7 @@ def test_both_hemispheres_of_templates_are_signed() -> None:
 
 VIEW = {"name": "x", "source": "surface", "mesh": "fsaverage5", "values": "thickness"}
 REFUSED = {
-    "atlas": ({"data": {"mesh": "fsaverage5", "atlas": "a.nii"}}, "atlas: it is for voxels"),
+    "atlas": ({"data": {"mesh": "fsaverage5", "atlas": "a.nii"}}, "is a file of labels of CIFTI"),
     "smoothing": ({"data": {"mesh": "fsaverage5", "smoothing": 6}}, "smoothing: it is for voxels"),
     "resolution": (
         {"data": {"mesh": "fsaverage5", "resolution": 3}},

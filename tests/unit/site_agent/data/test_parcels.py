@@ -1,4 +1,4 @@
-"""A number per parcel as nibabel writes it is read as nibabel reads it, by the parcel's name."""
+"""Numbers of parcels as nibabel writes them are read as nibabel reads them, by parcels' names."""
 
 import nibabel as nib
 import numpy as np
@@ -83,3 +83,59 @@ def test_who_has_no_one_number_for_each_is_left_out(tmp_path, write):
 def test_a_site_without_persons_is_told(tmp_path):
     with pytest.raises(DataError, match="has no folder sub-"):
         read_table(tmp_path, VIEW)
+
+
+COURSES = "xcp_d/sub-*/func/sub-*_task-rest_space-fsLR_seg-Glasser_den-91k_timeseries.ptseries.nii"
+EDGES = TableView.model_validate(
+    {
+        "name": "edges",
+        "source": "table",
+        "file": COURSES,
+        "columns": {"*-*": {"low": -1, "high": 1}},
+        "regions": ["R_V1_ROI", "other", "L_V1_ROI"],
+    }
+)
+
+
+def courses_of(root, label, names=NAMES, seed=0):
+    path = root / COURSES.replace("sub-*", f"sub-{label}")
+    series = np.random.default_rng(seed).standard_normal((30, len(names)))
+    return write_parcels(path, series + series[:, :1], names)
+
+
+def test_correlations_of_parcels_courses_are_those_of_nibabels_values(tmp_path):
+    others = "R_V1_ROI", "spare", "L_V1_ROI", "other"  # in another order
+    paths = {label: courses_of(tmp_path, label, seed=int(label)) for label in "12"}
+    paths["3"] = courses_of(tmp_path, "3", others)
+    found, lacking = read_table(tmp_path, EDGES)
+    assert not lacking
+    for label, path in paths.items():
+        image = nib.load(path)
+        names = list(image.header.get_axis(1).name)
+        order = [names.index(name) for name in ("R_V1_ROI", "other", "L_V1_ROI")]
+        every = np.corrcoef(np.asarray(image.dataobj, dtype=np.float64)[:, order].T)
+        np.testing.assert_allclose(found[label], every[[0, 0, 1], [1, 2, 2]], rtol=0, atol=1e-12)
+
+
+def _other_parcels(root):
+    courses_of(root, "2", ("L_Vis1_ROI", "other", "R_Vis1_ROI"))
+
+
+def _a_map(root):
+    path = courses_of(root, "2")
+    made = write_parcels(path.with_name("x.pscalar.nii"), [2, 3, 4], NAMES)
+    made.replace(path)
+
+
+def _cut_short(root):
+    path = courses_of(root, "2")
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+@pytest.mark.parametrize("write", [_other_parcels, _a_map, _cut_short])
+def test_who_has_no_courses_of_the_studys_parcels_is_left_out_with_a_sentence(tmp_path, write):
+    courses_of(tmp_path, "1")
+    write(tmp_path)
+    found, lacking = read_table(tmp_path, EDGES)
+    assert list(found) == ["1"]
+    assert "column R_V1_ROI-other" in lacking["2"].detail

@@ -7,25 +7,31 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from consortium.errors import DataError
+from consortium.space.atlas import Regions
 from consortium.space.mesh import Mesh, read_mesh
+from consortium.space.parcellation import read_parcellation
 from consortium.space.study_space import Space
 from consortium.space.target import Target
 from consortium.study.data_section import DataSection
+from site_agent.data.bids import find_subjects
 from site_agent.data.survey import RecordingRun, Subject
 from site_agent.images.footprint import to_prepare
 from site_agent.images.preprocess import preprocess_person, standardize_series
 from site_agent.images.recordings import recording_remarks, seconds_apart
 from site_agent.images.series import SiteDataset
-from site_agent.images.surface_series import count_volumes, read_surface_series
+from site_agent.images.surface_series import count_volumes, read_surface_series, surface_step
 from tests.support.surfaces import (
     below_cortex,
     say_side,
     wall_of,
     write_cifti,
+    write_dlabel,
     write_dtseries,
     write_func_pair,
+    write_parcels,
     write_sphere,
     write_values,
     write_wall,
@@ -360,3 +366,95 @@ def test_memory_grows_with_the_volumes(mesh: Mesh) -> None:
     once, twice = (to_prepare(Target(mesh), volumes) for volumes in (100, 200))
     assert once > 100 * 4 * 3 * mesh.features
     assert 1.9 < twice / once < 2.0
+
+
+PARCELS = "L_front", "L_back", "R_front", "R_back"
+KEYS = [2 * k + 1 + np.arange(32_492) * 2 // 32_492 for k in range(2)]
+ATLAS = PUBLIC | {"atlas": "seg-Halves.dlabel.nii"}
+SEVERAL = f"{STEM}_space-fsLR_seg-Halves_den-91k_stat-mean_timeseries.ptseries.nii"
+
+
+@pytest.fixture(scope="module")
+def regions(mesh: Mesh, tmp_path_factory: pytest.TempPathFactory) -> Regions:
+    names = dict(enumerate(PARCELS, 1))
+    path = tmp_path_factory.mktemp("atlas") / "seg-Halves.dlabel.nii"
+    return read_parcellation(write_dlabel(path, KEYS, names), mesh)
+
+
+def test_a_series_of_parcels_has_nibabels_values_by_name(
+    tmp_path: Path, mesh: Mesh, regions: Regions
+) -> None:
+    values = np.random.default_rng(0).standard_normal((VOLUMES, 5))
+    names = ("R_back", "Thalamus", "L_front", "R_front", "L_back")
+    path = write_parcels(tmp_path / SEVERAL, values, names)
+    stored, run = nib.load(path).get_fdata(dtype=np.float32), RecordingRun(path)
+    series = read_surface_series(run, mesh, regions=regions)
+    assert series.dtype == np.float32
+    np.testing.assert_array_equal(series, stored[:, [names.index(each) for each in PARCELS]])
+    assert count_volumes(run, mesh, regions) == count_volumes(run) == VOLUMES
+    assert surface_step(path) == 0.72
+    with pytest.raises(DataError, match=r"the study names none; add data\.atlas"):
+        read_surface_series(run, mesh)
+
+
+def test_parcels_of_some_and_vertices_of_others_are_one_study(
+    tmp_path: Path, mesh: Mesh, regions: Regions
+) -> None:
+    root, sides = tmp_path / "bids", halves(volumes=24)
+    for own, keys in zip(sides, KEYS, strict=True):
+        own += 5 * np.random.default_rng(keys[0]).standard_normal((24, 5))[:, keys]
+    func = {label: root / f"sub-{label}" / "func" for label in ("01", "02", "03", "04")}
+    for home in func.values():
+        home.mkdir(parents=True)
+    dense = write_dtseries(func["01"] / f"sub-01_{CIFTI[7:]}", sides, WALLS)
+    means = regions.average(of_nibabel(dense, mesh))
+    for label, names in (("02", PARCELS), ("03", ("L_front", "L_rear", *PARCELS[2:]))):
+        write_parcels(func[label] / SEVERAL.replace("sub-01", f"sub-{label}"), means, names)
+    other = SEVERAL.replace("sub-01", "sub-04").replace("Halves", "Glasser")
+    write_parcels(func["04"] / other, means, PARCELS)
+    section = DataSection.model_validate(ATLAS)
+    space = Space(None, regions, mesh=mesh)  # type: ignore[arg-type]  # as in `dataset`
+    data = SiteDataset(root, section, space, "subject", tmp_path / "cache")
+    assert data.people == ("01", "02")
+    vertices, parcels = (np.array(block) for block in data.blocks("features"))
+    assert vertices.shape == (4, 24)
+    np.testing.assert_allclose(vertices, parcels, atol=2e-4)
+    told = {each.label: each.detail for each in data.survey.skipped}
+    assert "has not one parcel 'L_back', as the study's atlas has" in told["03"]
+    assert "holds no image of task-rest on the mesh fsLR-32k" in told["04"]
+
+
+def test_dense_series_come_before_those_of_parcels(tmp_path: Path, mesh: Mesh) -> None:
+    home = tmp_path / "sub-01" / "func"
+    write_dtseries(home / CIFTI, halves(volumes=8), WALLS)
+    write_parcels(home / SEVERAL, np.ones((8, 4)), PARCELS)
+    for section, names in ((ATLAS, [CIFTI]), (PUBLIC, [CIFTI])):
+        subjects, _ = find_subjects(tmp_path, DataSection.model_validate(section))
+        assert [run.bold.name for each in subjects for run in each.runs] == names
+    (home / CIFTI).unlink()
+    subjects, _ = find_subjects(tmp_path, DataSection.model_validate(ATLAS))
+    assert [run.bold.name for run in subjects[0].runs] == [SEVERAL]
+
+
+def _damage(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def _of_maps(path: Path) -> None:
+    write_parcels(path.with_name("x.pscalar.nii"), np.ones(4), PARCELS).replace(path)
+
+
+@pytest.mark.parametrize("spoil", [_damage, _of_maps])
+def test_a_damaged_series_of_parcels_is_named(
+    tmp_path: Path, mesh: Mesh, regions: Regions, spoil: Callable[[Path], None]
+) -> None:
+    path = write_parcels(tmp_path / SEVERAL, np.ones((8, 4)), PARCELS)
+    spoil(path)
+    said = "is no whole series of parcels|is cut short or damaged; copy the file again"
+    with pytest.raises(DataError, match=said):
+        read_surface_series(RecordingRun(path), mesh, regions=regions)
+
+
+def test_an_atlas_of_voxels_is_none_of_a_mesh() -> None:
+    with pytest.raises(ValidationError, match=r"with .dlabel.nii as its name's end"):
+        DataSection.model_validate(PUBLIC | {"atlas": "atlas.nii.gz"})

@@ -27,6 +27,8 @@ from tests.support.data_fields import (
     GAPPY,
     GAPPY_PLAN,
     MATRIX,
+    ON_PARCELS,
+    PARCEL_COURSES,
     PARCELS,
     POWER,
     RUNS,
@@ -53,10 +55,11 @@ MIXED = {
 PLAIN = {"detrend": "none", "standardize": "none"}
 STUDIES = [
     *(([], each) for pair in DATA.values() for each in pair),
+    ([], ON_PARCELS),
     *(([FMRI], each) for pair in DATA.values() for each in pair if not {"mask", "mesh"} & {*each}),
     ([FMRI | {"measure": "connectivity"}], DATA["atlas"][1]),
     ([FMRI | EDGES], DATA["confounds"][1]),
-    *(([TABLE | each], {}) for each in (MATRIX, COURSES, PARCELS)),
+    *(([TABLE | each], {}) for each in (MATRIX, COURSES, PARCELS, PARCEL_COURSES)),
     *(([EEG], DATA[name][1]) for name in ("session", "run", "acquisition", "direction", "runs")),
     *(
         ([view | each], {})
@@ -170,6 +173,9 @@ def replace_person(bids: Path, change: str) -> None:
             table.write_text("\n".join(["motion", *map(str, motion)]) + "\n")
         elif path.name.endswith("_statmap.nii.gz"):
             save(path, generator.standard_normal(SHAPE).astype(np.float32))
+        elif path.name.endswith(".ptseries.nii"):
+            names = tuple(nib.load(path).header.get_axis(1).name)
+            write_parcels(path, generator.standard_normal((31, len(names))), names)
         elif path.name.endswith(".pscalar.nii"):
             write_parcels(path, generator.uniform(0, 5, 2))
         elif path.suffix == ".gii":

@@ -245,6 +245,44 @@ def test_a_participant_of_two_families_is_refused_by_name_of_the_line(families: 
         opened(families, {"family": "family_id"}).table()
 
 
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [("Müller", "Mu\u0308ller"), ("F1", "f1"), ("F1", "F1\u200b"), ("F1", "\ufeffＦ１")],
+)
+def test_one_family_is_one_however_its_name_is_typed(families: Path, name: str, like: str) -> None:
+    path = families / "participants.tsv"
+    text = path.read_text().replace("F1\t10", f"{name}\t10").replace("F1\t20", f"{like}\t20")
+    path.write_text(text)
+    data = opened(families, {"family": "family_id"})
+    assert data.representatives == ("01", "02", "03", "04")
+
+
+def test_a_family_with_a_name_that_nobody_sees_is_none(families: Path) -> None:
+    text = (families / "participants.tsv").read_text().replace("n/a\t", "\u200b\t")
+    (families / "participants.tsv").write_text(text)
+    data = opened(families, {"family": "family_id"})
+    assert data.representatives == ("01", "02", "03", "04")
+
+
+@pytest.mark.parametrize("prefix", ["sub-", ""])
+def test_sessions_behind_a_name_dissolve_no_family(tmp_path: Path, prefix: str) -> None:
+    lines = (f"{prefix}{who}_ses-1 {family} 30 no" for who, family in (("01", "A"), ("02", "A")))
+    write(tmp_path / "bids" / "participants.tsv", "participant_id family_id age ill", *lines)
+    brain = (f"{prefix}{who}_ses-1 3" for who in ("01", "02"))
+    write(tmp_path / "bids" / "brain.tsv", "participant_id area", *brain)
+    for sessions in (False, True):
+        units = {"family": "family_id", "sessions": sessions}
+        data = opened(tmp_path / "bids", units)
+        assert (data.units, data.people) == (1, ("01", "02"))
+
+
+def test_a_line_of_nobody_is_refused_though_it_has_a_session(families: Path) -> None:
+    text = "participant_id session_id age ill\nsub-01 1 30 no\n 2 40 no\n".replace(" ", "\t")
+    (families / "participants.tsv").write_text(text)
+    with pytest.raises(DataError, match="line 3: participant_id is empty"):
+        opened(families, {"sessions": True}).table()
+
+
 def test_a_family_that_no_table_names_is_refused(families: Path) -> None:
     with pytest.raises(DataError, match="no column 'household'"):
         opened(families, {"family": "household"}).table()
@@ -292,7 +330,10 @@ def test_newcomers_are_whole_units_and_relatives_of_who_was_there_are_none(tmp_p
     ledger.check_sizes(sizes_of(data.study, data), 10)
 
 
-def test_folders_of_one_participants_sessions_are_no_several_participants(tmp_path: Path) -> None:
+@pytest.mark.parametrize("units", [None, {"family": "age"}])
+def test_folders_of_one_participants_sessions_are_no_several_rows(
+    tmp_path: Path, units: dict[str, Any] | None
+) -> None:
     folder, vertices = tmp_path / "bids", MESHES["fsaverage5"].vertices
     lines = (f"sub-0{number} 30 no" for number in (1, 2, 3))
     write(folder / "participants.tsv", "participant_id age ill", *lines)
@@ -300,8 +341,9 @@ def test_folders_of_one_participants_sessions_are_no_several_participants(tmp_pa
         for side in "lr":
             path = folder / name / "surf" / f"{side}h.thickness.fsaverage5.mgh"
             write_values(path, 2 + np.sin(np.arange(vertices)))
-    data = opened(folder, None, WHO, CORTEX)
+    data = opened(folder, units, WHO, CORTEX)
     assert data.people == ("02", "03")
+    assert data.units == (2 if units is None else 1)
     (skipped,) = (each for each in data.survey.skipped if each.label == "01")
     assert skipped.reason == "unusable"
     assert "one person must not count as two" in skipped.detail
