@@ -4,7 +4,7 @@ import gzip
 import math
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import nibabel as nib
 import numpy as np
 
 from benchmarks.peers import installed
-from benchmarks.table import Row, alternate
+from benchmarks.table import Row
 from consortium.space.grid import Grid
 from site_agent.images.preprocess import read_series
 
@@ -51,11 +51,22 @@ def compare(path: Path, mask: Path, grid: Grid) -> list[Row]:
     work += f", compressed {size / held:.1f}:1" if path.suffix == ".gz" else ""
     rows = []
     # The time that goes by, too: a thread that unpacks ahead is there to save it.
-    for unit, clock in (("ms", time.process_time), ("ms gone by", time.perf_counter)):
-        mine, masker, *bare = alternate(*acts, repeats=3, clock=clock)
+    for unit, (mine, masker, *bare) in zip(("ms", "ms gone by"), turns(acts), strict=True):
         rows.append(Row(work, mine, "nilearn NiftiMasker", masker, "≥ 2", unit, inverse=True))
         rows += [Row(work, mine, _UNPACKER, each, "≤ 1.2", unit) for each in bare]
     return rows
+
+
+def turns(acts: Sequence[Callable[[], object]], repeats: int = 3) -> list[list[float]]:
+    """Least processor time, and time gone by, of each act in milliseconds, in the same turns."""
+    found = np.full((2, len(acts)), np.inf)
+    for _ in range(repeats):
+        for place, act in enumerate(acts):
+            begun = time.process_time(), time.perf_counter()
+            act()
+            taken = np.subtract((time.process_time(), time.perf_counter()), begun)
+            found[:, place] = np.minimum(found[:, place], 1e3 * taken)
+    return [[float(each) for each in row] for row in found]
 
 
 def _unpacker() -> Callable[..., Any]:

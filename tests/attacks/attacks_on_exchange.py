@@ -183,7 +183,7 @@ class _PatienceError(Exception):
 
 
 def _endless(_real: object) -> Callable[..., Iterator[float]]:
-    def polls(clock: LocalConsortium, seconds: float, pace: float = 0.002) -> Iterator[float]:
+    def polls(clock: LocalConsortium, seconds: float, *_: float, **__: float) -> Iterator[float]:
         while True:
             yield seconds
             clock.pause(1.0)  # type: ignore[attr-defined]

@@ -42,7 +42,8 @@ def powered_norms(
     own, shared = (1 - correlation) ** power, (1 + (entries - 1) * correlation) ** power
     together = entries * np.square(means)
     apart = np.maximum(squares - together, 0.0)
-    return np.sqrt(own**2 * apart + shared**2 * together)
+    norms: Array = np.sqrt(own**2 * apart + shared**2 * together)
+    return norms
 
 
 def root_diagonal(entries: int, correlation: float) -> float:
