@@ -34,31 +34,20 @@ Sites = list[Blocks]
 
 @dataclass(frozen=True)
 class Trial:
-    """An analysis that is tried.
-
-    Parameters
-    ----------
-    algorithm : str
-    analysis : mapping
-    views : tuple of (str, int)
-    people : callable
-        Makes sites from a cell and a generator.
-    told : callable
-        Of a result: errors of its numbers, whose truth is zero, or numbers whose mean is asked
-        for, such as whether the link was found; nothing where nothing was reported.
-    mean : bool
-        Whether the mean of what is reported is what is forecast, and not the size of most of it.
-    times : float
-        Deviations that what is forecast has.
-    """
+    """An analysis that is tried."""
 
     algorithm: str
     analysis: Mapping[str, Any]
     views: tuple[tuple[str, int], ...]
     people: Callable[[Cell, np.random.Generator], Sites]
+    """Makes sites from a cell and a generator."""
     told: Callable[[Result], Array]
+    """Of a result: errors of its numbers, whose truth is zero, or numbers whose mean is asked for,
+    such as whether the link was found; nothing where nothing was reported."""
     mean: bool = False
+    """Whether the mean of what is reported is what is forecast, and not the size of most of it."""
     times: float = 1.0
+    """Deviations that what is forecast has."""
 
 
 def _average_people(cell: Cell, rng: np.random.Generator) -> Sites:
@@ -92,7 +81,7 @@ def _explained_people(cell: Cell, rng: np.random.Generator, model: str) -> Sites
 
 
 def _coefficient_error(result: Result) -> Array:
-    return np.array([each.value for each in regression.findings(result) if each.told])
+    return np.array([each.value for each in regression.findings(result) if each.reported])
 
 
 def _linked_people(cell: Cell, rng: np.random.Generator) -> Sites:
@@ -183,7 +172,7 @@ def _genes_coefficient(result: Result) -> Array:
 
 def _genes(result: Result, table: str) -> Array:
     found = [row[-1] for row in result.tables[table].rows if row[0] == "genes"]
-    return np.array([each.value for each in found if isinstance(each, Finding) and each.told])
+    return np.array([each.value for each in found if isinstance(each, Finding) and each.reported])
 
 
 _ASKED = {"target": "y", "bound": regression.BOUND}

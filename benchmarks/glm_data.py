@@ -19,62 +19,43 @@ COVARIATES = ("age", "icv", "sex")
 
 @dataclass(frozen=True)
 class Unkind:
-    """What is hard about the data; by default everything is, at once.
-
-    Parameters
-    ----------
-    tails : bool
-        Whether outcomes have the tails of t with five degrees of freedom instead of Gaussian ones.
-    variances : float
-        Largest variance of a scanner over the smallest.
-    parts : (float, float)
-        Between which the second group's part of a site's participants lies.
-    alone : bool
-        Whether one of eight sites or more has participants of one group only.
-    offsets : float
-        Standard deviation of the sites' offsets in every outcome.
-    norms : float
-        How far public norms are off: relative error of the deviations, and two thirds of the error
-        of the locations, in standard deviations.
-    """
+    """What is hard about the data; by default everything is, at once."""
 
     tails: bool = True
+    """Whether outcomes have the tails of t with five degrees of freedom instead of Gaussian
+    ones."""
     variances: float = 2.0
+    """Largest variance of a scanner over the smallest."""
     parts: tuple[float, float] = (0.25, 0.75)
+    """Between which the second group's part of a site's participants lies."""
     alone: bool = True
+    """Whether one of eight sites or more has participants of one group only."""
     offsets: float = 0.6
+    """Standard deviation of the sites' offsets in every outcome."""
     norms: float = 0.1
+    """How far public norms are off: relative error of the deviations, and two thirds of the error
+    of the locations, in standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Participants of a consortium.
-
-    Parameters
-    ----------
-    outcomes : array, V x n
-        In units of the standard deviation within groups and sites.
-    group : array of bool, length n
-    covariates : array, 3 x n
-        Age, volume of the head and sex (-1 or 1).
-    site : array of int, length n
-        In ascending order.
-    truth : array, length V
-        Effects of group, in the outcomes' unit.
-    slopes : array, V x 3
-        Effects of the covariates.
-    deviation, location : array, length V
-        Public norms, off by 10 % and by 0.15 standard deviations.
-    """
+    """Participants of a consortium."""
 
     outcomes: Array
+    """V x n. In units of the standard deviation within groups and sites."""
     group: NDArray[np.bool_]
+    """True or false, length n."""
     covariates: Array
+    """3 x n. Age, volume of the head and sex (-1 or 1)."""
     site: NDArray[np.int64]
+    """Whole numbers, length n. In ascending order."""
     truth: Array
+    """Length V. Effects of group, in the outcomes' unit."""
     slopes: Array
+    """V x 3. Effects of the covariates."""
     deviation: Array
     location: Array
+    """Length V. Public norms, off by 10 % and by 0.15 standard deviations."""
 
     def design(self, chosen: NDArray[np.bool_] | None = None) -> Array:
         """Columns of group, covariates and a constant for each site, for ordinary least squares."""

@@ -20,44 +20,31 @@ _AGE = 0.6  # deviation of age within a site
 
 @dataclass(frozen=True)
 class Odd:
-    """What is odd about the participants.
-
-    Parameters
-    ----------
-    sites : {"alike", "few big", "one huge"}
-        Eight of one size; three of a fifth each beside twenty small ones; one of three quarters
-        beside ten.
-    residual : {"normal", "heavy", "skewed", "either", "outliers", "one-sided", "rare", "even"}
-        What participants differ by: Gaussian, t with 2.5 degrees of freedom, lognormal (with tails
-        of all outcomes to one side, or of half of them to the other), with participants far off in
-        all outcomes (to either side, or to one), binary outcomes of a tenth or a half.
-    group : float
-        Deviation of the second group over the first's.
-    scanners : float
-        Largest deviation of a site over the smallest.
-    part : float
-        Of the second group, give or take two fifths of it by site.
-    older : float
-        By how many deviations sites differ in age; levels of their outcomes go with it.
-    grows : float
-        By how much the logarithm of a participant's deviation grows with a deviation of age.
-    smooth : bool
-        Whether outcomes are neighbours on a line, alike over a tenth of it; else they share a
-        factor.
-    wrong : float
-        Part of the participants stated in the wrong group, by turns of the sites: totals stay
-        right.
-    """
+    """What is odd about the participants."""
 
     sites: str = "alike"
+    """Eight of one size; three of a fifth each beside twenty small ones; one of three quarters
+    beside ten."""
     residual: str = "normal"
+    """What participants differ by: Gaussian, t with 2.5 degrees of freedom, lognormal (with tails
+    of all outcomes to one side, or of half of them to the other), with participants far off in all
+    outcomes (to either side, or to one), binary outcomes of a tenth or a half."""
     group: float = 1.0
+    """Deviation of the second group over the first's."""
     scanners: float = 1.0
+    """Largest deviation of a site over the smallest."""
     part: float = 0.4
+    """Of the second group, give or take two fifths of it by site."""
     older: float = 0.0
+    """By how many deviations sites differ in age; levels of their outcomes go with it."""
     grows: float = 0.0
+    """By how much the logarithm of a participant's deviation grows with a deviation of age."""
     smooth: bool = False
+    """Whether outcomes are neighbours on a line, alike over a tenth of it; else they share a
+    factor."""
     wrong: float = 0.0
+    """Part of the participants stated in the wrong group, by turns of the sites: totals stay
+    right."""
 
 
 def sizes_of(kind: str, persons: int) -> NDArray[np.int64]:

@@ -33,49 +33,33 @@ _WIDE = 1.4  # deviation of ages where sites differ in them
 
 @dataclass(frozen=True)
 class Misfit:
-    """A row of the table.
-
-    Parameters
-    ----------
-    cell : (int, int, int)
-    epsilon : float
-    off : float
-        How far stated locations are from the outcomes' own, in deviations; each by this, up or down
-        at random, with ``signs``.
-    scale : float
-        Stated deviation over the true one.
-    missing : bool
-        Whether no norms are stated: outcomes have limits, five deviations either way.
-    ratio : float
-        Standard deviation of the second group's outcomes over the first's.
-    rare : float
-        Part of the second group, if it is the same everywhere.
-    effect : float
-        Of outcomes with an effect; an eighth of them, or ``part``.
-    ages : float
-        Correlation of sites' mean ages with sites' levels of all outcomes.
-    gaps : float
-        Part of the values that are missing, of the second group twice as many as of the first.
-    slope : bool
-        Whether the slope of age is asked for.
-    declared : bool
-        Whether sites' means of the covariates are declared.
-    """
+    """A row of the table."""
 
     cell: Cell = USUAL
     epsilon: float = 4.0
     off: float = 0.0
+    """How far stated locations are from the outcomes' own, in deviations; each by this, up or down
+    at random, with ``signs``."""
     signs: bool = False
     scale: float = 1.0
+    """Stated deviation over the true one."""
     missing: bool = False
+    """Whether no norms are stated: outcomes have limits, five deviations either way."""
     ratio: float = 1.0
+    """Standard deviation of the second group's outcomes over the first's."""
     rare: float | None = None
+    """Part of the second group, if it is the same everywhere."""
     effect: float = 0.8
+    """Of outcomes with an effect; an eighth of them, or ``part``."""
     part: float = 0.25
     ages: float = 0.0
+    """Correlation of sites' mean ages with sites' levels of all outcomes."""
     gaps: float = 0.0
+    """Part of the values that are missing, of the second group twice as many as of the first."""
     slope: bool = False
+    """Whether the slope of age is asked for."""
     declared: bool = False
+    """Whether sites' means of the covariates are declared."""
     odd: Odd | None = None
     analysis: dict[str, Any] = field(default_factory=dict)
 

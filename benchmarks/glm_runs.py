@@ -26,14 +26,7 @@ _LIMIT = 3.0  # standard deviations that become 1 for `regression`
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A consortium as `glm` sees it.
-
-    Parameters
-    ----------
-    parameters : GlmParameters
-    sites : tuple of ArrayData
-    shape : Shape
-    """
+    """A consortium as `glm` sees it."""
 
     parameters: GlmParameters
     sites: tuple[ArrayData, ...]

@@ -34,57 +34,38 @@ _COLUMNS = "cell", "sites", "ε", "size", "coverage", "withheld", "stated", "for
 
 @dataclass(frozen=True)
 class Cell:
-    """A row of the table.
-
-    Parameters
-    ----------
-    icc : float
-        Part of an outcome's variance that a unit's rows have in common.
-    stated : float
-        Correlation that the study works with.
-    kind : {'family', 'sessions', 'age'}
-        Relatives, of whom each may be a patient or not; sessions of patients and controls; or the
-        slope of the age, by sessions a few years apart.
-    heavy : bool
-        Whether both parts of an outcome have tails of t with five degrees of freedom.
-    ages : float
-        Deviation of sites' mean ages, which go with sites' levels.
-    effect : float
-    off : float
-        How many deviations the stated location and mean age are too low.
-    wide : float
-        Stated deviations of outcomes and age over the true ones.
-    ratio : float
-        Patients' deviation over controls'; of a slope, that of who is above the mean age.
-    part : (float, float)
-        Range of patients' part of a site.
-    sizes : tuple of float
-        Parts of the units that have one, two … rows.
-    alike : float
-        Part of the families whose members are all patients or all not.
-    apart : float
-        Deviation of ages within a unit.
-    differ : float
-        Stated part of units that differ over the true one.
-    declared : bool
-        Whether sites declare their means of the columns.
-    """
+    """A row of the table."""
 
     icc: float = 0.3
+    """Part of an outcome's variance that a unit's rows have in common."""
     stated: float = 0.3
+    """Correlation that the study works with."""
     kind: str = "family"
+    """Relatives, of whom each may be a patient or not; sessions of patients and controls; or the
+    slope of the age, by sessions a few years apart."""
     heavy: bool = False
+    """Whether both parts of an outcome have tails of t with five degrees of freedom."""
     ages: float = 0.0
+    """Deviation of sites' mean ages, which go with sites' levels."""
     effect: float = 0.3
     off: float = 0.0
+    """How many deviations the stated location and mean age are too low."""
     wide: float = 1.0
+    """Stated deviations of outcomes and age over the true ones."""
     ratio: float = 1.0
+    """Patients' deviation over controls'; of a slope, that of who is above the mean age."""
     part: tuple[float, float] = (0.3, 0.6)
+    """Range of patients' part of a site."""
     sizes: tuple[float, ...] = (0.2,) * MOST
+    """Parts of the units that have one, two … rows."""
     alike: float = 0.0
+    """Part of the families whose members are all patients or all not."""
     apart: float = 0.4
+    """Deviation of ages within a unit."""
     differ: float = 1.0
+    """Stated part of units that differ over the true one."""
     declared: bool = False
+    """Whether sites declare their means of the columns."""
 
 
 UNKIND: dict[str, dict[str, Any]] = {
@@ -187,23 +168,17 @@ CELLS |= {
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of units, those of a unit and of a site one behind the other.
-
-    Parameters
-    ----------
-    outcomes : array, V x R
-    group : array, length R
-        0 or 1.
-    columns : array, p x R
-        Within -1 and 1.
-    unit, site : array of int, length R
-    """
+    """Rows of units, those of a unit and of a site one behind the other."""
 
     outcomes: Array
+    """V x R."""
     group: Array
+    """Length R. 0 or 1."""
     columns: Array
+    """p x R. Within -1 and 1."""
     unit: NDArray[np.int64]
     site: NDArray[np.int64]
+    """Whole numbers, length R."""
 
 
 def make_rows(cell: Cell, sites: int, units: int, generator: np.random.Generator) -> Rows:
@@ -248,23 +223,16 @@ def _drawn(cell: Cell, shape: tuple[int, int], generator: np.random.Generator) -
 
 
 class Public(NamedTuple):
-    """What is known of a cell.
-
-    Parameters
-    ----------
-    rows : float
-        Harmonic mean of a unit's rows.
-    differ : float
-        Part of the families with patients and others; of ages the part of their variance within
-        sites that lies within units.
-    deviation, age : float
-        Of outcomes, and of ages over `_DEVIATION`.
-    """
+    """What is known of a cell."""
 
     rows: float
+    """Harmonic mean of a unit's rows."""
     differ: float
+    """Part of the families with patients and others; of ages the part of their variance within
+    sites that lies within units."""
     deviation: float
     age: float
+    """Of outcomes, and of ages over `_DEVIATION`."""
 
 
 @lru_cache

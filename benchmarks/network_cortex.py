@@ -43,18 +43,12 @@ _VOLUMES, _ROWS, _OWN, _NETWORKS, _WIDTH = 80, 500, 10, 10, 15.0
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What a basis sees of participants without networks.
-
-    Parameters
-    ----------
-    root : array, d x d
-        Of their covariance.
-    spots : int
-        Maps of the basis that are each participant's own.
-    """
+    """What a basis sees of participants without networks."""
 
     root: Array
+    """d x d. Of their covariance."""
     spots: int
+    """Maps of the basis that are each participant's own."""
 
     def persons(self, count: int, seed: int) -> Iterator[Array]:
         """Series in the basis, d x T each."""

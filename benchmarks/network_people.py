@@ -36,21 +36,14 @@ def places() -> Places:
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """A population: its true maps, and participants of it.
-
-    Parameters
-    ----------
-    sizes : tuple of int
-        Participants of each hospital.
-    maps : array, shape (D, R)
-        True maps of the group.
-    draw : callable
-        One participant's D x T series, from the hospital's number and a generator.
-    """
+    """A population: its true maps, and participants of it."""
 
     sizes: tuple[int, ...]
+    """Participants of each hospital."""
     maps: Array
+    """Shape (D, R). True maps of the group."""
     draw: Callable[[int, np.random.Generator], Array]
+    """One participant's D x T series, from the hospital's number and a generator."""
 
     def persons(self, seed: int) -> Iterator[tuple[int, Array]]:
         """All participants, each with the number of their hospital."""

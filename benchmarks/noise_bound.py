@@ -15,18 +15,12 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Spectrum:
-    """What the bound takes of participants' covariance Σ.
-
-    Parameters
-    ----------
-    trace : float
-        tr Σ.
-    root : float
-        tr Σ^½.
-    """
+    """What the bound takes of participants' covariance Σ."""
 
     trace: float
+    """tr Σ."""
     root: float
+    """tr Σ^½."""
 
 
 def chi_square(mu: float) -> float:

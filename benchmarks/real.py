@@ -51,32 +51,23 @@ _ALONE = 30  # participants of a site that is tried alone
 
 @dataclass(frozen=True, eq=False)
 class Real:
-    """Participants in the order of their sites.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Of the outcomes.
-    limits : array, V x 2
-        Public ones of the outcomes.
-    outcomes : array, V x n
-    site : array of int, length n
-    age : array, length n
-        Years.
-    sex, autism : array of bool, length n
-        Whether male, and whether a patient.
-    norms : mapping, optional
-        Of a study: location and deviation.
-    """
+    """Participants in the order of their sites."""
 
     names: tuple[str, ...]
+    """Of the outcomes."""
     limits: Array
+    """V x 2. Public ones of the outcomes."""
     outcomes: Array
+    """V x n."""
     site: NDArray[np.int64]
+    """Whole numbers, length n."""
     age: Array
+    """Length n. Years."""
     sex: Flags
     autism: Flags
+    """True or false, length n. Whether male, and whether a patient."""
     norms: dict[str, tuple[float, ...]] | None
+    """Of a study: location and deviation."""
 
     @property
     def kinds(self) -> dict[str, Flags]:

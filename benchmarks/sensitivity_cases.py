@@ -32,21 +32,14 @@ REFUSED_ABOVE = 1e-6  # over the bound: from there on a site does not send its s
 
 @dataclass(frozen=True)
 class Question:
-    """A question and the data of two sites that differ in one unit.
-
-    Parameters
-    ----------
-    query : Query
-    bound : Bound
-    blocks : tuple of array, each D x T_m
-    other : array
-        The first block of the neighbour: all of it, or its first volume, is another unit.
-    """
+    """A question and the data of two sites that differ in one unit."""
 
     query: Query
     bound: Bound
     blocks: tuple[Array, ...]
+    """Each D x T_m."""
     other: Array
+    """The first block of the neighbour: all of it, or its first volume, is another unit."""
 
 
 @dataclass(frozen=True)

@@ -30,27 +30,18 @@ _WRONG = np.array([np.nan, np.inf, -np.inf])
 
 @dataclass
 class Outcome:
-    """What became of the questions about one statistic.
-
-    Parameters
-    ----------
-    name : str
-    trials, answered : int
-        Questions, and those that both sites answered.
-    moves : dict of float
-        Largest move over the sensitivity, of the whole and of every block.
-    differ : int
-        Questions that one of two neighbours answered.
-    example : Question, optional
-        One that did either, the last one that broke something.
-    """
+    """What became of the questions about one statistic."""
 
     name: str
     trials: int = 0
     answered: int = 0
+    """Questions, and those that both sites answered."""
     moves: dict[str, float] = field(default_factory=dict)
+    """Largest move over the sensitivity, of the whole and of every block."""
     differ: int = 0
+    """Questions that one of two neighbours answered."""
     example: Question | None = None
+    """One that did either, the last one that broke something."""
 
     @property
     def worst(self) -> float:

@@ -15,32 +15,21 @@ Act = Callable[[], object]
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table.
-
-    Parameters
-    ----------
-    work : str
-        What is done, with its sizes.
-    ours : float
-        What was measured, in ``unit``.
-    peer : float or None
-        The same; None for a peer that is not installed.
-    beside : str
-        What the peer is.
-    reach : str
-        What was aimed at, as a bound on ``ratio``.
-    unit : str
-    inverse : bool
-        Show peer / ours, for a reach that says how many times faster.
-    """
+    """One line of the table."""
 
     work: str
+    """What is done, with its sizes."""
     ours: float
+    """What was measured, in ``unit``."""
     beside: str
+    """What the peer is."""
     peer: float | None
+    """The same; None for a peer that is not installed."""
     reach: str
+    """What was aimed at, as a bound on ``ratio``."""
     unit: str = "ms"
     inverse: bool = False
+    """Show peer / ours, for a reach that says how many times faster."""
 
     @property
     def ratio(self) -> float | None:

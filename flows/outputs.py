@@ -10,21 +10,14 @@ from consortium.study.plan import Plan
 
 @dataclass(frozen=True)
 class PublishedTexts:
-    """What Prefect shows of a result, all of it published in the output folder.
-
-    Parameters
-    ----------
-    summary : str
-        Markdown.
-    picture : str
-        Address of the first map, as ``data:``.
-    link : str
-        Address of the report, if people are served one.
-    """
+    """What Prefect shows of a result, all of it published in the output folder."""
 
     summary: str
+    """Markdown."""
     picture: str = ""
+    """Address of the first map, as ``data:``."""
     link: str = ""
+    """Address of the report, if people are served one."""
 
 
 @dataclass(frozen=True)

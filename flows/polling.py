@@ -32,43 +32,30 @@ _PULSE = 20.0  # s; after sixty, Prefect shows a deployment as not ready
 
 @dataclass(frozen=True)
 class DeploymentInfo:
-    """What a deployment says of its study: public, and for people only.
-
-    Parameters
-    ----------
-    parameters : mapping of str to str
-        Shown beside the study's name; no run reads them.
-    """
+    """What a deployment says of its study: public, and for people only."""
 
     description: str = ""
     tags: tuple[str, ...] = ()
     parameters: dict[str, str] = field(default_factory=dict)
+    """Shown beside the study's name; no run reads them."""
 
 
 @dataclass
 class Service:
-    """A deployment and the flow that runs for it, whatever the API says that it is.
-
-    Parameters
-    ----------
-    study : str
-        Name of the deployment, and the flow's only parameter.
-    make_flow : callable
-        Makes the flow of one run, which may open a run of the study or only take one up.
-    since : datetime
-        Dates of the schedule up to then are over.
-    on_demand : bool
-        Whether a run that no date stands for may open a run of the study, too.
-    """
+    """A deployment and the flow that runs for it, whatever the API says that it is."""
 
     study: str
+    """Name of the deployment, and the flow's only parameter."""
     make_flow: Callable[[bool], Flow[[str], State[None]]]
+    """Makes the flow of one run, which may open a run of the study or only take one up."""
     about: DeploymentInfo
     schedule: CronSchedule
     clock: Clock
     console: Console
     since: datetime
+    """Dates of the schedule up to then are over."""
     on_demand: bool = False
+    """Whether a run that no date stands for may open a run of the study, too."""
     _told: set[str] = field(default_factory=set)
 
     def serve(

@@ -64,14 +64,14 @@ def prepare_all(
                 return str(SoftwareError.of(error))
             return None
 
-        told: list[str] = []
+        lines: list[str] = []
         ended: list[Exception] = []
 
         @flow(name="prepare-scans", task_runner=chosen, persist_result=False)
         def prepare_scans(persons: int) -> State[None]:
             try:
                 futures = [prepare_one.submit(number) for number in range(persons)]
-                told.extend(said for each in futures if (said := each.result()) is not None)
+                lines.extend(said for each in futures if (said := each.result()) is not None)
             except Exception as error:  # of the runner
                 ended.append(error)
                 return Failed(message="The preparation ended before its time.")
@@ -81,8 +81,8 @@ def prepare_all(
             state = prepare_scans(count, return_state=True)
     for error in ended:
         raise error
-    if told:
-        raise ConsortiumError(told[0])
+    if lines:
+        raise ConsortiumError(lines[0])
     if not state.is_completed():
         raise ConfigurationError(
             "Prefect did not let the preparation run to its end; look at its server's log and "

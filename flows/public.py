@@ -55,9 +55,9 @@ def join_runs(above: list[UUID], here: list[UUID], study: str, run: str) -> None
     with suppress(*UNHEARD), get_client(sync_client=True) as client:
         for each, page in zip(above, [url_for("flow-run", each) for each in here], strict=False):
             client.update_flow_run(each, name=run)
-            told = {"key": f"run-{study}", "type": "markdown", "data": f"[{run}]({page})"}
-            told |= {"description": "The study's run", "flow_run_id": str(each)}
-            client.create_artifact(ArtifactCreate.model_validate(told))
+            artifact = {"key": f"run-{study}", "type": "markdown", "data": f"[{run}]({page})"}
+            artifact |= {"description": "The study's run", "flow_run_id": str(each)}
+            client.create_artifact(ArtifactCreate.model_validate(artifact))
 
 
 @dataclass
@@ -70,9 +70,9 @@ class PublicLines:
         """Keep a line for the next batch; nothing is kept outside of a flow."""
         context = FlowRunContext.get()
         if context is not None and context.flow_run is not None:
-            told = {"name": "consortium", "level": level, "message": line}
-            told |= {"timestamp": datetime.now(UTC), "flow_run_id": context.flow_run.id}
-            self._lines.append(LogCreate.model_validate(told))
+            entry = {"name": "consortium", "level": level, "message": line}
+            entry |= {"timestamp": datetime.now(UTC), "flow_run_id": context.flow_run.id}
+            self._lines.append(LogCreate.model_validate(entry))
 
     def send(self) -> None:
         """Write what was kept; what an absent API does not hear is lost."""

@@ -77,8 +77,8 @@ def agent_as_flow(site: str, work: Callable[[], None]) -> None:
 def _states() -> Iterator[State[None]]:
     """What becomes of the agent: it writes one word, or none if it is killed."""
     yield Running()
-    told: dict[str, State[None]] = {_COMPLETED: Completed(), _FAILED: Failed()}
-    yield told.get(sys.stdin.read(), Crashed(message="The agent was killed."))
+    states: dict[str, State[None]] = {_COMPLETED: Completed(), _FAILED: Failed()}
+    yield states.get(sys.stdin.read(), Crashed(message="The agent was killed."))
 
 
 def _tell(site: str, states: Iterator[State[None]]) -> None:
@@ -100,8 +100,8 @@ def _record(client: SyncPrefectClient, site: str, run: UUID | None, state: State
         answer = client.request("POST", "/flow_runs/", json={**new, "state": {"type": "PENDING"}})
         run = UUID(answer.json()["id"])
     said = {"type": state.type.value, "name": state.name, "message": state.message}
-    told = {"state": said, "force": True}
-    client.request("POST", "/flow_runs/{id}/set_state", path_params={"id": run}, json=told)
+    request = {"state": said, "force": True}
+    client.request("POST", "/flow_runs/{id}/set_state", path_params={"id": run}, json=request)
     return run
 
 

@@ -258,8 +258,8 @@ class StudyFlow:
         except Exception as error:
             self._ended = self._ended or error
             kind = error.code if isinstance(error, ConsortiumError) else "software"
-            told = f"The study ended before its time: {kind}. It was at {step}{self._turn()}."
-            raise _StoppedError(told) from None
+            sentence = f"The study ended before its time: {kind}. It was at {step}{self._turn()}."
+            raise _StoppedError(sentence) from None
 
     def _turn(self) -> str:
         """Whose turn it was, in names that everybody knows: the study's sites."""

@@ -49,28 +49,20 @@ _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 
 @dataclass
 class Agent:
-    """One site's agent.
-
-    Parameters
-    ----------
-    folder : Path
-        The site's own folder, with ``site.yaml`` and keys.
-    now : callable
-        The time of day, with its time zone.
-    log : callable
-        Receives lines for the site's own log.
-    drive : Drive
-        Has data loaded, and the page written, beside the agent's other work.
-    page : bool
-        Whether the site's page is written whenever its state changes, whatever ``site.yaml`` says.
-    """
+    """One site's agent."""
 
     folder: Path
+    """The site's own folder, with ``site.yaml`` and keys."""
     clock: Clock
     now: Callable[[], datetime]
+    """The time of day, with its time zone."""
     log: Callable[[str], None]
+    """Receives lines for the site's own log."""
     drive: Drive = in_thread
+    """Has data loaded, and the page written, beside the agent's other work."""
     page: bool = False
+    """Whether the site's page is written whenever its state changes, whatever ``site.yaml``
+    says."""
     failures: list[ConsortiumError] = field(default_factory=list)
 
     def __post_init__(self) -> None:

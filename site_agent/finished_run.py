@@ -39,20 +39,14 @@ def study_file(output: Path) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class FinishedRun:
-    """A run of one release.
-
-    Parameters
-    ----------
-    plan : Plan
-        Of the sites that it started with.
-    release : Release
-        In the statistic's units.
-    """
+    """A run of one release."""
 
     run: str
     plan: Plan
+    """Of the sites that it started with."""
     space: Space
     release: Release
+    """In the statistic's units."""
 
     def persons(self, site: str) -> tuple[int, int]:
         """Participants of a site in the release, and of all sites.

@@ -156,7 +156,7 @@ def _write(
     own_patients: bool,
 ) -> tuple[str, ...]:
     study, space = finished.plan.study, finished.space
-    told = posterior_summary(posterior, results, study.privacy.colluding_sites, own_patients)
+    sentences = posterior_summary(posterior, results, study.privacy.colluding_sites, own_patients)
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.chmod(0o700)  # of one that was there, too
     images = {name: _write_maps(target, finished, name, each) for name, each in results.items()}
@@ -174,11 +174,11 @@ def _write(
         own=count(posterior.taken.persons, "participant"),
         space=study.data.space,
         image=images["posterior"] or "IMAGE",
-        told="\n".join(told),
+        told="\n".join(sentences),
     )
     write_text(target / "README.md", readme)
-    write_text(target / HOME_PAGE, posterior_html(study.study, space, results, told))
-    return told
+    write_text(target / HOME_PAGE, posterior_html(study.study, space, results, sentences))
+    return sentences
 
 
 def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) -> Path | None:
@@ -190,14 +190,14 @@ def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) 
     about = {
         "Description": f"{NAMES[name]}. {images.caption}",
         "Units": images.units,
-        "ExpectedCorrelation": [each.value if each.told else None for each in images.accuracy],
+        "ExpectedCorrelation": [each.value if each.reported else None for each in images.accuracy],
     }
     if isinstance(grid, Mesh):
         front = f"tpl-{grid.kind.space}_den-{grid.kind.density}"
-        told = grid, images.values, images.labels, about
+        content = grid, images.values, images.labels, about
         stem = f"{front}_desc-{label(study.study + name)}"
         place, kept = surface_folder(target, grid), name != "release"
-        return write_surface(place, stem, "components", *told, kept=kept)[0]
+        return write_surface(place, stem, "components", *content, kept=kept)[0]
     resolution = resolution_label(grid)
     parts = (f"tpl-{study.data.space}", f"res-{resolution}" if resolution else "")
     stem = "_".join([*filter(None, parts), f"desc-{label(study.study + name)}_components"])

@@ -35,18 +35,12 @@ _ALIKE = 0.3
 
 @dataclass(frozen=True)
 class Cell:
-    """A map in a row.
-
-    Parameters
-    ----------
-    picture : Picture, optional
-        None where no map of the set is like it.
-    told : str
-        How sure it is, and how like the posterior's.
-    """
+    """A map in a row."""
 
     picture: Picture | None
+    """None where no map of the set is like it."""
     told: str
+    """How sure it is, and how like the posterior's."""
 
 
 def posterior_summary(
@@ -71,7 +65,7 @@ def posterior_summary(
 
 
 def posterior_html(
-    study: str, space: Space, results: Mapping[str, Result], told: tuple[str, ...]
+    study: str, space: Space, results: Mapping[str, Result], sentences: tuple[str, ...]
 ) -> str:
     """The page of a hospital's networks at home, as HTML."""
     template = plain_environment("site_agent.page", "consortium.report").get_template(
@@ -79,7 +73,9 @@ def posterior_html(
     )
     drawn = {name: each for name, result in results.items() if (each := _maps(space, result))}
     empty = [NAMES[name] for name in results if name not in drawn]
-    return template.render(study=study, names=NAMES, told=told, rows=_rows(drawn), empty=empty)
+    return template.render(
+        study=study, names=NAMES, sentences=sentences, rows=_rows(drawn), empty=empty
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +126,7 @@ def _cell(maps: _Maps, base: _Maps, k: int, peak: Array, name: str) -> Cell:
         picture = draw_slices(maps.grid, shown, peak, least, NAMES[name])
     sure = maps.accuracy[best]
     state = "not found"
-    if sure.told:
+    if sure.reported:
         likely = f"{sure.value:.2f} ({sure.low:.2f} to {sure.high:.2f})"
         state = f"found, expected correlation {likely}"
     alike = "" if maps is base else f"; correlation with the map of both {abs(cosines[best]):.2f}"

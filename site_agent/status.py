@@ -1,4 +1,4 @@
-"""A site's state, for its people and for a script: who it is, what is approved, what is awaited."""
+"""``site-agent status``: a site's state in a terminal, or as JSON for a script."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -39,26 +39,18 @@ class ListedApproval:
 
 @dataclass(frozen=True)
 class SiteStatus:
-    """A site's state.
-
-    Parameters
-    ----------
-    key : bytes
-        The site's public key.
-    trust : PinnedConsortium or None
-        The consortium that it has joined.
-    running : bool
-        Whether the agent is at work.
-    waiting : Waiting or None
-        What the agent waits for.
-    """
+    """A site's state."""
 
     config: SiteConfig
     key: bytes
+    """The site's public key."""
     trust: PinnedConsortium | None
+    """The consortium that it has joined."""
     approved: tuple[ListedApproval, ...]
     running: bool
+    """Whether the agent is at work."""
     waiting: Waiting | None
+    """What the agent waits for."""
 
     def lines(self) -> list[str]:
         """Return what ``status`` prints."""

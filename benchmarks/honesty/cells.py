@@ -17,23 +17,15 @@ UNEQUAL = (0.45, 0.3, 0.15, 0.1)
 
 @dataclass(frozen=True)
 class Cell:
-    """A study.
-
-    Parameters
-    ----------
-    data : {'no effect', 'sparse effect', 'sites', 'too few'}
-        "sites": offsets between scanners, scales, t5 tails, unequal sizes, and no effect within
-        sites. "too few": the sparse effect, with `FEW` participants a site or fewer.
-    epsilon : float
-        Of the whole study, against the centre with one colluding site.
-    persons : int
-        Of all sites together.
-    sites : int
-    """
+    """A study."""
 
     data: Data
+    """Of "sites": offsets between scanners, scales, t5 tails, unequal sizes, and no effect within
+    sites; of "too few": the sparse effect, with `FEW` participants a site or fewer."""
     epsilon: float
+    """Of the whole study, against the centre with one colluding site."""
     persons: int
+    """Of all sites together."""
     sites: int = 4
 
     @property
@@ -54,27 +46,18 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an analysis said of a study, beside the truth.
-
-    Parameters
-    ----------
-    covered : tuple of bool
-        Of each interval that was reported, whether it holds the truth.
-    false : bool
-        Whether anything without effect was announced as found.
-    found : int
-        Of the true effects, those that were.
-    true : int
-        True effects.
-    found_pooled : int
-        Those that the same method finds without noise.
-    """
+    """What an analysis said of a study, beside the truth."""
 
     covered: tuple[bool, ...]
+    """Of each interval that was reported, whether it holds the truth."""
     false: bool
+    """Whether anything without effect was announced as found."""
     found: int
+    """Of the true effects, those that were."""
     true: int
+    """True effects."""
     found_pooled: int
+    """Those that the same method finds without noise."""
 
 
 Group = tuple[Cell, ...]

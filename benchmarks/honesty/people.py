@@ -22,16 +22,12 @@ class Scanners:
 
     Standard normal and independent; of "sites" with heavy tails, a level of each site and entry and
     a scale of each site.
-
-    Parameters
-    ----------
-    levels : array, entries x sites
-    scales : array, length sites
-    heavy : bool
     """
 
     levels: Array
+    """entries x sites."""
     scales: Array
+    """Length sites."""
     heavy: bool
 
     def persons(self, sizes: Sequence[int], rng: np.random.Generator) -> list[Array]:

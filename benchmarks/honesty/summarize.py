@@ -38,15 +38,16 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     ]
     told = _rows(tables, cell.epsilon, rng)
     covered = tuple(
-        d.low <= true <= d.high if d.told else true <= most
+        d.low <= true <= d.high if d.reported else true <= most
         for (d, most), true in zip(told, truth, strict=True)
     )
-    wrong = any(d.told and true == 0 for (d, _), true in zip(told, truth, strict=True))
+    wrong = any(d.reported and true == 0 for (d, _), true in zip(told, truth, strict=True))
     if not cell.effect and cell.data != "sites":
         return Outcome(covered, wrong, 0, 0, 0)
     pooled = _rows(tables, None, rng)
     right, without = (
-        sum(d.told for (d, _), true in zip(x, truth, strict=True) if true) for x in (told, pooled)
+        sum(d.reported for (d, _), true in zip(x, truth, strict=True) if true)
+        for x in (told, pooled)
     )
     return Outcome(covered, wrong, right, len(apart), without)
 

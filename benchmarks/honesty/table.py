@@ -21,14 +21,7 @@ Repetition = Callable[[Cell, np.random.Generator], Outcome]
 
 @dataclass(frozen=True)
 class Row:
-    """All repetitions of one cell.
-
-    Parameters
-    ----------
-    analysis : str
-    cell : Cell
-    outcomes : list of Outcome
-    """
+    """All repetitions of one cell."""
 
     analysis: str
     cell: Cell

@@ -43,7 +43,7 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     covered = tuple(
         bool(each.low - _ROUNDING <= true[k] <= each.high + _ROUNDING)
         for k, each in enumerate(accuracy)
-        if each.told
+        if each.reported
     )
     wrong = bool(told.numbers["connections"]) or any(true[k] < before[k] for k in found)
     if not cell.effect:

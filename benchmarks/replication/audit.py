@@ -11,19 +11,13 @@ from consortium.algorithms.base import Array
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a figure.
-
-    Parameters
-    ----------
-    where : str
-        Panel and abscissa.
-    ours, published : sequence of float
-        Errors of runs on the same data, at the same true ε; smaller is better.
-    """
+    """One point of a figure."""
 
     where: str
+    """Panel and abscissa."""
     ours: Sequence[float] | Array
     published: Sequence[float] | Array
+    """Errors of runs on the same data, at the same true ε; smaller is better."""
 
     @property
     def ratio(self) -> float:

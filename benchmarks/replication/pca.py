@@ -49,22 +49,15 @@ KEYS = (*SCHEMES, "published", "printed")
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A data set and what figure 4.1 asks of it.
-
-    Parameters
-    ----------
-    name : str
-    people : array, shape (D, N)
-    components : int
-        K.
-    sizes : tuple of int
-        N along the second axis of the figure, the whole of it last.
-    """
+    """A data set and what figure 4.1 asks of it."""
 
     name: str
     people: Array
+    """Shape (D, N)."""
     components: int
+    """K."""
     sizes: tuple[int, ...]
+    """N along the second axis of the figure, the whole of it last."""
 
 
 class Moments:

@@ -36,14 +36,10 @@ _GRID = np.linspace(-9.0, _FARTHEST + 9.0, 4201)
 
 @dataclass(frozen=True, eq=False)
 class AssumedSite:
-    """A site whose persons are the columns of a table.
-
-    Parameters
-    ----------
-    columns : array, D x M
-    """
+    """A site whose persons are the columns of a table."""
 
     columns: Array
+    """D x M."""
     extent: Extent
 
     @property
@@ -125,18 +121,12 @@ def class_means(
 
 @dataclass(frozen=True)
 class Classes:
-    """Persons of K classes, whom the best rule tells apart as well as is assumed.
-
-    Parameters
-    ----------
-    means : array, entries x K
-        In standard deviations.
-    spread : array, length entries
-        Standard deviation of each entry within a class.
-    """
+    """Persons of K classes, whom the best rule tells apart as well as is assumed."""
 
     means: Array
+    """entries x K. In standard deviations."""
     spread: Array
+    """Length entries. Standard deviation of each entry within a class."""
 
     def draw(self, persons: int, generator: np.random.Generator) -> tuple[Array, Array]:
         """Entries, entries x persons, and the persons' classes."""

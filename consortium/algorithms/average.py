@@ -216,14 +216,14 @@ def _headline(found: Array, floor: float) -> str:
 
 
 def _images(mean: Array, errors: Array, found: Array, floor: float) -> dict[str, ImageSet]:
-    names, told = ("mean",), (bool(found.any()),)
+    names, shown = ("mean",), (bool(found.any()),)
     return {
         "mean": ImageSet(
             mean[:, None],
             "Mean over the participants of these sites; what noise and chance could make anywhere "
             "in the map is not coloured.",
             names,
-            found=told,
+            found=shown,
             threshold=floor,
         ),
         "errors": ImageSet(

@@ -187,20 +187,6 @@ class Case:
     Tests of the contract, of sensitivities and of hostile queries, and the searches of
     `benchmarks` and `tests.long`, run every case of every analysis.
 
-    Parameters
-    ----------
-    analysis : mapping
-        A study file's ``analysis``.
-    unit : {'subject', 'timepoint'}
-    views : tuple of (str, int)
-        Name and number of entries of every view; none for a study of image series.
-    templates : int
-        Public maps beside the study file, if the analysis names any.
-    mesh : bool
-        Whether image series are on the cortex's surface.
-    voxels : bool
-        Whether they are in voxels, whose places are known; those of regions have none.
-
     Examples
     --------
     >>> Case({"target": "age", "bound": 1.5}, views=(("x", 4), ("age", 1))).unit
@@ -208,11 +194,16 @@ class Case:
     """
 
     analysis: Mapping[str, Any] = field(default_factory=dict)
+    """A study file's ``analysis``."""
     unit: Unit = "subject"
     views: tuple[tuple[str, int], ...] = ()
+    """Name and number of entries of every view; none for a study of image series."""
     templates: int = 0
+    """Public maps beside the study file, if the analysis names any."""
     mesh: bool = False
+    """Whether image series are on the cortex's surface."""
     voxels: bool = False
+    """Whether they are in voxels, whose places are known; those of regions have none."""
 
     @property
     def rows(self) -> int:

@@ -9,26 +9,18 @@ from consortium.base.formatting import number
 
 @dataclass(frozen=True)
 class Expectation:
-    """One number of a forecast.
-
-    Parameters
-    ----------
-    name : str
-        What it is, as a noun: "expected correlation".
-    low, high : float
-        Where it is expected to lie; NaN where that can't be told.
-    rises : bool
-        Whether more is better.
-    ranged : str
-        What the range is, in a clause; empty without one.
-    """
+    """One number of a forecast."""
 
     name: str
+    """What it is, as a noun: "expected correlation"."""
     value: float
     low: float = math.nan
     high: float = math.nan
+    """Where it is expected to lie; NaN where that can't be told."""
     rises: bool = True
+    """Whether more is better."""
     ranged: str = ""
+    """What the range is, in a clause; empty without one."""
 
     @property
     def bounded(self) -> bool:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-State = Literal["found", "not found", "not told"]
-NOT_TOLD = "not told"
+State = Literal["found", "not found", "withheld"]
+WITHHELD = "withheld"
 DRAWN = 2.0
 """Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
 SURE = 3.0
 """Standard errors from which on a voxel is told from noise."""
-NOT_TOLD_APART = "Not distinguishable from the noise, and not drawn."
+NOT_DISTINCT = "Not distinguishable from the noise, and not drawn."
 
 
 @dataclass(frozen=True)
@@ -23,33 +23,28 @@ class Finding:
     """A number with its interval, or that there is none that could be told.
 
     What is not told holds no number: ``value``, ``low`` and ``high`` are then NaN, whatever was
-    given, and so they are, with the state 'not told', if ``value`` is not finite. Page, TSV and
-    JSON write the words "not told" in its place.
-
-    Parameters
-    ----------
-    low, high : float
-        Ends of its interval; NaN for both if it has none.
-    state : {'found', 'not found', 'not told'}
-        'found' stands out of noise and chance. 'not found' does not; its number is told with its
-        interval, since it may be pooled with others. 'not told': the noise leaves no number.
+    given, and so they are, with the state 'withheld', if ``value`` is not finite. Page, TSV and
+    JSON write the words "withheld" in its place.
     """
 
     value: float = math.nan
     low: float = math.nan
     high: float = math.nan
+    """Ends of its interval; NaN for both if it has none."""
     state: State = "found"
+    """'found' stands out of noise and chance. 'not found' does not; its number is told with its
+    interval, since it may be pooled with others. 'withheld': the noise leaves no number."""
 
     def __post_init__(self) -> None:
-        if self.state == NOT_TOLD or not math.isfinite(self.value):
+        if self.state == WITHHELD or not math.isfinite(self.value):
             for name in ("value", "low", "high"):
                 object.__setattr__(self, name, math.nan)
-            object.__setattr__(self, "state", NOT_TOLD)
+            object.__setattr__(self, "state", WITHHELD)
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether there is a number."""
-        return self.state != NOT_TOLD
+        return self.state != WITHHELD
 
     @property
     def bounded(self) -> bool:
@@ -64,40 +59,6 @@ Cell = float | int | str | Finding
 class ImageSet:
     """Maps that go into one image file, with what is known of each.
 
-    Parameters
-    ----------
-    values : array, shape (D, K)
-        A row for each analysed feature; of a study of feature vectors for each entry of ``view``.
-        V rows if `fine`. A file of one map has three dimensions, of more maps four.
-    caption : str
-        What a value is, in one sentence.
-    labels : tuple of str
-        Name of each of the K maps, for people.
-    entities : mapping
-        Entities of the file's name, as ``{"contrast": "age", "stat": "t"}``, in their order.
-    suffix : str
-        End of the file's name: statmap, components.
-    units : str
-        Of the values: t, z, SD (over the brain), arbitrary.
-    view : str
-        The view whose entries the rows are; empty for the features of a study of images.
-    fine : bool
-        Whether the rows are the voxels of full-resolution maps.
-    found : tuple of bool
-        Whether each map stands out of its noise; a map that does not is listed, but not drawn.
-        Empty: all do.
-    accuracy : tuple of Finding
-        Of each map, what `accuracy_caption` says, with its interval; may be empty.
-    unfound : str
-        What the page says of a map that is not found.
-    word : str
-        What the page calls those that are.
-    drawn : bool
-        Whether the page draws the maps; it names the file of others only.
-    threshold : float or array, shape (D, K) or (D, 1)
-        Least size of a value that is coloured, in the values' units; as an array for each value,
-        such as a multiple of its standard error.
-
     Raises
     ------
     ValueError
@@ -105,20 +66,37 @@ class ImageSet:
     """
 
     values: Array
+    """Shape (D, K). A row for each analysed feature; of a study of feature vectors for each entry
+    of ``view``. V rows if `fine`. A file of one map has three dimensions, of more maps four."""
     caption: str
+    """What a value is, in one sentence."""
     labels: tuple[str, ...]
+    """Name of each of the K maps, for people."""
     entities: Mapping[str, str] = field(default_factory=dict)
+    """Entities of the file's name, as ``{"contrast": "age", "stat": "t"}``, in their order."""
     suffix: str = "statmap"
+    """End of the file's name: statmap, components."""
     units: str = "arbitrary"
+    """Of the values: t, z, SD (over the brain), arbitrary."""
     view: str = ""
+    """The view whose entries the rows are; empty for the features of a study of images."""
     fine: bool = False
+    """Whether the rows are the voxels of full-resolution maps."""
     found: tuple[bool, ...] = ()
+    """Whether each map stands out of its noise; a map that does not is listed, but not drawn.
+    Empty: all do."""
     accuracy: tuple[Finding, ...] = ()
+    """Of each map, what `accuracy_caption` says, with its interval; may be empty."""
     accuracy_caption: str = "Expected correlation with the truth"
-    unfound: str = NOT_TOLD_APART
+    unfound: str = NOT_DISTINCT
+    """What the page says of a map that is not found."""
     word: str = "found"
+    """What the page calls those that are."""
     drawn: bool = True
+    """Whether the page draws the maps; it names the file of others only."""
     threshold: float | Array = 0.0
+    """Least size of a value that is coloured, in the values' units; as an array for each value,
+    such as a multiple of its standard error."""
 
     def __post_init__(self) -> None:
         many = self.values.shape[1] if self.values.ndim == 2 else -1

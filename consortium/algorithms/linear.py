@@ -28,21 +28,15 @@ _MEANING = (
 
 @dataclass(frozen=True)
 class Model:
-    """Coefficients are those of least squares times a factor, which may be known to a range only.
-
-    Parameters
-    ----------
-    shift : float
-        What is added to the constants.
-    least_squares : bool
-        Whether constants and explained share are those of least squares, too.
-    """
+    """Coefficients are those of least squares times a factor, which may be known as a range."""
 
     factor: float = 1.0
     least: float = 1.0
     most: float = 1.0
     shift: float = 0.0
+    """What is added to the constants."""
     least_squares: bool = True
+    """Whether constants and explained share are those of least squares, too."""
 
     def coefficient(self, value: float, low: float, high: float, *, found: bool) -> Finding:
         """Say a coefficient; its interval is the widest that the factor's range makes of it."""
@@ -52,37 +46,25 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresQuestion:
-    """What least squares are asked of a released moment.
-
-    Parameters
-    ----------
-    target : str
-        View of one entry that is explained by all other entries.
-    place : int
-        Of the target among all views' entries.
-    constants : int
-        S: one for each site, one for all, or none.
-    weights : array, length P + S + 1
-        Of all entries and constants in the release, in its order.
-    order : array, length P + S + 1
-        Places in the release of explaining entries, constants and target.
-    confidence : float
-        Level of the intervals.
-    model : callable
-        What it makes of a fit and of the share that is explained.
-    remark : str
-        What the caption of the coefficients says besides.
-    """
+    """What least squares are asked of a released moment."""
 
     shape: Shape
     target: str
+    """View of one entry that is explained by all other entries."""
     place: int
+    """Of the target among all views' entries."""
     constants: int
+    """S: one for each site, one for all, or none."""
     weights: Array
+    """Length P + S + 1. Of all entries and constants in the release, in its order."""
     order: Array
+    """Length P + S + 1. Places in the release of explaining entries, constants and target."""
     confidence: float
+    """Level of the intervals."""
     model: Callable[[Fit, ExplainedShare | None], Model] = lambda _fit, _share: Model()
+    """What it makes of a fit and of the share that is explained."""
     remark: str = ""
+    """What the caption of the coefficients says besides."""
 
     @cached_property
     def still(self) -> Array:
@@ -114,17 +96,11 @@ class LeastSquaresQuestion:
 
 @dataclass(frozen=True, eq=False)
 class LinearTables:
-    """What is said of every coefficient and constant.
-
-    Parameters
-    ----------
-    coefficients : tuple of Finding, length P
-    constants : tuple of Finding
-        Of each site that answered, or of all together; none without a constant.
-    """
+    """What is said of every coefficient and constant."""
 
     coefficients: tuple[Finding, ...]
     constants: tuple[Finding, ...]
+    """Of each site that answered, or of all together; none without a constant."""
     explained: Finding
 
 
@@ -174,12 +150,14 @@ def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
     ``predictor`` is for prediction alone: stabilized coefficients, drawn to zero by noise, of which
     page and tables say nothing.
     """
-    told, target = report_uncertainty(question, fit), question.place
+    uncertainty, target = report_uncertainty(question, fit), question.place
     values, low, high = (
-        np.insert([getattr(f, end) if f.told else 0.0 for f in told.coefficients], target, 0.0)
+        np.insert(
+            [getattr(f, end) if f.reported else 0.0 for f in uncertainty.coefficients], target, 0.0
+        )
         for end in ("value", "low", "high")
     )
-    found = np.insert([f.state == "found" for f in told.coefficients], target, False)
+    found = np.insert([f.state == "found" for f in uncertainty.coefficients], target, False)
     model = question.model(fit, fit.explained(question.confidence))
     predictor = np.insert(model.factor * stabilized_squares(fit.moment), target, 0.0)
     arrays = {
@@ -188,17 +166,17 @@ def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
         "high": np.nan_to_num(high)[:, None],
         "found": found[:, None],
         "predictor": predictor[:, None],
-        "intercept": np.array([f.value if f.told else 0.0 for f in told.constants]),
+        "intercept": np.array([f.value if f.reported else 0.0 for f in uncertainty.constants]),
     }
     return Result(
         arrays,
         {"persons": fit.moment.units, "noise_deviation": fit.moment.deviation},
         loadings="coefficients",
         told="found",
-        tables=_tables(question, told),
+        tables=_tables(question, uncertainty),
         captions=Captions(
             "coefficient",
-            linear_headline(question.target, told, fit, question.confidence),
+            linear_headline(question.target, uncertainty, fit, question.confidence),
             _MEANING,
             found=bool(found.any()),
         ),
@@ -210,14 +188,14 @@ def report_uncertainty(question: LeastSquaresQuestion, fit: Fit) -> LinearTables
     many, confidence = fit.moment.entries, question.confidence
     ends = fit.intervals(confidence)
     if ends is None:
-        nothing = Finding(state="not told")
+        nothing = Finding(state="withheld")
         return LinearTables((nothing,) * many, (nothing,) * len(fit.moment.parts), nothing)
     share = fit.explained(confidence)
     model = question.model(fit, share)
     apart = fit.apart(1.0 - (1.0 - confidence) / many)
     unknown = np.zeros(many, dtype=bool) if fit.moment.unknown is None else fit.moment.unknown
     found = tuple(
-        Finding(state="not told")
+        Finding(state="withheld")
         if unknown[k]
         else model.coefficient(fit.coefficients[k], ends[0][k], ends[1][k], found=bool(apart[k]))
         for k in range(many)
@@ -228,14 +206,14 @@ def report_uncertainty(question: LeastSquaresQuestion, fit: Fit) -> LinearTables
     )
     anything = any(each.state == "found" for each in found)
     if share is None or not model.least_squares:
-        return LinearTables(found, levels, Finding(state="not told"))
+        return LinearTables(found, levels, Finding(state="withheld"))
     explained = Finding(share.value, share.low, share.high, "found" if anything else "not found")
     return LinearTables(found, levels, explained)
 
 
 def _constant(model: Model, value: float, low: float, high: float) -> Finding:
     if not model.least_squares:
-        return Finding(state="not told")
+        return Finding(state="withheld")
     first, second = sorted(model.shift + model.most * end for end in (low, high))
     apart = first > 0 or second < 0
     return Finding(
@@ -243,15 +221,15 @@ def _constant(model: Model, value: float, low: float, high: float) -> Finding:
     )
 
 
-def linear_headline(target: str, told: LinearTables, fit: Fit, confidence: float) -> str:
+def linear_headline(target: str, uncertainty: LinearTables, fit: Fit, confidence: float) -> str:
     """Say how many coefficients were found, or what would have been seen."""
-    many = len(told.coefficients)
-    if not any(each.told for each in told.coefficients):
+    many = len(uncertainty.coefficients)
+    if not any(each.reported for each in uncertainty.coefficients):
         why = "noise leaves" if fit.moment.deviation else "participants leave"
         return (
             f"Nothing can be reported of what explains {target}: the {why} every coefficient open."
         )
-    found = sum(each.state == "found" for each in told.coefficients)
+    found = sum(each.state == "found" for each in uncertainty.coefficients)
     if found:
         verb = "explains" if found == 1 else "explain"
         return f"{found} of {many} {'entry' if many == 1 else 'entries'} {verb} {target}."
@@ -265,7 +243,7 @@ def linear_headline(target: str, told: LinearTables, fit: Fit, confidence: float
     )
 
 
-def _tables(question: LeastSquaresQuestion, told: LinearTables) -> dict[str, Table]:
+def _tables(question: LeastSquaresQuestion, uncertainty: LinearTables) -> dict[str, Table]:
     percent = f"{100 * question.confidence:g}"
     error = f"{100 * (1 - question.confidence):.3g}"
     alike = (
@@ -275,7 +253,7 @@ def _tables(question: LeastSquaresQuestion, told: LinearTables) -> dict[str, Tab
         else ""
     )
     entries = (pair for pair in question.shape.entry_names if pair[0] != question.target)
-    rows = [(*pair, each) for pair, each in zip(entries, told.coefficients, strict=True)]
+    rows = [(*pair, each) for pair, each in zip(entries, uncertainty.coefficients, strict=True)]
     tables = {
         "coefficients": Table(
             f"Coefficients of {question.target} with {percent} % intervals, which account for the "
@@ -289,16 +267,16 @@ def _tables(question: LeastSquaresQuestion, told: LinearTables) -> dict[str, Tab
             f"{' within sites' if question.constants > 1 else ''} that a linear model of "
             f"all entries explains, with a {percent} % interval.",
             ("of", "share"),
-            ((question.target, told.explained),),
+            ((question.target, uncertainty.explained),),
         ),
     }
-    if told.constants:
-        names = _constant_names(question.shape, len(told.constants))
+    if uncertainty.constants:
+        names = _constant_names(question.shape, len(uncertainty.constants))
         tables["constants"] = Table(
             f"Constants of the model, with {percent} % intervals, each of which is by itself apart "
             "from 0, or not.",
             ("of", "constant"),
-            tuple(zip(names, told.constants, strict=True)),
+            tuple(zip(names, uncertainty.constants, strict=True)),
         )
     return tables
 

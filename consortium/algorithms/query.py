@@ -97,61 +97,39 @@ def forms_of(arguments: Mapping[str, Argument]) -> dict[str, Form]:
 
 @dataclass(frozen=True)
 class NeighbourAnswers:
-    """What a site and its neighbours answered so far in a stage among neighbours.
-
-    Parameters
-    ----------
-    site : int
-        Index of the site that listens.
-    answers : array, shape (rounds, sites, entries)
-        In the statistic's units, noise and all. Whoever missed a round is there with the answer
-        before, or with zeros; so is, with zeros, who is no neighbour.
-    """
+    """What a site and its neighbours answered so far in a stage among neighbours."""
 
     site: int
+    """Index of the site that listens."""
     answers: Array
+    """Shape (rounds, sites, entries). In the statistic's units, noise and all. Whoever missed a
+    round is there with the answer before, or with zeros; so is, with zeros, who is no neighbour."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """What the centre asks of every site in one round.
-
-    Parameters
-    ----------
-    stage : str
-        Name of the planned release that this round draws on.
-    statistic : str
-        Key of the algorithm's ``statistics``.
-    arguments : mapping
-        Public arguments (arrays, numbers, names): those that earlier releases decide, until a site
-        completes them from its own plan.
-    neighbour_answers : NeighbourAnswers, optional
-        Put in by the site that is asked, if the stage is among neighbours; the centre sends none.
-    site : int
-        Index of the site that is asked; put in by that site, and never sent.
-    """
+    """What the centre asks of every site in one round."""
 
     stage: str
+    """Name of the planned release that this round draws on."""
     statistic: str
+    """Key of the algorithm's ``statistics``."""
     arguments: Mapping[str, Argument] = field(default_factory=dict)
+    """Public arguments (arrays, numbers, names): those that earlier releases decide, until a site
+    completes them from its own plan."""
     neighbour_answers: NeighbourAnswers | None = None
+    """Put in by the site that is asked, if the stage is among neighbours; the centre sends none."""
     site: int = 0
+    """Index of the site that is asked; put in by that site, and never sent."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """What the centre learns of a query: the noisy mean over all units of all sites.
-
-    Parameters
-    ----------
-    values : array
-        Flat, with the planned number of entries; for a release of each site, one row per site.
-    deviation : float
-        Standard deviation of the noise in each entry, of the noisiest row; 0 without privacy.
-    sites : tuple of int
-        Whose answers are in it, in the order of the rows, as indices into the study's sites.
-    """
+    """What the centre learns of a query: the noisy mean over all units of all sites."""
 
     values: Array
+    """Flat, with the planned number of entries; for a release of each site, one row per site."""
     deviation: float
+    """Standard deviation of the noise in each entry, of the noisiest row; 0 without privacy."""
     sites: tuple[int, ...] = ()
+    """Whose answers are in it, in the order of the rows, as indices into the study's sites."""

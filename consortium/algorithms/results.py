@@ -16,66 +16,45 @@ MOST_ROWS = 1_000
 
 @dataclass(frozen=True)
 class Table:
-    """A result as a table.
-
-    Parameters
-    ----------
-    caption : str
-        One sentence for readers.
-    columns : tuple of str
-        Headings.
-    rows : tuple of tuple
-        Numbers, words, and findings, which may stay untold.
-    voxels_of : tuple of str
-        Views of voxels. Rows whose first cell names one of them are left to the TSV, which adds
-        where a voxel is to its number in the column ``entry``: the page shows the peaks of their
-        maps.
-    about : mapping of str to str
-        What a column holds, for the TSV's sidecar; of those that need it.
-    """
+    """A result as a table."""
 
     caption: str
+    """One sentence for readers."""
     columns: tuple[str, ...]
+    """Headings."""
     rows: tuple[tuple[Cell, ...], ...]
+    """Numbers, words, and findings, which may stay untold."""
     voxels_of: tuple[str, ...] = ()
+    """Views of voxels. Rows whose first cell names one of them are left to the TSV, which adds
+    where a voxel is to its number in the column ``entry``: the page shows the peaks of their
+    maps."""
     about: Mapping[str, str] = field(default_factory=dict)
+    """What a column holds, for the TSV's sidecar; of those that need it."""
 
 
 @dataclass(frozen=True)
 class Captions:
-    """What people call an algorithm's results.
-
-    Parameters
-    ----------
-    column : str
-        One column of the loadings: component, pair, mean.
-    headline : str
-        The finding in one sentence, or empty; it leads the page.
-    meaning : str
-        What a number of the loadings is, in one sentence.
-    sign : bool
-        Whether a column may as well be turned around in all views.
-    found : bool
-        Whether anything stands out of noise and chance; if not, the page says so first.
-    columns_found : tuple of bool
-        Whether each column of the loadings does; one that does not is listed, but not drawn. Empty:
-        all do, or none.
-    persons : bool
-        Whether each column of the loadings is a person, made up or not: what is from a table is
-        then told in its columns' units.
-    methods : str
-        What was computed and how, for a paper's methods section, where it stands before what all
-        analyses have in common.
-    """
+    """What people call an algorithm's results."""
 
     column: str = "component"
+    """One column of the loadings: component, pair, mean."""
     headline: str = ""
+    """The finding in one sentence, or empty; it leads the page."""
     meaning: str = "Weight of each feature in a component."
+    """What a number of the loadings is, in one sentence."""
     sign: bool = False
+    """Whether a column may as well be turned around in all views."""
     found: bool = True
+    """Whether anything stands out of noise and chance; if not, the page says so first."""
     columns_found: tuple[bool, ...] = ()
+    """Whether each column of the loadings does; one that does not is listed, but not drawn. Empty:
+    all do, or none."""
     methods: str = ""
+    """What was computed and how, for a paper's methods section, where it stands before what all
+    analyses have in common."""
     persons: bool = False
+    """Whether each column of the loadings is a person, made up or not: what is from a table is then
+    told in its columns' units."""
 
     def is_found(self, column: int) -> bool:
         """Whether a column of the loadings, counted from 0, stands out."""

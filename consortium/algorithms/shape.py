@@ -30,24 +30,16 @@ def units_of(unit: Unit, lengths: Sequence[int]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where the voxels of a study are: public.
-
-    Parameters
-    ----------
-    coordinates : array, shape (D, 3)
-        Centres of the features' voxels in mm.
-    volume : float
-        Of a voxel, in mm³.
-    fine : array, shape (V, 3), optional
-        Centres of the voxels of full-resolution maps; by default the same.
-    basis : callable, optional
-        Smooth basis of a cut-off over the coordinates, where it is kept.
-    """
+    """Where the voxels of a study are: public."""
 
     coordinates: Array
+    """Shape (D, 3). Centres of the features' voxels in mm."""
     volume: float
+    """Of a voxel, in mm³."""
     fine: Array | None = None
+    """Shape (V, 3). Centres of the voxels of full-resolution maps; by default the same."""
     basis: Callable[[Array, float], SmoothBasis] = SmoothBasis
+    """Smooth basis of a cut-off over the coordinates, where it is kept."""
     word: ClassVar[str] = "voxel"
 
     @property
@@ -63,18 +55,12 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class SurfacePlaces:
-    """Where the vertices of both hemispheres are: public.
-
-    Parameters
-    ----------
-    coordinates : array, shape (V, 3)
-        In mm, one hemisphere after the other.
-    make : callable
-        Works out each hemisphere's modes, which takes a minute for a mesh that is new.
-    """
+    """Where the vertices of both hemispheres are: public."""
 
     coordinates: Array
+    """Shape (V, 3). In mm, one hemisphere after the other."""
     make: Callable[[], tuple[SurfaceModes, ...]]
+    """Works out each hemisphere's modes, which takes a minute for a mesh that is new."""
     word: ClassVar[str] = "vertex"
     fine: ClassVar[None] = None
 
@@ -103,17 +89,12 @@ AnyPlaces = Places | SurfacePlaces
 
 @dataclass(frozen=True, eq=False)
 class Templates:
-    """Public maps that a study names, over its features.
-
-    Parameters
-    ----------
-    values : array, shape (D, R)
-    fine : array, shape (V, R), optional
-        At the voxels of full-resolution maps; by default the same.
-    """
+    """Public maps that a study names, over its features."""
 
     values: Array
+    """Shape (D, R)."""
     fine: Array | None = None
+    """Shape (V, R). At the voxels of full-resolution maps; by default the same."""
 
     @property
     def count(self) -> int:
@@ -123,41 +104,28 @@ class Templates:
 
 @dataclass(frozen=True)
 class Extent:
-    """How many numbers describe a person, whoever it is: public.
-
-    Parameters
-    ----------
-    features : int
-        D, rows of every data block (voxels in the study's mask, regions, entries of all views).
-    voxels : int
-        V, rows of a full-resolution map; 0 if they are the features.
-    views : tuple of (str, int)
-        Name and number of entries of every view of a study of feature vectors.
-    places : Places or SurfacePlaces, optional
-        Where the features are, if they are voxels or vertices.
-    templates : Templates, optional
-        Public maps that the analysis names.
-    image_places : Places, optional
-        Where the entries of a view of images are, if they are voxels.
-    known_sums : tuple of (range, float)
-        Entries whose sum is the same number for everybody, and the number.
-    region_places : array, shape (D, 3), optional
-        Centres in mm of an atlas's regions, if these are the features.
-    surface_places : mapping
-        Of each view of surfaces by name, where its entries are.
-    """
+    """How many numbers describe a person, whoever it is: public."""
 
     features: int
+    """D, rows of every data block (voxels in the study's mask, regions, entries of all views)."""
     voxels: int = 0
+    """V, rows of a full-resolution map; 0 if they are the features."""
     views: tuple[tuple[str, int], ...] = ()
+    """Name and number of entries of every view of a study of feature vectors."""
     places: AnyPlaces | None = field(default=None, compare=False, repr=False)
+    """Where the features are, if they are voxels or vertices."""
     templates: Templates | None = field(default=None, compare=False, repr=False)
+    """Public maps that the analysis names."""
     image_places: AnyPlaces | None = field(default=None, compare=False, repr=False)
+    """Where the entries of a view of images are, if they are voxels."""
     known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
+    """Entries whose sum is the same number for everybody, and the number."""
     region_places: Array | None = field(default=None, compare=False, repr=False)
+    """Shape (D, 3). Centres in mm of an atlas's regions, if these are the features."""
     surface_places: Mapping[str, SurfacePlaces] = field(
         default_factory=dict, compare=False, repr=False
     )
+    """Of each view of surfaces by name, where its entries are."""
 
     def shape(self, subjects: Sequence[int], samples: Sequence[int], unit: Unit) -> Shape:
         """Put the sites' sizes beside it."""
@@ -181,42 +149,6 @@ class Extent:
 class Shape:
     """What is public about the data: never derived from anybody's values.
 
-    Parameters
-    ----------
-    features : int
-        D, rows of every data block (voxels in the study's mask).
-    subjects : tuple of int
-        M_s, persons per site, in the order of the study's sites.
-    samples : tuple of int
-        N_s, volumes per site.
-    unit : {'subject', 'timepoint'}
-    voxels : int
-        V, rows of a full-resolution map; 0 if they are the features.
-    views : tuple of (str, int)
-        Name and number of entries of every view of a study of feature vectors, which stacks them:
-        their sum is D.
-    sites : tuple of str
-        Names of the sites that take part; a plan fills them in.
-    noise : float
-        Standard deviation over sensitivity of a release that uses the whole budget; a plan fills
-        it in, and 0 stands for no noise.
-    alone : float
-        The same of each site's own answer, released by itself.
-    places : Places or SurfacePlaces, optional
-        Where the features are, if they are voxels or vertices.
-    templates : Templates, optional
-        Public maps that the analysis names.
-    image_places : Places, optional
-        Where the entries of a view of images are, if they are voxels.
-    known_sums : tuple of (range, float)
-        Entries whose sum is the same number for everybody, and the number.
-    region_places : array, shape (D, 3), optional
-        Centres in mm of an atlas's regions, if these are the features.
-    surface_places : mapping
-        Of each view of surfaces by name, where its entries are.
-    labels : tuple of str
-        Names of all views' entries, empty where there is none; a plan fills them in.
-
     Examples
     --------
     >>> views = (("clinic", 3), ("age", 1))
@@ -228,23 +160,40 @@ class Shape:
     """
 
     features: int
+    """D, rows of every data block (voxels in the study's mask)."""
     subjects: tuple[int, ...]
+    """M_s, persons per site, in the order of the study's sites."""
     samples: tuple[int, ...]
+    """N_s, volumes per site."""
     unit: Unit
     voxels: int = 0
+    """V, rows of a full-resolution map; 0 if they are the features."""
     views: tuple[tuple[str, int], ...] = ()
+    """Name and number of entries of every view of a study of feature vectors, which stacks them:
+    their sum is D."""
     sites: tuple[str, ...] = ()
+    """Names of the sites that take part; a plan fills them in."""
     noise: float = 0.0
+    """Standard deviation over sensitivity of a release that uses the whole budget; a plan fills it
+    in, and 0 stands for no noise."""
     alone: float = 0.0
+    """The same of each site's own answer, released by itself."""
     places: AnyPlaces | None = field(default=None, compare=False, repr=False)
+    """Where the features are, if they are voxels or vertices."""
     templates: Templates | None = field(default=None, compare=False, repr=False)
+    """Public maps that the analysis names."""
     image_places: AnyPlaces | None = field(default=None, compare=False, repr=False)
+    """Where the entries of a view of images are, if they are voxels."""
     known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
+    """Entries whose sum is the same number for everybody, and the number."""
     region_places: Array | None = field(default=None, compare=False, repr=False)
+    """Shape (D, 3). Centres in mm of an atlas's regions, if these are the features."""
     surface_places: Mapping[str, SurfacePlaces] = field(
         default_factory=dict, compare=False, repr=False
     )
+    """Of each view of surfaces by name, where its entries are."""
     labels: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """Names of all views' entries, empty where there is none; a plan fills them in."""
 
     @property
     def entry_names(self) -> list[tuple[str, str | int]]:

@@ -41,30 +41,20 @@ _LEAST_SEEN = 2
 
 @dataclass(frozen=True)
 class Directions:
-    """What a study says of the directions.
-
-    Parameters
-    ----------
-    kept : int
-        K, leading spatial directions of each person that count.
-    basis : {'smooth', 'atlas', 'voxels'}, optional
-        What maps are made of; by default what the data have.
-    cutoff : float, optional
-        Shortest wavelength in mm, or as the noise allows.
-    global_signal : {'keep', 'remove'}
-        Whether the mean time series of all voxels is kept.
-    least : float
-        Expected correlation with the truth from which on a network counts as found.
-    anyway : bool
-        Whether to run a study that is expected to find nothing.
-    """
+    """What a study says of the directions."""
 
     kept: int
+    """K, leading spatial directions of each person that count."""
     basis: BasisKind | None = None
+    """What maps are made of; by default what the data have."""
     cutoff: float | None = None
+    """Shortest wavelength in mm, or as the noise allows."""
     global_signal: GlobalSignal = "keep"
+    """Whether the mean time series of all voxels is kept."""
     least: float = 0.7
+    """Expected correlation with the truth from which on a network counts as found."""
     anyway: bool = False
+    """Whether to run a study that is expected to find nothing."""
 
 
 class OnBasis(ABC):

@@ -30,13 +30,13 @@ def expect(plan: ProjectorPlan) -> tuple[Expectation, ...]:
     agreed = Expectation("expected correlation", 0.0, ranged=_RANGED)
     if len(seen):
         agreed = replace(agreed, value=_mean(seen), low=float(seen.min()), high=float(seen.max()))
-    told = subspace_worth(plan)
+    worth = subspace_worth(plan)
     return (
         agreed,
         Expectation("components found", plan.likely),
         Expectation("part of a usual network that this resolution keeps", plan.resolved),
-        Expectation("own participants that the release is worth to a hospital", told.persons),
-        Expectation(POOLED, told.enough, rises=False),
+        Expectation("own participants that the release is worth to a hospital", worth.persons),
+        Expectation(POOLED, worth.enough, rises=False),
     )
 
 

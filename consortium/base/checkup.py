@@ -19,23 +19,15 @@ _PATIENCE = 3.0  # s for Prefect's answer
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at and found.
-
-    Parameters
-    ----------
-    name : str
-        What was looked at.
-    state : {'ok', 'warn', 'fail'}
-    message : str
-        One sentence; it stays with who asked.
-    remedy : str
-        What to do, if anything.
-    """
+    """What was looked at and found."""
 
     name: str
+    """What was looked at."""
     state: Literal["ok", "warn", "fail"]
     message: str
+    """One sentence; it stays with who asked."""
     remedy: str = ""
+    """What to do, if anything."""
 
     @property
     def line(self) -> str:
@@ -50,28 +42,19 @@ def free_bytes(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is in no folder of the party.
-
-    Parameters
-    ----------
-    now : callable
-        Seconds since 1970.
-    token : str
-        A fresh random lower-case word, for the probe's name.
-    environment : mapping
-        Environment variables.
-    arrival : callable, optional
-        When the exchange stored a name, in seconds since 1970 by the exchange's own clock. A
-        directory needs none.
-    free : callable
-        Free bytes of a folder's disk.
-    """
+    """What is in no folder of the party."""
 
     now: Callable[[], float]
+    """Seconds since 1970."""
     token: str
+    """A fresh random lower-case word, for the probe's name."""
     environment: Mapping[str, str]
+    """Environment variables."""
     arrival: Callable[[str], float] | None = None
+    """When the exchange stored a name, in seconds since 1970 by the exchange's own clock. A
+    directory needs none."""
     free: Callable[[Path], int] = field(default=free_bytes)
+    """Free bytes of a folder's disk."""
 
 
 def run_check(name: str, look: Callable[[], Check]) -> Check:

@@ -98,10 +98,10 @@ def _wanted(problems: Sequence[_Problem]) -> str:
     known = _LIMITS if problems[0]["type"] in _LIMITS else _KINDS
     if problems[0]["type"] not in known:
         return ""
-    told = [
+    expected = [
         known[each["type"]].format(**_numbers(each)) for each in problems if each["type"] in known
     ]
-    return " or ".join(dict.fromkeys(told))
+    return " or ".join(dict.fromkeys(expected))
 
 
 def _numbers(problem: _Problem) -> dict[str, str]:

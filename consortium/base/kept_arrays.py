@@ -59,8 +59,8 @@ def kept_arrays(kind: str, key: str, source: str, make: Callable[[], Arrays]) ->
         Mapped from the file and not to be written to, or as they were made just now.
     """
     code = hashlib.sha256(Path(source).read_bytes()).hexdigest()
-    told = f"{kind} {key} {code} {np.__version__} {scipy.__version__}"
-    name = hashlib.sha256(told.encode()).hexdigest()
+    identity = f"{kind} {key} {code} {np.__version__} {scipy.__version__}"
+    name = hashlib.sha256(identity.encode()).hexdigest()
     path = cache_folder() / f"{kind}-{name}.arrays"
     with suppress(*DAMAGED):
         return _read(path, name)
@@ -117,8 +117,8 @@ def _write(path: Path, name: str, arrays: Arrays) -> None:
 
 
 def _put(file: IO[bytes], name: str, arrays: Arrays) -> None:
-    told = [[each, array.dtype.str, array.shape] for each, array in arrays.items()]
-    header = json.dumps({"name": name, "arrays": told}).encode()
+    layout = [[each, array.dtype.str, array.shape] for each, array in arrays.items()]
+    header = json.dumps({"name": name, "arrays": layout}).encode()
     digest, place = hashlib.sha256(), _DIGEST
     file.write(bytes(_DIGEST))
     length = len(header).to_bytes(_ALIGNED - _DIGEST, "little")

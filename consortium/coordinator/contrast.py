@@ -31,36 +31,25 @@ _HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high")
 
 @dataclass(frozen=True, eq=False)
 class ReleasedCoefficients:
-    """What a run folder holds of all coefficients.
-
-    Parameters
-    ----------
-    labels : tuple of (str, str)
-        View and entry of every outcome.
-    values : array, V x K
-    variances : array, length V
-        Of the first coefficient, by chance alone.
-    chance, noise : array, K x K
-        Covariances, the first over ``variances``.
-    freedom : float
-        Degrees of freedom of ``variances``.
-    doubt : float
-        Variance of what all coefficients were divided by, over its square.
-    names : mapping of str to (int or None)
-        Which coefficient a name stands for; a level that others are compared to stands for none.
-    shared : mapping of str to str
-        Columns by levels of theirs whose name stands for another coefficient.
-    """
+    """What a run folder holds of all coefficients."""
 
     labels: tuple[tuple[str, str], ...]
+    """View and entry of every outcome."""
     values: Array
+    """V x K."""
     variances: Array
+    """Length V. Of the first coefficient, by chance alone."""
     chance: Array
     noise: Array
+    """K x K. Covariances, the first over ``variances``."""
     freedom: float
+    """Degrees of freedom of ``variances``."""
     doubt: float
+    """Variance of what all coefficients were divided by, over its square."""
     names: dict[str, int | None]
+    """Which coefficient a name stands for; a level that others are compared to stands for none."""
     shared: dict[str, str]
+    """Columns by levels of theirs whose name stands for another coefficient."""
 
 
 def read_released(folder: Path) -> ReleasedCoefficients:

@@ -59,22 +59,15 @@ def public_description(scheduled: ScheduledStudy) -> DeploymentInfo:
 
 @dataclass(frozen=True)
 class DueRuns:
-    """Carries out the runs of scheduled studies.
-
-    Parameters
-    ----------
-    home : Path
-        Folder of the records, see `consortium.coordinator.schedule.settings_folder`.
-    today : callable
-        Day in UTC.
-    console : Console
-        Gets what Prefect doesn't: paths, and errors in full.
-    """
+    """Carries out the runs of scheduled studies."""
 
     home: Path
+    """Folder of the records, see `consortium.coordinator.schedule.settings_folder`."""
     today: Callable[[], date]
+    """Day in UTC."""
     clock: Clock
     console: Console
+    """Gets what Prefect doesn't: paths, and errors in full."""
 
     def run_due(self, study: str, may_open: bool = False) -> DueRunOutcome:
         """Go on with a study's unfinished run, or open a new one if every site's consent covers it.

@@ -28,20 +28,14 @@ Expected = tuple[Expectation, ...]
 
 @dataclass(frozen=True)
 class Assumed:
-    """A study as its planners assume it.
-
-    Parameters
-    ----------
-    subjects : tuple of int
-        Persons of each hospital.
-    volumes : int
-        Of each person.
-    """
+    """A study as its planners assume it."""
 
     study: Study
     extent: Extent
     subjects: tuple[int, ...]
+    """Persons of each hospital."""
     volumes: int
+    """Of each person."""
 
     @property
     def plan(self) -> Plan:
@@ -90,36 +84,24 @@ class Assumed:
 
 
 class Point(NamedTuple):
-    """A study near the one that is planned.
-
-    Parameters
-    ----------
-    at : float
-        Its ε, or number of persons or hospitals.
-    expected : tuple of Expectation
-        Empty if it can't be planned.
-    """
+    """A study near the one that is planned."""
 
     at: float
+    """Its ε, or number of persons or hospitals."""
     expected: Expected
+    """Empty if it can't be planned."""
 
 
 @dataclass(frozen=True)
 class StudyDesign:
-    """A study's outlook, and what studies near it reach.
-
-    Parameters
-    ----------
-    curves : mapping of str to tuple of Point
-        Over ``epsilon``, ``persons`` and ``hospitals``.
-    sentences : tuple of str
-        What changes with each of them.
-    """
+    """A study's outlook, and what studies near it reach."""
 
     assumed: Assumed
     outlook: Outlook
     curves: Mapping[str, tuple[Point, ...]]
+    """Over ``epsilon``, ``persons`` and ``hospitals``."""
     sentences: tuple[str, ...]
+    """What changes with each of them."""
 
 
 def design(assumed: Assumed) -> StudyDesign:
@@ -184,19 +166,13 @@ def _compared(what: str, first: Expectation, point: Point) -> str:
 
 @dataclass(frozen=True)
 class ProjectedAccount:
-    """A hospital's ledger in the years to come.
-
-    Parameters
-    ----------
-    epsilons : tuple of float
-        ε spent after each year.
-    full : int
-        First year that its limit doesn't allow; 0 if all do.
-    """
+    """A hospital's ledger in the years to come."""
 
     site: str
     epsilons: tuple[float, ...]
+    """ε spent after each year."""
     full: int
+    """First year that its limit doesn't allow; 0 if all do."""
 
 
 def project_accounts(

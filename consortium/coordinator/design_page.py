@@ -34,19 +34,13 @@ _AXES = {
 
 @dataclass(frozen=True)
 class ProjectedLedgers:
-    """What studies do to every hospital's ledger.
-
-    Parameters
-    ----------
-    runs : int
-        Of each study a year.
-    limit : float
-        ε that a hospital allows in all.
-    """
+    """What studies do to every hospital's ledger."""
 
     accounts: tuple[ProjectedAccount, ...]
     runs: int
+    """Of each study a year."""
     limit: float
+    """ε that a hospital allows in all."""
     delta: float
 
 

@@ -27,18 +27,12 @@ _PLAIN = re.compile(r"[^,\[\]*]+")
 
 @dataclass(frozen=True)
 class Detected:
-    """What a table holds.
-
-    Parameters
-    ----------
-    groups : dict of str to tuple of str
-        Columns with two levels, and these, the one that is compared against first.
-    numeric : dict of str to tuple of float
-        Columns of numbers, with mean and standard deviation over this table's persons.
-    """
+    """What a table holds."""
 
     groups: dict[str, tuple[str, str]]
+    """Columns with two levels, and these, the one that is compared against first."""
     numeric: dict[str, tuple[float, float]]
+    """Columns of numbers, with mean and standard deviation over this table's persons."""
 
     def suggested(self) -> dict[str, str]:
         """Answers that a new glm lacks, by names: column, levels and outcomes.
@@ -60,18 +54,18 @@ class Detected:
     def of(self, column: str) -> dict[str, str]:
         """The same for a column that was named."""
         names = [n for n in self.numeric if n != column and not _COVARIATE.fullmatch(n)]
-        told = {"outcomes": ",".join(names)} if names else {}
+        answers = {"outcomes": ",".join(names)} if names else {}
         if column in self.groups:
-            told["levels"] = ",".join(self.groups[column])
-        return told
+            answers["levels"] = ",".join(self.groups[column])
+        return answers
 
     def lines(self) -> list[str]:
         """What was found, for the coordinator alone."""
         groups = [f"{name}: {' or '.join(pair)}" for name, pair in self.groups.items()]
-        told = [f"Columns with two levels: {'; '.join(groups) or 'none'}."]
+        lines = [f"Columns with two levels: {'; '.join(groups) or 'none'}."]
         for name, (mean, deviation) in self.numeric.items():
-            told.append(f"{name}: mean {number(mean)}, deviation {number(deviation)} here.")
-        return [*told, PUBLIC]
+            lines.append(f"{name}: mean {number(mean)}, deviation {number(deviation)} here.")
+        return [*lines, PUBLIC]
 
 
 def detect(table: Path) -> Detected:

@@ -26,25 +26,17 @@ _LIBRARIES = ("cape-consortium", "numpy", "scipy", "nilearn", "cryptography", "p
 
 @dataclass(frozen=True)
 class CoordinatorParts:
-    """What `consortium doctor` looks at: the coordinator's folders, keys and exchange.
-
-    Parameters
-    ----------
-    keys, roster : Path
-        The consortium's keys and its roster, of 'init'.
-    exchange : str
-        Address of the place that all parties share.
-    credentials : Path or None
-        File with the centre's credentials for it.
-    study : Path or None
-        A signed study file.
-    """
+    """What `consortium doctor` looks at: the coordinator's folders, keys and exchange."""
 
     keys: Path
     roster: Path
+    """The consortium's keys and its roster, of 'init'."""
     exchange: str
+    """Address of the place that all parties share."""
     credentials: Path | None = None
+    """File with the centre's credentials for it."""
     study: Path | None = None
+    """A signed study file."""
 
 
 def check_centre(office: CoordinatorParts, around: Surroundings) -> list[Check]:

@@ -20,27 +20,18 @@ STUDY, PLAN, SIZES = "study file", "consortium plan --json", "--subjects"
 
 @dataclass(frozen=True)
 class Figure:
-    """A number as the assessment writes it.
-
-    Parameters
-    ----------
-    name : str
-        What it counts, for people.
-    text : str
-        As it is written.
-    place : str
-        The study file, what ``consortium plan --json`` prints, or an option of the command.
-    path : str
-        Field there, with dots; of a computed number that which it is computed from.
-    how : str
-        How it is computed from it; empty if it is the number itself.
-    """
+    """A number as the assessment writes it."""
 
     name: str
+    """What it counts, for people."""
     text: str
+    """As it is written."""
     place: str
+    """The study file, what ``consortium plan --json`` prints, or an option of the command."""
     path: str
+    """Field there, with dots; of a computed number that which it is computed from."""
     how: str = ""
+    """How it is computed from it; empty if it is the number itself."""
 
     @property
     def source(self) -> str:

@@ -81,9 +81,9 @@ def keep_papers(folder: Path, study: Study, study_file: Path) -> None:
 
 def named_files(study: Study) -> tuple[str, ...]:
     """Files beside a study file that it names, with the tables of those that have one."""
-    told = [Path(name) for name in (study.report.atlas, study.report.networks) if name]
-    told += [table_of(path) for path in told]
-    known = (study.data.mask, study.data.atlas, *study.map_files, *map(Path.as_posix, told))
+    paths = [Path(name) for name in (study.report.atlas, study.report.networks) if name]
+    paths += [table_of(path) for path in paths]
+    known = (study.data.mask, study.data.atlas, *study.map_files, *map(Path.as_posix, paths))
     return tuple(dict.fromkeys(name for name in known if name and name != "template"))
 
 

@@ -22,19 +22,13 @@ from consortium.verification.verdict import Verdict
 
 @dataclass(frozen=True)
 class Found:
-    """What a search for late attestations came to.
-
-    Parameters
-    ----------
-    added, missing : tuple of str
-        Sites whose attestation is new in the folder; those that have none there still.
-    refused : tuple of str
-        What lies on the exchange and is no attestation of its site, one sentence each.
-    """
+    """What a search for late attestations came to."""
 
     added: tuple[str, ...]
     missing: tuple[str, ...]
+    """Sites whose attestation is new in the folder; those that have none there still."""
     refused: tuple[str, ...]
+    """What lies on the exchange and is no attestation of its site, one sentence each."""
 
     def lines(self) -> Sequence[str]:
         """For people."""

@@ -33,21 +33,14 @@ def _counts(text: str) -> list[int]:
 
 @dataclass(frozen=True)
 class DraftQuestion:
-    """What a draft needs to know.
-
-    Parameters
-    ----------
-    text : str
-        As a person is asked.
-    usual : str
-        Taken if nobody says otherwise; empty if somebody has to.
-    read : callable
-        Makes the draft's value of an answer.
-    """
+    """What a draft needs to know."""
 
     text: str
+    """As a person is asked."""
     usual: str = ""
+    """Taken if nobody says otherwise; empty if somebody has to."""
     read: Callable[[str], Any] = str
+    """Makes the draft's value of an answer."""
 
 
 _LEARNED = "learned"
@@ -148,7 +141,7 @@ def _of_networks(
             f"{folder} holds networks on the mesh {first.data.mesh}, whose strength can't be "
             "measured yet; name the output folder of a run in voxels."
         )
-    told = {**given, "sites": given.get("sites") or ",".join(first.sites)}
+    answers = {**given, "sites": given.get("sites") or ",".join(first.sites)}
     maps = path.with_name(f"{path.stem}-networks.nii.gz")
     text = _draft(
         path,
@@ -157,7 +150,7 @@ def _of_networks(
         first=first.study,
         maps=maps.name,
         data=first.data.model_dump(mode="json", exclude_unset=True),
-        **_answers(_NETWORKS, told, ask),
+        **_answers(_NETWORKS, answers, ask),
     )
     study = parse_study(text, str(path))
     write_templates(folder, maps)
@@ -170,12 +163,14 @@ def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -
     if ask is not None:
         for name in (each for each in found if found[each] is None):
             found[name] = ask(QUESTIONS[name].text, QUESTIONS[name].usual)
-    told = {name: QUESTIONS[name].usual if said is None else said for name, said in found.items()}
-    told["title"] = told["title"] or told["name"]
-    missing = [option_name(name) for name, said in told.items() if not said]
+    answers = {
+        name: QUESTIONS[name].usual if said is None else said for name, said in found.items()
+    }
+    answers["title"] = answers["title"] or answers["name"]
+    missing = [option_name(name) for name, said in answers.items() if not said]
     if missing:
         raise StudyError(f"The new study needs {', '.join(missing)}; say what they are.")
-    return {name: _read(name, said) for name, said in told.items()}
+    return {name: _read(name, said) for name, said in answers.items()}
 
 
 def option_name(name: str) -> str:

@@ -36,31 +36,22 @@ class MachineFacts:
 
 @dataclass(frozen=True)
 class Publisher:
-    """Writes the output folder.
-
-    Parameters
-    ----------
-    sampler : str, optional
-        Told in the report instead of the exact sampler.
-    legend : Legend, optional
-        Names of places and networks for the page.
-    pages : bool
-        Whether the page with its pictures is written, too; without it the numbers alone are, to be
-        compared.
-    told : MachineFacts, optional
-        Of a folder that is made again.
-    seconds : float, optional
-        How long the run took, if its folder doesn't tell.
-    """
+    """Writes the output folder."""
 
     folder: Path
     study: Study
     space: Space
     sampler: str | None = None
+    """Told in the report instead of the exact sampler."""
     legend: Legend | None = None
+    """Names of places and networks for the page."""
     pages: bool = True
+    """Whether the page with its pictures is written, too; without it the numbers alone are, to be
+    compared."""
     told: MachineFacts | None = None
+    """Of a folder that is made again."""
     seconds: float | None = None
+    """How long the run took, if its folder doesn't tell."""
 
     def publish(self, plan: Plan, rounds: Sequence[Round], result: Result) -> PrivacyReport:
         """Write maps, privacy report and page; the same inputs give the same maps."""

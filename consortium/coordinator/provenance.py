@@ -31,18 +31,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a check begins with.
-
-    Parameters
-    ----------
-    record : Record
-        The run's messages, under the keys that the study's signature holds.
-    context : RunContext
-        As the signed study has it.
-    """
+    """What a check begins with."""
 
     record: EvidenceRecord
+    """The run's messages, under the keys that the study's signature holds."""
     context: RunContext
+    """As the signed study has it."""
     space: Space
 
 
@@ -143,8 +137,8 @@ def announced_members(message: bytes) -> Roster:
         If it is no announcement.
     """
     try:
-        told = read_announcement(read_unchecked(message).body)["keys"]
-        keys = {str(name): bytes.fromhex(key) for name, key in dict(told).items()}
+        keys_by_name = read_announcement(read_unchecked(message).body)["keys"]
+        keys = {str(name): bytes.fromhex(key) for name, key in dict(keys_by_name).items()}
         return Roster(1, keys.pop(CENTRE), keys)
     except (ProtocolError, KeyError, ValueError, TypeError) as error:
         raise ContradictionError(

@@ -29,24 +29,16 @@ FOLDER_IS = {
 
 
 class Carriage(NamedTuple):
-    """How a study is to be carried.
-
-    Parameters
-    ----------
-    clients : tuple of str
-        The sites' names on the platform; empty if they are the study's.
-    wait : float
-        Seconds that a party may wait for something to send.
-    hours : float
-        After which the job ends whatever has come.
-    code : bool
-        Whether the relay's code goes with the job.
-    """
+    """How a study is to be carried."""
 
     clients: tuple[str, ...]
+    """The sites' names on the platform; empty if they are the study's."""
     wait: float
+    """Seconds that a party may wait for something to send."""
     hours: float
+    """After which the job ends whatever has come."""
     code: bool
+    """Whether the relay's code goes with the job."""
 
 
 def write_relay_job(study: Study, platform: Platform, how: Carriage, output: Path) -> None:

@@ -39,29 +39,21 @@ _HERE = "on this machine, which says the same of itself as the centre's"
 
 @dataclass
 class Remake:
-    """A finished folder, to be made again.
-
-    Parameters
-    ----------
-    study : Study
-        As it was signed, with all its sites.
-    again : Replayed
-        The analysis, as it is here.
-    elsewhere : str
-        Where the centre computed, in words; empty if it says that it was a machine like this one.
-    verdict : Verdict
-        Is told what can't be decided here.
-    """
+    """A finished folder, to be made again."""
 
     folder: Path
     study: Study
+    """As it was signed, with all its sites."""
     agreement: RunAgreement
     space: Space
     legend: Legend
     rounds: Sequence[Released]
     again: Replayed
+    """The analysis, as it is here."""
     elsewhere: str
+    """Where the centre computed, in words; empty if it says that it was a machine like this one."""
     verdict: Verdict
+    """Is told what can't be decided here."""
 
     def check(self, queries: Apart) -> tuple[set[str], list[ContradictionError]]:
         """Compare everything; returns what was made again, and what contradicts.
@@ -205,8 +197,8 @@ def _says(name: str, what: str) -> ContradictionError:
 
 def _how(parts: Mapping[str, float]) -> str:
     """Say which parts differ, and how far."""
-    told, sizes = list(parts), [far for far in parts.values() if math.isfinite(far)]
-    names = ", ".join(told[:3]) + (f" and {len(told) - 3} more" if len(told) > 3 else "")
+    every, sizes = list(parts), [far for far in parts.values() if math.isfinite(far)]
+    names = ", ".join(every[:3]) + (f" and {len(every) - 3} more" if len(every) > 3 else "")
     return f"{names} (by up to {max(sizes):.1g} of the largest value)" if sizes else names
 
 

@@ -35,27 +35,19 @@ from flows.outputs import Outputs, PublishedTexts
 
 @dataclass(frozen=True)
 class RunFiles:
-    """Where a run's files are.
-
-    Parameters
-    ----------
-    exchange : Path or str
-        A directory, or the URL of another kind of exchange.
-    keys, out : Path
-        Folders.
-    credentials : Path, optional
-        File with the centre's credentials for the exchange.
-    url : str, optional
-        Where people are served the output folder.
-    """
+    """Where a run's files are."""
 
     study: Path
     roster: Path
     exchange: Path | str
+    """A directory, or the URL of another kind of exchange."""
     keys: Path
     out: Path
+    """Folders."""
     credentials: Path | None = None
+    """File with the centre's credentials for the exchange."""
     url: str | None = None
+    """Where people are served the output folder."""
 
     def open_exchange(self) -> Exchange:
         """Open the exchange; raises as `consortium.exchange.open_exchange`."""

@@ -19,16 +19,11 @@ _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,62}-[0-9]{4,9}")
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Which run an output folder belongs to.
-
-    Parameters
-    ----------
-    study : str
-        Digest of the study.
-    """
+    """Which run an output folder belongs to."""
 
     run: str
     study: str
+    """Digest of the study."""
 
     @property
     def data(self) -> bytes:

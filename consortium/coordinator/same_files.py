@@ -144,10 +144,10 @@ def _leaves(one: Sequence[_Leaf], other: Sequence[_Leaf]) -> dict[str, float]:
         else:
             found[name] = max(found[name], 0.0 if type(a) is type(b) and a == b else np.inf)
     for name, pairs in numbers.items():
-        told = [pair for pair in pairs if pair[0] != pair[1]]  # infinities are equal, too
-        if told:
+        differing = [pair for pair in pairs if pair[0] != pair[1]]  # infinities are equal, too
+        if differing:
             size = max(abs(each) for pair in pairs for each in pair)
-            found[name] = max(found[name], *(abs(a - b) / size for a, b in told))
+            found[name] = max(found[name], *(abs(a - b) / size for a, b in differing))
     return dict(found)
 
 

@@ -19,40 +19,28 @@ LOADS = "set-up (loading)"
 
 @dataclass(frozen=True)
 class SiteStanding:
-    """What is known of a site in a run.
-
-    Parameters
-    ----------
-    heard : str
-        Its last message that lies on the exchange.
-    state : str
-        ``awaited``, ``loading``, ``answered``, ``missing`` (the run ended without it), ``refused``,
-        ``left out``.
-    since, until : float or None
-        Unix times: since when it is awaited, and until when.
-    """
+    """What is known of a site in a run."""
 
     name: str
     heard: str
+    """Its last message that lies on the exchange."""
     state: str
+    """``awaited``, ``loading``, ``answered``, ``missing`` (the run ended without it), ``refused``,
+    ``left out``."""
     since: float | None = None
     until: float | None = None
+    """Unix times: since when it is awaited, and until when."""
 
 
 @dataclass(frozen=True)
 class RunStatus:
-    """Where a run stands.
-
-    Parameters
-    ----------
-    running : bool
-        Whether the centre is at work now.
-    """
+    """Where a run stands."""
 
     run: str
     step: str
     ended: bool
     running: bool
+    """Whether the centre is at work now."""
     sites: tuple[SiteStanding, ...]
 
 

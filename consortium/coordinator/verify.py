@@ -50,21 +50,14 @@ _ANOTHER_BUILD = (
 
 @dataclass
 class Checkup:
-    """One check of an output folder.
-
-    Parameters
-    ----------
-    folder : Path
-        The output folder of a run.
-    sites : Path, optional
-        YAML file of fingerprints, by the names of sites and 'centre', as they publish themselves.
-    exchange : Exchange, optional
-        Where the run's messages lie: its sums are then added again.
-    """
+    """One check of an output folder."""
 
     folder: Path
+    """The output folder of a run."""
     sites: Path | None = None
+    """YAML file of fingerprints, by the names of sites and 'centre', as they publish themselves."""
     exchange: Exchange | None = None
+    """Where the run's messages lie: its sums are then added again."""
 
     def __post_init__(self) -> None:
         self.verdict = Verdict()

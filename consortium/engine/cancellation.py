@@ -9,15 +9,10 @@ from consortium.errors import RunCancelledError
 
 @dataclass(frozen=True)
 class Cancellation:
-    """Whether somebody cancelled a run; it is never taken back.
-
-    Parameters
-    ----------
-    order : Event
-        Set by whoever hears of it, in any thread.
-    """
+    """Whether somebody cancelled a run; it is never taken back."""
 
     order: Event = field(default_factory=Event)
+    """Set by whoever hears of it, in any thread."""
 
     def check(self) -> None:
         """Go on, unless the run was cancelled.

@@ -26,16 +26,11 @@ _TOLD = SiteError | ProtocolError | PrivacyError | StudyError | RunCancelledErro
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended.
-
-    Parameters
-    ----------
-    outcome, reason : str
-        As the centre wrote them, fit to be printed.
-    """
+    """How a run ended."""
 
     outcome: str
     reason: str = ""
+    """As the centre wrote them, fit to be printed."""
 
     @property
     def complete(self) -> bool:

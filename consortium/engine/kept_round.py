@@ -7,23 +7,15 @@ from consortium.algorithms.base import Array
 
 @dataclass(frozen=True)
 class Kept:
-    """A round of the transcript.
-
-    Parameters
-    ----------
-    number : int
-        1, 2, ...
-    survivors : tuple of int
-        Sites in the sum, as indices.
-    ring : array of a type of `RINGS`
-        What was released.
-    query : bytes
-        Digest of the round's question.
-    """
+    """A round of the transcript."""
 
     number: int
+    """1, 2, ..."""
     stage: str
     statistic: str
     survivors: tuple[int, ...]
+    """Sites in the sum, as indices."""
     ring: Array
+    """Of a type of `RINGS`. What was released."""
     query: bytes
+    """Digest of the round's question."""

@@ -25,34 +25,23 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class AwaitedMessages:
-    """Messages of one kind that are awaited.
-
-    Parameters
-    ----------
-    step : str
-        For people.
-    places : mapping of str to str
-        Name on the exchange of each site's message.
-    limit : int
-        Bytes of the largest.
-    patience : mapping of str to float
-        Seconds that each site is given.
-    receive : callable
-        Takes a message and returns its sender; raises if it is unsound.
-    enough : int
-        Messages with which the wait is over.
-    loading : float
-        Seconds that a site is given which says that it is loading its data; 0 if that changes
-        nothing.
-    """
+    """Messages of one kind that are awaited."""
 
     step: str
+    """For people."""
     places: Mapping[str, str]
+    """Name on the exchange of each site's message."""
     limit: int
+    """Bytes of the largest."""
     patience: Mapping[str, float]
+    """Seconds that each site is given."""
     receive: Callable[[bytes], str]
+    """Takes a message and returns its sender; raises if it is unsound."""
     enough: int
+    """Messages with which the wait is over."""
     loading: float = 0.0
+    """Seconds that a site is given which says that it is loading its data; 0 if that changes
+    nothing."""
 
     @classmethod
     def within(
@@ -75,13 +64,7 @@ class AwaitedMessages:
 
 @dataclass
 class Mailbox:
-    """The centre's post in one run.
-
-    Parameters
-    ----------
-    log : callable
-        Receives a line of progress now and then.
-    """
+    """The centre's post in one run."""
 
     context: RunContext
     identity: Ed25519PrivateKey
@@ -89,6 +72,7 @@ class Mailbox:
     clock: Clock
     wait_file: WaitFile
     log: Callable[[str], None]
+    """Receives a line of progress now and then."""
 
     def __post_init__(self) -> None:
         self._logged: set[str] = set()

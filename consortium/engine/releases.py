@@ -94,8 +94,8 @@ class Releases:
             self.mail.post(name, CLOSING, 0, encode_closing(closing))
             return
         before = decode_closing(Closing, self.mail.own(name, stored, CLOSING, 0), CENTRE)
-        told = [(c.announcement, c.keys, c.plan, c.records) for c in (before, closing)]
-        if told[0] != told[1]:
+        statements = [(c.announcement, c.keys, c.plan, c.records) for c in (before, closing)]
+        if statements[0] != statements[1]:
             raise TakenError(
                 f"{name} tells of another run than this transcript; start the study again in a "
                 "new output folder."

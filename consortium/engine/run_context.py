@@ -17,28 +17,19 @@ from consortium.study.spec import Study
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a run is about.
-
-    Parameters
-    ----------
-    run : str
-        Name of the run on the exchange.
-    keys : mapping of str to bytes
-        Ed25519 public keys of the centre and every site.
-    grid : str
-        Digest of the study's mask, atlas and space.
-    extent : Extent
-        Numbers of features and voxels.
-    file : str
-        SHA-256 of the study file that was signed, in hexadecimal.
-    """
+    """What a run is about."""
 
     run: str
+    """Name of the run on the exchange."""
     study: Study
     keys: Mapping[str, bytes]
+    """Ed25519 public keys of the centre and every site."""
     grid: str
+    """Digest of the study's mask, atlas and space."""
     extent: Extent
+    """Numbers of features and voxels."""
     file: str = ""
+    """SHA-256 of the study file that was signed, in hexadecimal."""
 
     @cached_property
     def roster(self) -> Participants:

@@ -20,23 +20,16 @@ _LAST_DIGITS = 1e-12
 
 @dataclass(frozen=True)
 class Round:
-    """A finished round.
-
-    Parameters
-    ----------
-    number : int
-        1, 2, ...
-    survivors : tuple of int
-        Sites in the sum, as indices.
-    values : array
-        What was released.
-    """
+    """A finished round."""
 
     number: int
+    """1, 2, ..."""
     stage: str
     statistic: str
     survivors: tuple[int, ...]
+    """Sites in the sum, as indices."""
     values: Array
+    """What was released."""
 
 
 class Session:

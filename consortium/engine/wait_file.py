@@ -15,25 +15,17 @@ _WORTH_TELLING = 1.0  # s; a healthy round is over before, and writes nothing
 
 @dataclass(frozen=True)
 class Waiting:
-    """A wait.
-
-    Parameters
-    ----------
-    step : str
-        What is awaited, such as ``round 7 (contribution)``.
-    since, until : float
-        Unix times.
-    sites : mapping of str to str
-        The sites that are awaited, each with what else is known of it, which may be nothing.
-    deadlines : mapping of str to float
-        Unix time until which each is awaited, where it is not ``until``.
-    """
+    """A wait."""
 
     step: str
+    """What is awaited, such as ``round 7 (contribution)``."""
     since: float
     until: float
+    """Unix times."""
     sites: Mapping[str, str]
+    """The sites that are awaited, each with what else is known of it, which may be nothing."""
     deadlines: Mapping[str, float] = field(default_factory=dict)
+    """Unix time until which each is awaited, where it is not ``until``."""
 
 
 class WaitFile:
@@ -53,9 +45,9 @@ class WaitFile:
         self._listeners: list[Callable[[Waiting], None]] = []
         self._shown: Waiting | None = None
 
-    def listen(self, told: Callable[[Waiting], None]) -> None:
+    def listen(self, listener: Callable[[Waiting], None]) -> None:
         """Have somebody hear of every wait that is written down."""
-        self._listeners.append(told)
+        self._listeners.append(listener)
 
     @property
     def shown(self) -> Waiting | None:
@@ -78,8 +70,8 @@ class WaitFile:
         deadlines = {site: now + seconds for site, seconds in (lefts or {}).items()}
         self._shown = Waiting(step, now - waited, now + left, dict(sites), deadlines)
         write_bytes(self._path, json.dumps(asdict(self._shown)).encode())
-        for told in self._listeners:
-            told(self._shown)
+        for listener in self._listeners:
+            listener(self._shown)
 
     def clear(self) -> None:
         """Nobody is awaited; what an earlier process left goes, too.

@@ -29,16 +29,11 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*){0,5}")
 
 
 class Exchange(Protocol):
-    """Bytes by name; names are slash-separated lower-case words.
-
-    Attributes
-    ----------
-    pace : float
-        Seconds between two looks that are worth their cost here; whoever waits for a message
-        looks no more often.
-    """
+    """Bytes by name; names are slash-separated lower-case words."""
 
     pace: float
+    """Seconds between two looks that are worth their cost here; whoever waits for a message looks
+    no more often."""
 
     def put(self, name: str, data: bytes | memoryview) -> None:
         """Store bytes; storing the same bytes again changes nothing.

@@ -28,37 +28,26 @@ _WEAKEST = 0.05
 
 @dataclass(frozen=True, eq=False)
 class NoisyDirections:
-    """Leading directions of a noisy symmetric matrix.
-
-    Parameters
-    ----------
-    vectors : array, shape (d, R)
-        Orthonormal.
-    strengths : array, shape (R,)
-        Their eigenvalues over the bulk, without what noise and the choice of the largest add.
-    excess : array, shape (R,)
-        Their eigenvalues over the bulk, as released, and not below zero.
-    seen : int
-        Eigenvalues beyond the limit.
-    bulk : float
-        Median eigenvalue: what anybody's directions have in common by chance.
-    eigenvalues : array, shape (d,)
-        All, descending.
-    rest : array, shape (d, d - R)
-        The other directions, each as long as the root of its eigenvalue over the least: what
-        persons' own structure looks like.
-    limit : float
-        An eigenvalue beyond it stands out.
-    """
+    """Leading directions of a noisy symmetric matrix."""
 
     vectors: Array
+    """Shape (d, R). Orthonormal."""
     strengths: Array
+    """Shape (R,). Their eigenvalues over the bulk, without what noise and the choice of the largest
+    add."""
     excess: Array
+    """Shape (R,). Their eigenvalues over the bulk, as released, and not below zero."""
     seen: int
+    """Eigenvalues beyond the limit."""
     bulk: float
+    """Median eigenvalue: what anybody's directions have in common by chance."""
     eigenvalues: Array
+    """Shape (d,). All, descending."""
     rest: Array
+    """Shape (d, d - R). The other directions, each as long as the root of its eigenvalue over the
+    least: what persons' own structure looks like."""
     limit: float
+    """An eigenvalue beyond it stands out."""
     law: SymmetricNoise
 
     @property
@@ -148,25 +137,17 @@ def find_directions(
 
 @dataclass(frozen=True, eq=False)
 class Networks:
-    """Maps of the directions, the surest first.
-
-    Parameters
-    ----------
-    weights : array, shape (d, R)
-        Over the basis; painted and centred a map has variance 1 over the voxels. The larger tail
-        of a map is positive.
-    correlations : array, shape (n, R)
-        With what was found again in each of n replays.
-    replayed : array, shape (n, d, R)
-        Weights of these.
-    contrast : array, shape (R,)
-        How far from Gaussian each map is.
-    """
+    """Maps of the directions, the surest first."""
 
     weights: Array
+    """Shape (d, R). Over the basis; painted and centred a map has variance 1 over the voxels. The
+    larger tail of a map is positive."""
     correlations: Array
+    """Shape (n, R). With what was found again in each of n replays."""
     replayed: Array
+    """Shape (n, d, R). Weights of these."""
     contrast: Array
+    """Shape (R,). How far from Gaussian each map is."""
 
     @property
     def expected(self) -> Array:

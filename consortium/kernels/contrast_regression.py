@@ -25,97 +25,62 @@ _LEAST_DIVISOR = 0.05  # of what is planned, so that an effect is a number whate
 
 @dataclass(frozen=True, eq=False)
 class ContrastSums:
-    """Released sums of the second round.
-
-    Parameters
-    ----------
-    effects : array, length V
-        T, after R^¼.
-    divisor : float
-        D.
-    squares : array, length V
-        Q, scaled up from pairs to persons and by 2 W².
-    spread : float
-        E over the number of persons: mean squared clipped outcome.
-    balance : array, length K
-        b = Σ c w of the contrast and of every other row: 0 but for clipping, and what sites'
-        centres are off by.
-    noise : mapping of T, D, Q, E and b to float
-        σ_j, scaled as the sums are; that of E over the number of persons.
-    tails : array, length V
-        Variance that T has since what clipping took of long tails is an estimate.
-    """
+    """Released sums of the second round."""
 
     effects: Array
+    """Length V. T, after R^¼."""
     divisor: float
+    """D."""
     squares: Array
+    """Length V. Q, scaled up from pairs to persons and by 2 W²."""
     spread: float
+    """E over the number of persons: mean squared clipped outcome."""
     balance: Array
+    """Length K. b = Σ c w of the contrast and of every other row: 0 but for clipping, and what
+    sites' centres are off by."""
     noise: dict[str, float]
+    """By T, D, Q, E and b. σ_j, scaled as the sums are; that of E over the number of persons."""
     tails: Array
+    """Length V. Variance that T has since what clipping took of long tails is an estimate."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected of the second round before it is asked for.
-
-    Parameters
-    ----------
-    divisor : float
-        c N_a (1 - R²).
-    squares : float
-        N_u.
-    clip : float
-        c, part of a person that is left after clipping.
-    explained : float
-        β².
-    root : float or array, length V
-        Diagonal of R^½, or g where all of it is the same.
-    adjustment_noise : float
-        k′ σ_G² + ½ σ_A² ‖γ‖², in the covariates' sums, k′ being what shrinking leaves of it.
-    offset_noise : float
-        ‖γ‖² Σ a_s² v_s; of a slope, whose own column is centred by noisy means, that and Σ v_s.
-    missed : float
-        η²/s², what the outcomes' learned centres are off by, in their learned deviations.
-    unevenness : float
-        Σ (I_s/ΣI)²: part of the squared sum of what sites' weights are off by that stays if each
-        site is off in proportion to its information.
-    unsure : float or array, length V
-        Variance of the part of the persons who have each outcome, over its square.
-    touched : float
-        Part of the persons who are clipped at all: weights stay out of balance by no more.
-    cut : float
-        What clipping leaves of an outcome's variance, over c².
-    width : float
-        How far the divisor may be from what is expected, in parts.
-    """
+    """What is expected of the second round before it is asked for."""
 
     divisor: float
+    """c N_a (1 - R²)."""
     squares: float
+    """N_u."""
     clip: float
+    """c, part of a person that is left after clipping."""
     persons: float
     explained: float
+    """β²."""
     root: Array | float
+    """Diagonal of R^½, or g where all of it is the same."""
     adjustment_noise: float
+    """k′ σ_G² + ½ σ_A² ‖γ‖², in the covariates' sums, k′ being what shrinking leaves of it."""
     offset_noise: float
+    """‖γ‖² Σ a_s² v_s; of a slope, whose own column is centred by noisy means, that and Σ v_s."""
     missed: float = 0.0
+    """η²/s², what the outcomes' learned centres are off by, in their learned deviations."""
     unevenness: float = 0.0
+    """Σ (I_s/ΣI)²: part of the squared sum of what sites' weights are off by that stays if each
+    site is off in proportion to its information."""
     unsure: Array | float = 0.0
+    """Variance of the part of the persons who have each outcome, over its square."""
     touched: float = 1.0
+    """Part of the persons who are clipped at all: weights stay out of balance by no more."""
     cut: float = 1.0
+    """What clipping leaves of an outcome's variance, over c²."""
     width: float = PRIOR_WIDTH
+    """How far the divisor may be from what is expected, in parts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Effects with errors and tests, in the outcomes' public standard deviation.
-
-    Parameters
-    ----------
-    effects, errors, statistics, freedom, p, q, widths : array, length V
-        Estimate, standard error, t and its degrees of freedom, p and Benjamini-Hochberg's q, and
-        the standard error that intervals have, which knows the divisor's noise.
-    """
+    """Effects with errors and tests, in the outcomes' public standard deviation."""
 
     effects: Array
     errors: Array
@@ -124,43 +89,34 @@ class Estimates:
     p: Array
     q: Array
     widths: Array
+    """Length V. Estimate, standard error, t and its degrees of freedom, p and Benjamini-Hochberg's
+    q, and the standard error that intervals have, which knows the divisor's noise."""
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """Estimates of every outcome, and what their errors are made of.
-
-    Parameters
-    ----------
-    divisor, doubt : float
-        D̂ and its variance.
-    variances : array, length V
-        V̂, of T by chance alone.
-    sites, clip : float
-        c²τ̂², of clipped outcomes, and c.
-    sampling, privacy, leak : float
-        Parts of the mean variance: chance among persons, noise, and what noise in the adjustment
-        lets through.
-    freedom : float
-        Degrees of freedom of ``variances``.
-    balance : array, length K
-        Expected b² of every row.
-    tails : array, length V
-        As that of `ContrastSums`.
-    """
+    """Estimates of every outcome, and what their errors are made of."""
 
     each: Estimates
     divisor: float
     doubt: float
+    """D̂ and its variance."""
     variances: Array
+    """Length V. V̂, of T by chance alone."""
     sites: float
     clip: float
+    """c²τ̂², of clipped outcomes, and c."""
     sampling: float
     privacy: float
     leak: float
+    """Parts of the mean variance: chance among persons, noise, and what noise in the adjustment
+    lets through."""
     freedom: float
+    """Degrees of freedom of ``variances``."""
     balance: Array
+    """Length K. Expected b² of every row."""
     tails: Array
+    """Length V. As that of `ContrastSums`."""
 
     @property
     def between(self) -> float:

@@ -29,22 +29,15 @@ BETWEEN = 0.025
 
 @dataclass(frozen=True)
 class ReleaseShare:
-    """A hospital's share in a release: its participants, everybody's, and the noise.
-
-    Parameters
-    ----------
-    persons, everybody : int
-        n_s and n, of the sites that answered.
-    sites : int
-        S, of these.
-    deviation : float
-        τ, of the noise in every packed number of the release.
-    """
+    """A hospital's share in a release: its participants, everybody's, and the noise."""
 
     persons: int
     everybody: int
+    """n_s and n, of the sites that answered."""
     sites: int
+    """S, of these."""
     deviation: float
+    """τ, of the noise in every packed number of the release."""
 
     @property
     def part(self) -> float:
@@ -59,24 +52,16 @@ class ReleaseShare:
 
 @dataclass(frozen=True)
 class PriorVariances:
-    """Variances of an entry between leading directions and the rest.
-
-    Parameters
-    ----------
-    within : float
-        v, of one participant of a hospital.
-    between : float
-        β, of a hospital's own mean, were its participants as many as one likes.
-    noise : float
-        t², of the noise in M.
-    overall : float
-        As v, of all entries on average.
-    """
+    """Variances of an entry between leading directions and the rest."""
 
     within: float
+    """v, of one participant of a hospital."""
     between: float
+    """β, of a hospital's own mean, were its participants as many as one likes."""
     noise: float
+    """t², of the noise in M."""
     overall: float
+    """As v, of all entries on average."""
 
     @property
     def told(self) -> PriorVariances:
@@ -93,32 +78,23 @@ class PriorVariances:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """P, and what it is a mean of.
-
-    Parameters
-    ----------
-    matrix : array, shape (d, d)
-    own : array, shape (d, d)
-        f.
-    share : float
-        a, by which the own mean counts; M counts by 1 − a.
-    persons : float
-        Participants who count alike and would be as sure a mean: 1/Σ c², where c is by how much
-        each counts.
-    deviation : float
-        Of a packed number, of all that P is off in the entries that turn its directions, beyond
-        what so many participants are on average: noise of privacy, differences between hospitals,
-        and that participants differ in these entries more than in others.
-    own_deviation : float
-        The same of the own mean alone.
-    """
+    """P, and what it is a mean of."""
 
     matrix: Array
+    """Shape (d, d)."""
     own: Array
+    """Shape (d, d). f."""
     share: float
+    """a, by which the own mean counts; M counts by 1 − a."""
     persons: float
+    """Participants who count alike and would be as sure a mean: 1/Σ c², where c is by how much each
+    counts."""
     deviation: float
+    """Of a packed number, of all that P is off in the entries that turn its directions, beyond what
+    so many participants are on average: noise of privacy, differences between hospitals, and that
+    participants differ in these entries more than in others."""
     own_deviation: float
+    """The same of the own mean alone."""
     spreads: PriorVariances
     taken: ReleaseShare
 

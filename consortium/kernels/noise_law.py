@@ -17,19 +17,13 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class SymmetricNoise:
-    """Noise of a symmetric matrix that was released packed (see `kernels.moments`).
-
-    Parameters
-    ----------
-    size : int
-        d, rows.
-    deviation : float
-        τ, standard deviation of every packed entry: of the diagonal, and √2 times that of every
-        other entry of the matrix.
-    """
+    """Noise of a symmetric matrix that was released packed (see `kernels.moments`)."""
 
     size: int
+    """d, rows."""
     deviation: float
+    """τ, standard deviation of every packed entry: of the diagonal, and √2 times that of every
+    other entry of the matrix."""
 
     @property
     def edge(self) -> float:

@@ -47,24 +47,16 @@ class ExplainedShare:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a moment tells of w and b.
-
-    Parameters
-    ----------
-    moment : NoisyMoment
-        Of P of a person's P' entries.
-    solution : array, length P + S + 1
-        q̂ = (−w, −b, 1) over the weights.
-    error : array, (P + S) x (P + S)
-        R(q̂).
-    widening : array, length P' + S
-        What intervals' halves are multiplied by, since persons' residuals differ.
-    """
+    """What a moment tells of w and b."""
 
     moment: NoisyMoment
+    """Of P of a person's P' entries."""
     solution: Array
+    """Length P + S + 1. q̂ = (−w, −b, 1) over the weights."""
     error: Array
+    """Shape (P + S) x (P + S). R(q̂)."""
     widening: Array
+    """Length P' + S. What intervals' halves are multiplied by, since persons' residuals differ."""
 
     @property
     def coefficients(self) -> Array:
@@ -118,8 +110,8 @@ class Fit:
             ends = np.stack([(mixed - root) / last, (mixed + root) / last])
         if not np.isfinite(ends).all():
             return None
-        told, value = -ends / self.moment.weights[-1], self.coefficients
-        low, high = told.min(axis=0), told.max(axis=0)
+        ends_at, value = -ends / self.moment.weights[-1], self.coefficients
+        low, high = ends_at.min(axis=0), ends_at.max(axis=0)
         return value - self.widening * (value - low), value + self.widening * (high - value)
 
     def apart(self, confidence: float) -> Array:

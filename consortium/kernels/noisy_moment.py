@@ -25,33 +25,23 @@ _SEEN = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class NoisyMoment:
-    """A noisy second moment of z = d · (x, e, y).
-
-    Parameters
-    ----------
-    matrix : array, (P + S + 1) x (P + S + 1)
-        E[z zᵀ], with what is known without data in its place.
-    weights : array, length P + S + 1
-        d: of x, of the constants (c each), and of y.
-    lift : array, shape (P', P)
-        Coefficients of all P' entries of a person, from those of x.
-    parts : array, length S
-        Parts of the persons in each group, adding up to one; none without constants.
-    deviation : float
-        Standard deviation σ of the noise on a diagonal entry; another has half the variance.
-    units : int
-        n, persons in the mean.
-    unknown : array of bool, length P', optional
-        Entries whose coefficient these persons don't tell, as nobody differs where it shows.
-    """
+    """A noisy second moment of z = d · (x, e, y)."""
 
     matrix: Array
+    """Shape (P + S + 1) x (P + S + 1). E[z zᵀ], with what is known without data in its place."""
     weights: Array
+    """Length P + S + 1. d: of x, of the constants (c each), and of y."""
     lift: Array
+    """Shape (P', P). Coefficients of all P' entries of a person, from those of x."""
     parts: Array
+    """Length S. Parts of the persons in each group, adding up to one; none without constants."""
     deviation: float
+    """Standard deviation σ of the noise on a diagonal entry; another has half the variance."""
     units: int
+    """n, persons in the mean."""
     unknown: Array | None = None
+    """True or false, length P'. Entries whose coefficient these persons don't tell, as nobody
+    differs where it shows."""
 
     @property
     def constants(self) -> slice:

@@ -39,19 +39,13 @@ def expected_cosines(count: int, size: int, deviation: float) -> Array:
     law = SymmetricNoise(size, deviation)
     strengths = np.linspace(*STRENGTHS, count) - count / size
     # Released, a direction of strength θ has the eigenvalue θ + edge²/(4θ), beyond the edge.
-    told = strengths > 1.05 * law.edge / 2.0
-    return np.asarray(np.where(told, np.sqrt(law.overlaps(strengths)), 0.0))
+    visible = strengths > 1.05 * law.edge / 2.0
+    return np.asarray(np.where(visible, np.sqrt(law.overlaps(strengths)), 0.0))
 
 
 @dataclass(frozen=True)
 class MapExtent:
     """Size of what smooth maps lie in: a brain's volume, or the area of its cortex.
-
-    Parameters
-    ----------
-    content : float
-        In mm³, or in mm².
-    dimensions : {3, 2}
 
     Examples
     --------
@@ -61,6 +55,7 @@ class MapExtent:
     """
 
     content: float
+    """In mm³, or in mm²."""
     dimensions: Literal[2, 3] = 3
 
     def size(self, cutoff: float) -> float:

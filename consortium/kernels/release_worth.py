@@ -23,18 +23,12 @@ BETWEEN = 0.65
 
 @dataclass(frozen=True)
 class Worth:
-    """What a release is worth.
-
-    Parameters
-    ----------
-    persons : float
-        Participants of a hospital's own who are as sure as its noise; infinite without noise.
-    enough : float
-        Participants of all sites with whom its error is `RATIO` times the pooled one or less.
-    """
+    """What a release is worth."""
 
     persons: float
+    """Participants of a hospital's own who are as sure as its noise; infinite without noise."""
     enough: float
+    """Participants of all sites with whom its error is `RATIO` times the pooled one or less."""
 
 
 def worth_of(variance: float, noise: float, persons: int) -> Worth:

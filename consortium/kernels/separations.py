@@ -33,15 +33,10 @@ class SeparationMethod(Protocol):
 
 @dataclass(frozen=True)
 class Varimax:
-    """Each direction counts by its excess; one that is the same everywhere, not at all.
-
-    Parameters
-    ----------
-    paint : callable
-        To the voxels over which maps are to be simple.
-    """
+    """Each direction counts by its excess; one that is the same everywhere, not at all."""
 
     paint: Paint
+    """To the voxels over which maps are to be simple."""
 
     def first(
         self, vectors: Array, excess: Array, generator: np.random.Generator

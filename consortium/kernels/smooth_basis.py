@@ -42,13 +42,6 @@ _MOST_MAPS = 4_000  # their Gram matrix is 128 MB
 class SmoothBasis:
     """Maps over D voxels whose waves are longer than a cut-off.
 
-    Parameters
-    ----------
-    coordinates : array, shape (D, 3)
-        Centres of the voxels in mm.
-    cutoff : float
-        Shortest wavelength in mm.
-
     Raises
     ------
     StudyError
@@ -57,7 +50,9 @@ class SmoothBasis:
     """
 
     coordinates: Array
+    """Shape (D, 3). Centres of the voxels in mm."""
     cutoff: float
+    """Shortest wavelength in mm."""
 
     @property
     def size(self) -> int:

@@ -24,21 +24,14 @@ GAUSSIAN = 0.3745672075
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """Independent maps.
-
-    Parameters
-    ----------
-    maps : array, shape (V, R')
-        Mean 0 and variance 1 over the voxels, in any order and sign.
-    unmixing : array, shape (R, R')
-        ``maps`` is the centred maps that came in, times ``unmixing``.
-    contrast : array, shape (R',)
-        |E log cosh - Gaussian's| of each map: 0 for a Gaussian one.
-    """
+    """Independent maps."""
 
     maps: Array
+    """Shape (V, R'). Mean 0 and variance 1 over the voxels, in any order and sign."""
     unmixing: Array
+    """Shape (R, R'). ``maps`` is the centred maps that came in, times ``unmixing``."""
     contrast: Array
+    """Shape (R',). |E log cosh - Gaussian's| of each map: 0 for a Gaussian one."""
 
 
 def whiten(maps: Array, keep: int | None = None) -> tuple[Array, Array]:

@@ -36,15 +36,6 @@ def turn_of(modes: SurfaceModes, size: int) -> Array:
 class SurfaceBasis:
     """Maps over the V vertices of both hemispheres whose waves are longer than a cut-off.
 
-    Parameters
-    ----------
-    coordinates : array, shape (V, 3)
-        Of the vertices in mm, one hemisphere after the other.
-    modes : sequence of SurfaceModes
-        Of each hemisphere.
-    cutoff : float
-        Shortest wavelength in mm.
-
     Raises
     ------
     StudyError
@@ -52,8 +43,11 @@ class SurfaceBasis:
     """
 
     coordinates: Array
+    """Shape (V, 3). Of the vertices in mm, one hemisphere after the other."""
     modes: Sequence[SurfaceModes]
+    """Of each hemisphere."""
     cutoff: float
+    """Shortest wavelength in mm."""
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:

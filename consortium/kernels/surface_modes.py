@@ -33,24 +33,17 @@ _MICROMETRE = 1000.0
 
 @dataclass(frozen=True, eq=False)
 class SurfaceModes:
-    """Eigenfunctions of one hemisphere, the longest waves first.
-
-    Parameters
-    ----------
-    values : array, shape (k,)
-        λ in mm⁻².
-    vectors : array, shape (V, k)
-        At the vertices of the cortex; of unit norm over the area.
-    anchors : array of int, shape (k,)
-        Vertices far apart from each other, of which the first of any number are, too.
-    area : float
-        In mm².
-    """
+    """Eigenfunctions of one hemisphere, the longest waves first."""
 
     values: Array
+    """Shape (k,). λ in mm⁻²."""
     vectors: Array
+    """Shape (V, k). At the vertices of the cortex; of unit norm over the area."""
     anchors: Array
+    """Whole numbers, shape (k,). Vertices far apart from each other, of which the first of any
+    number are, too."""
     area: float
+    """In mm²."""
 
     @property
     def finest(self) -> float:

@@ -1,4 +1,4 @@
 """Who belongs to a consortium, and what its members have signed.
 
-Long-term keys, roster, requests to be admitted, signed studies, consents.
+What both sides read and write: keys, roster, requests, signed studies, signed consents.
 """

@@ -30,22 +30,15 @@ class _File(FrozenModel):
 
 @dataclass(frozen=True)
 class JoinRequest:
-    """A request whose signatures were checked.
-
-    Parameters
-    ----------
-    key : bytes
-        Public key to be admitted with, 32 bytes.
-    centre : bytes
-        Key of the consortium that the site wants to join.
-    replaces : bytes or None
-        The site's earlier key, which has signed too.
-    """
+    """A request whose signatures were checked."""
 
     site: str
     key: bytes
+    """Public key to be admitted with, 32 bytes."""
     centre: bytes
+    """Key of the consortium that the site wants to join."""
     replaces: bytes | None = None
+    """The site's earlier key, which has signed too."""
 
     def signed(self) -> bytes:
         """Bytes under the signatures."""

@@ -36,15 +36,6 @@ _ROUNDING = 1 + 1e-9  # ε survives the way to μ and back only so far
 class Terms:
     """How often, how dearly and how long an approved study may run.
 
-    Parameters
-    ----------
-    runs : int
-        Runs that may ever cost something, those of before included.
-    epsilon : float or None
-        Largest ε of all these runs together, at the study's δ; None sets no bound of its own.
-    until : date or None
-        Last day on which a run may begin.
-
     Raises
     ------
     StudyError
@@ -52,8 +43,11 @@ class Terms:
     """
 
     runs: int = 1
+    """Runs that may ever cost something, those of before included."""
     epsilon: float | None = None
+    """Largest ε of all these runs together, at the study's δ; None sets no bound of its own."""
     until: date | None = None
+    """Last day on which a run may begin."""
 
     def __post_init__(self) -> None:
         if self.runs < 1:
@@ -93,15 +87,6 @@ class Terms:
 class Consent:
     """What a site allows of one exact study, as it is written on the exchange.
 
-    Parameters
-    ----------
-    study_digest : str
-        `Study.digest`: another study of the same name is not covered.
-    runs : int
-        As in `Terms`; 0 withdraws.
-    until : date or None
-        In UTC.
-
     Raises
     ------
     StudyError
@@ -110,9 +95,12 @@ class Consent:
 
     site: str
     study_digest: str
+    """`Study.digest`: another study of the same name is not covered."""
     runs: int
+    """As in `Terms`; 0 withdraws."""
     epsilon: float | None = None
     until: date | None = None
+    """In UTC."""
 
     def __post_init__(self) -> None:
         try:

@@ -34,17 +34,6 @@ class Handover(FrozenModel):
 class Roster:
     """A roster whose signature was checked.
 
-    Parameters
-    ----------
-    serial : int
-        Grows with every change.
-    centre : bytes
-        Public key of the consortium, 32 bytes.
-    sites : mapping of str to bytes
-        Public keys of the admitted sites.
-    handovers : tuple of Handover
-        Earlier keys of the consortium, oldest first.
-
     Raises
     ------
     StudyError
@@ -52,9 +41,13 @@ class Roster:
     """
 
     serial: int
+    """Grows with every change."""
     centre: bytes
+    """Public key of the consortium, 32 bytes."""
     sites: Mapping[str, bytes]
+    """Public keys of the admitted sites."""
     handovers: tuple[Handover, ...] = ()
+    """Earlier keys of the consortium, oldest first."""
 
     def __post_init__(self) -> None:
         if CENTRE in self.sites:

@@ -33,25 +33,17 @@ class _File(FrozenModel):
 
 @dataclass(frozen=True)
 class SignedStudy:
-    """A study whose signature was checked.
-
-    Parameters
-    ----------
-    file : str
-        SHA-256 of the study file's bytes, in hexadecimal.
-    mask : str
-        SHA-256 of the mask's file, or of the word 'template'.
-    keys : dict of str to bytes
-        Keys of the study's sites and of the centre.
-    folder : Path
-        Where the study and its mask lie.
-    """
+    """A study whose signature was checked."""
 
     study: Study
     file: str
+    """SHA-256 of the study file's bytes, in hexadecimal."""
     mask: str
+    """SHA-256 of the mask's file, or of the word 'template'."""
     keys: dict[str, bytes]
+    """Keys of the study's sites and of the centre."""
     folder: Path
+    """Where the study and its mask lie."""
 
     def signed(self) -> bytes:
         """Bytes under the signature."""

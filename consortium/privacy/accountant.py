@@ -12,18 +12,12 @@ _SLACK = 1e-9  # relative; covers the rounding of a sum of squares
 
 @dataclass(frozen=True)
 class Budget:
-    """Losses so far and the most they may come to, as squares of μ.
-
-    Parameters
-    ----------
-    limit : float
-        μ that the whole study may cost.
-    spent : float
-        Sum of the squared μ of all releases so far.
-    """
+    """Losses so far and the most they may come to, as squares of μ."""
 
     limit: float
+    """μ that the whole study may cost."""
     spent: float = 0.0
+    """Sum of the squared μ of all releases so far."""
 
     @property
     def mu(self) -> float:

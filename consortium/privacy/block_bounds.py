@@ -21,23 +21,16 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a release.
-
-    Parameters
-    ----------
-    norm : float
-        B, Euclidean norm that a unit's contribution to the block is clipped to.
-    spread : float
-        Δ, largest distance between two units' contributions: 2 B, or √2 B in a cone.
-    share : float
-        r, part of the release's μ²; the shares of a release add up to one.
-    """
+    """A part of a release."""
 
     name: str
     entries: int
     norm: float
+    """B, Euclidean norm that a unit's contribution to the block is clipped to."""
     spread: float
+    """Δ, largest distance between two units' contributions: 2 B, or √2 B in a cone."""
     share: float
+    """r, part of the release's μ²; the shares of a release add up to one."""
 
     @property
     def factor(self) -> float:
@@ -49,15 +42,12 @@ class Block:
 class BlocksBound(Bound):
     """A clipping bound that holds for every block of the vector by itself.
 
-    Parameters
-    ----------
-    norm, cone, influence
-        As in `Bound`: the largest norm of the scaled blocks together, and their sensitivity.
-    blocks : tuple of Block
-        In the order of the vector.
+    ``norm`` and ``influence`` are the largest norm of the scaled blocks together, and their
+    sensitivity.
     """
 
     blocks: tuple[Block, ...] = ()
+    """In the order of the vector."""
 
     @property
     def entries(self) -> int:

@@ -13,18 +13,6 @@ Unit = Literal["subject", "timepoint"]
 class Bound:
     """Every unit's contribution is scaled down to Euclidean norm ``norm`` before it is averaged.
 
-    Parameters
-    ----------
-    norm : float
-        B, in the statistic's own unit.
-    cone : bool
-        True if any two contributions have a non-negative inner product (positive
-        semidefinite matrices). Two of them are then at most √2·B apart, not 2·B.
-    influence : float, optional
-        For a statistic that is no mean of clipped contributions, such as the minimizer of a
-        strongly convex cost: n times the most that replacing one of n units moves it. ``norm`` is
-        then the largest norm of the statistic itself.
-
     Raises
     ------
     PrivacyError
@@ -32,8 +20,14 @@ class Bound:
     """
 
     norm: float
+    """B, in the statistic's own unit."""
     cone: bool = False
+    """True if any two contributions have a non-negative inner product (positive semidefinite
+    matrices). Two of them are then at most √2·B apart, not 2·B."""
     influence: float | None = None
+    """For a statistic that is no mean of clipped contributions, such as the minimizer of a strongly
+    convex cost: n times the most that replacing one of n units moves it. ``norm`` is then the
+    largest norm of the statistic itself."""
 
     def __post_init__(self) -> None:
         for value in (self.norm, self.spread):

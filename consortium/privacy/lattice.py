@@ -31,21 +31,14 @@ FINENESS = 8.0  # coarse cells in a standard deviation: rounding adds 1/768 of t
 
 @dataclass(frozen=True)
 class Lattice:
-    """A grid and its ring.
-
-    Parameters
-    ----------
-    step : float
-        Width of the fine grid, a power of two, in the aggregator's units.
-    bits : int
-        1 to 64.
-    dropped : int
-        The coarse grid, on which everything travels, is 2^dropped fine steps wide.
-    """
+    """A grid and its ring."""
 
     step: float
+    """Width of the fine grid, a power of two, in the aggregator's units."""
     bits: int
+    """1 to 64."""
     dropped: int = 0
+    """The coarse grid, on which everything travels, is 2^dropped fine steps wide."""
 
     @property
     def dtype(self) -> np.dtype[Any]:

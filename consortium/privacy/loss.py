@@ -31,20 +31,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SiteNoise:
-    """Standard deviations of every site's noise, in the aggregator's units.
-
-    Parameters
-    ----------
-    scheme : {'cape', 'secure-sum', 'local', 'none'}
-    correlated : tuple of float
-        σ_s of ê_s, which cancels in the release; zero unless the scheme is ``cape``.
-    local : tuple of float
-        γ_s of g_s, which stays in the release.
-    """
+    """Standard deviations of every site's noise, in the aggregator's units."""
 
     scheme: Scheme
     correlated: tuple[float, ...]
+    """σ_s of ê_s, which cancels in the release; zero unless the scheme is ``cape``."""
     local: tuple[float, ...]
+    """γ_s of g_s, which stays in the release."""
 
     def aggregate(self, present: Sequence[int] | None = None) -> float:
         """Standard deviation of the noise in the released sum over the sites ``present``."""

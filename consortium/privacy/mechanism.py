@@ -28,43 +28,28 @@ _ODDS = 8.0  # λ: 2e-14
 
 @dataclass(frozen=True)
 class ProtectedStatistic:
-    """A site's protected contribution, in the ring.
-
-    Parameters
-    ----------
-    masked : array
-        Goes into the secure sum (empty for the scheme ``local``).
-    opened : array
-        Goes to the centre as it is (empty for the scheme ``secure-sum``).
-    """
+    """A site's protected contribution, in the ring."""
 
     masked: Array
+    """Goes into the secure sum (empty for the scheme ``local``)."""
     opened: Array
+    """Goes to the centre as it is (empty for the scheme ``secure-sum``)."""
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """How sites share the noise of every release of a study, and what it has to stand.
-
-    Parameters
-    ----------
-    scheme : {'cape', 'secure-sum', 'local', 'none'}
-    colluding : int
-        Sites that side with the centre.
-    dropouts, hidden : int
-        Sites that may be missing, and those that may be so without anybody's noticing.
-    boost : float
-        κ, see `calibrate`.
-    public : bool
-        Whether everybody may read the sites' open vectors; with ``cape`` only.
-    """
+    """How sites share the noise of every release of a study, and what it has to stand."""
 
     scheme: Scheme
     colluding: int
+    """Sites that side with the centre."""
     dropouts: int = 0
     hidden: int = 0
+    """Sites that may be missing, and those that may be so without anybody's noticing."""
     boost: float = 10_000.0
+    """κ, see `calibrate`."""
     public: bool = False
+    """Whether everybody may read the sites' open vectors; with ``cape`` only."""
 
     @property
     def missing(self) -> int:
@@ -85,40 +70,28 @@ class Sharing:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A noisy sum of the sites' weighted statistics.
-
-    Parameters
-    ----------
-    scheme : {'cape', 'secure-sum', 'local', 'none'}
-    weights : tuple of float
-        w_s, adding up to one.
-    sensitivities : tuple of float
-        Δ_s of w_s·f_s as computed and rounded, in the aggregator's units.
-    correlated, local : tuple of int
-        σ_s and γ_s of the draws, in fine steps of the grid.
-    colluding, dropouts : int
-        Sites that the noise is planned for: friends of the centre, and missing ones.
-    hidden : int
-        Of the missing, those that may be so without anybody's noticing.
-    each : bool
-        Every site's own answer is released, and not only their sum.
-    public : bool
-        Everybody may read the sites' open vectors, and not the centre alone; with ``cape`` only.
-    """
+    """A noisy sum of the sites' weighted statistics."""
 
     scheme: Scheme
     entries: int
     bound: Bound
     weights: tuple[float, ...]
+    """w_s, adding up to one."""
     lattice: Lattice
     sensitivities: tuple[float, ...]
+    """Δ_s of w_s·f_s as computed and rounded, in the aggregator's units."""
     correlated: tuple[int, ...]
     local: tuple[int, ...]
+    """σ_s and γ_s of the draws, in fine steps of the grid."""
     colluding: int
     dropouts: int
+    """Sites that the noise is planned for: friends of the centre, and missing ones."""
     hidden: int = 0
+    """Of the missing, those that may be so without anybody's noticing."""
     each: bool = False
+    """Every site's own answer is released, and not only their sum."""
     public: bool = False
+    """Everybody may read the sites' open vectors, and not the centre alone; with ``cape`` only."""
 
     @property
     def shown(self) -> bool:

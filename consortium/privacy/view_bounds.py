@@ -15,21 +15,14 @@ from consortium.privacy.bounds import Bound
 
 @dataclass(frozen=True)
 class Part:
-    """One view's part of a person's vector.
-
-    Parameters
-    ----------
-    entries : int
-        Numbers in the part, each within -1 and 1.
-    weight : float
-        a > 0, what they are multiplied by before the release.
-    radius : float
-        R, Euclidean norm that the part is clipped to before it is weighted.
-    """
+    """One view's part of a person's vector."""
 
     entries: int
+    """Numbers in the part, each within -1 and 1."""
     weight: float
+    """a > 0, what they are multiplied by before the release."""
     radius: float
+    """R, Euclidean norm that the part is clipped to before it is weighted."""
 
     @property
     def norm(self) -> float:
@@ -41,23 +34,17 @@ class Part:
 class PartsBound(Bound):
     """A clipping bound that holds for every part of the vector by itself.
 
-    Parameters
-    ----------
-    norm, cone, influence
-        As in `Bound`. The statistic is the mean of the weighted vectors z; with ``cone`` it is the
-        mean of z zᵀ, and ``norm`` is ‖z‖² at the most.
-    parts : tuple of Part
-        In the order of the vector.
-    constant : float
-        c, a constant put behind the parts; 0 for none.
-    places : int
-        Entries that the constant may stand in, one for each site, the others being zero; or one
-        for all. Where it stands changes no norm, and it is no person's.
+    The statistic is the mean of the weighted vectors z; with ``cone`` it is the mean of z zᵀ, and
+    ``norm`` is ‖z‖² at the most.
     """
 
     parts: tuple[Part, ...] = ()
+    """In the order of the vector."""
     constant: float = 0.0
+    """c, a constant put behind the parts; 0 for none."""
     places: int = 1
+    """Entries that the constant may stand in, one for each site, the others being zero; or one for
+    all. Where it stands changes no norm, and it is no person's."""
 
     def part_spread(self, index: int, *, single: bool = False) -> float:
         """Largest distance of two contributions that differ in one part alone, times its influence.

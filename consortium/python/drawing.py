@@ -67,10 +67,10 @@ def draw_result(result: Drawable, most: int) -> Figure:
     most : int
         Maps or entries to draw, at most.
     """
-    told = next(filter(None, map(_intervals, result.tables.values())), None)
-    if not result.found_ and told is not None:
-        return _forest(told, most)
-    if told is None and not result.images:
+    intervals = next(filter(None, map(_intervals, result.tables.values())), None)
+    if not result.found_ and intervals is not None:
+        return _forest(intervals, most)
+    if intervals is None and not result.images:
         return _sentence("There are neither maps nor intervals to draw; tables holds the numbers.")
     drawn = [number for number, found in enumerate(result.found_) if found][:most]
     if not drawn:
@@ -115,10 +115,10 @@ def _intervals(table: DataFrame) -> _Intervals | None:
     return None
 
 
-def _forest(told: _Intervals, most: int) -> Figure:
+def _forest(intervals: _Intervals, most: int) -> Figure:
     """Draw each entry's number with its interval, in the table's order."""
-    width = np.maximum(told.high - told.low, np.finfo(float).tiny)
-    far = np.nan_to_num(np.abs(told.value) / width, nan=-1.0)
+    width = np.maximum(intervals.high - intervals.low, np.finfo(float).tiny)
+    far = np.nan_to_num(np.abs(intervals.value) / width, nan=-1.0)
     shown = sorted(np.argsort(-far, kind="stable")[:most].tolist())
     shown = [k for k in shown if far[k] >= 0]
     if not shown:
@@ -126,11 +126,11 @@ def _forest(told: _Intervals, most: int) -> Figure:
     figure = _figure(1.0 + 0.25 * len(shown))
     axes = figure.subplots()
     rows = range(len(shown))[::-1]
-    axes.hlines(rows, told.low[shown], told.high[shown], color=_INTERVAL)
-    axes.plot(told.value[shown], rows, "o", color=_INTERVAL)
+    axes.hlines(rows, intervals.low[shown], intervals.high[shown], color=_INTERVAL)
+    axes.plot(intervals.value[shown], rows, "o", color=_INTERVAL)
     axes.axvline(0.0, color="black", linewidth=0.8)
-    axes.set_yticks(rows, [told.entries[k] for k in shown])
-    axes.set_xlabel(f"{told.heading}, with its interval")
+    axes.set_yticks(rows, [intervals.entries[k] for k in shown])
+    axes.set_xlabel(f"{intervals.heading}, with its interval")
     figure.tight_layout()
     return figure
 
@@ -183,8 +183,8 @@ def _volume(image: Nifti1Image, which: int) -> NDArray[Any]:
 
 def _heading(result: Drawable, which: int) -> str:
     expected = result.expected_
-    told = f", expected correlation {number(expected[which])}" if expected else ""
-    return f"component {which + 1}{told}"
+    expectation = f", expected correlation {number(expected[which])}" if expected else ""
+    return f"component {which + 1}{expectation}"
 
 
 def _sentence(text: str) -> Figure:

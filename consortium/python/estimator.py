@@ -158,12 +158,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _tell(self, plan: Plan, data: SiteDataset | FeatureDataset) -> None:
         """Tell the data's owner alone who is left out, and which stated numbers are not theirs."""
-        told = list[str]()
+        sentences = list[str]()
         left_out = data.survey.skipped
         if left_out:
-            told.append(f"{count(len(left_out), 'participant')} left out: {left_out[0].detail}")
-        told += plan.analysis.compare(0, data)
-        for sentence in told:
+            sentences.append(
+                f"{count(len(left_out), 'participant')} left out: {left_out[0].detail}"
+            )
+        sentences += plan.analysis.compare(0, data)
+        for sentence in sentences:
             warnings.warn(f"For you alone, it is not released: {sentence}", stacklevel=4)
 
     def _charge(self, plan: Plan) -> None:

@@ -99,8 +99,8 @@ class Privacy:
             )
         if not self.protects:
             return f"No privacy: it protects no participant ({who})"
-        told = f"ε = {number(self.epsilon)} at δ = {self.delta:g} (μ = {number(self.mu)})"
-        return f"{told} for {who}"
+        text = f"ε = {number(self.epsilon)} at δ = {self.delta:g} (μ = {number(self.mu)})"
+        return f"{text} for {who}"
 
 
 def privacy_of(report: PrivacyReport) -> Privacy:
@@ -111,6 +111,6 @@ def privacy_of(report: PrivacyReport) -> Privacy:
     report : PrivacyReport
     """
     seeded = report.sampler.startswith(SEEDED)
-    told = report.guarantees.coalition
-    epsilon, mu = (math.inf, math.inf) if seeded else (told.epsilon, told.mu)
+    coalition = report.guarantees.coalition
+    epsilon, mu = (math.inf, math.inf) if seeded else (coalition.epsilon, coalition.mu)
     return Privacy(epsilon, report.delta, mu, report.unit, seeded, report)

@@ -128,9 +128,9 @@ class StudyResult:
         """Whether each component stands out of the noise; one that does not means nothing."""
         if not self._names_of_components:
             return ()
-        told = self._components.about.get("Found")
+        flags = self._components.about.get("Found")
         count = self.components_img_.shape[-1]
-        return tuple(bool(each) for each in told) if told else (True,) * count
+        return tuple(bool(each) for each in flags) if flags else (True,) * count
 
     @property
     def expected_(self) -> tuple[float, ...]:
@@ -142,10 +142,10 @@ class StudyResult:
         """
         if not self._names_of_components:
             return ()
-        told = self._components.about.get("Accuracy", [])
+        accuracy = self._components.about.get("Accuracy", [])
         return tuple(
             float(each["value"]) if isinstance(each, dict) else _number(each, math.nan)
-            for each in told
+            for each in accuracy
         )
 
     @property

@@ -126,8 +126,8 @@ def draw_mosaic(grid: Grid, values: NDArray[np.floating], threshold: float, name
     for k, height in enumerate(HEIGHTS):
         corner = (k % COLUMNS * wide + 3, (k // COLUMNS + 1) * high - 13)
         pen.text(corner, f"z={height}", fill="black", font=ImageFont.load_default(10))
-    told = ", ".join(map(str, HEIGHTS))
-    return pack_picture(drawn, f"{name} on horizontal slices at z = {told} mm, left is left")
+    heights = ", ".join(map(str, HEIGHTS))
+    return pack_picture(drawn, f"{name} on horizontal slices at z = {heights} mm, left is left")
 
 
 @lru_cache(maxsize=2)

@@ -4,7 +4,7 @@ What is not told is written as these words everywhere, and never as a number.
 """
 
 from consortium.algorithms.base import Table
-from consortium.algorithms.findings import NOT_TOLD, Cell, Finding
+from consortium.algorithms.findings import WITHHELD, Cell, Finding
 from consortium.base.formatting import number
 
 Plain = float | int | str
@@ -14,8 +14,8 @@ INTERVAL = "low", "high", "state"
 def cell_text(cell: Cell) -> str:
     """Write a cell for people: 0.31 (0.12 to 0.5)."""
     if isinstance(cell, Finding):
-        if not cell.told:
-            return NOT_TOLD
+        if not cell.reported:
+            return WITHHELD
         interval = f" ({_number(cell.low)} to {_number(cell.high)})" if cell.bounded else ""
         found = "" if cell.state == "found" else ", not found"
         return f"{_number(cell.value)}{interval}{found}"
@@ -26,8 +26,8 @@ def cell_json(cell: Cell) -> Plain | dict[str, Plain]:
     """Write a cell for JSON: a finding with an interval is an object."""
     if not isinstance(cell, Finding):
         return cell
-    if not cell.told:
-        return NOT_TOLD
+    if not cell.reported:
+        return WITHHELD
     if not cell.bounded:
         return cell.value
     return {"value": cell.value, "low": cell.low, "high": cell.high, "state": cell.state}
@@ -60,9 +60,9 @@ def _has_intervals(table: Table, column: int) -> bool:
 def _plain_cells(cell: Cell, spread: bool) -> tuple[Plain, ...]:
     if not isinstance(cell, Finding):
         return (cell, "n/a", "n/a", "n/a") if spread else (cell,)
-    if not cell.told:
-        return (NOT_TOLD,) * (4 if spread else 1)
-    ends = (cell.low, cell.high) if cell.bounded else (NOT_TOLD, NOT_TOLD)
+    if not cell.reported:
+        return (WITHHELD,) * (4 if spread else 1)
+    ends = (cell.low, cell.high) if cell.bounded else (WITHHELD, WITHHELD)
     return (cell.value, *ends, cell.state) if spread else (cell.value,)
 
 

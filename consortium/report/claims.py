@@ -63,11 +63,11 @@ def deployment_entry(run: Finished) -> dict[str, Any] | None:
     report, study = run.report, run.study
     if report.scheme == "none" or report.sampler.startswith(SEEDED):
         return None
-    told = {clause.heading: clause.text for clause in clauses(report)}
+    texts = {clause.heading: clause.text for clause in clauses(report)}
     entry = {
         "basic": _basic(run),
-        **_loss(report, told),
-        **_making(run, told),
+        **_loss(report, texts),
+        **_making(run, texts),
         "administrative": {"status": "Draft", "registry_authors": list(study.authors), "tier": 3},
     }
     return {"url_slug": study.study, "deployment": entry}
@@ -88,7 +88,7 @@ def _basic(run: Finished) -> dict[str, Any]:
     }
 
 
-def _loss(report: PrivacyReport, told: Mapping[str, str]) -> dict[str, Any]:
+def _loss(report: PrivacyReport, texts: Mapping[str, str]) -> dict[str, Any]:
     person = report.unit == "subject"
     return {
         "dp_variant": {
@@ -96,29 +96,29 @@ def _loss(report: PrivacyReport, told: Mapping[str, str]) -> dict[str, Any]:
             "data_domain": "Data sets of "
             f"{count(_units(report), 'participant' if person else 'volume')} at the sites, as the "
             "study file says; two are neighbours if one unit's values differ (replace one).",
-            "unprotected_quantities": told["What is not protected"],
+            "unprotected_quantities": texts["What is not protected"],
         },
         "privacy_loss": {
             "privacy_unit": "Person" if person else "Volume",
-            "privacy_unit_details": told["What is protected"],
+            "privacy_unit_details": texts["What is protected"],
             "number_of_privacy_units": _units(report),
             "privacy_parameters": {
                 "epsilon": report.guarantees.coalition.epsilon,
                 "delta": report.delta,
             },
-            "privacy_parameters_details": told["How strong"],
+            "privacy_parameters_details": texts["How strong"],
         },
     }
 
 
-def _making(run: Finished, told: Mapping[str, str]) -> dict[str, Any]:
+def _making(run: Finished, texts: Mapping[str, str]) -> dict[str, Any]:
     report = run.report
     return {
         "deployment_model": {
             "model_name": "Local" if report.scheme == "local" else "Federated",
             "model_name_details": "Noise is added at every site before anything leaves it.",
-            "trust_assumptions": told["Assumptions"],
-            "actors": told["Against whom"],
+            "trust_assumptions": texts["Assumptions"],
+            "actors": texts["Against whom"],
             "release_type": f"{count(len(report.releases), 'release')} of one study",
             "release_type_details": "Privacy parameters are those of all of them together; each "
             "site's ledger adds them to all others of its data.",
@@ -132,7 +132,7 @@ def _making(run: Finished, told: Mapping[str, str]) -> dict[str, Any]:
             f"{count(len(report.releases), 'release')}, each listed in privacy_report.json with "
             "bound, sensitivity and noise.",
             "composition": "Exact, in Gaussian differential privacy: "
-            f"μ = {report.guarantees.coalition.mu:.6g}. {told['Independent check']}",
+            f"μ = {report.guarantees.coalition.mu:.6g}. {texts['Independent check']}",
             "post_processing": "All maps and tables follow from the releases and public settings.",
             "additional_information": f"{GENERATOR} {__version__}, {code_url(GENERATOR)}; study "
             f"{run.study.digest}",

@@ -36,14 +36,14 @@ def rows(run: Finished, shown: ShownMap) -> Rows:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "No clusters found")  # of one of the two signs
         found = get_clusters_table(image, 0.99 * shown.threshold, two_sided=True)
-    anatomy, told = run.legend.anatomy, []
+    anatomy, rows_found = run.legend.anatomy, []
     for name, x, y, z, top, size in list(found.itertuples(index=False, name=None))[:MOST]:
         peak = np.array([x, y, z], dtype=np.float64)
         place = ", ".join(f"{round(mm):d}" for mm in peak.tolist()).replace("-", "−")
         region = () if anatomy is None else (anatomy.name_at(peak) or "–",)
         value = number(float(top)).replace("-", "−")
-        told.append((str(name), place, *region, value, f"{size:,.0f}" if size != "" else ""))
-    return tuple(told)
+        rows_found.append((str(name), place, *region, value, f"{size:,.0f}" if size != "" else ""))
+    return tuple(rows_found)
 
 
 def caption(shown: ShownMap) -> str:

@@ -28,25 +28,17 @@ _OF_ANALYSIS = ("Analysis", "AnalysisParameters")
 
 @dataclass(frozen=True, eq=False)
 class ComparedRun:
-    """One of two runs that are compared, as its output folder tells it.
-
-    Parameters
-    ----------
-    name : str
-        Of the study.
-    about : mapping
-        What the maps' sidecar says; without maps, what another says of the analysis.
-    maps : Path, optional
-        Component maps.
-    contrasts : mapping
-        Effect and standard error of every outcome (view, entry) of every contrast.
-    """
+    """One of two runs that are compared, as its output folder tells it."""
 
     name: str
+    """Of the study."""
     report: PrivacyReport
     about: Mapping[str, Any]
+    """What the maps' sidecar says; without maps, what another says of the analysis."""
     maps: Path | None
+    """Component maps."""
     contrasts: Mapping[str, Mapping[tuple[str, str], tuple[float, float]]]
+    """Effect and standard error of every outcome (view, entry) of every contrast."""
 
     @property
     def on_mesh(self) -> bool:
@@ -65,33 +57,20 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """How the components that two runs found go together.
-
-    Parameters
-    ----------
-    pairs : tuple of Pair
-        The best first; the sign of a component is arbitrary, that of a correlation is told.
-    correlations : array, K x L
-        Over the voxels where the first run has a map, or over the vertices of both.
-    first, second : tuple of int
-        Numbers of the components of rows and of columns, from 1.
-    """
+    """How the components that two runs found go together."""
 
     pairs: tuple[Pair, ...]
+    """The best first; the sign of a component is arbitrary, that of a correlation is told."""
     correlations: Array
+    """K x L. Over the voxels where the first run has a map, or over the vertices of both."""
     first: tuple[int, ...] = ()
     second: tuple[int, ...] = ()
+    """Numbers of the components of rows and of columns, from 1."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """An outcome's effect in the second run less that in the first.
-
-    Parameters
-    ----------
-    value, error : float
-        The difference, and its standard error if the runs had no person in common.
-    """
+    """An outcome's effect in the second run less that in the first."""
 
     contrast: str
     view: str
@@ -100,6 +79,7 @@ class Difference:
     second: float
     value: float
     error: float
+    """The difference, and its standard error if the runs had no person in common."""
 
     @property
     def z(self) -> float:
@@ -218,8 +198,8 @@ def _voxels(path: Path) -> tuple[Grid, Array]:
 
 def found_components(outcome: ComparedRun, many: int) -> list[int]:
     """Which of ``many`` maps were found, from 0; all if the sidecar does not say it."""
-    told = outcome.about.get("Found")
-    flags = told if isinstance(told, list) and len(told) == many else [True] * many
+    listed = outcome.about.get("Found")
+    flags = listed if isinstance(listed, list) and len(listed) == many else [True] * many
     return [k for k in range(many) if flags[k]]
 
 
@@ -231,9 +211,9 @@ def _contrast(path: Path, study: str) -> str:
 
 def _effects(path: Path) -> dict[tuple[str, str], tuple[float, float]]:
     rows = read_rows(path)
-    told = [row for row in rows if {*_KEYS, "effect", "error"} <= row.keys()]
+    complete = [row for row in rows if {*_KEYS, "effect", "error"} <= row.keys()]
     found = {}
-    for row in told:
+    for row in complete:
         effect, error = float(row["effect"]), float(row["error"])
         if np.isfinite([effect, error]).all():
             found[row["view"], row["entry"]] = (effect, error)

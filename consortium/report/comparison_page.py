@@ -45,7 +45,7 @@ def write_comparison(
     """
     matching = match_components(first, second)
     effects = sorted(differences(first, second), key=lambda each: -abs(each.z))
-    told = _summary(matching.pairs, effects, without_effects(first, second))
+    summary = _summary(matching.pairs, effects, without_effects(first, second))
     page = (
         plain_environment("consortium.report")
         .get_template("comparison.html.j2")
@@ -55,30 +55,30 @@ def write_comparison(
             pairs=[_pair(pair, first, second) for pair in matching.pairs],
             picture=_matrix(matching) if matching.correlations.size else None,
             effects=effects[:SHOWN],
-            summary=told,
+            summary=summary,
         )
     )
-    return write_text(folder / NAME, page), told
+    return write_text(folder / NAME, page), summary
 
 
 def _summary(pairs: Sequence[Pair], effects: list[Difference], without: str) -> tuple[str, ...]:
     """Tell the comparison in a few sentences; ``without`` is why there are no effects."""
-    told = []
+    sentences = []
     if pairs:
         sizes = [abs(pair.correlation) for pair in pairs]
-        told.append(
+        sentences.append(
             f"{count(len(pairs), 'component')} matched, with a correlation of "
             f"{number(float(np.median(sizes)))} in the middle and {number(min(sizes))} at least."
         )
     if effects:
         beyond = sum(abs(each.z) > STANDS_OUT for each in effects)
-        told.append(
+        sentences.append(
             f"{count(beyond, 'effect')} of {len(effects):,} differ by more than {STANDS_OUT} "
             f"standard errors; by chance {percent(0.05)} would."
         )
     elif without:
-        told.append(without)
-    return tuple(told) or ("The two results have no maps and no effects in common.",)
+        sentences.append(without)
+    return tuple(sentences) or ("The two results have no maps and no effects in common.",)
 
 
 def _lines(first: ComparedRun, second: ComparedRun) -> list[Line]:
@@ -121,10 +121,10 @@ def _pair(pair: Pair, first: ComparedRun, second: ComparedRun) -> tuple[int, int
 
 def _expected(outcome: ComparedRun, number: int) -> str:
     """Expected correlation of a component with the truth, if the run tells it."""
-    told = outcome.about.get("Accuracy")
-    if not isinstance(told, list) or len(told) < number:
+    accuracy = outcome.about.get("Accuracy")
+    if not isinstance(accuracy, list) or len(accuracy) < number:
         return "–"
-    each = told[number - 1]
+    each = accuracy[number - 1]
     value = each.get("value") if isinstance(each, dict) else each
     return f"{value:.2f}" if isinstance(value, float) else "–"
 

@@ -47,8 +47,8 @@ def write_component_maps(folder: Path, run: Finished) -> list[Path]:
     noise, floor = run.components.noise, run.components.floor
     if noise is not None and floor is not None:
         floor = floor.astype(np.float32)
-        told = _about_noise(study, noise, floor) | about_image(study, grid)
-        images.append((maps, "noise", floor, told))
+        noise_about = _about_noise(study, noise, floor) | about_image(study, grid)
+        images.append((maps, "noise", floor, noise_about))
     for stem, suffix, _, sidecar in images:
         write_json(stem.with_name(f"{stem.name}_{suffix}.json"), sidecar)
     files = [write_image(stem, suffix, grid, values) for stem, suffix, values, _ in images]
@@ -59,9 +59,9 @@ def _write_on_mesh(folder: Path, run: Finished, maps: ComponentMaps, mesh: Mesh)
     """Write a file of CIFTI and a pair of GIFTI of the maps, and of the noise if it is told."""
     name = surface_name(run.study, mesh, "")
     labels = [f"component {r + 1}" for r in range(len(maps.components))]
-    told = maps.components.maps, labels, _about_maps(run, maps)
+    content = maps.components.maps, labels, _about_maps(run, maps)
     place = surface_folder(folder, mesh)
-    written = write_surface(place, name, "components", mesh, *told)
+    written = write_surface(place, name, "components", mesh, *content)
     noise, floor = maps.noise, maps.floor
     if noise is not None and floor is not None:
         about = _about_noise(run.study, noise, floor)

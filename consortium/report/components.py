@@ -27,33 +27,22 @@ EVEN = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Tidied maps of R components over D voxels, the most explained variance first.
-
-    Parameters
-    ----------
-    maps : array, shape (D, R)
-        Robust z-scores.
-    shares : array, shape (R,)
-        Part of the components' common variance; adds up to one.
-    peaks : array, shape (R, 3)
-        Where a map is highest, in mm of the study's space.
-    heights : array, shape (R,)
-        z at the peaks.
-    noise : array, shape (R,)
-        Noise floor that a map was divided by, in the unit of the maps that came in.
-    order : tuple of int
-        Column of the incoming array that each component was, from 0.
-    signs : tuple of int
-        1 or -1, what each column was multiplied by.
-    """
+    """Tidied maps of R components over D voxels, the most explained variance first."""
 
     maps: Floats
+    """Shape (D, R). Robust z-scores."""
     shares: Floats
+    """Shape (R,). Part of the components' common variance; adds up to one."""
     peaks: Floats
+    """Shape (R, 3). Where a map is highest, in mm of the study's space."""
     heights: Floats
+    """Shape (R,). z at the peaks."""
     noise: Floats
+    """Shape (R,). Noise floor that a map was divided by, in the unit of the maps that came in."""
     order: tuple[int, ...]
+    """Column of the incoming array that each component was, from 0."""
     signs: tuple[int, ...]
+    """1 or -1, what each column was multiplied by."""
 
     def __len__(self) -> int:
         return len(self.order)

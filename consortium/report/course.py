@@ -101,11 +101,11 @@ def _named(sites: int, study: Study, plan: Plan) -> str:
 def _missing(most: int, report: PrivacyReport, plan: Plan) -> str:
     if not most:
         return "none"
-    told = {
+    counts = {
         name: sum(name not in done.survivors for done in report.releases)
         for name in plan.study.sites
     }
-    names = ", ".join(f"{name} {count(many, 'time')}" for name, many in told.items() if many)
+    names = ", ".join(f"{name} {count(many, 'time')}" for name, many in counts.items() if many)
     return f"at most {most} ({names})"
 
 

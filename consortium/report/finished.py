@@ -22,28 +22,20 @@ from consortium.study.spec import Study
 
 @dataclass(frozen=True, eq=False)
 class ComponentMaps:
-    """The tidied component maps of a study of images.
-
-    Parameters
-    ----------
-    grid : Grid or Mesh
-        Their V voxels, or vertices.
-    noise : array, shape (V,), optional
-        Standard deviation of the privacy noise in each voxel of the maps before they were scaled,
-        if it can be told.
-    found : tuple of bool
-        Whether each component stands out of the noise; one that does not is listed, but not drawn.
-        Empty: all do.
-    shares : tuple of Finding
-        Of each component, its part of the data's variance. Empty: it is not known, and each one's
-        part of all components' is told.
-    """
+    """The tidied component maps of a study of images."""
 
     grid: Grid | Mesh
+    """Their V voxels, or vertices."""
     components: Components
     noise: NDArray[np.float64] | None = None
+    """Shape (V,). Standard deviation of the privacy noise in each voxel of the maps before they
+    were scaled, if it can be told."""
     found: tuple[bool, ...] = ()
+    """Whether each component stands out of the noise; one that does not is listed, but not drawn.
+    Empty: all do."""
     shares: tuple[Finding, ...] = ()
+    """Of each component, its part of the data's variance. Empty: it is not known, and each one's
+    part of all components' is told."""
 
     @property
     def floor(self) -> NDArray[np.float64] | None:
@@ -57,7 +49,7 @@ class ComponentMaps:
     @property
     def tells_shares(self) -> bool:
         """Whether the share of any component is told."""
-        return not self.shares or any(share.told for share in self.shares)
+        return not self.shares or any(share.reported for share in self.shares)
 
     def share(self, r: int) -> Finding:
         """Explained share of component r: of the data's variance, or of all components'."""
@@ -66,31 +58,22 @@ class ComponentMaps:
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """All that is told of a study that has ended; `finish_result` makes one.
-
-    Parameters
-    ----------
-    day : date
-        The day that the page carries.
-    components : ComponentMaps, optional
-        The result's maps, if it is a study of images and has any.
-    legend : Legend
-        Names of places and networks, if the study gives any.
-    course : tuple of Step
-        What happened beside what was planned, if the plan is known.
-    files : tuple of Path
-        What people may want to open, relative to the output folder.
-    """
+    """All that is told of a study that has ended; `finish_result` makes one."""
 
     study: Study
     space: Space
     result: Result
     report: PrivacyReport
     day: date
+    """The day that the page carries."""
     components: ComponentMaps | None = None
+    """The result's maps, if it is a study of images and has any."""
     legend: Legend = field(default_factory=Legend)
+    """Names of places and networks, if the study gives any."""
     course: tuple[Step, ...] = ()
+    """What happened beside what was planned, if the plan is known."""
     files: tuple[Path, ...] = ()
+    """What people may want to open, relative to the output folder."""
 
     @property
     def loadings(self) -> Array | None:
@@ -130,9 +113,9 @@ def _component_maps(study: Study, space: Space, result: Result) -> ComponentMaps
     painted = values if result.fine else space.paint(values)
     smooth, noise = smooth_maps(painted, result.noise, grid, study.data.maps_smoothing)
     # A region's voxels share their noise, so that it is not told voxel by voxel.
-    told = result.noise > 0 and (result.fine or space.regions is None)
+    with_noise = result.noise > 0 and (result.fine or space.regions is None)
     variances = np.maximum(result.arrays[result.variances], 0.0) if result.variances else None
     components = tidy_components(smooth, grid, variances)
     found = tuple(result.captions.is_found(r) for r in components.order)
     shares = tuple(result.shares[r] for r in components.order) if result.shares else ()
-    return ComponentMaps(grid, components, noise if told else None, found, shares)
+    return ComponentMaps(grid, components, noise if with_noise else None, found, shares)

@@ -51,9 +51,9 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
             **about_study(study, run.result.numbers),
         }
         if isinstance(grid, Mesh):
-            told = images.values, images.labels, about
+            content = images.values, images.labels, about
             place = surface_folder(folder, grid)
-            written += write_surface(place, names[key], images.suffix, grid, *told)
+            written += write_surface(place, names[key], images.suffix, grid, *content)
             continue
         grids[grid.digest] = grid
         stem = folder / f"tpl-{study.data.space}" / "func" / names[key]

@@ -27,15 +27,10 @@ LEAST = 0.2
 
 @dataclass(frozen=True, eq=False)
 class NamedNetworks:
-    """Public maps with names.
-
-    Parameters
-    ----------
-    path : Path
-        A 4-D NIfTI, or a 3-D one of a single map.
-    """
+    """Public maps with names."""
 
     path: Path
+    """A 4-D NIfTI, or a 3-D one of a single map."""
     names: Sequence[str]
 
     def most_alike(self, grid: Grid, values: NDArray[np.floating]) -> list[tuple[str, float]]:

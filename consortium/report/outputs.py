@@ -37,8 +37,8 @@ def write_credit(folder: Path, run: Finished) -> tuple[Path, Path]:
     cited = [
         f"{what} {'; '.join(f'@{key}' for key in keys)}." for what, keys in found.items() if keys
     ]
-    told = map(escape_markdown, (*paragraphs(run), guarantee_text(run.report)))
-    text = (*told, " ".join(cited))
+    texts = map(escape_markdown, (*paragraphs(run), guarantee_text(run.report)))
+    text = (*texts, " ".join(cited))
     keys = list(dict.fromkeys(key for each in found.values() for key in each))
     return (
         write_text(folder / METHODS, "\n\n".join(filter(None, text)) + "\n"),
@@ -81,10 +81,12 @@ def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[P
         *write_loadings(folder, run),
         *write_tables(folder, run),
     )
-    told = tuple(path.relative_to(folder) for path in files)
+    written = tuple(path.relative_to(folder) for path in files)
     if pages:
         viewer = write_viewer(folder, run)
-        page = write_page(folder, replace(run, files=told))
+        page = write_page(folder, replace(run, files=written))
         more = (page, *write_credit(folder, run), *([viewer] if viewer else []))
-        write_claims(folder, run, (*told, *DATASET, *(path.relative_to(folder) for path in more)))
-    return told
+        write_claims(
+            folder, run, (*written, *DATASET, *(path.relative_to(folder) for path in more))
+        )
+    return written

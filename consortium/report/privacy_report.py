@@ -120,8 +120,8 @@ class ReleaseRecord(ReportRecord):
     def each(self) -> bool:
         """Whether each site's own answer was released: the noise told is then one of theirs."""
         local = self.sigma_local if isinstance(self.sigma_local, tuple) else (self.sigma_local,)
-        told = any(math.isclose(sigma, self.sigma_aggregate) for sigma in local)
-        return told and self.sigma_aggregate > 0 and len(self.survivors) > 1
+        same_sigma = any(math.isclose(sigma, self.sigma_aggregate) for sigma in local)
+        return same_sigma and self.sigma_aggregate > 0 and len(self.survivors) > 1
 
 
 class GraphRecord(ReportRecord):

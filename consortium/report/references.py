@@ -8,26 +8,18 @@ from consortium.study.spec import Study
 
 
 class Reference(NamedTuple):
-    """A publication.
-
-    Parameters
-    ----------
-    authors : str
-        As BibTeX has them.
-    title, where : str
-        ``where`` is the journal or the proceedings.
-    detail : str
-        Volume and pages, as in 84(1):3–37.
-    doi : str
-        Empty if there is none.
-    """
+    """A publication."""
 
     authors: str
+    """As BibTeX has them."""
     title: str
     where: str
+    """``where`` is the journal or the proceedings."""
     year: int
     detail: str
+    """Volume and pages, as in 84(1):3–37."""
     doi: str = ""
+    """Empty if there is none."""
 
     @property
     def cited(self) -> str:

@@ -24,31 +24,21 @@ NO_REGION = "no region of the atlas"
 
 @dataclass(frozen=True, eq=False)
 class ShownMap:
-    """One map as page and viewer show it.
-
-    Parameters
-    ----------
-    ident : str
-        Where links on the page point to.
-    grid : Grid
-        Its V voxels.
-    values : array, shape (V,)
-        Zero where noise alone could be as large.
-    threshold : float
-        Least size that is coloured.
-    peak : array, shape (3,)
-        In mm.
-    units : str
-        Of the values, for people.
-    """
+    """One map as page and viewer show it."""
 
     ident: str
+    """Where links on the page point to."""
     name: str
     grid: Grid
+    """Its V voxels."""
     values: Array
+    """Shape (V,). Zero where noise alone could be as large."""
     threshold: float
+    """Least size that is coloured."""
     peak: Array
+    """Shape (3,). In mm."""
     units: str
+    """Of the values, for people."""
 
     @property
     def coloured(self) -> int:

@@ -78,9 +78,9 @@ def _is_placed(run: Finished, table: Table) -> bool:
 
 def _about(run: Finished, table: Table, *, placed: bool) -> dict[str, Any]:
     """Sidecar of a table: what it is, and what its columns hold."""
-    told: dict[str, Any] = {name: {"Description": text} for name, text in table.about.items()}
+    columns: dict[str, Any] = {name: {"Description": text} for name, text in table.about.items()}
     if placed:
-        told |= {
+        columns |= {
             axis: {
                 "Description": f"Centre of the voxel in {run.study.data.space}, or the vertex on "
                 f"its mesh, to the {way}; {_NOWHERE} for what is neither.",
@@ -88,7 +88,7 @@ def _about(run: Finished, table: Table, *, placed: bool) -> dict[str, Any]:
             }
             for axis, way in _AXES.items()
         }
-    return {"Description": table.caption, **told}
+    return {"Description": table.caption, **columns}
 
 
 def write_loading_table(

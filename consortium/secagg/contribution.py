@@ -170,8 +170,8 @@ def unload(
 
 def opened_digest(context: bytes, vector: bytes | memoryview) -> bytes:
     """What a site signs of an open vector that becomes public: SHA-256 of it as a broadcast."""
-    told = messages.Broadcast(context, cast("bytes", vector))
-    return hashlib.sha256(messages.encode(told)).digest()
+    message = messages.Broadcast(context, cast("bytes", vector))
+    return hashlib.sha256(messages.encode(message)).digest()
 
 
 def digests(data: memoryview) -> tuple[bytes, ...]:
@@ -230,9 +230,9 @@ def check_manifest(
     """
     if body.opened != (b"" if released is None else opened_digest(body.context, released)):
         return False
-    told = body.context, body.bits, body.masked, body.size
+    header = body.context, body.bits, body.masked, body.size
     found = sealed.context, sealed.bits, sealed.masked, len(parts.before)
-    return told == found and body.chunks == digests(parts.before)
+    return header == found and body.chunks == digests(parts.before)
 
 
 def contribution_contradicts(

@@ -27,16 +27,11 @@ LOT_BYTES = 16
 
 @dataclass(frozen=True)
 class Graph:
-    """The graph of one run; all lists are in roster order.
-
-    Parameters
-    ----------
-    draws : mapping of str to tuple of int
-        For every site, in roster order, a sound draw (see `check_holders`) as points; all empty
-        in a complete graph.
-    """
+    """The graph of one run; all lists are in roster order."""
 
     draws: Mapping[str, tuple[int, ...]]
+    """For every site, in roster order, a sound draw (see `check_holders`) as points; all empty in a
+    complete graph."""
 
     @property
     def sites(self) -> tuple[str, ...]:

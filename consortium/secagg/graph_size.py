@@ -53,25 +53,17 @@ MOST_HOLDERS = 0.5
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """A planned graph.
-
-    Parameters
-    ----------
-    holders : int
-        k, sites that each site draws.
-    threshold : int
-        t, of k shares.
-    hidden : int
-        Honest sites that may be missing from a sum without anybody's noticing; plan the noise
-        for as many drop-outs, or for the announced ones if they are more.
-    failure : float
-        Most probability, over the graph, that the promise does not hold; add it to δ.
-    """
+    """A planned graph."""
 
     holders: int
+    """k, sites that each site draws."""
     threshold: int
+    """t, of k shares."""
     hidden: int
+    """Honest sites that may be missing from a sum without anybody's noticing; plan the noise for as
+    many drop-outs, or for the announced ones if they are more."""
     failure: float
+    """Most probability, over the graph, that the promise does not hold; add it to δ."""
 
 
 def plan_neighbourhood(

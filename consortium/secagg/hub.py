@@ -216,8 +216,10 @@ class Hub:
         else:
             after, survivors = tally.close("sum open")
             opened, lost = opened_vectors(tally), tally.lost()
-            told = tuple(tally.manifests[site] for site in survivors)
-            result = RoundSum(number, tally.total, survivors, opened, lost=lost, manifests=told)
+            manifests = tuple(tally.manifests[site] for site in survivors)
+            result = RoundSum(
+                number, tally.total, survivors, opened, lost=lost, manifests=manifests
+            )
         self._finish(number, after)
         return result
 

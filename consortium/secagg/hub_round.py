@@ -17,35 +17,25 @@ from consortium.secagg.states import HUB_ROUND, HubRound, advance
 
 @dataclass
 class Tally:
-    """Mutable record of a round. A method that raises has changed nothing.
-
-    Parameters
-    ----------
-    number : int
-        Round.
-    context : bytes
-        Digest of the round's question, 32 bytes.
-    entries, opened_entries : int
-        Lengths of the two vectors that each site sends; either may be 0 for none.
-    released : bool
-        Whether the open vectors become public as they are; else their sum alone is kept.
-    heard : int
-        Most neighbours' answers that a manifest lists.
-    clear : bool
-        Whether the open vectors lie readable.
-    bits : int
-        Of a number: both vectors are over the integers modulo 2^bits.
-    """
+    """Mutable record of a round. A method that raises has changed nothing."""
 
     roster: Participants
     number: int
+    """Round."""
     context: bytes
+    """Digest of the round's question, 32 bytes."""
     entries: int
+    """Length of the vectors that sites send to be added; 0 for none."""
     bits: int
+    """Of a number: both vectors are over the integers modulo 2^bits."""
     opened_entries: int
+    """Length of the vectors that sites send open; 0 for none."""
     released: bool = False
+    """Whether the open vectors become public as they are; else their sum alone is kept."""
     heard: int = 0
+    """Most neighbours' answers that a manifest lists."""
     clear: bool = False
+    """Whether the open vectors lie readable."""
     state: HubRound = HubRound.GATHERING
     contributed: set[str] = field(default_factory=set)
     opened: dict[str, Ring] = field(default_factory=dict)

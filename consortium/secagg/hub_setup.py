@@ -156,19 +156,13 @@ def _with(gathered: Mapping[str, T], sender: str, data: T, what: str) -> dict[st
 
 @dataclass(frozen=True)
 class HubKeys:
-    """What the hub's rounds need of its set-up.
-
-    Parameters
-    ----------
-    directory : Directory
-        Everybody's public keys.
-    channels : mapping of str to bytes
-        What the hub shares with each site.
-    """
+    """What the hub's rounds need of its set-up."""
 
     session: KeySession
     directory: Directory
+    """Everybody's public keys."""
     channels: Mapping[str, bytes]
+    """What the hub shares with each site."""
 
     def decrypt(self, kind: type[messages.BodyType], opened: Opened) -> messages.BodyType:
         """Decrypt and decode what a site sent to the hub alone."""

@@ -22,20 +22,14 @@ from consortium.secagg.participants import CENTRE, Participants
 
 @dataclass(frozen=True)
 class Member:
-    """Whoever takes part in a run, to itself.
-
-    Parameters
-    ----------
-    session : KeySession
-        What all members have in common.
-    own : OwnKeys
-        Keys of every round, from the member's secret.
-    """
+    """Whoever takes part in a run, to itself."""
 
     name: str
     session: KeySession
+    """What all members have in common."""
     identity: Ed25519PrivateKey
     own: OwnKeys
+    """Keys of every round, from the member's secret."""
 
     @classmethod
     def enter(
@@ -70,13 +64,6 @@ RUN_BYTES = 128
 class KeySession:
     """What hub and sites of one run have in common.
 
-    Parameters
-    ----------
-    run : str
-        Name of the run, unique for ever.
-    rounds : int
-        J >= 0, rounds that the run may have, numbered 1 ... J; round 0 is the set-up.
-
     Raises
     ------
     ProtocolError
@@ -84,8 +71,10 @@ class KeySession:
     """
 
     run: str
+    """Name of the run, unique for ever."""
     roster: Participants
     rounds: int
+    """J >= 0, rounds that the run may have, numbered 1 ... J; round 0 is the set-up."""
 
     def __post_init__(self) -> None:
         if not 0 < len(self.run.encode()) <= RUN_BYTES or self.rounds < 0:

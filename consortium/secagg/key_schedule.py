@@ -19,19 +19,13 @@ def public_bytes(private: X25519PrivateKey) -> bytes:
 
 @dataclass(frozen=True)
 class OwnKeys:
-    """What one party derives from its secret before it has heard of anybody.
-
-    Parameters
-    ----------
-    session : bytes
-        `Participants.session`.
-    secret : bytes
-        32 uniform bytes, drawn for this run and kept until it ends.
-    """
+    """What one party derives from its secret before it has heard of anybody."""
 
     session: bytes
+    """`Participants.session`."""
     name: str
     secret: bytes
+    """32 uniform bytes, drawn for this run and kept until it ends."""
 
     def channel(self) -> X25519PrivateKey:
         """Private key of the party's encrypted channels."""
@@ -70,16 +64,11 @@ def commitment(session: bytes, site: str, number: int, seed: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class PairKeys:
-    """Keys and masks of a run whose set-up is known.
-
-    Parameters
-    ----------
-    transcript : bytes
-        Digest of the `keys` bundle. Sites that were shown different bundles share no mask, so
-        that their sum is noise.
-    """
+    """Keys and masks of a run whose set-up is known."""
 
     transcript: bytes
+    """Digest of the `keys` bundle. Sites that were shown different bundles share no mask, so that
+    their sum is noise."""
 
     def channel(self, shared: bytes, sender: str, receiver: str, kind: str, number: int) -> bytes:
         """Key of one message, from the agreement of the two channels."""

@@ -248,17 +248,12 @@ def check_vectors(context: bytes, masked: Ring, opened: Ring | None, bits: int, 
 
 @dataclass(frozen=True)
 class Limits:
-    """Largest size in bytes of every message of a run.
-
-    Parameters
-    ----------
-    holders : int
-        Sites that hold a site's shares; 0 for all.
-    """
+    """Largest size in bytes of every message of a run."""
 
     sites: int
     rounds: int
     holders: int = 0
+    """Sites that hold a site's shares; 0 for all."""
 
     @property
     def advertisement(self) -> int:

@@ -19,20 +19,6 @@ NAME_BYTES = 63
 class Participants:
     """Everything that the parties of a run have agreed on beforehand.
 
-    Parameters
-    ----------
-    sites : tuple of str
-        Names in an order that all share; a site's place is its evaluation point less one.
-    keys : mapping of str to bytes
-        Ed25519 public keys (32 bytes) of all sites and of `CENTRE`.
-    threshold : int
-        t, shares that open a seed (see `consortium.secagg.threshold`, or, in a random graph,
-        `consortium.secagg.graph_size`); 0 for a run in which nothing is masked.
-    minimum : int
-        m, fewest sites that a sum may have.
-    holders : int
-        k, sites that each site draws to hold its shares; 0 for all of them.
-
     Raises
     ------
     ProtocolError
@@ -41,10 +27,16 @@ class Participants:
     """
 
     sites: tuple[str, ...]
+    """Names in an order that all share; a site's place is its evaluation point less one."""
     keys: Mapping[str, bytes]
+    """Ed25519 public keys (32 bytes) of all sites and of `CENTRE`."""
     threshold: int
+    """t, shares that open a seed (see `consortium.secagg.threshold`, or, in a random graph,
+    `consortium.secagg.graph_size`); 0 for a run in which nothing is masked."""
     minimum: int
+    """m, fewest sites that a sum may have."""
     holders: int = 0
+    """k, sites that each site draws to hold its shares; 0 for all of them."""
 
     def __post_init__(self) -> None:
         self._check_names()

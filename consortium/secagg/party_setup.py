@@ -13,22 +13,15 @@ from consortium.secagg.states import PARTY, PartyState, advance
 
 @dataclass(frozen=True)
 class PartyKeys:
-    """What a site's rounds need of its set-up.
-
-    Parameters
-    ----------
-    directory : Directory
-        Everybody's public keys.
-    channels : mapping of str to bytes
-        What this site shares with the centre and with each neighbour.
-    held : mapping of str to bytes
-        Shares of the seeds of the sites that this one holds for; of its own alone until the
-        others' have arrived.
-    """
+    """What a site's rounds need of its set-up."""
 
     directory: Directory
+    """Everybody's public keys."""
     channels: Mapping[str, bytes]
+    """What this site shares with the centre and with each neighbour."""
     held: Mapping[str, bytes]
+    """Shares of the seeds of the sites that this one holds for; of its own alone until the others'
+    have arrived."""
 
 
 class PartySetup:

@@ -151,9 +151,9 @@ def check_answered(
         )
     opened = session.unseal(messages.UNMASK, request, len(request), CENTRE, number)
     body = messages.decode(messages.Request, opened.body, CENTRE)
-    told = (body.context, body.survivors, body.lost, len(body.manifests))
+    answer = (body.context, body.survivors, body.lost, len(body.manifests))
     due = (release.context, release.survivors, release.lost, len(release.survivors))
-    if told != due:
+    if answer != due:
         raise ProtocolError(
             f"The release of round {number} has other survivors, or another question, than its "
             "unmask request; don't use its numbers."
@@ -183,7 +183,7 @@ def signed_manifests(
             f"Round {number} has {len(request.manifests)} manifests of {len(request.survivors)} "
             "survivors; don't use its numbers."
         )
-    told: dict[str, messages.Manifest] = {}
+    manifests: dict[str, messages.Manifest] = {}
     for site, data in zip(request.survivors, request.manifests, strict=True):
         body = read_manifest(session, number, request.context, site, data)
         size = packed_bytes(entries, bits)
@@ -199,8 +199,8 @@ def signed_manifests(
                 f"The manifest of {site} for round {number} has {len(body.chunks)} digests for "
                 f"{body.size} bytes; don't use the round's numbers."
             )
-        told[site] = body
-    return told
+        manifests[site] = body
+    return manifests
 
 
 def added(

@@ -128,8 +128,8 @@ def _check_lists(session: KeySession, number: int, body: messages.Request) -> No
     roster = session.roster
     survivors, lost = roster.ordered(body.survivors), roster.ordered(body.lost)
     complete = set(survivors).isdisjoint(lost) and len(survivors) + len(lost) == len(roster.sites)
-    told = (body.survivors, body.lost)
-    if not complete or (survivors, lost) != told or len(body.manifests) != len(survivors):
+    lists = (body.survivors, body.lost)
+    if not complete or (survivors, lost) != lists or len(body.manifests) != len(survivors):
         raise ProtocolError(
             f"The unmask request of round {number} doesn't list every site once, in roster order; "
             "give up the round."
@@ -184,43 +184,32 @@ def _check_manifests(
 
 @dataclass(frozen=True)
 class RoundSum:
-    """What the hub learns of a round.
-
-    Parameters
-    ----------
-    number : int
-        Round.
-    sum : array of a type of `RINGS`, shape (entries,)
-        Sum of the survivors' masked vectors modulo 2^bits.
-    survivors : tuple of str
-        In roster order.
-    opened : tuple of array, each of shape (opened entries,)
-        What survivors sent openly: each one's in roster order where that is released, else their
-        sum modulo 2^(the type's bits) alone; empty if the round has none.
-    wrong : tuple of (str, str)
-        (holder, owner) for each share that was found wrong and left out: the holder changed it,
-        or the owner gave it a false one. A reason to ask, not a proof (see `shamir.recover`).
-    lost : tuple of str
-        Everybody else.
-    seeds : tuple of bytes
-        Of the masks that were taken off, one for each site in roster order: a survivor's
-        self-mask seed, a lost site's key seed. With them anybody who has the contributions can
-        add them again, so they are shown only of a sum that is released as it is.
-    request : bytes
-        SHA-256 of the request whose answers opened the sum; empty in a round without masks.
-    manifests : tuple of bytes
-        The survivors', in a round without masks.
-    """
+    """What the hub learns of a round."""
 
     number: int
+    """Round."""
     sum: Ring
+    """Of a type of `RINGS`, shape (entries,). Sum of the survivors' masked vectors modulo
+    2^bits."""
     survivors: tuple[str, ...]
+    """In roster order."""
     opened: tuple[Ring, ...]
+    """Each of shape (opened entries,). What survivors sent openly: each one's in roster order where
+    that is released, else their sum modulo 2^(the type's bits) alone; empty if the round has
+    none."""
     wrong: tuple[tuple[str, str], ...] = ()
+    """(holder, owner) for each share that was found wrong and left out: the holder changed it, or
+    the owner gave it a false one. A reason to ask, not a proof (see `shamir.recover`)."""
     lost: tuple[str, ...] = ()
+    """Everybody else."""
     seeds: tuple[bytes, ...] = ()
+    """Of the masks that were taken off, one for each site in roster order: a survivor's self-mask
+    seed, a lost site's key seed. With them anybody who has the contributions can add them again, so
+    they are shown only of a sum that is released as it is."""
     request: bytes = b""
+    """SHA-256 of the request whose answers opened the sum; empty in a round without masks."""
     manifests: tuple[bytes, ...] = ()
+    """The survivors', in a round without masks."""
 
 
 class Opener:

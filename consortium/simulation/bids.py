@@ -26,34 +26,22 @@ SPACE = "MNI152NLin2009cAsym"
 
 @dataclass(frozen=True)
 class Scanner:
-    """How a site's scanner differs from the recipe's levels.
-
-    Parameters
-    ----------
-    gain : float
-        Factor on every value.
-    noise : float
-        Factor on a voxel's noise.
-    """
+    """How a site's scanner differs from the recipe's levels."""
 
     gain: float = 1.0
+    """Factor on every value."""
     noise: float = 1.0
+    """Factor on a voxel's noise."""
 
 
 @dataclass(frozen=True)
 class Patients:
-    """Persons whose networks differ; they are the last of every site.
-
-    Parameters
-    ----------
-    share : float
-        Part of every site's persons, rounded.
-    weights : dict of str to float
-        What a patient's networks are multiplied with, by name.
-    """
+    """Persons whose networks differ; they are the last of every site."""
 
     share: float
+    """Part of every site's persons, rounded."""
     weights: dict[str, float]
+    """What a patient's networks are multiplied with, by name."""
 
     def among(self, size: int) -> int:
         """How many of a site's persons they are."""
@@ -62,45 +50,30 @@ class Patients:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to make up.
-
-    Parameters
-    ----------
-    sites : tuple of str
-        Names; each becomes a folder.
-    subjects : int or tuple of int
-        M_s, for all sites or one number per site.
-    seed : int
-        Decides every value, whatever the number of workers.
-    volumes : int or (int, int)
-        T, or the range it is drawn from subject by subject, both ends included.
-    networks : int
-        R, the first of the table of known networks.
-    resolution : float
-        Voxel edge of the stored images in mm.
-    repetition_time : float
-        Seconds.
-    task : str
-        BIDS label.
-    levels : SignalLevels
-        How strong signal and nuisances are.
-    scanners : tuple of Scanner
-        One for each site, or none if all are alike.
-    patients : Patients, optional
-        With them, ``participants.tsv`` tells everybody's diagnosis, age and sex.
-    """
+    """What to make up."""
 
     sites: tuple[str, ...]
+    """Names; each becomes a folder."""
     subjects: int | tuple[int, ...]
+    """M_s, for all sites or one number per site."""
     seed: int
+    """Decides every value, whatever the number of workers."""
     volumes: int | tuple[int, int] = 100
+    """T, or the range it is drawn from subject by subject, both ends included."""
     networks: int = 12
+    """R, the first of the table of known networks."""
     resolution: float = 8.0
+    """Voxel edge of the stored images in mm."""
     repetition_time: float = 2.0
+    """Seconds."""
     task: str = "rest"
+    """BIDS label."""
     levels: SignalLevels = field(default_factory=SignalLevels)
+    """How strong signal and nuisances are."""
     scanners: tuple[Scanner, ...] = ()
+    """One for each site, or none if all are alike."""
     patients: Patients | None = None
+    """With them, ``participants.tsv`` tells everybody's diagnosis, age and sex."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -124,18 +97,12 @@ class Job:
 
 @dataclass(frozen=True)
 class MadeUp:
-    """Where everything is.
-
-    Parameters
-    ----------
-    sites : dict of str to Path
-        Each site's BIDS data set.
-    truth : Path
-        Folder with ``networks.nii.gz``, ``mask.nii.gz``, ``courses.npz`` and ``truth.json``.
-    """
+    """Where everything is."""
 
     sites: dict[str, Path]
+    """Each site's BIDS data set."""
     truth: Path
+    """Folder with ``networks.nii.gz``, ``mask.nii.gz``, ``courses.npz`` and ``truth.json``."""
 
 
 def make_consortium(

@@ -19,20 +19,14 @@ SLOPE = 0.5
 
 @dataclass(frozen=True)
 class MadeUpRun:
-    """Where a run belongs.
-
-    Parameters
-    ----------
-    subject, task, space : str
-        BIDS labels without their keys: letters and digits.
-    repetition_time : float
-        Seconds from volume to volume.
-    """
+    """Where a run belongs."""
 
     subject: str
     task: str
     space: str
+    """BIDS labels without their keys: letters and digits."""
     repetition_time: float
+    """Seconds from volume to volume."""
 
 
 def start_derivatives(

@@ -31,18 +31,12 @@ BRAIN = 0.2
 
 @dataclass(frozen=True)
 class RealData:
-    """Where everything is.
-
-    Parameters
-    ----------
-    sites : dict of str to Path
-        Each site's BIDS data set; its images are in ``space-scanner``.
-    mask : Path
-        A mask on the images' own grid, for the study's ``data.mask``.
-    """
+    """Where everything is."""
 
     sites: dict[str, Path]
+    """Each site's BIDS data set; its images are in ``space-scanner``."""
     mask: Path
+    """A mask on the images' own grid, for the study's ``data.mask``."""
 
 
 def known_series() -> dict[str, tuple[Path, ...]]:

@@ -30,81 +30,54 @@ TRENDS = 2
 
 @dataclass(frozen=True)
 class SignalLevels:
-    """How strong everything is.
-
-    Parameters
-    ----------
-    signal : float
-        Standard deviation of a network at its peak, as a part of the baseline.
-    variability : float
-        Standard deviation of the logarithm of each subject's own network strengths.
-    noise : float
-        Standard deviation of a voxel's noise, as a part of the baseline.
-    drift : float
-        Size of the slow trends, as a part of the baseline.
-    motion : float
-        Factor on the head's random walk.
-    shock, persistence : float
-        α and β of the networks' GARCH courses; a larger α makes them more super-Gaussian.
-    autocorrelation : float
-        If not 0, courses are Gaussian instead, and each value has this correlation with the next.
-    weakest : float
-        Strength of the last network over that of the first; between them it falls evenly.
-    """
+    """How strong everything is."""
 
     signal: float = 0.02
+    """Standard deviation of a network at its peak, as a part of the baseline."""
     variability: float = 0.2
+    """Standard deviation of the logarithm of each subject's own network strengths."""
     noise: float = 0.01
+    """Standard deviation of a voxel's noise, as a part of the baseline."""
     drift: float = 0.01
+    """Size of the slow trends, as a part of the baseline."""
     motion: float = 1.0
+    """Factor on the head's random walk."""
     shock: float = 0.2
     persistence: float = 0.7
+    """α and β of the networks' GARCH courses; a larger α makes them more super-Gaussian."""
     autocorrelation: float = 0.0
+    """If not 0, courses are Gaussian instead, and each value has this correlation with the next."""
     weakest: float = 1.0
+    """Strength of the last network over that of the first; between them it falls evenly."""
 
 
 @dataclass(frozen=True, eq=False)
 class MadeUpAnatomy:
-    """What all subjects have in common, on D voxels.
-
-    Parameters
-    ----------
-    baseline : array, shape (D,)
-        Mean intensity, fainter towards the edge of the brain.
-    maps : array, shape (D, R)
-        Networks.
-    edges : array, shape (D, 6)
-        Change of intensity per mm of translation and per radian of rotation.
-    fluid : array, shape (D,)
-        Ventricles.
-    smoother : sparse matrix, shape (D, D)
-        Turns white noise into noise that neighbours share, of the same variance.
-    """
+    """What all subjects have in common, on D voxels."""
 
     grid: Grid
     baseline: Array
+    """Shape (D,). Mean intensity, fainter towards the edge of the brain."""
     maps: Array
+    """Shape (D, R). Networks."""
     edges: Array
+    """Shape (D, 6). Change of intensity per mm of translation and per radian of rotation."""
     fluid: Array
+    """Shape (D,). Ventricles."""
     smoother: Any
+    """Turns white noise into noise that neighbours share, of the same variance."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """A subject's data and truth.
-
-    Parameters
-    ----------
-    volumes : array, shape (D, T)
-    courses : array, shape (R, T)
-        What multiplies the maps, in units of ``volumes``.
-    confounds : dict
-        Columns of length T; NaN where fMRIPrep writes n/a.
-    """
+    """A subject's data and truth."""
 
     volumes: Array
+    """Shape (D, T)."""
     courses: Array
+    """Shape (R, T). What multiplies the maps, in units of ``volumes``."""
     confounds: dict[str, NDArray[Any]]
+    """Columns of length T; NaN where fMRIPrep writes n/a."""
 
 
 def anatomy(grid: Grid, maps: Array) -> MadeUpAnatomy:

@@ -55,12 +55,12 @@ class Simulation:
         masked, opened = mechanism.masked_entries, mechanism.opened_entries
         bits, each = mechanism.lattice.bits, mechanism.each
         self._hub.open(number, context, masked, bits, opened, released=each)
-        told = self._told() if stage.release.neighbours else []
+        answers = self._told() if stage.release.neighbours else []
         for index, party in enumerate(self._parties):
             query = replace(query, site=index)
             if stage.release.neighbours:
                 query = replace(
-                    query, neighbour_answers=collect_answers(self.plan, stage, index, told)
+                    query, neighbour_answers=collect_answers(self.plan, stage, index, answers)
                 )
             statistic = local[query.statistic](self._data[index], query, mechanism.bound)
             sampler = GaussianSampler(self._secret(f"noise {index} {number}"))

@@ -22,17 +22,12 @@ LONGEST = 100
 
 @dataclass(frozen=True, eq=False)
 class Anatomy:
-    """Named regions.
-
-    Parameters
-    ----------
-    labels : array of int, shape (I, J, K)
-        0 outside.
-    affine : array, shape (4, 4)
-    """
+    """Named regions."""
 
     labels: NDArray[np.int64]
+    """Whole numbers, shape (I, J, K). 0 outside."""
     affine: NDArray[np.float64]
+    """Shape (4, 4)."""
     names: Mapping[int, str]
 
     def name_at(self, place: NDArray[np.floating]) -> str:

@@ -19,15 +19,10 @@ from consortium.space.sampling import sample, voxel_places
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Weights of V voxels in D regions.
-
-    Parameters
-    ----------
-    weights : sparse matrix, shape (D, V)
-        Not negative; every row adds up to one.
-    """
+    """Weights of V voxels in D regions."""
 
     weights: Any
+    """Not negative; every row adds up to one."""
 
     @property
     def features(self) -> int:

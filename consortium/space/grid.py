@@ -40,13 +40,6 @@ LARGEST_CONDITION = 1e6
 class Grid:
     """Voxels of a study.
 
-    Parameters
-    ----------
-    mask : array of bool, shape (I, J, K)
-        True for the D voxels of the study.
-    affine : array, shape (4, 4)
-        Voxel indices to millimetres in the study's space.
-
     Raises
     ------
     DataError
@@ -54,7 +47,9 @@ class Grid:
     """
 
     mask: NDArray[np.bool_]
+    """True or false, shape (I, J, K). True for the D voxels of the study."""
     affine: NDArray[np.float64]
+    """Shape (4, 4). Voxel indices to millimetres in the study's space."""
 
     def __post_init__(self) -> None:
         if self.mask.ndim != 3 or self.mask.dtype != np.bool_:

@@ -15,15 +15,10 @@ _ROWS = 20_000  # voxels at a time, so that no map lies in memory in float64
 
 @dataclass(frozen=True, eq=False)
 class KeptBasis(SmoothBasis):
-    """A smooth basis over the voxels of a grid; what takes long comes from the user's caches.
-
-    Parameters
-    ----------
-    digest : str
-        The grid's.
-    """
+    """A smooth basis over the voxels of a grid; what takes long comes from the user's caches."""
 
     digest: str
+    """The grid's."""
 
     @cached_property
     def centres(self) -> Array:

@@ -42,23 +42,15 @@ _MOST_UNPACKED = 1 << 30
 
 @dataclass(frozen=True, eq=False)
 class Hemisphere:
-    """One side of a mesh.
-
-    Parameters
-    ----------
-    side : {'L', 'R'}
-    coordinates : array, shape (N, 3)
-        Vertices in mm.
-    triangles : array of int, shape (F, 3)
-        Vertices of each.
-    cortex : array of bool, shape (N,)
-        False on the medial wall.
-    """
+    """One side of a mesh."""
 
     side: Side
     coordinates: NDArray[np.float64]
+    """Shape (N, 3). Vertices in mm."""
     triangles: NDArray[np.intp]
+    """Whole numbers, shape (F, 3). Vertices of each."""
     cortex: NDArray[np.bool_]
+    """True or false, shape (N,). False on the medial wall."""
 
     @cached_property
     def features(self) -> int:
@@ -74,15 +66,10 @@ class Hemisphere:
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Both sides of a study's mesh.
-
-    Parameters
-    ----------
-    name : str
-        As a study names it, such as ``fsaverage5``.
-    """
+    """Both sides of a study's mesh."""
 
     name: str
+    """As a study names it, such as ``fsaverage5``."""
     left: Hemisphere
     right: Hemisphere
 
@@ -170,9 +157,9 @@ def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES, unpacked: int | 
         raise DataError(
             f"{path} can't be read; give a whole GIFTI file, with its numbers in it."
         ) from error
-    told = {each.meta.get("AnatomicalStructurePrimary") for each in (image, *image.darrays)}
+    structures = {each.meta.get("AnatomicalStructurePrimary") for each in (image, *image.darrays)}
     for other in SIDES:
-        if other != side and f"Cortex{SIDE_NAMES[other].title()}" in told:
+        if other != side and f"Cortex{SIDE_NAMES[other].title()}" in structures:
             raise DataError(
                 f"{path} says that it is of the {SIDE_NAMES[other]} hemisphere, and is given as "
                 f"that of the {SIDE_NAMES[side]}; correct its name or its place."

@@ -30,24 +30,17 @@ Kind = TypeVar("Kind", bound=BaseView, covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class ViewSpace(Generic[Kind]):
-    """What the entries of a view stand for.
-
-    Parameters
-    ----------
-    view : BaseView
-        Of the kind that this is a space of.
-    size : int
-        Entries of the view.
-    components : array of float32, shape (D, K), optional
-        Public component maps over the rows of the images, for a view that measures these.
-    mesh : Mesh, optional
-        Whose vertices the entries are, for a view of surfaces.
-    """
+    """What the entries of a view stand for."""
 
     view: Kind
+    """Of the kind that this is a space of."""
     size: int
+    """Entries of the view."""
     components: NDArray[np.float32] | None = None
+    """32, shape (D, K). Public component maps over the rows of the images, for a view that measures
+    these."""
     mesh: Mesh | None = None
+    """Whose vertices the entries are, for a view of surfaces."""
 
     @property
     def name(self) -> str:
@@ -76,30 +69,20 @@ AnyViewSpace = ViewSpace[Any]
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """What a study's numbers stand for.
-
-    Parameters
-    ----------
-    grid : Grid
-        Voxels that images are sampled on, unless there is a mesh.
-    regions : Regions, optional
-        An atlas over these voxels; its regions are then the features, and the voxels otherwise.
-    fine : Grid, optional
-        Voxels of full-resolution maps; by default those of ``grid``.
-    views : tuple of ViewSpace
-        Of a study of feature vectors, whose features are their entries.
-    templates : Templates, optional
-        Public maps that the study's analysis names.
-    mesh : Mesh, optional
-        Whose vertices image series have their numbers at, in the place of the grid's voxels.
-    """
+    """What a study's numbers stand for."""
 
     grid: Grid
+    """Voxels that images are sampled on, unless there is a mesh."""
     regions: Regions | None = None
+    """An atlas over these voxels; its regions are then the features, and the voxels otherwise."""
     fine: Grid | None = None
+    """Voxels of full-resolution maps; by default those of ``grid``."""
     views: tuple[AnyViewSpace, ...] = ()
+    """Of a study of feature vectors, whose features are their entries."""
     templates: Templates | None = None
+    """Public maps that the study's analysis names."""
     mesh: Mesh | None = None
+    """Whose vertices image series have their numbers at, in the place of the grid's voxels."""
 
     @property
     def domain(self) -> Grid | Mesh:

@@ -9,18 +9,12 @@ from consortium.space.mesh import Mesh
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Voxels that an image is sampled on, and regions that these are averaged over.
-
-    Parameters
-    ----------
-    grid : Grid or Mesh
-        Of a mesh the vertices' values are taken as they are.
-    regions : Regions, optional
-        Of an atlas, over the voxels of the grid; without one, the voxels are kept.
-    """
+    """Voxels that an image is sampled on, and regions that these are averaged over."""
 
     grid: Grid | Mesh
+    """Of a mesh the vertices' values are taken as they are."""
     regions: Regions | None = None
+    """Of an atlas, over the voxels of the grid; without one, the voxels are kept."""
 
     @property
     def features(self) -> int:

@@ -17,25 +17,17 @@ MOST_OF_DELTA = 1e-3
 
 @dataclass(frozen=True)
 class Masking:
-    """How a study's secure sums are masked.
-
-    Parameters
-    ----------
-    threshold : int
-        Shares that open a seed; 0 if nothing is masked.
-    holders : int
-        Sites that each site draws to hold its shares; 0 for all.
-    hidden : int
-        Honest sites that may be missing from a sum without anybody's noticing, beside the
-        drop-outs that the study allows.
-    failure : float
-        Probability, over the draws, that more is learnt than was promised: a part of δ.
-    """
+    """How a study's secure sums are masked."""
 
     threshold: int
+    """Shares that open a seed; 0 if nothing is masked."""
     holders: int = 0
+    """Sites that each site draws to hold its shares; 0 for all."""
     hidden: int = 0
+    """Honest sites that may be missing from a sum without anybody's noticing, beside the drop-outs
+    that the study allows."""
     failure: float = 0.0
+    """Probability, over the draws, that more is learnt than was promised: a part of δ."""
 
 
 def plan_graph(study: Study) -> Neighbourhood | None:

@@ -28,22 +28,16 @@ from consortium.verification.record import (
 
 @dataclass(frozen=True)
 class RunAgreement:
-    """A run before its first round, as its messages lead to it.
-
-    Parameters
-    ----------
-    context : RunContext
-        With the sites that the run started with.
-    announced, keys : bytes
-        SHA-256 of the announcement's body and of the bundle of keys.
-    """
+    """A run before its first round, as its messages lead to it."""
 
     context: RunContext
+    """With the sites that the run started with."""
     session: KeySession
     directory: Directory
     plan: Plan
     announced: bytes
     keys: bytes
+    """SHA-256 of the announcement's body and of the bundle of keys."""
 
 
 def read_agreement(record: EvidenceRecord, approved: RunContext) -> RunAgreement:

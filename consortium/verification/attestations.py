@@ -96,8 +96,8 @@ def same_result(
     said: bodies.Attestation, announced: bytes, keys: bytes, plan: bytes, records: Sequence[bytes]
 ) -> bool:
     """Whether a site attests exactly this result, and disputes nothing of it."""
-    told = (said.announcement, said.keys, said.plan, said.records, said.refuted)
-    return told == (announced, keys, plan, tuple(records), ())
+    statement = (said.announcement, said.keys, said.plan, said.records, said.refuted)
+    return statement == (announced, keys, plan, tuple(records), ())
 
 
 def _attestation(record: EvidenceRecord, site: str) -> bodies.Attestation:

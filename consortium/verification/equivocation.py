@@ -23,16 +23,11 @@ from consortium.verification.verdict import Verdict
 
 @dataclass(frozen=True)
 class Equivocation:
-    """What a site has proven of itself.
-
-    Parameters
-    ----------
-    site : str
-        Who spoke with two tongues, or listed what nobody signed.
-    """
+    """What a site has proven of itself."""
 
     round: int
     site: str
+    """Who spoke with two tongues, or listed what nobody signed."""
     sentence: str
 
 
@@ -59,8 +54,8 @@ def doubts(
         For each round what its survivors signed for.
     """
     said: dict[tuple[int, str], dict[bytes, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for number, told in manifests.items():
-        for site, manifest in told.items():
+    for number, by_site in manifests.items():
+        for site, manifest in by_site.items():
             if manifest.opened:
                 said[number, site][manifest.opened].append(CENTRE)
             unsigned = [each for each in manifest.heard if not _is_signed(run, keys, each)]
@@ -103,9 +98,9 @@ def _invented(number: int, site: str, listed: Sequence[Heard]) -> str:
 
 
 def _equivocated(number: int, site: str, answers: Sequence[Sequence[str]]) -> str:
-    told = "; another to ".join(", ".join(dict.fromkeys(who)) for who in answers)
+    others = "; another to ".join(", ".join(dict.fromkeys(who)) for who in answers)
     return (
-        f"{site} signed {len(answers)} different answers to round {number}, one to {told}: two "
+        f"{site} signed {len(answers)} different answers to round {number}, one to {others}: two "
         f"tongues, proven by its own signatures; ask {site} what it meant, and leave its part of "
         "the result aside."
     )

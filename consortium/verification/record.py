@@ -18,19 +18,13 @@ def round_file(number: int, kind: str) -> str:
 
 @dataclass(frozen=True)
 class EvidenceRecord:
-    """Messages of one run by their names in the folder of evidence.
-
-    Parameters
-    ----------
-    keys : mapping of str to bytes
-        Ed25519 public keys of the centre and the study's sites.
-    read : callable
-        Returns a file of the folder, or None.
-    """
+    """Messages of one run by their names in the folder of evidence."""
 
     run: str
     keys: Mapping[str, bytes]
+    """Ed25519 public keys of the centre and the study's sites."""
     read: Callable[[str], bytes | None]
+    """Returns a file of the folder, or None."""
 
     def file(self, name: str) -> bytes:
         """Return a file.

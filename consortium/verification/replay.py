@@ -19,19 +19,13 @@ from consortium.verification.verdict import Verdict
 
 @dataclass(frozen=True)
 class Replayed:
-    """An analysis that was fed its releases.
-
-    Parameters
-    ----------
-    queries : tuple of Query
-        What it asked.
-    result : Result or None
-        None if the analysis asks for more rounds.
-    """
+    """An analysis that was fed its releases."""
 
     queries: tuple[Query, ...]
+    """What it asked."""
     rounds: tuple[Round, ...]
     result: Result | None
+    """None if the analysis asks for more rounds."""
 
 
 def replay(

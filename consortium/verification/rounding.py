@@ -32,15 +32,10 @@ def perturb_release(values: Array, size: int, generator: np.random.Generator) ->
 
 @dataclass
 class Spread:
-    """How far parts of each file are from what was published, and how far rounding moves them.
-
-    Parameters
-    ----------
-    found : mapping of str to mapping of str to float
-        Of each file that differs, its parts.
-    """
+    """How far parts of each file are from what was published, and how far rounding moves them."""
 
     found: Apart
+    """By str to mapping of str. Of each file that differs, its parts."""
     moved: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def see(self, name: str, apart: Mapping[str, float]) -> None:
@@ -54,9 +49,9 @@ class Spread:
     def beyond(self, name: str, ever: Sequence[str] = ()) -> dict[str, tuple[float, float]]:
         """Parts that rounding doesn't explain, with how far they are and how far it moved them."""
         moved = self.moved.get(name, {})
-        told = {part: (far, moved.get(part, 0.0)) for part, far in self.found[name].items()}
+        moves = {part: (far, moved.get(part, 0.0)) for part, far in self.found[name].items()}
         return {
             part: (far, most)
-            for part, (far, most) in told.items()
+            for part, (far, most) in moves.items()
             if part not in ever and far > max(SLACK, TAILS * most)
         }

@@ -25,26 +25,18 @@ from consortium.verification.record import EvidenceRecord, evidence_path, round_
 
 @dataclass(frozen=True)
 class Released:
-    """A round whose messages agree with each other.
-
-    Parameters
-    ----------
-    kept : Kept
-        The round of the transcript.
-    query : bytes
-        What was asked.
-    manifests : mapping of str to Manifest
-        What each survivor signed for.
-    record : bytes
-        ρ, SHA-256 of the release as it was posted.
-    """
+    """A round whose messages agree with each other."""
 
     kept: Kept
+    """The round of the transcript."""
     stage: Stage
     query: bytes
+    """What was asked."""
     release: messages.Release
     manifests: Mapping[str, messages.Manifest]
+    """What each survivor signed for."""
     record: bytes
+    """ρ, SHA-256 of the release as it was posted."""
 
     @property
     def number(self) -> int:

@@ -13,39 +13,26 @@ SHOWN, CONTRADICTED, OPEN = 0, 1, 2
 
 @dataclass(frozen=True)
 class VerdictLine:
-    """One thing that was found.
-
-    Parameters
-    ----------
-    weight : {'contradiction', 'open', 'note'}
-        Something can't be true; something is not shown; something worth knowing.
-    where : str
-        File in the output folder, or name on the exchange.
-    sentence : str
-        What it is.
-    blame : str
-        Who can have caused it.
-    """
+    """One thing that was found."""
 
     weight: Weight
+    """Something can't be true; something is not shown; something worth knowing."""
     where: str
+    """File in the output folder, or name on the exchange."""
     sentence: str
+    """What it is."""
     blame: str = ""
+    """Who can have caused it."""
 
 
 @dataclass
 class Verdict:
-    """All that was found of one result.
-
-    Parameters
-    ----------
-    shown : set of int
-        Rounds whose released numbers are the sum of what the sites signed.
-    """
+    """All that was found of one result."""
 
     run: str = ""
     rounds: int = 0
     shown: set[int] = field(default_factory=set)
+    """Rounds whose released numbers are the sum of what the sites signed."""
     findings: list[VerdictLine] = field(default_factory=list)
 
     def contradict(self, error: ContradictionError, blame: str = "") -> None:

@@ -13,23 +13,16 @@ Pair = tuple[str, str]
 
 
 class MeshKind(NamedTuple):
-    """What files on a mesh are called, and how many vertices it has.
-
-    Parameters
-    ----------
-    vertices : int
-        Of each hemisphere.
-    space, density : str
-        As the entities ``space`` and ``den`` of files that are written.
-    spaces, densities : frozenset of str
-        What either may be in the name of a file that is read.
-    """
+    """What files on a mesh are called, and how many vertices it has."""
 
     vertices: int
+    """Of each hemisphere."""
     space: str
     density: str
+    """As the entities ``space`` and ``den`` of files that are written."""
     spaces: frozenset[str]
     densities: frozenset[str]
+    """What either may be in the name of a file that is read."""
 
 
 MESHES: Mapping[str, MeshKind] = {

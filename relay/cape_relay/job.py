@@ -17,36 +17,24 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Job:
-    """What is carried, and for whom.
-
-    Parameters
-    ----------
-    name : str
-        Of the job.
-    sites : tuple of str
-        The sites' names on the platform.
-    least : int
-        Sites without which there is no job.
-    only : tuple of str
-        Beginnings of the names that are carried.
-    last : str
-        Pattern of the name after which nothing is expected.
-    wait : float
-        Seconds that a party may wait for something to send.
-    hours : float
-        After which the job ends whatever has come.
-    centre : str
-        Which of the sites is the coordinator's, if the platform's server has no folder.
-    """
+    """What is carried, and for whom."""
 
     name: str
+    """Of the job."""
     sites: tuple[str, ...]
+    """The sites' names on the platform."""
     least: int
+    """Sites without which there is no job."""
     only: tuple[str, ...]
+    """Beginnings of the names that are carried."""
     last: str
+    """Pattern of the name after which nothing is expected."""
     wait: float
+    """Seconds that a party may wait for something to send."""
     hours: float
+    """After which the job ends whatever has come."""
     centre: str = ""
+    """Which of the sites is the coordinator's, if the platform's server has no folder."""
 
 
 def write_nvflare(job: Job, output: Path, *, code: bool = True) -> None:

@@ -30,18 +30,12 @@ Wait = Callable[[float], object]
 
 
 class Message(TypedDict):
-    """What one party tells another.
-
-    Attributes
-    ----------
-    files : dict of str to bytes
-        What the other lacks, as far as is known.
-    listing : dict of str to str
-        SHA-256 of all that the sender holds, by name.
-    """
+    """What one party tells another."""
 
     files: dict[str, bytes]
+    """What the other lacks, as far as is known."""
     listing: dict[str, str]
+    """SHA-256 of all that the sender holds, by name."""
 
 
 def answer(

@@ -36,16 +36,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Papers:
-    """A study as a site's people are shown it: read once, shown, checked and signed as one value.
-
-    Parameters
-    ----------
-    members : Roster
-        The consortium's, with the study's keys.
-    """
+    """A study as a site's people see it: read once, shown, checked and signed as one value."""
 
     signed: SignedStudy
     members: Roster
+    """The consortium's, with the study's keys."""
 
 
 def read_papers(folder: Path, name: str, own_key: bytes, study: Path, roster: Path) -> Papers:
@@ -155,6 +150,6 @@ def post_withdrawn(
         study = approval.study
         if study.digest in valid or name not in study.sites:
             continue
-        told = read_consents(exchange, study, {name: identity.public})[name]
-        if told is not None and told.runs > 0:
+        consents = read_consents(exchange, study, {name: identity.public})[name]
+        if consents is not None and consents.runs > 0:
             withdraw(exchange, identity.key, name, study)

@@ -48,40 +48,27 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a study would mean for a site.
-
-    Parameters
-    ----------
-    case : StudyCase
-        What was read, to be said yes to.
-    lengths : tuple of int
-        Volumes of every person who qualifies.
-    skipped : tuple of Skipped
-        Who doesn't, and why.
-    whole : int
-        Persons who would qualify but for the study's rules and used-up budgets.
-    plan : Plan or None
-        As if every site had as many persons and volumes as this one.
-    spent : Spent
-        What the ledger holds, as μ.
-    outsiders : float
-        What it holds as μ against outsiders.
-    problems : tuple of str
-        Why the site would refuse; none if it would not.
-    notes : tuple of str
-        What more becomes public than the study's name lets expect, what the study states of the
-        site and its data contradict, and images that look odd; the site answers all the same.
-    """
+    """What a study would mean for a site."""
 
     case: StudyCase
+    """What was read, to be said yes to."""
     lengths: tuple[int, ...]
+    """Volumes of every person who qualifies."""
     skipped: tuple[SkippedPerson, ...]
+    """Who doesn't, and why."""
     whole: int
+    """Persons who would qualify but for the study's rules and used-up budgets."""
     plan: Plan | None
+    """As if every site had as many persons and volumes as this one."""
     spent: SpentLoss
+    """What the ledger holds, as μ."""
     outsiders: float
+    """What it holds as μ against outsiders."""
     problems: tuple[str, ...]
+    """Why the site would refuse; none if it would not."""
     notes: tuple[str, ...] = ()
+    """What more becomes public than the study's name lets expect, what the study states of the site
+    and its data contradict, and images that look odd; the site answers all the same."""
 
     @property
     def study(self) -> Study:
@@ -380,7 +367,7 @@ def say_yes(
     runs = terms.runs if terms.epsilon is None else 1  # its own bound may end it before its last
     refuse_by_policy(site.policy, case.study, None, StudyRequest(name, spent, runs))
     ask()
-    had = site.ledger.used(case.study.study, case.centres, told=True)
+    had = site.ledger.used(case.study.study, case.centres, reported=True)
     terms = replace(terms, runs=terms.runs + had)
     approval = approve_papers(folder, site.identity, papers, terms)
     try:

@@ -19,16 +19,11 @@ from site_agent.policy.policy import Policy
 
 @dataclass(frozen=True)
 class Permission:
-    """The newest approval of a study.
-
-    Parameters
-    ----------
-    centres : frozenset of str
-        Public keys that its consortium has or had, in hexadecimal.
-    """
+    """The newest approval of a study."""
 
     approval: Approval
     centres: frozenset[str]
+    """Public keys that its consortium has or had, in hexadecimal."""
     today: date
 
     def limits(self, policy: Policy, run: float) -> LedgerLimits:
@@ -71,7 +66,7 @@ class Permission:
                 f"The mask of '{study.study}' in {approval.folder} is not the one that was "
                 "approved; restore it, or approve the study again if you agree."
             )
-        had = ledger.used(study.study, self.centres, told=False)
+        had = ledger.used(study.study, self.centres, reported=False)
         spent = ledger.study_total(dataset, study.privacy.unit, study.study, self.centres)
         asked = epsilon_of(compose([spent, promised_mu(study)]), study.privacy.delta)
         match terms.refusal(had + 1, asked, self.today):

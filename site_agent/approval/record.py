@@ -24,21 +24,15 @@ from site_agent.layout import APPROVED, SERIALS, WITHDRAWN
 
 @dataclass(frozen=True)
 class Approval:
-    """An approved study.
-
-    Parameters
-    ----------
-    file, mask : str
-        SHA-256 of the study file and of its mask, in hexadecimal.
-    folder : Path
-        Where the study's mask is looked for.
-    """
+    """An approved study."""
 
     study: Study
     file: str
     mask: str
+    """SHA-256 of the study file and of its mask, in hexadecimal."""
     keys: Mapping[str, bytes]
     folder: Path
+    """Where the study's mask is looked for."""
     terms: Terms
 
     def consent(self, site: str) -> Consent:

@@ -92,10 +92,10 @@ def posterior(
     from site_agent.posterior import write_posterior
 
     with out.console.status("participants") as shown:
-        told = write_posterior(
+        lines = write_posterior(
             folder, output, roster, target, own_patients=own_patients, tell=shown.update
         )
-    for line in told:
+    for line in lines:
         out.print(line)
     out.print(f"{target / 'networks.html'} shows them; keep {target} as you keep the scans.")
 

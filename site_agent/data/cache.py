@@ -221,8 +221,8 @@ def _header(shape: tuple[int, int]) -> bytes:
     """
     buffer = io.BytesIO()
     kind, plain = np.lib.format.dtype_to_descr(np.dtype(np.float32)), tuple(map(int, shape))
-    told = {"descr": kind, "fortran_order": min(plain) > 1, "shape": plain}
-    np.lib.format.write_array_header_1_0(buffer, told)
+    header = {"descr": kind, "fortran_order": min(plain) > 1, "shape": plain}
+    np.lib.format.write_array_header_1_0(buffer, header)
     return buffer.getvalue()
 
 

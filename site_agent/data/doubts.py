@@ -150,10 +150,10 @@ def _many_beyond(
     months = months_fit(cells, column.low, column.high)
     if not part or not (months or isinstance(column, Column)):
         return
-    told = f"the study has {column.low:g} to {column.high:g}"
+    limits = f"the study has {column.low:g} to {column.high:g}"
     if said.unit:
-        told = f"the JSON beside the table gives it in {said.unit}, {told}"
-    yield _Beyond(name, part, f"{told}; a twelfth would fit, as of months" if months else told)
+        limits = f"the JSON beside the table gives it in {said.unit}, {limits}"
+    yield _Beyond(name, part, f"{limits}; a twelfth would fit, as of months" if months else limits)
 
 
 def _clipped(beyond: Sequence[_Beyond]) -> str:
@@ -191,18 +191,20 @@ def _like_levels(
         like = matching_level(own, levels) or nearest_name(value, [*levels])
         if value not in levels and value not in said.missing and like is not None:
             called = f" ('{own}' in the JSON beside the table)" if own else ""
-            told = f"'{value}'{called} for {count(many, 'participant')}, which looks like {like}"
-            yield _Alike(name, like, value, told)
+            description = (
+                f"'{value}'{called} for {count(many, 'participant')}, which looks like {like}"
+            )
+            yield _Alike(name, like, value, description)
 
 
 def _misnamed(alike: Sequence[_Alike]) -> Misnamed:
     """All of them in one sentence, as site.yaml has one field for all."""
-    told: dict[str, list[str]] = {}
+    named: dict[str, list[str]] = {}
     levels: dict[str, dict[str, list[str]]] = {}
     for each in alike:
-        told.setdefault(each.column, []).append(each.told)
+        named.setdefault(each.column, []).append(each.told)
         levels.setdefault(each.column, {}).setdefault(each.level, []).append(each.value)
-    columns = "; ".join(f"column '{name}' has {', '.join(them)}" for name, them in told.items())
+    columns = "; ".join(f"column '{name}' has {', '.join(them)}" for name, them in named.items())
     own = ", ".join(f"{name}: {{levels: {_flow(them)}}}" for name, them in levels.items())
     return Misnamed(
         f"{columns}, and none is a level of the study: if that is meant, "

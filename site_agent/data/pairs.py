@@ -40,8 +40,8 @@ def pair_cells(lines: Sequence[str], pairs: Iterable[str], *, courses: bool) -> 
     fits = len(at) == len(found.names) and (courses or len(at) == len(found.cells))
     if not fits or any(len(line) != len(at) for line in found.cells):
         return {}
-    told = ((pair, [*_ends(pair, at)]) for pair in pairs)
-    places = {pair: ends[0] for pair, ends in told if len(ends) == 1}
+    located = ((pair, [*_ends(pair, at)]) for pair in pairs)
+    places = {pair: ends[0] for pair, ends in located if len(ends) == 1}
     if courses:
         return _correlations(found.cells, places)
     return {pair: found.cells[one][other] for pair, (one, other) in places.items()}

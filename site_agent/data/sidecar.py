@@ -23,19 +23,13 @@ _ABSENT = re.compile(
 
 
 class Description(NamedTuple):
-    """A column by its own site's words.
-
-    Parameters
-    ----------
-    levels : mapping of str to str
-        What each value means.
-    missing : tuple of str
-        Values that stand for a missing one.
-    """
+    """A column by its own site's words."""
 
     levels: Mapping[str, str]
+    """What each value means."""
     unit: str
     missing: tuple[str, ...]
+    """Values that stand for a missing one."""
 
 
 NOTHING_SAID = Description({}, "", ())

@@ -64,23 +64,16 @@ class Subject:
 
 @dataclass(frozen=True)
 class SkippedPerson:
-    """A person who is not in the analysis, or can't be.
-
-    Parameters
-    ----------
-    label : str
-        Stays at the site, as does ``detail``.
-    reason : str
-        Such as ``not-chosen`` by the study's rules for persons and recordings, ``does-not-fit`` by
-        its rules for values, ``left-out-here`` by the hospital's own table, ``too-few-new`` as one
-        of fewer newcomers than may be told of, ``unusable`` for want of sound files.
-    detail : str
-        One sentence.
-    """
+    """A person who is not in the analysis, or can't be."""
 
     label: str
+    """Stays at the site, as does ``detail``."""
     reason: Reason
+    """Such as ``not-chosen`` by the study's rules for persons and recordings, ``does-not-fit`` by
+    its rules for values, ``left-out-here`` by the hospital's own table, ``too-few-new`` as one of
+    fewer newcomers than may be told of, ``unusable`` for want of sound files."""
     detail: str
+    """One sentence."""
 
 
 Without = Callable[[Sequence[str]], Iterable[SkippedPerson]]
@@ -113,24 +106,16 @@ def over_the_limit(label: str) -> SkippedPerson:
 
 @dataclass(frozen=True)
 class Survey:
-    """What the headers of all images tell.
-
-    Parameters
-    ----------
-    subjects : tuple of Subject
-        Who takes part.
-    lengths : tuple of int
-        Volumes of each of them, over all runs.
-    skipped : tuple of Skipped
-        Who does not, and why.
-    whole : tuple of str
-        Labels of who would take part if no rule of `CHOICES` left anybody out.
-    """
+    """What the headers of all images tell."""
 
     subjects: tuple[Subject, ...]
+    """Who takes part."""
     lengths: tuple[int, ...]
+    """Volumes of each of them, over all runs."""
     skipped: tuple[SkippedPerson, ...]
+    """Who does not, and why."""
     whole: tuple[str, ...] = ()
+    """Labels of who would take part if no rule of `CHOICES` left anybody out."""
 
     def sound(self, nobody: str) -> Survey:
         """Return the survey itself, if a study can be run on it.

@@ -20,18 +20,12 @@ NO_ALIASES: Aliases = MappingProxyType({})
 
 
 class Wording(NamedTuple):
-    """How cells of a site's tables are read, each alone.
-
-    Parameters
-    ----------
-    missing : tuple of float
-        The study's: numbers that stand for a missing value.
-    aliases : mapping of str to Alias
-        The site's own, by the study's column.
-    """
+    """How cells of a site's tables are read, each alone."""
 
     missing: tuple[float, ...] = ()
+    """The study's: numbers that stand for a missing value."""
     aliases: Aliases = NO_ALIASES
+    """The site's own, by the study's column."""
 
     def column(self, name: str) -> str:
         """What the site calls a study's column."""

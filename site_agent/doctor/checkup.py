@@ -158,8 +158,8 @@ def _ledger(folder: Path, config: SiteConfig) -> Check:
         return Check("ledger", "ok", "There is no ledger yet; nothing was spent.")
     ledger = Ledger(config.ledger)
     ledger.verify()
-    told = f"{count(ledger.head().seq, 'line')}, each as it was written."
-    return Check("ledger", "ok", " ".join((told, *budget(ledger, Policy.load(folder)))))
+    sentence = f"{count(ledger.head().seq, 'line')}, each as it was written."
+    return Check("ledger", "ok", " ".join((sentence, *budget(ledger, Policy.load(folder)))))
 
 
 def _study(folder: Path, config: SiteConfig, study: Study) -> Check:

@@ -26,21 +26,14 @@ ROLL_OFF = 3.3
 
 @dataclass(frozen=True, eq=False)
 class Epochs:
-    """What is left of a run.
-
-    Parameters
-    ----------
-    values : array, shape (E, C, T)
-        In µV.
-    tried : int
-        Epochs before the unsound ones were left out.
-    complaint : str
-        What to say if they are too few, without a full stop.
-    """
+    """What is left of a run."""
 
     values: Signals
+    """Shape (E, C, T). In µV."""
     tried: int
+    """Epochs before the unsound ones were left out."""
     complaint: str
+    """What to say if they are too few, without a full stop."""
 
 
 def cut_epochs(recording: Recording, view: EegView) -> Epochs:

@@ -212,9 +212,12 @@ def _sidecar(path: Path) -> tuple[list[str], float, float]:
     """Names of the channels, samples per second, and µV per unit of a NIfTI recording."""
     sidecar = path.with_name(f"{_stem(path)}.json")
     try:
-        told: Any = json.loads(text_of(sidecar))
-        names, rate = [str(name) for name in told["ChannelNames"]], float(told["SamplingFrequency"])
-        factor = MICROVOLTS[str(told.get("Units", "µV"))]
+        fields: Any = json.loads(text_of(sidecar))
+        names, rate = (
+            [str(name) for name in fields["ChannelNames"]],
+            float(fields["SamplingFrequency"]),
+        )
+        factor = MICROVOLTS[str(fields.get("Units", "µV"))]
     except DAMAGED as error:
         raise DataError(
             f"{sidecar} must tell SamplingFrequency in Hz, ChannelNames and Units (V, mV, µV or "

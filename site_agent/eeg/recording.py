@@ -14,19 +14,13 @@ Signals = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Marker:
-    """Something that happened.
-
-    Parameters
-    ----------
-    onset, duration : float
-        Seconds, from the recording's first sample.
-    name : str
-        Trial type or marker; one that begins with 'bad' marks a span that is not to be used.
-    """
+    """Something that happened."""
 
     onset: float
     duration: float
+    """Seconds, from the recording's first sample."""
     name: str
+    """Trial type or marker; one that begins with 'bad' marks a span that is not to be used."""
 
     @property
     def is_bad(self) -> bool:
@@ -36,24 +30,16 @@ class Marker:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One run.
-
-    Parameters
-    ----------
-    path : Path
-        Its file.
-    rate : float
-        Samples per second.
-    channels : tuple of str
-        The study's channels that it has, by the study's names.
-    signals : array, shape (C, N)
-        In µV.
-    """
+    """One run."""
 
     path: Path
+    """Its file."""
     rate: float
+    """Samples per second."""
     channels: tuple[str, ...]
+    """The study's channels that it has, by the study's names."""
     signals: Signals
+    """Shape (C, N). In µV."""
     markers: tuple[Marker, ...]
 
     @property

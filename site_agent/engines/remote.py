@@ -204,9 +204,9 @@ def compute_request(kind: str, call: bytes) -> bytes:
     except Exception as error:  # told where the result is due, as threads do
         found = None, error
     try:
-        told = pickle.dumps(found, protocol=5)
-        pickle.loads(told)  # noqa: S301 - made here: some errors can't be made again
+        pickled = pickle.dumps(found, protocol=5)
+        pickle.loads(pickled)  # noqa: S301 - made here: some errors can't be made again
     except Exception:
         fault = SoftwareError.of(found[1] or TypeError("an answer can't be sent"))
-        told = pickle.dumps((None, fault), protocol=5)
-    return told
+        pickled = pickle.dumps((None, fault), protocol=5)
+    return pickled

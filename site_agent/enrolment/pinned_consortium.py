@@ -20,27 +20,18 @@ from site_agent.layout import PINNED
 
 @dataclass(frozen=True)
 class PinnedConsortium:
-    """A pinned consortium.
-
-    Parameters
-    ----------
-    centre : bytes
-        Public key, 32 bytes.
-    serial : int
-        Of the newest roster that was seen; 0 for none.
-    roster : str
-        That roster's digest, or empty.
-    sites : mapping of str to bytes
-        Public keys on that roster.
-    earlier : tuple of bytes
-        Public keys that the consortium had before, oldest first.
-    """
+    """A pinned consortium."""
 
     centre: bytes
+    """Public key, 32 bytes."""
     serial: int = 0
+    """Of the newest roster that was seen; 0 for none."""
     roster: str = ""
+    """That roster's digest, or empty."""
     sites: Mapping[str, bytes] = field(default_factory=dict)
+    """Public keys on that roster."""
     earlier: tuple[bytes, ...] = ()
+    """Public keys that the consortium had before, oldest first."""
 
     @property
     def centres(self) -> frozenset[str]:

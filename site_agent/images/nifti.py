@@ -131,8 +131,8 @@ def sidecar_step(path: Path, otherwise: Callable[[Path], float]) -> float:
     """
     sidecar = sidecar_path(path)
     try:
-        told: Any = json.loads(text_of(sidecar))
-        step = float(told["RepetitionTime"])
+        fields: Any = json.loads(text_of(sidecar))
+        step = float(fields["RepetitionTime"])
     except DAMAGED:
         step = otherwise(path)
     if not 0.01 <= step <= 60:

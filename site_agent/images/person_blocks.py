@@ -24,28 +24,19 @@ Block = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class PersonBlocks:
-    """What names the blocks of some persons: sent to a worker, it reads them there.
-
-    Parameters
-    ----------
-    lengths : sequence of int
-        Volumes of each.
-    data : DataSection
-        The study's.
-    target : Target
-        What volumes are sampled on.
-    cache : BlockCache
-        The site's; a worker reads and writes the same folder.
-    unit : {'subject', 'timepoint'}
-        The study's unit of privacy.
-    """
+    """What names the blocks of some persons: sent to a worker, it reads them there."""
 
     subjects: Sequence[Subject]
     lengths: Sequence[int]
+    """Volumes of each."""
     data: DataSection
+    """The study's."""
     target: Target
+    """What volumes are sampled on."""
     cache: BlockCache
+    """The site's; a worker reads and writes the same folder."""
     unit: Unit = "subject"
+    """The study's unit of privacy."""
 
     def __getitem__(self, some: slice) -> PersonBlocks:
         """A few of them."""

@@ -13,33 +13,10 @@ START = "0" * 64
 
 @dataclass(frozen=True)
 class Charge:
-    """One round's price.
-
-    Parameters
-    ----------
-    dataset : str
-        Name of the data set in the ledger.
-    unit : {'subject', 'timepoint'}
-    mu : float
-        Loss against the worst coalition that the study allows for.
-    site, centre : str
-        Public keys of who answers and of who asks, 64 hexadecimal digits each. Two consortia may
-        give their runs the same name, and two agents of one hospital may answer the same run;
-        each pair draws its own noise and pays for itself. Keys are kept whole: somebody who can
-        make keys at will finds two that begin with the same 16 digits.
-    query : str
-        Digest of the question, 64 hexadecimal digits, with what neighbours had said before it
-        was answered: what was paid for one question does not pay for another, whatever became of
-        the stored answer.
-    outsider : float
-        μ against who sees only what is released, if as many sites drop out as the study allows;
-        for people's information, since limits are held against ``mu``.
-    persons : str
-        Digest of the group of persons who are charged; empty in lines of before there were any,
-        which count for everybody.
-    """
+    """One round's price."""
 
     dataset: str
+    """Name of the data set in the ledger."""
     study: str
     run: str
     round: int
@@ -47,11 +24,23 @@ class Charge:
     statistic: str
     unit: str
     mu: float
+    """Loss against the worst coalition that the study allows for."""
     site: str
     centre: str
+    """Public keys of who answers and of who asks, 64 hexadecimal digits each. Two consortia may
+    give their runs the same name, and two agents of one hospital may answer the same run; each pair
+    draws its own noise and pays for itself. Keys are kept whole: somebody who can make keys at will
+    finds two that begin with the same 16 digits."""
     query: str
+    """Digest of the question, 64 hexadecimal digits, with what neighbours had said before it was
+    answered: what was paid for one question does not pay for another, whatever became of the stored
+    answer."""
     outsider: float
+    """μ against who sees only what is released, if as many sites drop out as the study allows; for
+    people's information, since limits are held against ``mu``."""
     persons: str = ""
+    """Digest of the group of persons who are charged; empty in lines of before there were any,
+    which count for everybody."""
 
 
 @dataclass(frozen=True)

@@ -268,9 +268,9 @@ class LedgerFile:
 
         Who was charged was told of, also before such sets were written down.
         """
-        told = "persons != ''" if what == "persons" else "event = 'tell' AND query != ''"
+        condition = "persons != ''" if what == "persons" else "event = 'tell' AND query != ''"
         rows = self.connection.execute(
-            f"SELECT study, {what} FROM entries WHERE {told} GROUP BY {what} ORDER BY min(seq)"  # noqa: S608
+            f"SELECT study, {what} FROM entries WHERE {condition} GROUP BY {what} ORDER BY min(seq)"  # noqa: S608
         )
         return [ReportedSet(study, self.members(digest)) for study, digest in rows.fetchall()]
 

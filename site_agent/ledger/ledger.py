@@ -115,8 +115,8 @@ class Ledger(LedgerReader):
             if known is None:
                 check_told(file, sizes, least)
             recordings = file.enroll(sizes.recordings) if sizes.recordings else ""
-            persons, told = file.enroll(sizes.persons), f"sizes, {sizes.samples} volumes"
-            charge = replace(charge, statistic=told, persons=persons, query=recordings)
+            persons, statistic = file.enroll(sizes.persons), f"sizes, {sizes.samples} volumes"
+            charge = replace(charge, statistic=statistic, persons=persons, query=recordings)
             if known is None:
                 centres = {charge.centre, *limits.centres}
                 if file.sums.used(charge.study, centres, asked=charge) > limits.runs:

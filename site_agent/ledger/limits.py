@@ -24,36 +24,25 @@ _ROUNDING = 1 + 1e-9
 
 @dataclass(frozen=True)
 class LedgerLimits:
-    """What must still hold once a round is charged; every loss is a μ.
-
-    Parameters
-    ----------
-    totals : mapping of str to float
-        By unit: what all charges that count in a data set's account may come to. An account
-        that is missing is not held, but that of the charge's own unit, which then has nothing.
-    study : float
-        What the study may cost the data set, all its runs together, by the site's policy.
-    approved : float
-        The same by the approval.
-    runs : float
-        Runs of the study that may ever cost something, by the approval.
-    run : float
-        Loss of the whole run as planned: what its first charge is held against the limits with,
-        so that no run begins that could not be paid to its end.
-    centres : frozenset of str
-        Public keys, in hexadecimal, that the consortium has or had: its study is one, whichever
-        of them signed it.
-    ended : str
-        Why no run may begin any more; empty if one may.
-    """
+    """What must still hold once a round is charged; every loss is a μ."""
 
     totals: Mapping[str, float]
+    """By unit: what all charges that count in a data set's account may come to. An account that is
+    missing is not held, but that of the charge's own unit, which then has nothing."""
     study: float = math.inf
+    """What the study may cost the data set, all its runs together, by the site's policy."""
     approved: float = math.inf
+    """The same by the approval."""
     runs: float = math.inf
+    """Runs of the study that may ever cost something, by the approval."""
     run: float = 0.0
+    """Loss of the whole run as planned: what its first charge is held against the limits with, so
+    that no run begins that could not be paid to its end."""
     centres: frozenset[str] = frozenset()
+    """Public keys, in hexadecimal, that the consortium has or had: its study is one, whichever of
+    them signed it."""
     ended: str = ""
+    """Why no run may begin any more; empty if one may."""
 
 
 class Sums:
@@ -142,7 +131,7 @@ class Sums:
         study: str,
         centres: Collection[str],
         *,
-        told: bool = True,
+        reported: bool = True,
         asked: Charge | None = None,
     ) -> int:
         """How many approved runs of a study are used up.
@@ -166,7 +155,9 @@ class Sums:
             sets[asked.run] = _told_of(asked)
         beside = {who for run, who in others if run in sets}
         sets |= {run: who for run, who in others if run not in sets and who not in beside}
-        apart = {who for run, who in sets.items() if run not in charged and (told or who == run)}
+        apart = {
+            who for run, who in sets.items() if run not in charged and (reported or who == run)
+        }
         return len(charged) + len(apart - {who for run, who in sets.items() if run in charged})
 
     def begun(self, charge: Charge) -> bool:

@@ -185,10 +185,10 @@ class LedgerReader:
             late = newcomers(file.rows(labels), file.told(), least)
         return [label for label, is_late in zip(labels, late, strict=True) if is_late]
 
-    def used(self, study: str, centres: Collection[str], *, told: bool) -> int:
+    def used(self, study: str, centres: Collection[str], *, reported: bool) -> int:
         """How many approved runs of a study are used up, as `Sums.used` says."""
         with self._writing() as file:
-            return file.sums.used(study, centres, told=told)
+            return file.sums.used(study, centres, reported=reported)
 
     def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
         """Runs of a study that something was reserved for, on any data set.
@@ -281,8 +281,8 @@ def check_told(file: LedgerFile, sizes: Sizes, least: int) -> None:
     """
     check_sizes(sizes, file.rows(sizes.persons), file.told(), least)
     if sizes.recordings:
-        rows, told = file.rows(sizes.recordings), file.told("query")
-        apart = [(recordings_differ(rows, each.members), each.study) for each in told]
+        rows, reported = file.rows(sizes.recordings), file.told("query")
+        apart = [(recordings_differ(rows, each.members), each.study) for each in reported]
         check_apart(apart, least, "volumes")
 
 

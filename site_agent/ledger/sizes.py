@@ -20,27 +20,18 @@ from site_agent.policy.refusals import refusal_sentence
 
 @dataclass(frozen=True)
 class Sizes:
-    """Who is behind the numbers that a site would tell.
-
-    Parameters
-    ----------
-    persons : tuple of str
-        Labels of who takes part.
-    whole : tuple of str
-        Labels of who would but for the study's rules and used-up budgets.
-    recordings : tuple of str
-        Of unit timepoint, whose numbers of volumes are told, too: label and volumes of each.
-    chosen : bool
-        Whether the study leaves anybody out, or takes persons or recordings by rules.
-    samples : int
-        The number of volumes that is told beside that of persons.
-    """
+    """Who is behind the numbers that a site would tell."""
 
     persons: tuple[str, ...]
+    """Labels of who takes part."""
     whole: tuple[str, ...]
+    """Labels of who would but for the study's rules and used-up budgets."""
     recordings: tuple[str, ...] = ()
+    """Of unit timepoint, whose numbers of volumes are told, too: label and volumes of each."""
     chosen: bool = False
+    """Whether the study leaves anybody out, or takes persons or recordings by rules."""
     samples: int = 0
+    """The number of volumes that is told beside that of persons."""
 
 
 class ReportedSet(NamedTuple):
@@ -50,7 +41,7 @@ class ReportedSet(NamedTuple):
     members: Ids
 
 
-def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[ReportedSet], least: int) -> None:
+def check_sizes(sizes: Sizes, rows: Ids, reported: Iterable[ReportedSet], least: int) -> None:
     """Refuse a number of persons that tells of fewer than so many.
 
     Parameters
@@ -65,7 +56,7 @@ def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[ReportedSet], least: int
     PrivacyError
     """
     here, left = len(sizes.persons), len(sizes.whole) - len(sizes.persons)
-    apart = [(count_differing(rows, each.members), each.study) for each in told]
+    apart = [(count_differing(rows, each.members), each.study) for each in reported]
     if check_apart(apart, least, "persons"):
         return
     if here < least and (left or sizes.chosen or apart):  # who was told of before is not here
@@ -98,7 +89,7 @@ def check_apart(apart: Sequence[tuple[int, str]], least: int, what: str) -> bool
     return False
 
 
-def newcomers(rows: Ids, told: Iterable[ReportedSet], least: int) -> NDArray[np.bool_]:
+def newcomers(rows: Ids, reported: Iterable[ReportedSet], least: int) -> NDArray[np.bool_]:
     """Who is left out since they are fewer than so many beside a set that was told.
 
     Then that set is told again, which tells nothing new. Where several sets lie so near nobody is:
@@ -108,7 +99,7 @@ def newcomers(rows: Ids, told: Iterable[ReportedSet], least: int) -> NDArray[np.
     -------
     array of bool, in the order of ``rows``
     """
-    inside = [each.members for each in told if np.isin(each.members, rows).all()]
+    inside = [each.members for each in reported if np.isin(each.members, rows).all()]
     near = [members for members in inside if count_differing(rows, members) < least]
     if len(near) != 1:
         return np.zeros(len(rows), dtype=np.bool_)

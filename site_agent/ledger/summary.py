@@ -30,8 +30,8 @@ def print_accounts(ledger: Ledger, policy: Policy, out: Console) -> None:
 
 def budget(ledger: Ledger, policy: Policy) -> tuple[str, ...]:
     """Say what is spent and left in each unit, at which δ, and why ε don't add up and are two."""
-    told = [account.sentence for account in accounts(ledger, policy)]
-    return (*told, f"All ε are at δ = {policy.delta:g}. {ADDS_UP} {TWO_READERS}")
+    sentences = [account.sentence for account in accounts(ledger, policy)]
+    return (*sentences, f"All ε are at δ = {policy.delta:g}. {ADDS_UP} {TWO_READERS}")
 
 
 def budget_sentences(folder: Path) -> tuple[str, ...]:

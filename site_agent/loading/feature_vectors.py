@@ -276,13 +276,13 @@ class FeatureDataset:
     @property
     def _nobody(self) -> str:
         """Why nobody takes part: how many have each view, and what those without it lack most."""
-        told = []
+        counts = []
         for view in (self._read(view) for view in self.space.views):
             lacks = Counter(_without_person(each) for each in view.lacking.values())
             (why, _), *_ = lacks.most_common(1) or [("", 0)]
-            told.append(f"{len(view.found)} have '{view.name}'{f' ({why})' if why else ''}")
+            counts.append(f"{len(view.found)} have '{view.name}'{f' ({why})' if why else ''}")
         return (
-            f"No participant in {self.source} has all views of the study: {', '.join(told)}; "
+            f"No participant in {self.source} has all views of the study: {', '.join(counts)}; "
             "correct the tables, or ask the coordinator to correct the study."
         )
 
@@ -402,17 +402,17 @@ class FeatureDataset:
 
         Who lacks a view is left out anyway, so that nothing else of theirs need be mended.
         """
-        told = []
+        skipped = []
         for view in views:
             if person in view.lacking:
-                told.append(view.lacking[person])
+                skipped.append(view.lacking[person])
             elif person not in view.persons:
                 detail = f"{self.source}: sub-{person} has no data for view '{view.name}'."
-                told.append(SkippedPerson(person, "no-view", detail))
-        if not told:
+                skipped.append(SkippedPerson(person, "no-view", detail))
+        if not skipped:
             detail = f"{self.source}: sub-{person} has no session that fits and has all views."
-            told = [SkippedPerson(person, "no-view", detail)]
-        return min(told, key=lambda each: each.reason == "unusable")
+            skipped = [SkippedPerson(person, "no-view", detail)]
+        return min(skipped, key=lambda each: each.reason == "unusable")
 
     def _read(self, view: AnyViewSpace) -> _Read:
         """Read a view, once."""

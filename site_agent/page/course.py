@@ -27,25 +27,17 @@ _INK, _LIMIT, _AHEAD = "#0b5c6b", "#b3272d", "#8a5a00"
 
 @dataclass(frozen=True)
 class Course:
-    """One account over time.
-
-    Parameters
-    ----------
-    points : tuple of (datetime, float)
-        When each run ended here, and μ then.
-    ahead : float
-        μ if every run that is approved takes place.
-    runs : int
-        How many of these there are.
-    delta : float
-        δ at which ε is told.
-    """
+    """One account over time."""
 
     account: Account
     points: tuple[tuple[datetime, float], ...]
+    """When each run ended here, and μ then."""
     ahead: float
+    """μ if every run that is approved takes place."""
     runs: int
+    """How many of these there are."""
     delta: float
+    """δ at which ε is told."""
     now: datetime
 
     @property
@@ -133,17 +125,17 @@ def ledger_course(
     delta : float
         The policy's.
     """
-    told: list[tuple[datetime, float]] = []
+    course: list[tuple[datetime, float]] = []
     for at, mu in ledger.course(account.unit):
         when = _when(at)
         if when is not None:
-            told.append((when, mu))
-        elif told:  # of a time that nobody can read, and a loss all the same
-            told[-1] = told[-1][0], mu
+            course.append((when, mu))
+        elif course:  # of a time that nobody can read, and a loss all the same
+            course[-1] = course[-1][0], mu
     left = [row for row in rows if row.study.privacy.unit in counted(account.unit) and row.left]
     ahead = compose([account.spent.mu, *(row.price for row in left)])
     runs = sum(row.left for row in left)
-    return Course(account, tuple(told), ahead, runs, delta, now)
+    return Course(account, tuple(course), ahead, runs, delta, now)
 
 
 def _when(at: str) -> datetime | None:

@@ -116,9 +116,9 @@ def _story(row: StudyRow, rows: Sequence[Row], worth: str) -> tuple[str, ...]:
         "all its participants together, with noise; no scan and no single participant's numbers "
         "left it."
     )
-    told = odds_sentence(row.unit, row.cost.mu, row.outsider.mu)
+    odds = odds_sentence(row.unit, row.cost.mu, row.outsider.mu)
     public = open_vectors(known.study) if known else ""
-    return tuple(filter(None, (sums, worth, protected_text(row.unit), told, public)))
+    return tuple(filter(None, (sums, worth, protected_text(row.unit), odds, public)))
 
 
 def _environment() -> Environment:

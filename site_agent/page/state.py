@@ -31,23 +31,16 @@ _HALTED = (
 
 @dataclass(frozen=True)
 class Row:
-    """An approved study.
-
-    Parameters
-    ----------
-    left : int
-        Runs that may still take place.
-    state : str
-        Why it does not count any more, or what becomes of it; a sentence.
-    price : float
-        μ of all runs that are left, at the most.
-    """
+    """An approved study."""
 
     study: Study
     terms: Terms
     left: int
+    """Runs that may still take place."""
     state: str
+    """Why it does not count any more, or what becomes of it; a sentence."""
     price: float
+    """μ of all runs that are left, at the most."""
 
     @property
     def analysis(self) -> str:

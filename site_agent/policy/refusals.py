@@ -19,45 +19,30 @@ _ROUNDING = 1 + 1e-9  # as the ledger's own limit allows
 
 @dataclass(frozen=True)
 class SpentLoss:
-    """What the ledger holds already for the site's data set and the study's unit, as μ.
-
-    Parameters
-    ----------
-    study : float
-        Of this very study, in earlier runs.
-    total : float
-        Of all studies, this one included.
-    volume : float
-        Of all studies for a single volume, whatever their unit: what the account of unit
-        timepoint holds.
-    """
+    """What the ledger holds already for the site's data set and the study's unit, as μ."""
 
     study: float = 0.0
+    """Of this very study, in earlier runs."""
     total: float = 0.0
+    """Of all studies, this one included."""
     volume: float = 0.0
+    """Of all studies for a single volume, whatever their unit: what the account of unit timepoint
+    holds."""
 
 
 @dataclass(frozen=True)
 class StudyRequest:
-    """Who is asked to take part in a study, and for how many runs more.
-
-    Parameters
-    ----------
-    site : str
-        This site's name in the study.
-    spent : Spent
-        What the ledger holds.
-    runs : int
-        Runs that are to be paid for from now on; 0 for a run that goes on after a crash,
-        whose rounds are in the ledger as they come.
-    persons : int or None
-        Persons of this site who would take part; None if they were not counted yet.
-    """
+    """Who is asked to take part in a study, and for how many runs more."""
 
     site: str
+    """This site's name in the study."""
     spent: SpentLoss = SpentLoss()
+    """What the ledger holds."""
     runs: int = 1
+    """Runs that are to be paid for from now on; 0 for a run that goes on after a crash, whose
+    rounds are in the ledger as they come."""
     persons: int | None = None
+    """Persons of this site who would take part; None if they were not counted yet."""
 
 
 def refusals(

@@ -17,24 +17,16 @@ from site_agent.run.site import Site
 
 @dataclass(frozen=True)
 class AskedRound:
-    """A round's question, as it is charged.
-
-    Parameters
-    ----------
-    number : int
-        1, 2, ...
-    stage : Stage
-        Which the plan foresees it in.
-    digest : bytes
-        Of the plan and the query, to which answer, charge and noise belong.
-    message : bytes
-        The query as the centre signed it.
-    """
+    """A round's question, as it is charged."""
 
     number: int
+    """1, 2, ..."""
     stage: Stage
+    """Which the plan foresees it in."""
     digest: bytes
+    """Of the plan and the query, to which answer, charge and noise belong."""
     message: bytes
+    """The query as the centre signed it."""
 
 
 class Charges:

@@ -189,8 +189,8 @@ class Checks:
         for question in self._blocked:
             self._check(question)
         own = self._attestation()
-        told = (closing.announcement, closing.keys, closing.plan, closing.records)
-        if told != (own.announcement, own.keys, own.plan, own.records):
+        statement = (closing.announcement, closing.keys, closing.plan, closing.records)
+        if statement != (own.announcement, own.keys, own.plan, own.records):
             raise self._refute(0, _UNSOUND, "its closing tells of another run than this one")
         self._send(own)
         return True
@@ -211,15 +211,15 @@ class Checks:
         joined, stored = self.joined, self.outbox.stored
         study, run = joined.context.study.study, joined.context.run
         earlier = self.site.ledger.runs(study, [joined.context.keys[CENTRE].hex()])
-        told = dict(sorted(self._told.items()))
+        records = dict(sorted(self._told.items()))
         return Attestation(
             joined.announced,
             release_record(stored("keys") or b""),
             plan_digest(joined.plan),
-            tuple(record for record, _ in told.values()),
-            tuple(n for n, (record, _) in told.items() if stored(_checked(n)) == record),
+            tuple(record for record, _ in records.values()),
+            tuple(n for n, (record, _) in records.items() if stored(_checked(n)) == record),
             refuted,
-            tuple(n for n, (_, lost) in told.items() if lost and stored(f"{n}/contribution")),
+            tuple(n for n, (_, lost) in records.items() if lost and stored(f"{n}/contribution")),
             tuple(sorted(other for _, other in earlier if other != run)),
         )
 

@@ -122,9 +122,9 @@ class Neighbours:
             message = self._outbox.peek(self._place(asked.number, other), limit + OVERHEAD)
             if message is not None:
                 self._known[key] = self._read(message, asked, other)
-                told, name = read_unchecked(message), self._name(other)
-                digest = hashlib.sha256(told.body).digest()
-                heard = Heard(name, asked.number, digest, told.signature)
+                answer, name = read_unchecked(message), self._name(other)
+                digest = hashlib.sha256(answer.body).digest()
+                heard = Heard(name, asked.number, digest, answer.signature)
                 self._heard[asked.number, name] = heard
         except (ProtocolError, OversizedError) as error:
             if key not in self._unsound:

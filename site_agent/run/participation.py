@@ -145,15 +145,15 @@ class Participation:
         """What of this site's answers was sent, and what else stays charged, in words."""
         if self.rounds is None or not (self.rounds.sent or self.rounds.unsent):
             return "no answer was sent, and nothing is charged"
-        told = []
+        sentences = []
         if self.rounds.sent:
-            told.append(f"the answer to {_which(self.rounds.sent)} was sent and stays charged")
+            sentences.append(f"the answer to {_which(self.rounds.sent)} was sent and stays charged")
         if self.rounds.unsent:
-            told.append(
+            sentences.append(
                 f"no answer to {_which(self.rounds.unsent)} was sent, which stays charged, since "
                 "this site was stopped between charge and answer"
             )
-        return "; ".join(told)
+        return "; ".join(sentences)
 
     @property
     def timing(self) -> TimingSection:

@@ -33,18 +33,12 @@ from site_agent.run.site import Site
 
 @dataclass(frozen=True)
 class Answer:
-    """What a site says in a round.
-
-    Parameters
-    ----------
-    message : bytes
-        The contribution.
-    broadcast : Outgoing or None
-        The open copy for the neighbours, where the stage has any.
-    """
+    """What a site says in a round."""
 
     message: bytes | memoryview
+    """The contribution."""
     broadcast: Outgoing | None
+    """The open copy for the neighbours, where the stage has any."""
 
 
 class Rounds:

@@ -38,25 +38,17 @@ from site_agent.run.site import Site
 
 @dataclass(frozen=True)
 class JoinedRun:
-    """What a site has after set-up, before the first round.
-
-    Parameters
-    ----------
-    context : RunContext
-        With the sites that the run started with.
-    party : Party
-        Which holds its shares of everybody's secrets.
-    sizes : Limits
-        The longest that the messages of secure aggregation may be.
-    announced : bytes
-        SHA-256 of what the centre announced, which this site's people approved.
-    """
+    """What a site has after set-up, before the first round."""
 
     context: RunContext
+    """With the sites that the run started with."""
     plan: Plan
     party: Party
+    """Which holds its shares of everybody's secrets."""
     sizes: MessageLimits
+    """The longest that the messages of secure aggregation may be."""
     announced: bytes
+    """SHA-256 of what the centre announced, which this site's people approved."""
 
 
 @dataclass(frozen=True)
@@ -272,9 +264,9 @@ class Setup:
         )
         return True
 
-    def _shape(self, told: Mapping[str, bytes]) -> Shape:
+    def _shape(self, replies: Mapping[str, bytes]) -> Shape:
         study = self._context.study
-        notes = {s: decode_note(told[s], s) for s in study.sites}
+        notes = {s: decode_note(replies[s], s) for s in study.sites}
         if notes[self._site.name] != self._note:
             raise StudyError("This site's sizes changed since it joined; start a new run.")
         different = [s for s, n in notes.items() if n.grid != self._context.grid]

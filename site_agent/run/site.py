@@ -14,28 +14,20 @@ from site_agent.run.site_log import SiteLog
 
 @dataclass(frozen=True)
 class Site:
-    """A site's belongings.
-
-    Parameters
-    ----------
-    dataset : str
-        Name of the data set in the ledger.
-    anchor : LedgerAnchor
-        Of the ledger, on the exchange.
-    now : callable
-        The time, for the ledger's readers.
-    passed : callable
-        Seconds on a clock that never goes back.
-    """
+    """A site's belongings."""
 
     name: str
     identity: Identity
     dataset: str
+    """Name of the data set in the ledger."""
     policy: Policy
     ledger: Ledger
     anchor: LedgerAnchor
+    """Of the ledger, on the exchange."""
     store: MessageStore
     exchange: Exchange
     now: Callable[[], str]
+    """The time, for the ledger's readers."""
     passed: Callable[[], float]
+    """Seconds on a clock that never goes back."""
     log: SiteLog

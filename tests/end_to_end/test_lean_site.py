@@ -1,5 +1,6 @@
 """A site without Prefect: its daily commands work, and what needs Prefect says so."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,14 +9,17 @@ from pathlib import Path
 import pytest
 
 from consortium.coordinator.demo.layout import DemoFolders
+from tests.support.command_line import Said
 from tests.support.membership_files import give_scans, papers
 
 ROOT = Path(__file__).parents[2]
-WITHOUT = (
-    "import sys; sys.modules.update(dict.fromkeys(('prefect', 'fastapi', 'sqlalchemy'))); "
-    "from {module} import main; main()"
-)
-MODULES = {"site-agent": "site_agent.cli", "consortium": "consortium.coordinator.cli"}
+WITHOUT = """
+import dataclasses, json, sys
+sys.modules.update(dict.fromkeys(("prefect", "fastapi", "sqlalchemy")))
+from tests.support.command_line import enter
+print(json.dumps([dataclasses.asdict(enter(*line)) for line in json.load(sys.stdin)]))
+"""
+"""Types all its lines in one process, since a start takes seconds."""
 
 
 @pytest.fixture
@@ -25,25 +29,32 @@ def place(tmp_path: Path) -> DemoFolders:
     return found
 
 
-def _type(program: str, *words: object) -> subprocess.CompletedProcess[str]:
-    script = WITHOUT.format(module=MODULES[program])
-    around = {**os.environ, "PYTHONPATH": str(ROOT)}
-    line = [sys.executable, "-c", script, *map(str, words)]
-    return subprocess.run(line, env=around, capture_output=True, text=True, check=False)
+def _type(*lines: tuple[object, ...]) -> list[Said]:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        input=json.dumps([[*map(str, line)] for line in lines]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return [Said(**each) for each in json.loads(done.stdout)]
 
 
 def test_a_site_looks_at_itself_its_ledger_and_a_study(place: DemoFolders) -> None:
     here = ("-f", place.site("east"))
     study = (place.files.study, "--roster", place.files.roster)
-    for words, told in (
-        (("doctor", *here), "ok    keys"),
-        (("ledger", *here), "spent"),
-        (("check", *study, *here), "3 participants qualify, with 72 volumes."),
-        (("approve", *study, "--yes", *here), "Approved: small"),
-    ):
-        done = _type("site-agent", *words)
-        assert (done.returncode, done.stderr) == (0, ""), (words, done)
-        assert told in done.stdout, words
+    lines = {
+        ("doctor", *here): "ok    keys",
+        ("ledger", *here): "spent",
+        ("check", *study, *here): "3 participants qualify, with 72 volumes.",
+        ("approve", *study, "--yes", *here): "Approved: small",
+    }
+    done = _type(*(("site-agent", *words) for words in lines))
+    for each, (words, wanted) in zip(done, lines.items(), strict=True):
+        assert (each.code, each.err) == (0, ""), (words, each)
+        assert wanted in each.out, words
 
 
 def test_what_needs_prefect_says_so_and_how_to_have_it(place: DemoFolders, tmp_path: Path) -> None:
@@ -54,16 +65,16 @@ def test_what_needs_prefect_says_so_and_how_to_have_it(place: DemoFolders, tmp_p
     settings.write_text(text.replace("prefect: false", "prefect: true"), encoding="utf-8")
     study = (files.study, "--roster", files.roster)
     centre = ("--exchange", files.exchange, "--keys", files.keys, "--out", tmp_path / "out")
-    for program, *words in (
+    lines = (
         ("site-agent", "start", "-f", here),
         ("site-agent", "prepare", *study, "-f", here),
         ("consortium", "run", *study, *centre),
         ("consortium", "deploy", *study, *centre, "--cron", "0 20 * * fri"),
         ("consortium", "demo", "--out", tmp_path / "demo"),
-    ):
-        done = _type(program, *words)
-        assert done.returncode == 1, (words, done)
-        assert done.stderr.count("\n") == 1, done.stderr
-        assert "prefect and fastapi and sqlalchemy can't be found; install" in done.stderr
+    )
+    for words, each in zip(lines, _type(*lines), strict=True):
+        assert each.code == 1, (words, each)
+        assert each.err.count("\n") == 1, each.err
+        assert "prefect and fastapi and sqlalchemy can't be found; install" in each.err
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "demo").exists()

@@ -139,8 +139,8 @@ def expect(plan: AdmmPlan) -> tuple[Expectation, ...]:
     """
     noise = round_deviation(plan.releases[0], plan.shape)
     floor = gathered_floor(plan, plan.broadcasts, noise)
-    told = () if plan.parameters.detect is None else (_accuracy(plan),)
-    return *told, Expectation("least coefficient that is found", floor, rises=False)
+    accuracy = () if plan.parameters.detect is None else (_accuracy(plan),)
+    return *accuracy, Expectation("least coefficient that is found", floor, rises=False)
 
 
 def assumed_labels(plan: AdmmPlan, generator: np.random.Generator) -> Classes:

@@ -114,8 +114,8 @@ def _disagreement(models: Array) -> float:
 
 def _coefficients(plan: AdmmPlan, values: Array, found: Array) -> Table:
     rows = [
-        (*name, float(value) if told else Finding(), "found" if told else "not found")
-        for name, value, told in zip(plan.shape.entry_names, values[:, 0], found, strict=True)
+        (*name, float(value) if sure else Finding(), "found" if sure else "not found")
+        for name, value, sure in zip(plan.shape.entry_names, values[:, 0], found, strict=True)
         if name[0] != plan.parameters.target
     ]
     sites = (

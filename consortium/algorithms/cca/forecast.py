@@ -24,8 +24,8 @@ def expect(plan: CcaPlan) -> tuple[Expectation, ...]:
     draws = max(6, round(_DRAWS * min(1.0, _USUAL / plan.stacked)))
     first = [_first_pair(plan, np.random.default_rng(seed)) for seed in range(draws)]
     link = plan.parameters.detect
-    told = np.array([each.value for each in first if each.state == "found"])
-    power = len(told) / draws
+    pairs = np.array([each.value for each in first if each.state == "found"])
+    power = len(pairs) / draws
     unsure = np.sqrt(max(power * (1 - power), 0.25 / draws) / draws)
     chance = Expectation(
         f"chance that a correlation of {link:g} is found",
@@ -34,8 +34,8 @@ def expect(plan: CcaPlan) -> tuple[Expectation, ...]:
         min(power + unsure, 1.0),
         ranged="what so few draws leave open",
     )
-    error = float(np.sqrt(np.mean(np.square(told - link)))) if len(told) else link
-    name = f"error of a correlation of {link:g}" + ("" if len(told) else ", which is not found")
+    error = float(np.sqrt(np.mean(np.square(pairs - link)))) if len(pairs) else link
+    name = f"error of a correlation of {link:g}" + ("" if len(pairs) else ", which is not found")
     return chance, Expectation(name, error, rises=False)
 
 
@@ -49,7 +49,7 @@ def _first_pair(plan: CcaPlan, generator: np.random.Generator) -> Finding:
     ]
     result = cca_result(release, views, np.zeros(plan.shape.features), plan)
     (pair, *_) = (row[1] for row in result.tables["pairs"].rows)
-    return pair if isinstance(pair, Finding) else Finding(state="not told")
+    return pair if isinstance(pair, Finding) else Finding(state="withheld")
 
 
 def _moment(plan: CcaPlan, generator: np.random.Generator) -> Array:

@@ -26,22 +26,15 @@ from consortium.kernels.moments import unpack_symmetric
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """How a view's features became entries of the stacked vector.
-
-    Parameters
-    ----------
-    factor : float
-        What they were multiplied by.
-    size : int
-        D_v.
-    basis : array, D_v x k_v, optional
-        Orthonormal columns that they were projected on first.
-    """
+    """How a view's features became entries of the stacked vector."""
 
     name: str
     factor: float
+    """What they were multiplied by."""
     size: int
+    """D_v."""
     basis: Array | None = None
+    """D_v x k_v. Orthonormal columns that they were projected on first."""
 
     @property
     def entries(self) -> int:
@@ -61,20 +54,14 @@ class Scaled:
 
 @dataclass(frozen=True, eq=False)
 class _Centred:
-    """The covariance of all views within sites, and what was taken off.
-
-    Parameters
-    ----------
-    covariance : array, d x d
-    means : array, d x S
-        Of the sites that answered, or of all together; none without a constant.
-    parts : array, length S
-        Of the persons.
-    """
+    """The covariance of all views within sites, and what was taken off."""
 
     covariance: Array
+    """d x d."""
     means: Array
+    """d x S. Of the sites that answered, or of all together; none without a constant."""
     parts: Array
+    """Length S. Of the persons."""
     persons: int
 
 
@@ -148,7 +135,7 @@ def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: C
     left = np.split(centred.means @ centred.parts, np.cumsum([v.entries for v in views])[:-1])
     lifted = [v.lift(part) / v.factor for v, part in zip(views, left, strict=True)]
     arrays |= {"centre": centre + np.concatenate(lifted), "found": found}
-    arrays |= {"correlations": np.array([each.value if each.told else 0.0 for each in pairs])}
+    arrays |= {"correlations": np.array([each.value if each.reported else 0.0 for each in pairs])}
     kept = {
         f"{v.name}_directions": len(s.variances) for v, s in zip(views, solved.spectra, strict=True)
     }
@@ -232,15 +219,15 @@ def _findings(
     pairs = []
     for k in range(len(values)):
         if k >= min(bounded, present):
-            pairs.append(Finding(state="not told"))
+            pairs.append(Finding(state="withheld"))
         elif len(solved.spectra) > 2:  # of a mean over pairs of views no interval is known
-            pairs.append(Finding(float(correlations[k])) if k < many else Finding(state="not told"))
+            pairs.append(Finding(float(correlations[k])) if k < many else Finding(state="withheld"))
         else:
             low, high = _interval(solved, law, k, generator)
             high = min(high / seen, 1.0) if seen else 1.0
             value = float(np.clip(correlations[k], low, high))
             whole = low <= 0.0 and high >= 1.0
-            state: State = "not told" if whole else "found" if k < many else "not found"
+            state: State = "withheld" if whole else "found" if k < many else "not found"
             pairs.append(Finding(value, low, high, state))
     return tuple(pairs)
 

@@ -26,15 +26,15 @@ def expect(plan: CoordinatePlan) -> tuple[Expectation, ...]:
 
 
 def _means(plan: CoordinatePlan) -> tuple[Expectation, ...]:
-    level, persons, told = _pooled_level(plan), sum(plan.shape.units), []
+    level, persons, expected = _pooled_level(plan), sum(plan.shape.units), []
     for (view, _), part in zip(plan.shape.views, plan.bound.parts, strict=True):
         noise = level / part.weight
         error = math.hypot(noise, math.sqrt(widest_variance(part) / persons))
         name = f"standard error of a mean of '{view}'"
-        told.append(
+        expected.append(
             Expectation(name, error, noise, error, False, "from noise alone to what is reported")
         )
-    return tuple(told)
+    return tuple(expected)
 
 
 def _coefficients(plan: CoordinatePlan) -> tuple[Expectation, ...]:
@@ -42,16 +42,16 @@ def _coefficients(plan: CoordinatePlan) -> tuple[Expectation, ...]:
     asked, errors, open_ends = plan.asked, [], 0
     for fit in drawn_fits(asked, _pooled_level(plan), partial(_moment, plan), _DRAWS):
         errors.append(fit.coefficients[: plan.shape.features - 1])
-        open_ends += not report_uncertainty(asked, fit).coefficients[0].told
-    told, first, drawn = [], 0, np.stack(errors)
+        open_ends += not report_uncertainty(asked, fit).coefficients[0].reported
+    expected, first, drawn = [], 0, np.stack(errors)
     for view, size in plan.shape.views:
         if view == asked.target:
             continue
         own, first = drawn[:, first : first + size], first + size
         name = f"error of a coefficient of '{view}'"
-        told.append(Expectation(name, robust_deviation(own.ravel()), rises=False))
+        expected.append(Expectation(name, robust_deviation(own.ravel()), rises=False))
     share = 1.0 - open_ends / _DRAWS
-    return *told, Expectation("chance that coefficients have intervals", share)
+    return *expected, Expectation("chance that coefficients have intervals", share)
 
 
 def _moment(plan: CoordinatePlan, generator: np.random.Generator) -> Array:

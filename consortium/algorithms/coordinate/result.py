@@ -48,16 +48,16 @@ def mean_result(plan: CoordinatePlan, found: Release) -> Result:
     half = -float(ndtri(error)) * deviations
     apart = np.abs(plain) > -float(ndtri(error / len(plain))) * deviations
     mean, low, high = (np.clip(x, -1.0, 1.0) for x in (plain, plain - half, plain + half))
-    told = tuple(
+    findings = tuple(
         Finding(float(m), float(a), float(b), "found" if far else "not found")
         if b - a < _WHOLE
-        else Finding(state="not told")
+        else Finding(state="withheld")
         for m, a, b, far in zip(mean, low, high, apart, strict=True)
     )
     arrays = {
-        "mean": np.array([f.value if f.told else 0.0 for f in told])[:, None],
+        "mean": np.array([f.value if f.reported else 0.0 for f in findings])[:, None],
         "noise": noise[:, None],
-        "found": np.array([f.state == "found" for f in told])[:, None],
+        "found": np.array([f.state == "found" for f in findings])[:, None],
     }
     table = Table(
         f"Means over people like the participants, with {100 * plan.parameters.confidence:g} % "
@@ -65,14 +65,14 @@ def mean_result(plan: CoordinatePlan, found: Release) -> Result:
         "(as if a view's radius were spread evenly over its entries). Found is what is apart from "
         f"0 with an error of {200 * error:.3g} % over all entries together.",
         ("view", "entry", "mean"),
-        tuple((*n, f) for n, f in zip(plan.shape.entry_names, told, strict=True))[:MOST_ROWS],
+        tuple((*n, f) for n, f in zip(plan.shape.entry_names, findings, strict=True))[:MOST_ROWS],
     )
     tables = {"means": table, "levels": level_table(plan, found.deviation)}
     words = Captions(
         "mean",
-        _headline(told, deviations, error),
+        _headline(findings, deviations, error),
         "Mean over all participants; 0 for what is withheld.",
-        found=any(f.state == "found" for f in told),
+        found=any(f.state == "found" for f in findings),
     )
     return Result(arrays, {}, loadings="mean", told="found", tables=tables, captions=words)
 
@@ -82,8 +82,8 @@ def widest_variance(part: Part) -> float:
     return min(1.0, part.radius**2 / part.entries)
 
 
-def _headline(told: Sequence[Finding], deviations: Array, error: float) -> str:
-    many, found = len(told), sum(f.state == "found" for f in told)
+def _headline(findings: Sequence[Finding], deviations: Array, error: float) -> str:
+    many, found = len(findings), sum(f.state == "found" for f in findings)
     if found:
         return f"{found} of {many} means {'is' if found == 1 else 'are'} apart from 0."
     least = -float(ndtri(error / many)) * float(np.median(deviations))

@@ -22,19 +22,13 @@ _LEAST_SPREAD = 1e-4  # of q (1 - q), so that a study that finds nothing still f
 
 @dataclass(frozen=True, eq=False)
 class Centring:
-    """Groups as the later rounds take them.
-
-    Parameters
-    ----------
-    weights : array, length S
-        a_s.
-    doubts : array, length S
-        Variance of Σ t̃ of a site: 0 where groups are stated.
-    """
+    """Groups as the later rounds take them."""
 
     groups: Groups
     weights: Array
+    """Length S. a_s."""
     doubts: Array
+    """Length S. Variance of Σ t̃ of a site: 0 where groups are stated."""
 
     def among(self, persons: Array) -> Centring:
         """The same for those who are there, 0 persons standing for a site that is not."""
@@ -59,17 +53,17 @@ def told_of_counts(plan: GlmPlan) -> tuple[str, ...]:
     if plan.columns.slope:
         return ()
     column = plan.columns.group.label.partition("=")[0]
-    told = (
+    sentence = (
         f"How many participants of each level of '{column}' every site has is public: it stands "
         "in the study, and the promise does not cover it."
     )
     if plan.parameters.counted:
         noise = plan.shape.noise / math.sqrt(plan.choice.shares["counts"])
-        told = (
+        sentence = (
             f"How many participants of '{_group(plan)}' every site has is released with noise of "
             f"about {noise:.2g} participants; the promise covers it."
         )
-    return (told,)
+    return (sentence,)
 
 
 def surplus(plan: GlmPlan) -> int:
@@ -82,13 +76,13 @@ def told_of_sizes(plan: GlmPlan) -> tuple[str, ...]:
     if not surplus(plan):
         return ()
     stated, there = int(plan.groups.persons.sum()), sum(plan.shape.subjects)
-    told = (
+    sentence = (
         f"The sites' numbers of participants ({there:,} together) are not those that 'groups' "
         f"states ({stated:,}): where groups are not as stated, differences between sites become "
         "part of the effects, which no interval and no p counts. Have 'groups' corrected before "
         "anything is made of them."
     )
-    return (told,)
+    return (sentence,)
 
 
 def told_of_counted(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
@@ -105,12 +99,12 @@ def told_of_counted(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
         for n in np.flatnonzero(far)
     ]
     some = ", ".join(sites[:_NAMED]) + (f" and {len(sites) - _NAMED} more" * (len(sites) > _NAMED))
-    told = (
+    sentence = (
         f"The released counts of '{_group(plan)}' are not what 'shares' lets expect of {some}: "
         "intervals go by the counts, but the study was planned, and its error forecast, for other "
         "groups. Look whether the level's name is the one that the tables have."
     )
-    return (told,)
+    return (sentence,)
 
 
 def _group(plan: GlmPlan) -> str:

@@ -101,43 +101,28 @@ def tail_of(height: float, outcomes: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ChosenBound:
-    """A clipping bound of `glm` with all that follows from it.
-
-    Parameters
-    ----------
-    height : float
-        h.
-    clip : float
-        c(h).
-    left : (float, float)
-        Of a slope: what is left of Σ w² and of Σ c² w² beside c and c², by `slope_left`; else 1.
-    lost : float
-        About the part by which an effect that all outcomes share comes out too small.
-    contrast_reach : float
-        W_c, largest a_s |t̃|; of a slope what |w| is cut to.
-    reach : float
-        W, largest |w| that nobody is clipped for.
-    divisor : float
-        B_D.
-    norm : float
-        B_u, of R^-¼ u.
-    weights : array, length S
-        a_s.
-    error : float
-        Forecast standard error.
-    parts : tuple of float
-        Sampling, privacy and leak in its square.
-    """
+    """A clipping bound of `glm` with all that follows from it."""
 
     height: float
+    """h."""
     clip: float
+    """c(h)."""
     left: tuple[float, float]
+    """Of a slope: what is left of Σ w² and of Σ c² w² beside c and c², by `slope_left`; else 1."""
     lost: float
+    """About the part by which an effect that all outcomes share comes out too small."""
     contrast_reach: float
+    """W_c, largest a_s |t̃|; of a slope what |w| is cut to."""
     reach: float
+    """W, largest |w| that nobody is clipped for."""
     divisor: float
+    """B_D."""
     norm: float
+    """B_u, of R^-¼ u."""
     weights: Array
+    """Length S. a_s."""
     shares: dict[str, float]
     error: float
+    """Forecast standard error."""
     parts: tuple[float, float, float]
+    """Sampling, privacy and leak in its square."""

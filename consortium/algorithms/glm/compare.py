@@ -57,12 +57,12 @@ def compare_presence(columns: Columns, data: SiteData) -> tuple[str, ...]:
     if above.any() and not above.all():
         return ()
     where = "in" if above.all() else "outside"
-    told = (
+    sentence = (
         f"all {len(above)} participants here are {where} the group '{columns.group.label}', so "
         "that this data set tells nothing of the difference; look whether the levels are written "
         "as in the study before you say yes."
     )
-    return (Serious(told),)
+    return (Serious(sentence),)
 
 
 def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
@@ -76,11 +76,11 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
     same = [name for name, v in values.items() if len(v) > 1 and np.ptp(v) == 0]
     if not same:
         return ()
-    told = (
+    sentence = (
         f"all participants here have the same value of {_some(same)}, which tells nothing; look "
         "whether the column holds what the study means."
     )
-    return (told,)
+    return (sentence,)
 
 
 def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
@@ -95,12 +95,12 @@ def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
     long = np.abs(uneven) > _UNEVEN + _CHANCE / np.sqrt(table.shape[1])
     if not long.any():
         return ()
-    told = (
+    sentence = (
         f"{_named(columns, long)} have a long tail to one side here. Where the groups vary "
         "differently, clipping takes more of one group's tail, and that looks like an effect; "
         "agree with the other sites to take logarithms or roots of such outcomes first."
     )
-    return (told,)
+    return (sentence,)
 
 
 def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -> tuple[str, ...]:

@@ -59,11 +59,11 @@ def told_of_declared(parameters: GlmParameters) -> tuple[str, ...]:
     if not parameters.site_means:
         return ()
     names = ", ".join(f"'{name}'" for name in parameters.site_means)
-    told = (
+    sentence = (
         f"The sites' means of {names} are public: they stand in the study, and the promise holds "
         "with declared numbers held constant."
     )
-    return (told,)
+    return (sentence,)
 
 
 def compare_declared(

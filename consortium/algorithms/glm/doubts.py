@@ -25,18 +25,12 @@ _FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35  # public deviations, of 2.5 that a column
 
 @dataclass(frozen=True, eq=False)
 class PossibleBias:
-    """A cause of bias, and how far it could move each effect.
-
-    Parameters
-    ----------
-    cause : str
-        Completes "because".
-    concerned : array of bool, length V
-        Effects that it could move by more than half their error.
-    """
+    """A cause of bias, and how far it could move each effect."""
 
     cause: str
+    """Completes "because"."""
     concerned: Array
+    """True or false, length V. Effects that it could move by more than half their error."""
 
 
 def doubts_of(
@@ -84,11 +78,11 @@ def told_of_doubts(doubts: list[PossibleBias], outcomes: int) -> tuple[str, ...]
         return ()
     many = int(withheld_by(doubts, outcomes).sum())
     causes = "; and because ".join(doubt.cause for doubt in doubts)
-    told = (
+    sentence = (
         f"{many} of {outcomes} outcomes can't be judged, because {causes}: that could move an "
         "effect by more than half its stated error, so that 'found' is withheld for them."
     )
-    return (told,)
+    return (sentence,)
 
 
 def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:

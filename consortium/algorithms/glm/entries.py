@@ -28,51 +28,35 @@ COVARIATE_LIMIT, OUTCOME_LIMIT, ROOMY_LIMIT = 2.5, 8.0, 16.0
 
 @dataclass(frozen=True)
 class GlmEntry:
-    """A column of the formula, or an outcome, in a vector: (value in its unit - middle) / half.
-
-    Parameters
-    ----------
-    row : int
-        Its place in the vector.
-    level, levels : int
-        Which of how many levels it stands for; 0 of 0 for a column with limits.
-    compared : tuple of (str, str)
-        Name of that level and of the first; empty without.
-    limited : bool
-        Whether values are cut to public limits, which are -1 and 1.
-    start : tuple of (float, float)
-        Location and deviation that are started from where none are stated, in the vector's unit.
-    product : bool
-        Whether it is no part of the vector, but a product of two, or a square.
-    """
+    """A column of the formula, or an outcome, in a vector: (value in its unit - middle) / half."""
 
     row: int
+    """Its place in the vector."""
     label: str
     middle: float = 0.0
     half: float = 1.0
     level: int = 0
     levels: int = 0
+    """Which of how many levels it stands for; 0 of 0 for a column with limits."""
     compared: tuple[str, str] = ("", "")
+    """Name of that level and of the first; empty without."""
     limited: bool = False
+    """Whether values are cut to public limits, which are -1 and 1."""
     start: tuple[float, float] = (0.0, 1.0)
+    """Location and deviation that are started from where none are stated, in the vector's unit."""
     product: bool = False
+    """Whether it is no part of the vector, but a product of two, or a square."""
 
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Entries that no person's vector has: products of two that it has, and squares.
-
-    Parameters
-    ----------
-    rows : array, k x 2
-        Of the two factors.
-    means, deviations : array, k x 2
-        Public ones, which factors are centred on and divided by.
-    """
+    """Entries that no person's vector has: products of two that it has, and squares."""
 
     rows: Array
+    """k x 2. Of the two factors."""
     means: Array
     deviations: Array
+    """k x 2. Public ones, which factors are centred on and divided by."""
 
     def take(self, table: Array, rows: Array) -> Array:
         """Rows of the persons' vectors, D x n, below which the products are: len(rows) x n."""
@@ -141,45 +125,32 @@ class Labels(Sequence[tuple[str, str]]):
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What a query says of the entries that a site needs.
-
-    Parameters
-    ----------
-    outcomes : array, length V
-        Rows of the outcomes.
-    location, deviation : array, length V
-        Norms that are started from, in the vector's unit: stated ones, or the limits'.
-    middles, units : array, length V
-        What 0 of the vector's unit is in the outcome's own, and what one is.
-    covariates : array, length p
-        Rows of the covariates.
-    means, deviations : array, length p
-    group : Entry
-        Of the contrast.
-    labels : Labels
-        View and entry of every outcome.
-    group_norm : tuple of (float, float)
-        Mean and standard deviation of the contrast's column, for a slope.
-    averages : array, G x V
-        Weights of the outcomes in the groups of `averages`.
-    limited : array of bool, length V
-        Which outcomes have limits.
-    """
+    """What a query says of the entries that a site needs."""
 
     outcomes: Array
+    """Length V. Rows of the outcomes."""
     location: Array
     deviation: Array
+    """Length V. Norms that are started from, in the vector's unit: stated ones, or the limits'."""
     middles: Array
     units: Array
+    """Length V. What 0 of the vector's unit is in the outcome's own, and what one is."""
     covariates: Array
+    """Length p. Rows of the covariates."""
     means: Array
     deviations: Array
+    """Length p."""
     group: GlmEntry
+    """Of the contrast."""
     labels: Labels
+    """View and entry of every outcome."""
     covariates_of: tuple[GlmEntry, ...]
     group_norm: tuple[float, float]
+    """Mean and standard deviation of the contrast's column, for a slope."""
     averages: Array
+    """G x V. Weights of the outcomes in the groups of `averages`."""
     limited: Array
+    """True or false, length V. Which outcomes have limits."""
     products: Products
 
     @property

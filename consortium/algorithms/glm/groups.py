@@ -28,27 +28,19 @@ def capped_weights(proportions: Array, reach: float | Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Persons by site and group: as the study states them, expects them, or as they were counted.
-
-    Parameters
-    ----------
-    persons : array, length S
-        n_s.
-    proportions : array, length S
-        q_s, part of them in the second group: stated, and public then; with `counts: released` what
-        is expected, in the plan, and what the noisy count says, in the run. Of no meaning for a
-        slope.
-    slope : bool
-        Whether the contrast is of a column with limits, which knows no groups: weights are 1, and
-        what q (1 - q) is to groups is the column's variance within sites.
-    within : float
-        That variance: the usual one, or what declared means leave.
-    """
+    """Persons by site and group, as the study states or expects them, or as they were counted."""
 
     persons: Array
+    """Length S. n_s."""
     proportions: Array
+    """Length S. q_s, part of them in the second group: stated, and public then; with `counts:
+    released` what is expected, in the plan, and what the noisy count says, in the run. Of no
+    meaning for a slope."""
     slope: bool = False
+    """Whether the contrast is of a column with limits, which knows no groups: weights are 1, and
+    what q (1 - q) is to groups is the column's variance within sites."""
     within: float = SLOPE_WITHIN
+    """That variance: the usual one, or what declared means leave."""
 
     def knowing(self, means: Array) -> Groups:
         """The same with what a slope's declared means, in public deviations, leave within sites."""

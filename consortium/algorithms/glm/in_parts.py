@@ -28,73 +28,48 @@ NUMBERS = 1 << 16
 
 
 class OutcomePart(NamedTuple):
-    """Some rows of the outcomes.
-
-    Parameters
-    ----------
-    outcomes : array, v x n
-        u, in standard deviations; 0 where missing. Of a unit the mean of its rows.
-    known : array of bool, v x n
-        What is not missing. A row of a unit that lacks any is none.
-    turned : array, v x n
-        The same rows of R^-¼u; d x n where a smooth basis makes d numbers of all rows.
-    rows : slice
-        Which rows.
-    last : bool
-        Whether no other part follows.
-    """
+    """Some rows of the outcomes."""
 
     outcomes: Array
+    """v x n. u, in standard deviations; 0 where missing. Of a unit the mean of its rows."""
     known: Array
+    """True or false, v x n. What is not missing. A row of a unit that lacks any is none."""
     turned: Array
+    """v x n. The same rows of R^-¼u; d x n where a smooth basis makes d numbers of all rows."""
     rows: slice
+    """Which rows."""
     last: bool
+    """Whether no other part follows."""
 
 
 class OutcomeSums(NamedTuple):
-    """Sums over the outcomes of each person, each an array of length n.
-
-    Parameters
-    ----------
-    known : array
-        How many are not missing.
-    outcomes : array
-        u.
-    squares : array
-        Of what is left of u in the numbers that are released.
-    """
+    """Sums over the outcomes of each person, each an array of length n."""
 
     known: Array
+    """How many are not missing."""
     outcomes: Array
+    """u."""
     squares: Array
+    """Of what is left of u in the numbers that are released."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """A site's outcomes as a query sees them.
-
-    Parameters
-    ----------
-    table : array, D x n
-        The site's own, which is not copied; D x (K n) of units with K rows.
-    rows : array of int, length V
-        Outcomes in the table.
-    location, scales : array, length V
-    limit : float
-        What outcomes are cut to, in standard deviations.
-    likeness : OutcomeCorrelation
-        R.
-    within : Within, optional
-        Of units with several rows.
-    """
+    """A site's outcomes as a query sees them."""
 
     table: Array
+    """D x n. The site's own, which is not copied; D x (K n) of units with K rows."""
     rows: Array
+    """Whole numbers, length V. Outcomes in the table."""
     location: Array
     scales: Array
+    """Length V."""
     limit: float
+    """What outcomes are cut to, in standard deviations."""
     likeness: OutcomeCorrelation
+    """R."""
     within: WithinUnits | None = None
+    """Of units with several rows."""
 
     def __len__(self) -> int:
         """V."""

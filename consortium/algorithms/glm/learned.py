@@ -26,28 +26,20 @@ _LEAST_SPREAD = 0.03  # ŝ², of a slope's column
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What later rounds go by.
-
-    Parameters
-    ----------
-    location, scales : array, length V
-        Norms for the last round, in the vector's unit.
-    noise : mapping of contrast and moment to float
-        In sums over persons; 0 without covariates.
-    spread : float
-        ŝ, deviation of a slope's column within sites and beside the covariates; else 1.
-    unit : float
-        What one learned deviation is in the unit that effects are told in: s where deviations are
-        stated, 1 where the learned ones are the unit.
-    """
+    """What later rounds go by."""
 
     norms: LearnedNorms
     location: Array
     scales: Array
+    """Length V. Norms for the last round, in the vector's unit."""
     adjustment: Adjustment
     noise: dict[str, float]
+    """By contrast and moment. In sums over persons; 0 without covariates."""
     spread: float
+    """ŝ, deviation of a slope's column within sites and beside the covariates; else 1."""
     unit: float
+    """What one learned deviation is in the unit that effects are told in: s where deviations are
+    stated, 1 where the learned ones are the unit."""
 
     def missed(self, squares: Array | float = 1.0) -> Array | float:
         """Variance of the learned centres, in learned deviations: by noise, and of a long way.

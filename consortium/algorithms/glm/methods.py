@@ -76,13 +76,13 @@ def _units(plan: GlmPlan, learned: Learned) -> str:
         start = "stated norms"
     elif norms.location is not None or norms.deviation is not None:
         start = "norms that were stated in part"
-    told = "" if plan.told_in_stated else ", in which effects are reported"
+    unit = "" if plan.told_in_stated else ", in which effects are reported"
     factor, noisy = number(learned.norms.factor), plan.shape.noise > 0
     drawn = ", and drawn to these as far as they are noise" if noisy else ""
     return (
         f"Outcomes' locations, and one factor of all standard deviations ({factor}), were learned "
         f"in the first round, starting from {start}{drawn}. Outcomes were expressed in these "
-        f"deviations{told}, and cut at {plan.design.outcome_limit:g} of them{columns}."
+        f"deviations{unit}, and cut at {plan.design.outcome_limit:g} of them{columns}."
     )
 
 
@@ -141,14 +141,14 @@ def _sites(plan: GlmPlan) -> str:
 
 def _adjustment(plan: GlmPlan, adjustment: Adjustment) -> str:
     others = _listed([entry.label for entry in plan.columns.covariates_of])
-    told = (
+    adjusted = (
         f"It was adjusted for {others} by least squares within sites, from sums that were released "
         "in a round before"
     )
     if plan.shape.noise == 0:
-        return f"{told}."
+        return f"{adjusted}."
     return (
-        f"{told} with noise; the slopes were multiplied by {adjustment.kept:.2f}, one less the "
+        f"{adjusted} with noise; the slopes were multiplied by {adjustment.kept:.2f}, one less the "
         "part of their fit that is expected of noise, and at least a half."
     )
 

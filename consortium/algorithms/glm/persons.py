@@ -28,34 +28,23 @@ _OF_COVARIATES = (
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """A site's persons.
-
-    Parameters
-    ----------
-    contrast : array, length n
-        t̃ = t - q_s, or t of a column with limits; 0 for who is left out.
-    covariates : array, p x n
-        x, clipped; 0 for who is left out.
-    weight : float
-        a_s.
-    largest : float
-        m_s; 0 for a column with limits.
-    kept : array of bool, length n
-        Who has group and covariates.
-    column : array, length n
-        t of a column with limits, before it was clipped together with the covariates: an outcome
-        follows it, and not what is left of it.
-    within : Within, optional
-        Of units with several rows, whose means all else is then.
-    """
+    """A site's persons."""
 
     contrast: Array
+    """Length n. t̃ = t - q_s, or t of a column with limits; 0 for who is left out."""
     covariates: Array
+    """p x n. x, clipped; 0 for who is left out."""
     weight: float
+    """a_s."""
     largest: float
+    """m_s; 0 for a column with limits."""
     kept: Array
+    """True or false, length n. Who has group and covariates."""
     column: Array = field(default_factory=lambda: np.zeros(0))
+    """Length n. t of a column with limits, before it was clipped together with the covariates: an
+    outcome follows it, and not what is left of it."""
     within: WithinUnits | None = None
+    """Of units with several rows, whose means all else is then."""
 
 
 def persons_of(data: SiteData, query: Query) -> Persons:

@@ -38,32 +38,22 @@ _OFF = 0.12  # largest part by which a forecast was off on unkind data: docs/ana
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a study will see.
-
-    Parameters
-    ----------
-    error : float
-        Expected standard error of an effect, in the outcomes' public standard deviations.
-    sampling, privacy, leak : float
-        Parts of its square: chance, noise, and noise in the adjustment.
-    alone : float
-        Standard error of the site that knows most, on its own; infinite if there is no other.
-    detectable : float
-        Effect that is found with power .8, in standard deviations within groups and sites.
-    effective : float
-        Persons who in balanced groups of every site would tell as much as those there are.
-    kept : float
-        Part of its size that a narrow difference keeps in what is released.
-    """
+    """What a study will see."""
 
     error: float
+    """Expected standard error of an effect, in the outcomes' public standard deviations."""
     sampling: float
     privacy: float
     leak: float
+    """Parts of its square: chance, noise, and noise in the adjustment."""
     alone: float
+    """Standard error of the site that knows most, on its own; infinite if there is no other."""
     detectable: float
+    """Effect that is found with power .8, in standard deviations within groups and sites."""
     effective: float
+    """Persons who in balanced groups of every site would tell as much as those there are."""
     kept: float
+    """Part of its size that a narrow difference keeps in what is released."""
 
 
 def forecast_power(plan: GlmPlan) -> Forecast:
@@ -150,13 +140,14 @@ def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str
         )
     found = update_forecast(plan, learned, centring)
     factor = learned.unit / plan.narrowed * math.exp(-math.hypot(learned.norms.doubt, _GUESSED))
-    told = replace(found, detectable=max(factor, 1.0) * found.detectable)
+    corrected = replace(found, detectable=max(factor, 1.0) * found.detectable)
     sure = 1 - _OFF
     if not why_hopeless(
-        plan, replace(told, error=sure * told.error, detectable=sure * told.detectable)
+        plan,
+        replace(corrected, error=sure * corrected.error, detectable=sure * corrected.detectable),
     ):
         return ""
-    reason = why_hopeless(plan, told)
+    reason = why_hopeless(plan, corrected)
     if factor > 1 and not why_hopeless(plan, found):
         return f"outcomes vary {factor:.2g} times as much as is stated, or more, so that {reason}"
     return reason
@@ -166,12 +157,13 @@ def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
     """The forecast in numbers; the range is how far forecasts were from what was then stated."""
     found, asked = forecast_power(plan), plan.parameters.detect
     left = asked * found.kept
-    told = [
+    expected = [
         Expectation("standard error", found.error, rises=False, ranged=_RANGED),
         Expectation("least detectable effect", found.detectable, rises=False, ranged=_RANGED),
     ]
     ranged = [
-        replace(each, low=each.value * (1 - _OFF), high=each.value * (1 + _OFF)) for each in told
+        replace(each, low=each.value * (1 - _OFF), high=each.value * (1 + _OFF))
+        for each in expected
     ]
     best, middle, worst = (
         float(ndtr(left * RESIDUAL / (off * found.error) - _CRITICAL))
@@ -333,5 +325,5 @@ def _effective(plan: GlmPlan, found: Forecast) -> str:
         else ""
     )
     enough = f"{found.effective:,.0f} in balanced sites."
-    told = f"Its {persons:,} participants tell as much as {enough}{useless}"
-    return " ".join((told, *told_of_sizes(plan)))
+    sentence = f"Its {persons:,} participants tell as much as {enough}{useless}"
+    return " ".join((sentence, *told_of_sizes(plan)))

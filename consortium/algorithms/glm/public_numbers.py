@@ -14,48 +14,33 @@ _USUAL_GAP = 0.3
 
 @dataclass(frozen=True, eq=False)
 class PublicNumbers:
-    """What a clipping bound is chosen by.
-
-    Parameters
-    ----------
-    outcomes : int
-        V.
-    covariates : int
-        p.
-    noise : float
-        Standard deviation over sensitivity of a release with the whole budget.
-    likeness : OutcomeCorrelation
-        R of the outcomes.
-    gap, explained : float
-        As in `GlmParameters`.
-    importance : float
-        κ, of the other coefficients beside the contrast; 0 if they are not released.
-    counted : bool
-        Whether the groups' numbers of persons are released, so that those in ``groups`` are only
-        what is expected.
-    averages : int
-        G, means of outcomes that are asked for.
-    hidden : int, optional
-        Clipped columns whose means by site are released: all that are not declared.
-    grouped : bool
-        Whether a unit may have several rows.
-    lift : float
-        By how much what these differ by raises the bounds of the covariates' products.
-    """
+    """What a clipping bound is chosen by."""
 
     outcomes: int
+    """V."""
     covariates: int
+    """p."""
     groups: Groups
     noise: float
+    """Standard deviation over sensitivity of a release with the whole budget."""
     likeness: OutcomeCorrelation
+    """R of the outcomes."""
     gap: float
     explained: float
+    """As in `GlmParameters`."""
     importance: float = 0.0
+    """κ, of the other coefficients beside the contrast; 0 if they are not released."""
     counted: bool = False
+    """Whether the groups' numbers of persons are released, so that those in ``groups`` are only
+    what is expected."""
     averages: int = 0
+    """G, means of outcomes that are asked for."""
     hidden: int | None = None
+    """Clipped columns whose means by site are released: all that are not declared."""
     grouped: bool = False
+    """Whether a unit may have several rows."""
     lift: float = 1.0
+    """By how much what these differ by raises the bounds of the covariates' products."""
 
     @property
     def mean_shares(self) -> dict[str, float]:

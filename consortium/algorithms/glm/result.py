@@ -42,18 +42,12 @@ _MUCH_EXPLAINED = 0.1
 
 @dataclass(frozen=True, eq=False)
 class FurtherFindings:
-    """What `glm` finds beside its contrast on single outcomes.
-
-    Parameters
-    ----------
-    coefficients : Coefficients, optional
-        If it asks for all.
-    means : Estimates, optional
-        Of groups of outcomes, if it names some.
-    """
+    """What `glm` finds beside its contrast on single outcomes."""
 
     coefficients: Coefficients | None = None
+    """If it asks for all."""
     means: Estimates | None = None
+    """Of groups of outcomes, if it names some."""
 
 
 def effects_result(
@@ -198,8 +192,8 @@ def stopped_result(plan: GlmPlan, learned: Learned, reason: str, there: Centring
     if explained > _MUCH_EXPLAINED:
         share = f"about {100 * explained:.0f} %"
         reason = f"the covariates explain {share} of the contrast, so that {reason}"
-    told = f"Stopped before the outcomes, with most of the budget unspent: {reason}."
-    headline = " ".join((told, *told_of_counted(plan, there)))
+    sentence = f"Stopped before the outcomes, with most of the budget unspent: {reason}."
+    headline = " ".join((sentence, *told_of_counted(plan, there)))
     captions = Captions("contrast", headline, found=False)
     return Result({}, numbers, captions=captions)
 
@@ -263,9 +257,9 @@ def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[st
         what = f"{plan.outcomes} {places}, of maps made of {numbers} numbers,"
         smoothed = "smoothed "
     off = surplus(plan) > MANY_OFF * plan.groups.persons.sum()
-    told = (
+    sentence = (
         f"{count} of {what} {verb} '{name}' at a false discovery rate of {rate:g} %; "
         f"{smoothed}effects are known to {error:.2f} {effect_units(plan)} (standard error, noise "
         "of privacy and chance together)."
     )
-    return " ".join((*(told_of_sizes(plan) if off else ()), told, *counted))
+    return " ".join((*(told_of_sizes(plan) if off else ()), sentence, *counted))

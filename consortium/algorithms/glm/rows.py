@@ -26,24 +26,17 @@ _MOST_WEIGHT = 1e6
 
 @dataclass(frozen=True, eq=False)
 class WithinUnits:
-    """How rows of a unit of privacy differ from the unit's mean: K rows of U units.
-
-    Parameters
-    ----------
-    parts : array, K x U
-        1/k for the rows that a unit has, else 0.
-    weight : array, length U
-        λ.
-    contrast, column : array, K x U
-        Of t, and of t before it was clipped with the covariates.
-    covariates : array, p x K x U
-    """
+    """How rows of a unit of privacy differ from the unit's mean: K rows of U units."""
 
     parts: Array
+    """K x U. 1/k for the rows that a unit has, else 0."""
     weight: Array
+    """Length U. λ."""
     contrast: Array
     column: Array
+    """K x U. Of t, and of t before it was clipped with the covariates."""
     covariates: Array
+    """p x K x U."""
 
     @property
     def there(self) -> Array:

@@ -35,27 +35,18 @@ from consortium.privacy.clipping import (
 
 @dataclass(frozen=True, eq=False)
 class _Weights:
-    """What a person's outcomes are multiplied by.
-
-    Parameters
-    ----------
-    contrast : array, length n
-        t̃.
-    rows : array, K x n
-        w of the contrast, and of every other coefficient that is released.
-    largest : array, length n
-        ω, which the norm of a person's rows is never above.
-    centred : array, p x n
-        a (x - x̂).
-    within : array, rows x n, optional
-        Of units with several rows: what the contrast's w differs by from row to row.
-    """
+    """What a person's outcomes are multiplied by."""
 
     contrast: Array
+    """Length n. t̃."""
     rows: Array
+    """K x n. w of the contrast, and of every other coefficient that is released."""
     largest: Array
+    """Length n. ω, which the norm of a person's rows is never above."""
     centred: Array
+    """p x n. a (x - x̂)."""
     within: Array | None = None
+    """rows x n. Of units with several rows: what the contrast's w differs by from row to row."""
 
 
 def glm_contrast(data: SiteData, query: Query, bound: Bound) -> Array:
@@ -109,8 +100,8 @@ def _second_round(
         if within is not None:
             effects, own = effects + clip * within.effects, clip * within.outcomes
             own = np.vstack([own, averages @ own])
-        told = np.vstack([clipped, means]) if part.last else clipped
-        found = {"effects": effects, "squares": _pairs(told, weights.rows[0], reach, pairs, own)}
+        stacked = np.vstack([clipped, means]) if part.last else clipped
+        found = {"effects": effects, "squares": _pairs(stacked, weights.rows[0], reach, pairs, own)}
         return found | ({"lost": taken * part.turned} if "lost" in names else {})
 
     parts = {
@@ -130,20 +121,14 @@ def _second_round(
 
 @dataclass(frozen=True, eq=False)
 class _Within:
-    """What rows of a unit add to what their mean does.
-
-    Parameters
-    ----------
-    effects : array, d x n
-        λ Σ w R^-¼u, w less their unit's mean.
-    outcomes : array, V x n
-        The same as outcomes.
-    divisor : array, length n
-    """
+    """What rows of a unit add to what their mean does."""
 
     effects: Array
+    """d x n. λ Σ w R^-¼u, w less their unit's mean."""
     outcomes: Array
+    """V x n. The same as outcomes."""
     divisor: Array
+    """Length n."""
 
 
 def _within(people: Persons, weights: _Weights, outcomes: Outcomes) -> _Within | None:

@@ -128,7 +128,7 @@ def told_of_basis(likeness: OutcomeCorrelation) -> tuple[str, ...]:
     """Say what maps of smooth images cannot show, if there are any."""
     if not isinstance(likeness, BasisCorrelation):
         return ()
-    told = (
+    sentence = (
         f"The maps are made of {count(likeness.released, 'number')}: details finer than about "
         f"{likeness.cutoff / 2:.0f} mm are smoothed away, which of images of the stated smoothness "
         f"is {100 * (1 - likeness.resolved):.0f} % of the variance. A difference that is "
@@ -136,7 +136,7 @@ def told_of_basis(likeness: OutcomeCorrelation) -> tuple[str, ...]:
         f"{100 * likeness.kept:.0f} % of its height, and a narrower one less; what the intervals "
         "hold is the smoothed difference."
     )
-    return (told,)
+    return (sentence,)
 
 
 def smooth_correlation(data: SiteData, query: Query, outcomes: int) -> OutcomeCorrelation:

@@ -51,7 +51,7 @@ def make_result(release: Release, plan: GroupIcaPlan, reach: float = REACH) -> R
     expected = of_replays(networks.expected) if calibrated else networks.expected
     found = _findings(networks, expected, separated.significant, plan, reach)
     in_full = tuple(_in_full(each, plan.resolved, reach) for each in found)
-    told = [each.told for each in found]
+    reported = [each.reported for each in found]
     worth = _worth(directions, release.deviation, plan.shape)
     placed = released.places is not None
     return Result(
@@ -63,11 +63,11 @@ def make_result(release: Release, plan: GroupIcaPlan, reach: float = REACH) -> R
             "eigenvalues": directions.eigenvalues,
         },
         _numbers(directions, plan)
-        | ({"found": sum(told)} if placed else {"found": 0, "stand_out": sum(told)}),
+        | ({"found": sum(reported)} if placed else {"found": 0, "stand_out": sum(reported)}),
         images=_images(maps, errors, in_full, plan.shape, fine is not coarse),
         tables={"components": _table(found, in_full, placed, plan.asked.least, worth)},
         captions=Captions(
-            headline=_headline(sum(told), len(told), placed), found=any(told), sign=True
+            headline=_headline(sum(reported), len(reported), placed), found=any(reported), sign=True
         ),
     )
 
@@ -101,10 +101,10 @@ def _findings(
     not found no number is told.
     """
     low, high = _ends(networks, expected, plan, reach)
-    told = significant & (networks.expected >= plan.asked.least)
+    certain = significant & (networks.expected >= plan.asked.least)
     return tuple(
-        Finding(float(e), float(a), float(b), "found" if sure else "not told")
-        for e, a, b, sure in zip(expected, low, high, told, strict=True)
+        Finding(float(e), float(a), float(b), "found" if sure else "withheld")
+        for e, a, b, sure in zip(expected, low, high, certain, strict=True)
     )
 
 
@@ -121,10 +121,10 @@ def _images(
     maps: Array, errors: Array, found: tuple[Finding, ...], shape: Shape, fine: bool
 ) -> dict[str, ImageSet]:
     labels = tuple(f"component {number}" for number in range(1, maps.shape[1] + 1))
-    told = tuple(each.state == "found" for each in found)
+    shown = tuple(each.state == "found" for each in found)
     scores = np.divide(maps, errors, out=np.zeros_like(maps), where=errors > 0)
     word = shape.places.word if shape.places is not None else "voxel"
-    image = partial(ImageSet, labels=labels, fine=fine, found=told, units="SD")
+    image = partial(ImageSet, labels=labels, fine=fine, found=shown, units="SD")
     return {
         "components": image(
             maps,
@@ -157,7 +157,7 @@ def _table(
 ) -> Table:
     word = "found" if placed else _STANDS_OUT
     rows = [
-        (number, each, whole, word if each.told else f"not {word}")
+        (number, each, whole, word if each.reported else f"not {word}")
         for number, (each, whole) in enumerate(zip(found, in_full, strict=True), start=1)
     ]
     null = _SMOOTH if placed else "that noise and participants with nothing in common might make"
@@ -181,7 +181,7 @@ def _worth(directions: NoisyDirections, deviation: float, shape: Shape) -> str:
 
 def _in_full(finding: Finding, resolved: float, reach: float) -> Finding:
     """Agreement with the truth itself, of which the basis shows a part."""
-    if resolved == 1.0 or not finding.told:
+    if resolved == 1.0 or not finding.reported:
         return finding
     value = resolved * finding.value
     (low,), (high,) = expected_range(np.array([value]), reach)

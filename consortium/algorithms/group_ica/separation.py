@@ -34,21 +34,15 @@ _MORE = 1.25
 
 @dataclass(frozen=True, eq=False)
 class GroupRelease:
-    """A release of group ICA.
-
-    Parameters
-    ----------
-    matrix : array, shape (d, d)
-    deviation : float
-        Of the noise of privacy in a released number.
-    paint : callable
-        To the analysed voxels.
-    """
+    """A release of group ICA."""
 
     matrix: Array
+    """Shape (d, d)."""
     deviation: float
+    """Of the noise of privacy in a released number."""
     plan: GroupIcaPlan
     paint: Paint
+    """To the analysed voxels."""
 
     @property
     def persons(self) -> int:
@@ -76,19 +70,13 @@ class GroupRelease:
 
 @dataclass(frozen=True, eq=False)
 class Separated:
-    """What became of a release.
-
-    Parameters
-    ----------
-    networks : Networks, optional
-        None if nothing stands out of the noise.
-    significant : array of bool, shape (R,)
-        Whether each is stronger than persons without networks explain.
-    """
+    """What became of a release."""
 
     directions: NoisyDirections
     networks: Networks | None
+    """None if nothing stands out of the noise."""
     significant: NDArray[np.bool_]
+    """True or false, shape (R,). Whether each is stronger than persons without networks explain."""
 
 
 def separate_release(released: GroupRelease, generator: np.random.Generator) -> Separated:
@@ -135,9 +123,9 @@ def _significant(
         if places is None
         else fit_smooth(matrix, places, released.deviation, parameters.kept, released.persons)
     )
-    told = beyond_null(matrix, null, weights, way, directions.count, generator)
+    kept = beyond_null(matrix, null, weights, way, directions.count, generator)
     if isinstance(way, FastIca):
         size = weights.shape[1]
         chance = contrast_of_chance(directions, released.paint, size, generator)
-        told &= networks.contrast > chance
-    return told
+        kept &= networks.contrast > chance
+    return kept

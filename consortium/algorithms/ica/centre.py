@@ -111,25 +111,25 @@ class Ica(IcaPlan):
     ) -> Result:
         basis = subspace.arrays["basis"]
         mixing = (basis * scales) @ np.linalg.pinv(unmixing)
-        told = is_within(subspace, scales[:, None] * np.linalg.pinv(unmixing))
+        found = is_within(subspace, scales[:, None] * np.linalg.pinv(unmixing))
         if self.shape.places is not None:
-            told = tuple(map(bool, np.array(told) & ~nearly_constant(mixing)))
+            found = tuple(map(bool, np.array(found) & ~nearly_constant(mixing)))
         return Result(
             {"mixing": mixing, "unmixing": unmixing @ whitening.T, **subspace.arrays},
             {
                 **subspace.numbers,
-                "found": sum(told),
+                "found": sum(found),
                 "rounds": self.rounds,
                 "last_change": last,
             },
             maps="mixing",
-            shares=(Finding(),) * len(told),
-            tables={"components": components_table(told)},
+            shares=(Finding(),) * len(found),
+            tables={"components": components_table(found)},
             captions=Captions(
-                headline=headline(sum(told), len(told)),
+                headline=headline(sum(found), len(found)),
                 sign=True,
-                found=any(told),
-                columns_found=told,
+                found=any(found),
+                columns_found=found,
             ),
         )
 

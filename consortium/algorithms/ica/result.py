@@ -20,9 +20,9 @@ def is_within(subspace: Result, weights: Array) -> tuple[bool, ...]:
     return tuple(bool(each) for each in inside >= squares.sum(axis=0) / 2.0)
 
 
-def components_table(told: tuple[bool, ...]) -> Table:
+def components_table(found: tuple[bool, ...]) -> Table:
     """Which components were found."""
-    rows = [(k, "found" if each else "not found") for k, each in enumerate(told, 1)]
+    rows = [(k, "found" if each else "not found") for k, each in enumerate(found, 1)]
     return Table(
         "Components; found are those of which half or more lies in directions that stand out of "
         "noise, chance and white data, unless all voxels have nearly the same of it, as of a "

@@ -86,10 +86,10 @@ class Network(NetworkPlan):
             return network_result(self, trained, norms, noise)
         release = yield Query("accuracy", "network_accuracy", {"parameters": trained})
         present = self.present(release)
-        told = measured_accuracy(
+        accuracy = measured_accuracy(
             release, sum(self.shape.subjects[site] for site in present), parameters
         )
-        return network_result(self, trained, norms, noise, told)
+        return network_result(self, trained, norms, noise, accuracy)
 
 
 def _learning_rate(parameters: NetworkParameters, deviation: float, count: int) -> float:

@@ -34,16 +34,18 @@ def expect(plan: NetworkPlan) -> tuple[Expectation, ...]:
     The range is that of half of the draws. Where persons are too many to be drawn, fewer stand for
     them, and chance is counted larger than it is.
     """
-    parameters, told = plan.parameters, list[Expectation]()
+    parameters, likely = plan.parameters, list[Expectation]()
     if is_assumed(plan):
-        told = _foretold(plan)
+        likely = _foretold(plan)
     if parameters.held_out:
         least = _least_advantage(plan)
-        told.append(
+        likely.append(
             Expectation("least advantage over the largest class that is seen", least, rises=False)
         )
     noise = round_deviation(plan.releases[0], plan.shape) * math.sqrt(plan.count) / parameters.bound
-    return *told, Expectation("norm of a round's noise over the clipping bound", noise, rises=False)
+    return *likely, Expectation(
+        "norm of a round's noise over the clipping bound", noise, rises=False
+    )
 
 
 def why_withheld(plan: NetworkPlan) -> str:
@@ -86,8 +88,8 @@ def _foretold(plan: NetworkPlan) -> list[Expectation]:
         chances = predict(result.arrays["parameters"], units, np.clip(entries, -1.0, 1.0))
         guessed = chances.argmax(axis=0) if len(chances) > 1 else chances[0] > 0.5
         right.append(float(np.mean(guessed == kinds)))
-        told = result.tables["accuracy"].rows[0][1]
-        found.append(isinstance(told, Finding) and told.state == "found")
+        measured = result.tables["accuracy"].rows[0][1]
+        found.append(isinstance(measured, Finding) and measured.state == "found")
     accuracy = expected_accuracy(right)
     chance = Expectation(
         "chance that it is found to be above the largest class", float(np.mean(found))
@@ -101,7 +103,7 @@ def _least_advantage(plan: NetworkPlan) -> float:
     value, level = 1.0 / _kinds(plan), round_deviation(plan.releases[1], plan.shape)
     values = np.array([HELD_WEIGHT * part, (value - 0.5) * part, value])
     _, above = measured_accuracy(Release(values, level), persons, plan.parameters)
-    return float(above.high - above.value) if above.told else 1.0
+    return float(above.high - above.value) if above.reported else 1.0
 
 
 def _kinds(plan: NetworkPlan) -> int:

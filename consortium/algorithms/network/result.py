@@ -14,7 +14,7 @@ from consortium.algorithms.network.site import CONSTANT, HELD_WEIGHT
 from consortium.base.formatting import percent
 
 _UNKNOWN = 0.9  # width of an interval that tells nothing of an accuracy
-_NOTHING = (Finding(state="not told"), Finding(state="not told"))
+_NOTHING = (Finding(state="withheld"), Finding(state="withheld"))
 
 
 def measured_accuracy(
@@ -72,7 +72,7 @@ def network_result(
     trained: Array,
     norms: Sequence[float],
     noise: float,
-    told: tuple[Finding, Finding] = _NOTHING,
+    accuracy: tuple[Finding, Finding] = _NOTHING,
 ) -> Result:
     """Put the parameters, their accuracy and the rounds into arrays and tables."""
     target, places, sizes = plan.target, plan.places, plan.sizes
@@ -98,22 +98,22 @@ def network_result(
     }
     words = Captions(
         "unit",
-        _headline(*told),
+        _headline(*accuracy),
         "Weight of each entry in a unit of the first layer; no weight has an interval.",
-        found=told[0].state == "found",
+        found=accuracy[0].state == "found",
     )
-    tables = {"accuracy": _accuracy(told, places), "gradients": _gradients(norms, noise)}
+    tables = {"accuracy": _accuracy(accuracy, places), "gradients": _gradients(norms, noise)}
     return Result(arrays, numbers, loadings="first_layer", tables=tables, captions=words)
 
 
-def _accuracy(told: tuple[Finding, Finding], places: int) -> Table:
+def _accuracy(accuracy: tuple[Finding, Finding], places: int) -> Table:
     known = "is given" if places else "is not given"
     return Table(
         "Measured on participants who trained nothing, with intervals that count the noise of "
         "privacy and chance. Whoever knows a participant's site and nothing else can name its "
         f"largest class; the network {known} the site. No weight has an interval.",
         ("persons", "share"),
-        (("told rightly", told[0]), ("above the largest class of each site", told[1])),
+        (("told rightly", accuracy[0]), ("above the largest class of each site", accuracy[1])),
     )
 
 
@@ -127,7 +127,7 @@ def _gradients(norms: Sequence[float], noise: float) -> Table:
 
 
 def _headline(accuracy: Finding, above: Finding) -> str:
-    if not accuracy.told:
+    if not accuracy.reported:
         return "Nothing can be reported of the network's accuracy: the noise leaves none."
     if accuracy.state != "found":
         return (

@@ -52,8 +52,8 @@ def accuracy_counts(data: SiteData, query: Query, bound: Bound) -> Array:
     held = float(np.count_nonzero(~trains))
     right = float(np.count_nonzero((guessed == kinds) & ~trains))
     largest = float(np.bincount(kinds).max())
-    told = np.array([HELD_WEIGHT * held, right - held / 2.0, largest])
-    return np.asarray(told * min(bound.norm, bound.spread) / math.sqrt(2.0) / len(trains))
+    counts = np.array([HELD_WEIGHT * held, right - held / 2.0, largest])
+    return np.asarray(counts * min(bound.norm, bound.spread) / math.sqrt(2.0) / len(trains))
 
 
 def _asked(
@@ -72,8 +72,8 @@ def _asked(
     labels = table[target : target + classes]
     if classes == 1:
         labels = (labels + 1.0) / 2.0  # levels are -1 and +1
-    told = np.vstack([np.delete(table, slice(target, target + classes), axis=0), constants])
-    return parameters, sizes, told, np.clip(labels, 0.0, 1.0), trains
+    entries = np.vstack([np.delete(table, slice(target, target + classes), axis=0), constants])
+    return parameters, sizes, entries, np.clip(labels, 0.0, 1.0), trains
 
 
 def who_trains(table: Array, held_out: float) -> NDArray[np.bool_]:

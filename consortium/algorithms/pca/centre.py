@@ -96,5 +96,5 @@ class Pca(PcaPlan):
         release = yield Query("pca", "projectors")
         weights, seen, limit = significant_directions(release, size, sum(self.shape.units))
         basis = weights if waves is None else waves.times(weights)
-        told = yield Query("variances", "variances", {"basis": basis})
-        return axes_within(basis, told, seen, limit)
+        released = yield Query("variances", "variances", {"basis": basis})
+        return axes_within(basis, released, seen, limit)

@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Table
-from consortium.algorithms.findings import NOT_TOLD, Finding
+from consortium.algorithms.findings import WITHHELD, Finding
 from consortium.algorithms.pca.kernels.bulk import find_bulk, freed_variances
 from consortium.algorithms.pca.kernels.selective_interval import selective_interval
 from consortium.base.formatting import count, number
@@ -47,7 +47,7 @@ def subspace(release: Release, components: int, samples: int) -> Result:
         "noise_edge": level * math.sqrt(2.0 * size),
         "edge": edge,
         "found": found,
-        "captured": float(freed.sum()) if found else NOT_TOLD,
+        "captured": float(freed.sum()) if found else WITHHELD,
         "total": total,
     }
     whole = _Whole(total, size, level)
@@ -79,7 +79,7 @@ def power_subspace(
     numbers: dict[str, Any] = {"noise_edge": noise}
     if found.any() or not seen.any():
         numbers["edge"] = white + noise
-    numbers |= {"found": int(found.sum()), "captured": NOT_TOLD}
+    numbers |= {"found": int(found.sum()), "captured": WITHHELD}
     shares = (Finding(),) * size
     arrays = {"basis": vectors, "eigenvalues": values}
     return make_result(arrays, numbers, shares, Finding(), tuple(found.tolist()))
@@ -101,20 +101,14 @@ class _Whole:
     """The total variance, of which shares are told; it has noise of its own.
 
     c/t varies as c - (c/t) t: c, of k directions, is part of t, which has all D of them.
-
-    Parameters
-    ----------
-    total : float
-        t.
-    size : int
-        D.
-    level : float
-        Deviation of the noise along a direction.
     """
 
     total: float
+    """t."""
     size: int
+    """D."""
     level: float
+    """Deviation of the noise along a direction."""
 
     def spread(self, part: float, many: int, doubt: float = 0.0) -> float:
         """Deviation of the part that so many directions have."""
@@ -158,23 +152,23 @@ def significant_directions(release: Release, size: int, persons: int) -> tuple[A
     return vectors[:, ::-1], seen.count, seen.limit
 
 
-def axes_within(basis: Array, told: Release, seen: int, limit: float) -> Result:
+def axes_within(basis: Array, release: Release, seen: int, limit: float) -> Result:
     """Principal axes within the directions, the largest variance first.
 
     An axis is found if half of it or more lies in directions that stand out. Variances are at
     least half of where those of noise alone would end: whitening divides by their roots.
     """
-    moment = unpack_symmetric(told.values)
+    moment = unpack_symmetric(release.values)
     values, axes = np.linalg.eigh(moment)
     values, axes = values[::-1], axes[:, ::-1]
-    noise = SymmetricNoise(len(moment), told.deviation).edge
+    noise = SymmetricNoise(len(moment), release.deviation).edge
     within = np.square(axes[:seen]).sum(axis=0)
     found = tuple(bool(part >= 0.5) for part in within)
     numbers: dict[str, Any] = {
         "noise_edge": noise,
         "limit": limit,
         "found": sum(found),
-        "captured": NOT_TOLD,
+        "captured": WITHHELD,
     }
     arrays = {"basis": basis @ axes, "eigenvalues": np.maximum(values, noise / 2.0)}
     return make_result(arrays, numbers, (Finding(),) * len(found), Finding(), found)

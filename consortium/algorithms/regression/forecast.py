@@ -39,7 +39,7 @@ def expect(plan: RegressionPlan) -> tuple[Expectation, ...]:
     for fit in _fits(plan, _DRAWS):
         factor = asked.model(fit, fit.explained(asked.confidence)).factor
         errors.append(factor * fit.coefficients[: plan.shape.features - 1])
-        open_ends += not report_uncertainty(asked, fit).coefficients[0].told
+        open_ends += not report_uncertainty(asked, fit).coefficients[0].reported
     value = robust_deviation(np.concatenate(errors))
     low, high = np.quantile([robust_deviation(each) for each in errors], (0.25, 0.75)).tolist()
     low, high = min(low, value), max(high, value)

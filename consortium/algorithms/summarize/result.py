@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Table
-from consortium.algorithms.findings import NOT_TOLD, Finding
+from consortium.algorithms.findings import WITHHELD, Finding
 from consortium.algorithms.summarize.kernels.mean_embedding import (
     choose_points,
     contrast_deviation,
@@ -23,25 +23,17 @@ from consortium.errors import SiteError
 
 @dataclass(frozen=True)
 class Embeddings:
-    """What the sites that answered released.
-
-    Parameters
-    ----------
-    rows : array, S x E
-        Noisy mean embeddings.
-    deviations : array, length S
-        Of the noise of a row's entries.
-    sizes : array, length S
-        Persons.
-    target : int, optional
-        Which of them the others are compared with, if it answered.
-    """
+    """What the sites that answered released."""
 
     names: tuple[str, ...]
     rows: Array
+    """S x E. Noisy mean embeddings."""
     deviations: Array
+    """Length S. Of the noise of a row's entries."""
     sizes: Array
+    """Length S. Persons."""
     target: int | None
+    """Which of them the others are compared with, if it answered."""
 
     @cached_property
     def products(self) -> Array:
@@ -122,7 +114,7 @@ def _summary_distance(found: Embeddings, goal: Array, features: Array) -> float:
 
 def _told(distance: float, floor: float) -> float | str:
     """A distance, or that it is below what noise could make."""
-    return distance if distance > floor else NOT_TOLD
+    return distance if distance > floor else WITHHELD
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def make_result(maps: Release, connectivity: Release | None, plan: TemplateNetwo
     """
     released, least = maps.values.reshape(plan.maps.shape), plan.parameters.least
     found = shrink(released, plan.maps, _deviation(released, maps.deviation, plan.shape))
-    painted, told = _paint(found, plan), _findings(found, least)
+    painted, findings = _paint(found, plan), _findings(found, least)
     arrays = {
         "maps": painted.maps,
         "errors": painted.errors,
@@ -53,20 +53,20 @@ def make_result(maps: Release, connectivity: Release | None, plan: TemplateNetwo
         "expected": found.expected[1],
         "kept": found.kept,
     }
-    tables = {"templates": _table(found, told, least)}
-    numbers = _numbers(found, told, plan)
+    tables = {"templates": _table(found, findings, least)}
+    numbers = _numbers(found, findings, plan)
     if connectivity is not None:
         connections = _connections(connectivity, plan)
         arrays["connectivity"] = np.tanh(_square(connectivity.values, plan.templates.count))
         tables["connectivity"] = _matrix(connections, plan.templates.count)
         numbers["connections"] = sum(each.state == "found" for each in connections)
-    sure = [each.state == "found" for each in told]
+    sure = [each.state == "found" for each in findings]
     places = plan.shape.places
     fine = places is not None and places.fine is not None
     return Result(
         arrays,
         numbers,
-        images=_images(painted, told, plan.shape, fine),
+        images=_images(painted, findings, plan.shape, fine),
         tables=tables,
         captions=Captions(
             column="map",
@@ -147,23 +147,23 @@ def _findings(found: Shrunk, least: float) -> tuple[Finding, ...]:
     regression makes a map, too. Of a template whose own strength noise hides, nothing is told.
     """
     hidden = found.strengths <= SURE * found.deviation
-    told = []
+    findings = []
     sure = (found.kept > 0) & (found.expected[1] >= least) & (found.likeness >= least)
     for low, value, high, beyond, gone in zip(*found.expected, sure, hidden, strict=True):
         state = "found" if beyond else "not found"
-        told.append(Finding(value, low, high, "not told" if gone else state))  # type: ignore[arg-type]
-    return tuple(told)
+        findings.append(Finding(value, low, high, "withheld" if gone else state))  # type: ignore[arg-type]
+    return tuple(findings)
 
 
 def _images(
-    painted: _Painted, told: tuple[Finding, ...], shape: Shape, fine: bool
+    painted: _Painted, findings: tuple[Finding, ...], shape: Shape, fine: bool
 ) -> dict[str, ImageSet]:
-    labels = tuple(f"map {number}" for number in range(1, len(told) + 1))
-    sure = tuple(each.state == "found" for each in told)
+    labels = tuple(f"map {number}" for number in range(1, len(findings) + 1))
+    sure = tuple(each.state == "found" for each in findings)
     word = shape.places.word if shape.places is not None else "voxel"
     image = partial(ImageSet, labels=labels, fine=fine, found=sure, units="SD")
     estimated = partial(
-        image, accuracy=_estimates(told), accuracy_caption=_AGREEMENT, unfound=_UNFOUND
+        image, accuracy=_estimates(findings), accuracy_caption=_AGREEMENT, unfound=_UNFOUND
     )
     return {
         "networks": estimated(
@@ -193,15 +193,15 @@ def _images(
     }
 
 
-def _table(found: Shrunk, told: tuple[Finding, ...], least: float) -> Table:
+def _table(found: Shrunk, findings: tuple[Finding, ...], least: float) -> Table:
     states = [
         _state(each, kept > 0, like >= least, least)
-        for each, kept, like in zip(told, found.kept, found.likeness, strict=True)
+        for each, kept, like in zip(findings, found.kept, found.likeness, strict=True)
     ]
     rows = [
         (number, each, float(kept), float(like), state)
         for number, (each, kept, like, state) in enumerate(
-            zip(_estimates(told), found.kept, found.likeness, states, strict=True), start=1
+            zip(_estimates(findings), found.kept, found.likeness, states, strict=True), start=1
         )
     ]
     return Table(
@@ -219,13 +219,13 @@ def _table(found: Shrunk, told: tuple[Finding, ...], least: float) -> Table:
     )
 
 
-def _state(told: Finding, moved: bool, like: bool, least: float) -> str:
+def _state(finding: Finding, moved: bool, like: bool, least: float) -> str:
     """What the table says of a map."""
-    if not told.told:
-        return told.state
+    if not finding.reported:
+        return finding.state
     if not moved:
-        return SAME if told.low >= least else ONLY
-    return {"found": MORE}.get(told.state, told.state) if like else UNLIKE
+        return SAME if finding.low >= least else ONLY
+    return {"found": MORE}.get(finding.state, finding.state) if like else UNLIKE
 
 
 def _connections(release: Release, plan: TemplateNetworksPlan) -> tuple[Finding, ...]:
@@ -281,7 +281,7 @@ def _cell(cells: dict[tuple[int, int], Finding], first: int, other: int) -> Find
 
 
 def _numbers(
-    found: Shrunk, told: tuple[Finding, ...], plan: TemplateNetworksPlan
+    found: Shrunk, findings: tuple[Finding, ...], plan: TemplateNetworksPlan
 ) -> dict[str, float | int | str]:
     return {
         "dimensions": len(found.deviations),
@@ -289,14 +289,14 @@ def _numbers(
         "resolved": plan.resolved,
         "deviation": found.deviation,
         "least": plan.parameters.least,
-        "found": sum(each.state == "found" for each in told),
+        "found": sum(each.state == "found" for each in findings),
         "template_only": int(np.count_nonzero(found.kept == 0)),
     }
 
 
-def _estimates(told: tuple[Finding, ...]) -> tuple[Finding, ...]:
+def _estimates(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Expected correlations alone; whether a network was found is said beside them."""
-    return tuple(replace(each, state="found") if each.told else each for each in told)
+    return tuple(replace(each, state="found") if each.reported else each for each in findings)
 
 
 def _headline(found: int, templates: Table, whole: int) -> str:

@@ -16,18 +16,12 @@ from consortium.coordinator.run import RunFiles
 
 @dataclass(frozen=True, eq=False)
 class FoundMaps:
-    """Maps that a study found.
-
-    Parameters
-    ----------
-    image : nibabel.Nifti1Image
-        4-D, one map after the other.
-    expected : tuple of float
-        Expected correlation of each with the truth; empty if the analysis tells none.
-    """
+    """Maps that a study found."""
 
     image: nib.Nifti1Image
+    """4-D, one map after the other."""
     expected: tuple[float, ...] = ()
+    """Expected correlation of each with the truth; empty if the analysis tells none."""
 
     @property
     def count(self) -> int:
@@ -42,8 +36,8 @@ def found_maps(files: RunFiles) -> FoundMaps:
     about = json.loads(Path(str(path).replace(".nii.gz", ".json")).read_text(encoding="utf-8"))
     values = image.get_fdata(dtype=np.float32).reshape(*image.shape[:3], -1)
     kept = np.flatnonzero(about.get("Found", [True] * values.shape[3]))
-    told = about.get("Accuracy", [])
-    expected = tuple(float(told[k]["value"]) for k in kept) if told else ()
+    accuracy = about.get("Accuracy", [])
+    expected = tuple(float(accuracy[k]["value"]) for k in kept) if accuracy else ()
     return FoundMaps(nib.Nifti1Image(values[..., kept], image.affine, image.header), expected)
 
 
@@ -77,8 +71,8 @@ def score_lines(place: DemoFolders, maps: FoundMaps) -> list[str]:
     if not maps.count:
         return ["No network was found."]
     table = agreement(place, maps)
-    told = " (expected)" if maps.expected else ""
-    lines = [f"Correlation of each true network with its best map{told}:"]
+    kind = " (expected)" if maps.expected else ""
+    lines = [f"Correlation of each true network with its best map{kind}:"]
     for name, row in zip(network_names(place), table, strict=True):
         best = int(row.argmax())
         own = int(table[:, best].argmax()) == network_names(place).index(name)

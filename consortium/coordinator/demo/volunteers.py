@@ -17,15 +17,11 @@ _COUNT = 40
 
 @dataclass(frozen=True, eq=False)
 class Volunteers:
-    """Outcomes of the same made-up persons, as a study measures them, if they are well or ill.
-
-    Parameters
-    ----------
-    well, ill : array, V x n
-    """
+    """Outcomes of the same made-up persons, as a study measures them, if they are well or ill."""
 
     well: NDArray[np.float64]
     ill: NDArray[np.float64]
+    """V x n."""
 
     @property
     def moved(self) -> NDArray[np.float64]:

@@ -20,47 +20,31 @@ Facts = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class PageSection:
-    """A part of the page.
-
-    Parameters
-    ----------
-    template : str
-        Name of its template; of a part with a heading, where links to it point, too.
-    values : mapping
-        What the template fills in.
-    heading : str
-        Of a part that the page's navigation leads to.
-    """
+    """A part of the page."""
 
     template: str
+    """Name of its template; of a part with a heading, where links to it point, too."""
     values: Mapping[str, object]
+    """What the template fills in."""
     heading: str = ""
+    """Of a part that the page's navigation leads to."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """One map, component or column as the page shows it.
-
-    Parameters
-    ----------
-    ident : str
-        Where links on the page point to.
-    facts : tuple of (str, str)
-        Terms and what they are.
-    drawings : tuple of Drawing
-        None if there is nothing that may be drawn.
-    note : str
-        Instead of drawings.
-    viewer : str
-        Where one can look around in the map; empty if nowhere.
-    """
+    """One map, component or column as the page shows it."""
 
     ident: str
+    """Where links on the page point to."""
     name: str
     facts: Facts
+    """Terms and what they are."""
     drawings: tuple[Drawing, ...] = ()
+    """None if there is nothing that may be drawn."""
     note: str = ""
+    """Instead of drawings."""
     viewer: str = ""
+    """Where one can look around in the map; empty if nowhere."""
 
 
 def cards_section(cards: tuple[Card, ...]) -> PageSection | None:

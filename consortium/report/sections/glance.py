@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from consortium.algorithms.findings import NOT_TOLD, Finding
+from consortium.algorithms.findings import WITHHELD, Finding
 from consortium.base.formatting import number, percent
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.sections.base import PageSection
@@ -34,18 +34,20 @@ def section(run: Finished) -> PageSection | None:
 
 def _shares(maps: ComponentMaps) -> list[Bar]:
     shares = [maps.share(r) for r in range(len(maps.components))]
-    longest = max((each.value for each in shares if each.told), default=0.0) or 1.0
+    longest = max((each.value for each in shares if each.reported), default=0.0) or 1.0
     return [
         Bar(
             f"component-{number}",
             number,
-            max(share.value, 0.0) / longest if share.told else 0.0,
-            percent(share.value) if share.told else NOT_TOLD,
+            max(share.value, 0.0) / longest if share.reported else 0.0,
+            percent(share.value) if share.reported else WITHHELD,
         )
         for number, share in enumerate(shares, start=1)
     ]
 
 
-def _accuracy(key: str, k: int, told: Finding) -> Bar:
-    length = min(max(told.value, 0.0), 1.0) if told.told else 0.0
-    return Bar(map_anchor(key, k), k + 1, length, number(told.value) if told.told else NOT_TOLD)
+def _accuracy(key: str, k: int, finding: Finding) -> Bar:
+    length = min(max(finding.value, 0.0), 1.0) if finding.reported else 0.0
+    return Bar(
+        map_anchor(key, k), k + 1, length, number(finding.value) if finding.reported else WITHHELD
+    )

@@ -35,23 +35,23 @@ def section(run: Finished) -> PageSection | None:
 
 def _surface_card(key: str, images: ImageSet, mesh: Mesh, k: int) -> Card:
     """Show a map on both hemispheres, and where it peaks."""
-    told, name, values = _accuracy(images, k), set_name(images, k), images.coloured()[:, k]
+    accuracy, name, values = _accuracy(images, k), set_name(images, k), images.coloured()[:, k]
     note = NOTHING.format("vertex") if images.is_found(k) else images.unfound
     shown = values if images.is_found(k) else np.zeros_like(values)
-    return mesh_card(map_anchor(key, k), name, mesh, shown, images.units, told, note)
+    return mesh_card(map_anchor(key, k), name, mesh, shown, images.units, accuracy, note)
 
 
 def _card(run: Finished, key: str, images: ImageSet, shown: ShownMap | None, k: int) -> Card:
-    told = _accuracy(images, k)
+    accuracy = _accuracy(images, k)
     if shown is None:
         note = NOTHING.format("voxel") if images.is_found(k) else images.unfound
-        return Card(map_anchor(key, k), set_name(images, k), told, note=note)
+        return Card(map_anchor(key, k), set_name(images, k), accuracy, note=note)
     top = max(shown.values.min(), shown.values.max(), key=abs)
     facts = (
         (f"Peak {shown.units}", f"{number(float(top))}".replace("-", "−")),
         ("Shown", f"{count(shown.coloured, 'voxel')}, from {number(shown.threshold)} on"),
     )
-    return map_card(run, shown, told, facts)
+    return map_card(run, shown, accuracy, facts)
 
 
 def _accuracy(images: ImageSet, k: int) -> Facts:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from consortium.algorithms.base import Array
-from consortium.algorithms.findings import NOT_TOLD, NOT_TOLD_APART, Finding
+from consortium.algorithms.findings import NOT_DISTINCT, WITHHELD, Finding
 from consortium.base.formatting import count, percent
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.finished import ComponentMaps, Finished
@@ -28,8 +28,8 @@ def section(run: Finished) -> PageSection | None:
     if isinstance(maps.grid, Mesh):
         values = component_values(maps)
         shown = np.where(np.abs(values) >= THRESHOLD, values, 0.0)
-        told = [_mesh_card(maps, maps.grid, shown[:, r], r, noises) for r in range(shown.shape[1])]
-        return cards_section(tuple(told))
+        drawn = [_mesh_card(maps, maps.grid, shown[:, r], r, noises) for r in range(shown.shape[1])]
+        return cards_section(tuple(drawn))
     cards = (
         _card(run, maps, shown, r, None if noises is None else float(noises[r]))
         for r, shown in enumerate(component_maps(maps))
@@ -43,7 +43,7 @@ def _mesh_card(
     share = (("Explained share", share_text(maps.share(r))),) if maps.tells_shares else ()
     place = f"component-{r + 1}", f"Component {r + 1}"
     if not maps.is_found(r):
-        return Card(*place, share, note=NOT_TOLD_APART)
+        return Card(*place, share, note=NOT_DISTINCT)
     noise = None if noises is None else float(noises[r])
     return mesh_card(*place, mesh, values, "z", share, _nothing(noise, "vertex"))
 
@@ -53,25 +53,25 @@ def _card(
 ) -> Card:
     share = (("Explained share", share_text(maps.share(r))),) if maps.tells_shares else ()
     if shown is None:
-        return Card(f"component-{r + 1}", f"Component {r + 1}", share, note=NOT_TOLD_APART)
+        return Card(f"component-{r + 1}", f"Component {r + 1}", share, note=NOT_DISTINCT)
     facts = _facts(maps, shown, r, noise)
     return map_card(run, shown, share, facts, "" if shown.coloured else _nothing(noise))
 
 
 def _facts(maps: ComponentMaps, shown: ShownMap, r: int, noise: float | None) -> Facts:
-    told = () if noise is None else (("Privacy noise in a voxel", f"z = {noise:.2g}"),)
+    noise_fact = () if noise is None else (("Privacy noise in a voxel", f"z = {noise:.2g}"),)
     part = percent(shown.coloured / maps.grid.features)
     return (
         ("Peak z-score", f"{maps.components.heights[r]:.1f}"),
-        *told,
+        *noise_fact,
         (f"|z| ≥ {THRESHOLD:g}", f"{count(shown.coloured, 'voxel')} ({part})"),
     )
 
 
 def share_text(share: Finding) -> str:
     """Write a share in per cent, with its interval."""
-    if not share.told:
-        return NOT_TOLD
+    if not share.reported:
+        return WITHHELD
     interval = f" ({percent(share.low)} to {percent(share.high)})" if share.bounded else ""
     return f"{percent(share.value)}{interval}"
 

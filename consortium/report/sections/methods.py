@@ -49,8 +49,8 @@ def section(run: Finished) -> PageSection:
         },
         "Software": run.report.versions,
     }
-    told = [*paragraphs(run), *([sentences] if sentences else [])]
-    values = {"paragraphs": told, "tables": tables, "references": listed}
+    texts = [*paragraphs(run), *([sentences] if sentences else [])]
+    values = {"paragraphs": texts, "tables": tables, "references": listed}
     return PageSection("methods", values, "Methods")
 
 
@@ -91,8 +91,8 @@ def _has_single_images(run: Finished) -> bool:
 
 
 def _views_methods(run: Finished) -> str:
-    told = "; ".join(view.view.methods_sentence(view.size) for view in run.space.views)
-    return f"Each site described every participant who had all views by one vector: {told}."
+    description = "; ".join(view.view.methods_sentence(view.size) for view in run.space.views)
+    return f"Each site described every participant who had all views by one vector: {description}."
 
 
 def _parameters(study: Study) -> dict[str, Any]:

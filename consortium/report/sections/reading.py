@@ -105,12 +105,12 @@ def _of_columns(run: Finished) -> list[str]:
     sets = {images.view for images in run.result.images.values() if images.drawn}
     columns = [view.view for view in run.space.views if view.name not in sets]
     kinds = dict.fromkeys(view.source for view in columns)
-    told = [
+    sentences = [
         f"{captions.meaning} {sign}" if captions.sign else captions.meaning,
         *(REPORTS[kind].READING for kind in kinds),
         MIXED if any(view.maps_file and view.is_image for view in columns) else "",
     ]
-    return [text for text in told if text]
+    return [text for text in sentences if text]
 
 
 def _of_sets(run: Finished) -> list[str]:

@@ -52,8 +52,8 @@ def _found(run: Finished) -> Facts:
     if run.components:
         many = len(run.components.components)
         seen = sum(map(run.components.is_found, range(many)))
-        told = str(many) if seen == many else f"{seen} of {many} found"
-        facts.append(("Components", told))
+        many_text = str(many) if seen == many else f"{seen} of {many} found"
+        facts.append(("Components", many_text))
     if run.space.views:
         facts.append(("Views", str(len(run.space.views))))
     drawn = [images for images in run.result.images.values() if images.drawn]

@@ -5,7 +5,7 @@ from collections.abc import Container
 import numpy as np
 
 from consortium.algorithms.base import Array
-from consortium.algorithms.findings import NOT_TOLD_APART
+from consortium.algorithms.findings import NOT_DISTINCT
 from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
 from consortium.report.sections.base import Card, Facts, PageSection, cards_section
@@ -36,14 +36,14 @@ def _card(run: Finished, loadings: Array, k: int, without: Container[str] = ()) 
     name = f"{what.capitalize()} {k + 1}" if loadings.shape[1] > 1 else what.capitalize()
     facts = _facts(run, k + 1)
     if not captions.is_found(k):
-        return Card(f"{what}-{k + 1}", name, facts, note=NOT_TOLD_APART)
+        return Card(f"{what}-{k + 1}", name, facts, note=NOT_DISTINCT)
     views = [(view, values[:, k]) for view, values in split_views(run.space, loadings)]
     if captions.persons:
-        told = [
+        facts_of = [
             tuple(REPORTS[view.view.source].person(view, values))[:MOST] for view, values in views
         ]
-        facts += tuple(fact for each in told for fact in each)
-        views = [each for each, words in zip(views, told, strict=True) if not words]
+        facts += tuple(fact for each in facts_of for fact in each)
+        views = [each for each, words in zip(views, facts_of, strict=True) if not words]
     drawings = tuple(
         REPORTS[view.view.source]
         .draw(run.space, view, values, f"{name}, {view.name}")

@@ -41,12 +41,12 @@ def draw(space: Space, view: ViewSpace[TableView], values: Array, name: str) -> 
 
 def person(view: ViewSpace[TableView], values: Array) -> Sequence[tuple[str, str]]:
     """Value of each column in its own unit; of a column of levels the one that is nearest."""
-    start, told = 0, []
+    start, facts = 0, []
     for name, column in view.view.single_columns:
         many = len(column.labels(name))
-        told.append((name, _in_units(column, values[start : start + many])))
+        facts.append((name, _in_units(column, values[start : start + many])))
         start += many
-    return told
+    return facts
 
 
 def _in_units(column: Column, entries: Array) -> str:

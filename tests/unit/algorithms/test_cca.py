@@ -250,7 +250,7 @@ def test_noise_that_drowns_everything_leaves_nothing_and_no_error():
     result = private(population(np.random.default_rng(0), (0.9,), 20, 30), 0.1, 0, pairs=2)
     assert all(np.isfinite(array).all() for array in result.arrays.values())
     assert result.numbers["pairs_found"] == 0
-    assert not any(each.told for each in told(result))
+    assert not any(each.reported for each in told(result))
     assert "none would be" in result.captions.headline
 
 

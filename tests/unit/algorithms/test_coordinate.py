@@ -198,7 +198,7 @@ def test_intervals_of_coefficients_hold_the_truth_where_the_data_say_something()
         truth, table = people(seed + 100)
         result = solve(table, mu=8.0, generator=generator, levels={"genes": 1.0}, target="y")
         told = zip(truth, coefficients(result), strict=True)
-        inside += [each.low <= w <= each.high for w, each in told if each.told]
+        inside += [each.low <= w <= each.high for w, each in told if each.reported]
     assert len(inside) > 100
     assert 0.92 <= np.mean(inside) <= 0.99
 
@@ -210,7 +210,7 @@ def test_a_view_that_is_mostly_noise_leaves_nothing_told():
         _, table = people(seed + 300)
         analysis = {"levels": {"genes": 0.1}, "epsilon": 4.0, "target": "y"}
         result = solve(table, mu=1.0, generator=generator, **analysis)
-        told += [each.told for each in coefficients(result)]
+        told += [each.reported for each in coefficients(result)]
     assert np.mean(told) < 0.1
 
 
@@ -265,7 +265,7 @@ def test_the_table_tells_levels_and_the_assumption():
 def test_an_entry_outside_its_limits_or_missing_moves_nothing_else():
     table = np.array([[0.5, np.nan], [7.0, np.inf], [-0.5, -1e30], *[[0.1, 0.2]] * 4])
     rows = [row[-1] for row in solve(np.tile(table, 5)).tables["means"].rows]
-    assert [row.told for row in rows] == [True] * 7
+    assert [row.reported for row in rows] == [True] * 7
     assert [row.value for row in rows[:3]] == pytest.approx([0.25, 1.0, -0.75])
     assert [row.value for row in rows[3:]] == pytest.approx(np.full(4, 0.15))
 

@@ -10,13 +10,13 @@ from consortium.algorithms.findings import Finding, ImageSet
 
 def test_what_is_not_told_holds_no_number():
     for finding in (
-        Finding(0.3, 0.1, 0.5, "not told"),
+        Finding(0.3, 0.1, 0.5, "withheld"),
         Finding(math.nan, 0.1, 0.5),
         Finding(math.inf, 0.1, 0.5, "not found"),
         Finding(),
     ):
-        assert not finding.told
-        assert finding.state == "not told"
+        assert not finding.reported
+        assert finding.state == "withheld"
         assert not finding.bounded
         assert all(math.isnan(x) for x in (finding.value, finding.low, finding.high))
         assert finding == Finding()
@@ -24,7 +24,7 @@ def test_what_is_not_told_holds_no_number():
 
 def test_what_is_not_found_keeps_its_number_and_interval():
     finding = Finding(0.1, -0.1, 0.3, "not found")
-    assert finding.told
+    assert finding.reported
     assert finding.bounded
     assert finding.value == 0.1
     assert not Finding(0.1).bounded

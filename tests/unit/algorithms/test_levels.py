@@ -132,7 +132,7 @@ def test_a_level_that_nobody_has_leaves_its_column_untold_and_nothing_else(tmp_p
     views = [people.views()[each] for each in ("level", "age", "score")]
     result = simulated(tmp_path, people, name, views, SQUARES[name], scheme="none")
     *levels, age = told(result)
-    assert all(each.state == "not told" for each in levels)
+    assert all(each.state == "withheld" for each in levels)
     design = np.column_stack([people.dummies[:, 1:-1], people.age, people.constants])
     expected = np.linalg.lstsq(design, people.score, rcond=None)[0][many - 2]
     assert age.value == pytest.approx(expected, abs=1e-9)
@@ -145,7 +145,7 @@ def test_fewer_persons_than_coefficients_tell_nothing(tmp_path):
     views = [people.views()[each] for each in ("level", "age", "other", "score")]
     analysis = {"target": "score", "bound": 2.0}
     result = simulated(tmp_path, people, "regression", views, analysis, scheme="none")
-    assert not any(each.told for each in told(result))
+    assert not any(each.reported for each in told(result))
     assert "participants leave every coefficient open" in result.captions.headline
 
 
@@ -265,7 +265,7 @@ def test_sites_with_other_shares_of_levels_are_told_apart(tmp_path, many):
     views = [people.views()["level"], people.views()["age"]]
     result = simulated(tmp_path, people, "summarize", views, {"target": "north"})
     states = [row[2].state for row in result.tables["sites"].rows]
-    assert states == ["not told", "not told", "found"]
+    assert states == ["withheld", "withheld", "found"]
 
 
 @MANY

@@ -149,7 +149,7 @@ def test_noise_that_drowns_the_accuracy_leaves_none():
     table, views, _ = rings(1, count=40)
     study = make_feature_study("network", views, {"target": "kind", "rounds": 2}, epsilon=0.1)
     result = Simulation(study, sites_of(table, views, (10,) * 4), 0).run()
-    assert not any(row[1].told for row in result.tables["accuracy"].rows)
+    assert not any(row[1].reported for row in result.tables["accuracy"].rows)
     assert "Nothing can be reported" in result.captions.headline
 
 

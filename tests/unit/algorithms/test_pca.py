@@ -83,7 +83,7 @@ def test_white_data_have_no_component_however_many_persons_there_are():
         assert result.numbers["found"] == 0
         assert not result.captions.found
         assert result.captions.headline.startswith("Nothing was found")
-        assert not any(share.told for share in result.shares)
+        assert not any(share.reported for share in result.shares)
         # The falsifier: all are beyond the edge of noise alone.
         assert (result.arrays["eigenvalues"] > result.numbers["noise_edge"]).all()
 
@@ -100,7 +100,7 @@ def test_captured_variance_is_freed_of_the_noise():
         truth = np.trace(basis.T @ moment @ basis)
         errors.append(result.numbers["captured"] / truth - 1)
         raw.append(result.arrays["eigenvalues"][:2].sum() / truth - 1)
-        assert [share.told for share in result.shares] == [True, True, False, False, False]
+        assert [share.reported for share in result.shares] == [True, True, False, False, False]
     assert abs(np.mean(errors)) < 0.02
     assert np.mean(raw) > 0.05
 

@@ -147,7 +147,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(mu):
         truth, table = people(seed + 100)
         result = fit(table, mu=mu, generator=generator)
         told = [row[-1] for row in result.tables["coefficients"].rows]
-        assert all(each.told for each in told)
+        assert all(each.reported for each in told)
         inside += [each.low <= w <= each.high for w, each in zip(truth, told, strict=True)]
     assert 0.92 <= np.mean(inside) <= 0.99
 
@@ -173,7 +173,7 @@ def test_what_drowns_in_noise_is_not_told(mu, model):
     assert all(np.isfinite(array).all() for array in result.arrays.values())
     assert not explaining(result).any()
     for name in ("coefficients", "fit", "constants"):
-        assert not any(row[-1].told for row in result.tables[name].rows), name
+        assert not any(row[-1].reported for row in result.tables[name].rows), name
     assert "Nothing can be reported" in result.captions.headline
     assert not result.captions.found
 
@@ -181,10 +181,10 @@ def test_what_drowns_in_noise_is_not_told(mu, model):
 def test_columns_that_say_the_same_are_not_told_apart():
     _, table = people(11)
     table[3] = table[4]
-    told = [row[-1].told for row in fit(table).tables["coefficients"].rows]
+    told = [row[-1].reported for row in fit(table).tables["coefficients"].rows]
     assert told == [True, True, False, False, True, True]
     noisy = fit(table, mu=1.0, generator=np.random.default_rng(0))
-    assert not any(row[-1].told for row in noisy.tables["coefficients"].rows)
+    assert not any(row[-1].reported for row in noisy.tables["coefficients"].rows)
 
 
 def test_the_headline_says_what_was_found_and_else_what_would_have_been():
@@ -269,7 +269,7 @@ def test_what_predicts_is_kept_where_nothing_is_told():
     quiet = fit(table)
     assert explaining(quiet, "predictor") == pytest.approx(explaining(quiet), abs=1e-6)
     loud = fit(table, mu=0.05, generator=np.random.default_rng(22))
-    assert not any(row[-1].told for row in loud.tables["coefficients"].rows)
+    assert not any(row[-1].reported for row in loud.tables["coefficients"].rows)
     predictor = explaining(loud, "predictor")
     assert 0 < np.linalg.norm(predictor) < 2 * np.linalg.norm(w)
     assert not explaining(loud).any()

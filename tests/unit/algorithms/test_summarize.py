@@ -39,7 +39,7 @@ def rows(result):
 
 def _distance(number):
     """A number that may be untold, as what it is then: below what is seen."""
-    return 0.0 if number == "not told" else number
+    return 0.0 if number == "withheld" else number
 
 
 def test_sites_are_told_apart_where_they_differ():
@@ -47,7 +47,7 @@ def test_sites_are_told_apart_where_they_differ():
     assert set(table) == {"east", "south", "west"}
     _, east, most, floor, _ = table["east"]
     south = table["south"][1]
-    assert not east.told
+    assert not east.reported
     assert most > 0
     assert floor < south.low < south.value < south.high
     assert floor < table["west"][1].value < south.value
@@ -99,7 +99,7 @@ def test_the_summary_is_made_up_and_lies_where_the_targets_persons_do():
 def test_the_floor_is_passed_by_chance_as_seldom_as_it_says():
     passed = []
     for seed in range(20):
-        passed.append(rows(run(seed, seed, target="north"))["east"][1].told)
+        passed.append(rows(run(seed, seed, target="north"))["east"][1].reported)
     assert np.mean(passed) <= 0.1
 
 
@@ -108,7 +108,9 @@ def test_intervals_hold_the_distance():
     truth = run(target="north", scheme="none").arrays["distances"][0, 2]
     for noise in range(20):
         _, distance, most, _, _ = rows(run(0, noise, target="north", epsilon=1.0))["south"]
-        inside.append(distance.low <= truth <= distance.high if distance.told else truth <= most)
+        inside.append(
+            distance.low <= truth <= distance.high if distance.reported else truth <= most
+        )
     assert np.mean(inside) >= 0.95
 
 
@@ -157,4 +159,4 @@ def test_a_mixture_is_told_only_where_some_site_is_seen_to_differ():
         study = make_feature_study("summarize", VIEWS, {"target": "north"})
         sites = sites_of(np.clip(table, -1, 1), VIEWS, COUNTS)
         weights = [row[-1] for row in rows(Simulation(study, sites, 0).run()).values()]
-        assert [weight.told for weight in weights] == [told] * 3
+        assert [weight.reported for weight in weights] == [told] * 3

@@ -140,7 +140,7 @@ def test_templates_whose_places_are_permuted_are_not_found():
     assert result.numbers["found"] == 0
     assert not result.captions.found
     rows = result.tables["templates"].rows
-    assert {row[-1] for row in rows} <= {"unlike its template", "template only", "not told"}
+    assert {row[-1] for row in rows} <= {"unlike its template", "template only", "withheld"}
     assert all(row[3] < 0.7 for row in rows if row[-1] == "unlike its template")
 
 
@@ -178,7 +178,7 @@ def test_noise_alone_finds_nothing_and_tells_no_number(shifted):
         assert result.numbers["found"] == 0
         assert result.numbers["connections"] == 0
         cells = [row[1] for row in result.tables["templates"].rows]
-        assert not any(cell.told for cell in cells)
+        assert not any(cell.reported for cell in cells)
         assert not any(
             getattr(cell, "told", False)
             for row in result.tables["connectivity"].rows

@@ -123,7 +123,7 @@ def test_noise_alone_leaves_no_bound(make):
     agreement = [row[2] for row in hopeless.tables["components"].rows]
     assert max(abs(each - 1) for each in agreement) > 0.5  # and the table tells
     assert not hopeless.captions.found
-    assert not any(row[1].told for row in hopeless.tables["components"].rows)
+    assert not any(row[1].reported for row in hopeless.tables["components"].rows)
 
 
 def test_the_margin_is_wide_where_noise_allows_it():

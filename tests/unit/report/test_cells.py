@@ -8,7 +8,7 @@ from consortium.report.cells import cell_json, cell_text, plain_table
 
 SOUND = Finding(0.31, -0.12, 0.5)
 WEAK = Finding(0.1, -0.1, 0.3, "not found")
-UNTOLD = Finding(123.0, 0.0, 456.0, "not told")
+UNREPORTED = Finding(123.0, 0.0, 456.0, "withheld")
 
 
 def test_the_page_writes_a_finding_with_its_interval_and_says_what_is_not_found():
@@ -19,9 +19,9 @@ def test_the_page_writes_a_finding_with_its_interval_and_says_what_is_not_found(
 
 
 def test_what_is_not_told_is_words_everywhere_and_never_a_number():
-    table = plain_table(Table("", ("x", "p"), ((SOUND, Finding(0.01)), (UNTOLD, UNTOLD))))
-    assert table.rows[1] == ("not told",) * 5
-    assert cell_text(UNTOLD) == cell_json(UNTOLD) == "not told"
+    table = plain_table(Table("", ("x", "p"), ((SOUND, Finding(0.01)), (UNREPORTED, UNREPORTED))))
+    assert table.rows[1] == ("withheld",) * 5
+    assert cell_text(UNREPORTED) == cell_json(UNREPORTED) == "withheld"
 
 
 def test_a_column_of_intervals_becomes_four_and_any_other_stays_one():
@@ -38,4 +38,4 @@ def test_a_column_of_intervals_becomes_four_and_any_other_stays_one():
 def test_json_of_a_finding_is_strict():
     assert cell_json(WEAK) == {"value": 0.1, "low": -0.1, "high": 0.3, "state": "not found"}
     assert cell_json(Finding(2.0)) == 2.0
-    json.dumps([cell_json(x) for x in (SOUND, WEAK, UNTOLD, "a", 1)], allow_nan=False)
+    json.dumps([cell_json(x) for x in (SOUND, WEAK, UNREPORTED, "a", 1)], allow_nan=False)

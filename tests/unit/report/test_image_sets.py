@@ -35,7 +35,7 @@ def test_a_set_of_one_map_is_one_image_with_its_entities_and_what_is_known_of_it
         ("age",),
         entities={"contrast": "age", "stat": "t"},
         found=(False,),
-        accuracy=(Finding(0.9, state="not told"),),
+        accuracy=(Finding(0.9, state="withheld"),),
     )
     path, mask = written(tmp_path, grid, t=one)
     assert path.name.endswith(
@@ -46,7 +46,7 @@ def test_a_set_of_one_map_is_one_image_with_its_entities_and_what_is_known_of_it
     np.testing.assert_array_equal(image[grid.mask], values[:, 0])
     about = json.loads(path.with_name(path.name.replace(".nii.gz", ".json")).read_text())
     assert about["Found"] == [False]
-    assert about["Accuracy"] == ["not told"]
+    assert about["Accuracy"] == ["withheld"]
     assert mask.name.endswith("_res-4_desc-threehospitalsaverage_mask.nii.gz")
     np.testing.assert_array_equal(np.asarray(nib.load(mask).dataobj, dtype=bool), grid.mask)
 
@@ -76,7 +76,7 @@ def page(tmp_path_factory):
     """A page of three components: the first stands out, one has no voxel, one was not found."""
     grid, folder = template_grid(12.0), tmp_path_factory.mktemp("out")
     maps = np.stack([8 * blob(grid, PEAK, 12.0), *2 * [np.full(grid.features, 9.0)]], axis=1)
-    sure, unsure = Finding(0.91, 0.84, 0.95), Finding(0.4321, 0.1, 0.8, "not told")
+    sure, unsure = Finding(0.91, 0.84, 0.95), Finding(0.4321, 0.1, 0.8, "withheld")
     drawn = ImageSet(
         maps,
         "Map of a network, in standard deviations.",

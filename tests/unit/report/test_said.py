@@ -108,7 +108,7 @@ def test_an_explained_share_is_said_to_be_of_what_it_is(
     said = words(page.read_text())
     for each in ("of all components together", "of the variance of the participants' data"):
         assert (each in said) is (bool(sentence) and each in sentence)
-    assert ("Explained share not told" in said) is (shares == tuple(SHARED))
+    assert ("Explained share withheld" in said) is (shares == tuple(SHARED))
     assert ("Explained share" in said) is bool(sentence)
 
 

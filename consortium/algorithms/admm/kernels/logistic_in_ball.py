@@ -35,24 +35,16 @@ _CHORD = 0.1  # fall of the residual that makes a new Hessian unnecessary
 
 @dataclass(frozen=True)
 class LogisticCost:
-    """One site's cost.
-
-    Parameters
-    ----------
-    columns : array, D x N, float64
-        m, each person's vector times the label -1 or +1.
-    offsets : array, N
-        o, margins at u = 0.
-    curvature : float
-        Λ > 0.
-    pull : array, D
-        p.
-    """
+    """One site's cost."""
 
     columns: Array
+    """D x N, float64. m, each person's vector times the label -1 or +1."""
     offsets: Array
+    """N. o, margins at u = 0."""
     curvature: float
+    """Λ > 0."""
     pull: Array
+    """D. p."""
 
     def value(self, point: Array) -> float:
         """F(u)."""

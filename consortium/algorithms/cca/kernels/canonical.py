@@ -23,21 +23,14 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Directions of one view that stand out of the noise.
-
-    Parameters
-    ----------
-    vectors : array, D x k
-        Orthonormal columns.
-    variances : array, length k
-        λ, the data's variance along them, descending and positive.
-    edge : float
-        e, spectral norm of the noise alone.
-    """
+    """Directions of one view that stand out of the noise."""
 
     vectors: Array
+    """D x k. Orthonormal columns."""
     variances: Array
+    """Length k. λ, the data's variance along them, descending and positive."""
     edge: float = 0.0
+    """e, spectral norm of the noise alone."""
 
     @cached_property
     def factors(self) -> Array:
@@ -62,18 +55,12 @@ class Spectrum:
 
 @dataclass(frozen=True, eq=False)
 class Canonical:
-    """Canonical variates in the whitened coordinates of each view.
-
-    Parameters
-    ----------
-    correlations : array, length K
-        Descending; with more than two views the mean over the pairs of views.
-    coordinates : tuple of array, each k_v x K
-        Columns of norm 1, or 0 where the views have no further variate.
-    """
+    """Canonical variates in the whitened coordinates of each view."""
 
     correlations: Array
+    """Length K. Descending; with more than two views the mean over the pairs of views."""
     coordinates: tuple[Array, ...]
+    """Each k_v x K. Columns of norm 1, or 0 where the views have no further variate."""
 
 
 def symmetric_edge(size: int, deviation: float) -> float:

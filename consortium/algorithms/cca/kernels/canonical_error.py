@@ -31,28 +31,19 @@ _STRENGTHS = 26  # candidates for a correlation, from 0 to 1
 
 @dataclass(frozen=True, eq=False)
 class CrossNoise:
-    """Law of the weighted blocks between views of which none is linked.
-
-    Parameters
-    ----------
-    means : sequence of array, each k_v x S
-        Means of each site that were taken off, along the spectrum's directions.
-    parts : array, length S
-        Parts of the persons; none if nothing was taken off.
-    constant : float
-        c.
-    deviation : float
-        σ of the release.
-    persons : int
-        n.
-    """
+    """Law of the weighted blocks between views of which none is linked."""
 
     spectra: Sequence[Spectrum]
     means: Sequence[Array]
+    """Each k_v x S. Means of each site that were taken off, along the spectrum's directions."""
     parts: Array
+    """Length S. Parts of the persons; none if nothing was taken off."""
     constant: float
+    """c."""
     deviation: float
+    """σ of the release."""
     persons: int
+    """n."""
 
     def privacy(self, generator: np.random.Generator) -> Blocks:
         """Draw the part of the noise of privacy.

@@ -33,27 +33,18 @@ _LEAST_PART = 0.05  # of what covariates explain of single outcomes, and of how 
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """Every coefficient of every outcome, with what its errors are made of.
-
-    Parameters
-    ----------
-    values : array, K x V
-        The contrast's first.
-    sampling : array, K x K
-        Covariance by chance of an outcome whose contrast has a variance of one by chance.
-    noise : array, K x K
-        Covariance by noise and what it lets through, of every outcome.
-    freedom : float
-        Degrees of freedom of what ``sampling`` is in units of.
-    doubt : float
-        Variance of the divisor, over its square: every coefficient's, over the coefficient's.
-    """
+    """Every coefficient of every outcome, with what its errors are made of."""
 
     values: Array
+    """K x V. The contrast's first."""
     sampling: Array
+    """K x K. Covariance by chance of an outcome whose contrast has a variance of one by chance."""
     noise: Array
+    """K x K. Covariance by noise and what it lets through, of every outcome."""
     freedom: float
+    """Degrees of freedom of what ``sampling`` is in units of."""
     doubt: float
+    """Variance of the divisor, over its square: every coefficient's, over the coefficient's."""
 
 
 def solve_coefficients(
@@ -110,30 +101,20 @@ def solve_coefficients(
 
 @dataclass(frozen=True, eq=False)
 class MeanSums:
-    """Released sums of the means of outcomes.
-
-    Parameters
-    ----------
-    squares : array, length G
-        Of pairs, scaled as `ContrastSums.squares`.
-    products : array, p x G
-        With the covariates, a (x - x̂) ūᵀ; zeros where no covariates are adjusted for.
-    spreads : array, length G
-        ū² over the number of persons; zeros where nothing was released before.
-    noise : mapping of these three to float
-        Standard deviation of the noise in an entry of each.
-    missed : array, length G
-        As that of `Expected`, of the means.
-    tails : array, length G
-        As that of `ContrastSums`.
-    """
+    """Released sums of the means of outcomes."""
 
     squares: Array
+    """Length G. Of pairs, scaled as `ContrastSums.squares`."""
     products: Array
+    """p x G. With the covariates, a (x - x̂) ūᵀ; zeros where no covariates are adjusted for."""
     spreads: Array
+    """Length G. ū² over the number of persons; zeros where nothing was released before."""
     noise: dict[str, float]
+    """By these three. Standard deviation of the noise in an entry of each."""
     missed: Array
+    """Length G. As that of `Expected`, of the means."""
     tails: Array
+    """Length G. As that of `ContrastSums`."""
 
 
 def mean_effects(

@@ -24,70 +24,49 @@ _COLLINEAR = 1e-9  # of the persons' weight: an eigenvalue below is rounding
 
 @dataclass(frozen=True, eq=False)
 class Adjustment:
-    """How the covariates are taken out of the contrast.
-
-    Parameters
-    ----------
-    slopes : array, length p
-        γ, of the contrast on the covariates within sites, shrunk as far as they are noise.
-    centres : array, S x p
-        x̂_s, the covariates' means by site, drawn to zero as far as they are noise.
-    explained : float
-        R², part of the contrast that the covariates explain with these slopes.
-    offsets : float
-        Σ a_s² v_s: what of a column's means by site the noise hides, times their persons squared.
-    hidden : array of bool, length p
-        Of which covariates the means by site were released, and not declared.
-    confounded : float
-        Σ a_s n_s (1 - k_s) t: what shrinking leaves of a column's means by site, of deviation t.
-    information : float
-        N_a, weight of the contrast within sites.
-    inverse : array, p x p
-        Of Â, the covariates' moment within sites.
-    products : array, length p
-        G, of contrast and covariates within sites.
-    kept : float
-        What the slopes were multiplied by: 1 without noise.
-    """
+    """How the covariates are taken out of the contrast."""
 
     slopes: Array
+    """Length p. γ, of the contrast on the covariates within sites, shrunk as far as they are
+    noise."""
     centres: Array
+    """S x p. x̂_s, the covariates' means by site, drawn to zero as far as they are noise."""
     explained: float
+    """R², part of the contrast that the covariates explain with these slopes."""
     offsets: float
+    """Σ a_s² v_s: what of a column's means by site the noise hides, times their persons squared."""
     information: float
+    """N_a, weight of the contrast within sites."""
     inverse: Array
+    """p x p. Of Â, the covariates' moment within sites."""
     products: Array
+    """Length p. G, of contrast and covariates within sites."""
     kept: float = 1.0
+    """What the slopes were multiplied by: 1 without noise."""
     hidden: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    """True or false, length p. Of which covariates the means by site were released, and not
+    declared."""
     confounded: float = 0.0
+    """Σ a_s n_s (1 - k_s) t: what shrinking leaves of a column's means by site, of deviation t."""
 
 
 @dataclass(frozen=True, eq=False)
 class CovariateSums:
-    """Released sums of the first round.
-
-    Parameters
-    ----------
-    contrast : array, length p
-        G.
-    moment : array, p x p
-        A.
-    means : array, S x p
-        M; of a slope S x (p + 1), the contrast's own column first. 0 where means are declared.
-    hidden : array of bool, of as many columns
-        Whose means were released.
-    noise : mapping of G, A, M and C to float
-        σ_j.
-    column : float, optional
-        C, Σ t² of a slope.
-    """
+    """Released sums of the first round."""
 
     contrast: Array
+    """Length p. G."""
     moment: Array
+    """p x p. A."""
     means: Array
+    """S x p. M; of a slope S x (p + 1), the contrast's own column first. 0 where means are
+    declared."""
     hidden: Array
+    """True or false, of as many columns. Whose means were released."""
     noise: dict[str, float]
+    """By G, A, M and C. σ_j."""
     column: float | None = None
+    """C, Σ t² of a slope."""
 
 
 def adjust(sums: CovariateSums, persons: Array, weights: Array, information: float) -> Adjustment:
@@ -186,25 +165,18 @@ def _stable_inverse(matrix: Array, least: float, whole: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _SiteMeans:
-    """Means by site, and the same shrunk by the noise that is known to be in them.
-
-    Parameters
-    ----------
-    raw, centres : array, S x columns
-    hidden : array of bool, length columns
-        Which were released with noise.
-    kept, noise : array, length S
-        k_s of these, and the variance of the noise in their means.
-    variance : float
-        t², of their means among persons.
-    """
+    """Means by site, and the same shrunk by the noise that is known to be in them."""
 
     raw: Array
     centres: Array
+    """S x columns."""
     hidden: Array
+    """True or false, length columns. Which were released with noise."""
     kept: Array
     noise: Array
+    """Length S. k_s of these, and the variance of the noise in their means."""
     variance: float
+    """t², of their means among persons."""
 
     def between(self, weights: Array) -> Array:
         """Σ a n x̂ x̄ᵀ without what noise adds: what centring takes from a moment.

@@ -33,57 +33,40 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class LookSums:
-    """Released sums of the first look.
-
-    Parameters
-    ----------
-    location : array, length d
-        L.
-    kept : float
-        F.
-    size : float
-        Z.
-    gaps : array, length V
-        How many persons lack each outcome; 0 where nobody may.
-    noise : mapping of location, kept, size and gaps to float
-        σ_j.
-    """
+    """Released sums of the first look."""
 
     location: Array
+    """Length d. L."""
     kept: float
+    """F."""
     size: float
+    """Z."""
     gaps: Array
+    """Length V. How many persons lack each outcome; 0 where nobody may."""
     noise: dict[str, float]
+    """By location, kept, size and gaps. σ_j."""
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedNorms:
-    """What is learned of the outcomes.
-
-    Parameters
-    ----------
-    shift : array, length V
-        Centre less the one that was started from, over the scale that was started from.
-    factor : float
-        s, scale over the one that was started from.
-    doubt : float
-        Standard deviation of ln s².
-    shared, own : float
-        Variances of ``shift`` by noise: of what all outcomes have in common, and of each beside it.
-    present, unsure : array, length V
-        Part of the persons who have each outcome, and its variance by noise over its square.
-    lost : bool
-        Whether the start was too far off to learn anything from.
-    """
+    """What is learned of the outcomes."""
 
     shift: Array
+    """Length V. Centre less the one that was started from, over the scale that was started from."""
     factor: float
+    """s, scale over the one that was started from."""
     doubt: float
+    """Standard deviation of ln s²."""
     shared: float
     own: float
+    """Variances of ``shift`` by noise: of what all outcomes have in common, and of each beside
+    it."""
     present: Array
     unsure: Array
+    """Length V. Part of the persons who have each outcome, and its variance by noise over its
+    square."""
     lost: bool
+    """Whether the start was too far off to learn anything from."""
 
     def missed(self, squares: Array | float = 1.0) -> Array | float:
         """η²/s², variance of a learned centre in learned units.

@@ -32,49 +32,33 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class TailSums:
-    """Released sums about what clipping took.
-
-    Parameters
-    ----------
-    lost : array, length V
-        Σ (1 - c) u, after R^¼.
-    tail : float
-        The same of the mean outcome, which is known better.
-    lean : array, length K
-        Σ w ln(‖R^-¼u‖²/(V g)), with the weights of every coefficient.
-    noise : mapping of lost, tail and lean to float
-        σ_j; that of lost before R^¼.
-    """
+    """Released sums about what clipping took."""
 
     lost: Array
+    """Length V. Σ (1 - c) u, after R^¼."""
     tail: float
+    """The same of the mean outcome, which is known better."""
     lean: Array
+    """Length K. Σ w ln(‖R^-¼u‖²/(V g)), with the weights of every coefficient."""
     noise: dict[str, float]
+    """By lost, tail and lean. σ_j; that of lost before R^¼."""
 
 
 @dataclass(frozen=True, eq=False)
 class LostTails:
-    """What clipping is found to have taken from the sums T, and how unsure that is.
-
-    Parameters
-    ----------
-    lost : array, length V
-        Σ (1 - c) u, as far as it is no noise.
-    shared, own : float
-        Variances by noise of what the outcomes share of it, and of each beside it.
-    theta, unsure : array, length K
-        θ and its variance.
-    uneven : array, length K
-        By what part of itself a coefficient's variance by chance is larger, since persons vary
-        more where its weight is larger.
-    """
+    """What clipping is found to have taken from the sums T, and how unsure that is."""
 
     lost: Array
+    """Length V. Σ (1 - c) u, as far as it is no noise."""
     shared: float
     own: float
+    """Variances by noise of what the outcomes share of it, and of each beside it."""
     theta: Array
     unsure: Array
+    """Length K. θ and its variance."""
     uneven: Array
+    """Length K. By what part of itself a coefficient's variance by chance is larger, since persons
+    vary more where its weight is larger."""
 
     @property
     def shift(self) -> Array:
@@ -99,21 +83,14 @@ def no_tails(outcomes: int, rows: int) -> LostTails:
 
 @dataclass(frozen=True)
 class TailLoss:
-    """How what clipping takes goes with the contrast's weights, by how squared norms do.
-
-    Parameters
-    ----------
-    information : float
-        Σ w t̃, or Σ w² of a slope, if nobody were clipped.
-    theta : callable of float
-        θ, of the change of the logarithm of squared norms with a weight that is one larger.
-    width : float
-        What that change may usually be.
-    """
+    """How what clipping takes goes with the contrast's weights, by how squared norms do."""
 
     information: float
+    """Σ w t̃, or Σ w² of a slope, if nobody were clipped."""
     theta: Callable[[float], float]
+    """θ, of the change of the logarithm of squared norms with a weight that is one larger."""
     width: float = _WIDTH
+    """What that change may usually be."""
 
 
 def lean_of_groups(persons: float, information: float, part: float) -> TailLoss:

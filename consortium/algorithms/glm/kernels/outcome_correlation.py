@@ -81,18 +81,12 @@ class OutcomeCorrelation(Protocol):
 
 @dataclass(frozen=True)
 class EqualCorrelation:
-    """Any two of the outcomes have the same correlation, and all of them are released.
-
-    Parameters
-    ----------
-    entries : int
-        V.
-    correlation : float
-        ρ, from 0 to below 1.
-    """
+    """Any two of the outcomes have the same correlation, and all of them are released."""
 
     entries: int
+    """V."""
     correlation: float
+    """ρ, from 0 to below 1."""
 
     @property
     def released(self) -> int:
@@ -217,15 +211,6 @@ class SmoothCorrelation(BasisCorrelation):
     covariance of Φᵀu for white noise that was smoothed. R_Φ's powers do not depend on which
     orthonormal basis of the same space is taken, and little on rounding.
 
-    Parameters
-    ----------
-    coordinates : array, V x 3
-        Centres of the voxels in mm.
-    smoothness : float
-        Full width of the kernel at half its maximum in mm.
-    cutoff : float
-        Shortest wavelength in mm.
-
     Examples
     --------
     >>> steps = np.stack(np.meshgrid(*[np.arange(6.0)] * 3), axis=-1).reshape(-1, 3)
@@ -239,8 +224,11 @@ class SmoothCorrelation(BasisCorrelation):
 
     places: ClassVar[str] = "voxels"
     coordinates: Array
+    """V x 3. Centres of the voxels in mm."""
     smoothness: float
+    """Full width of the kernel at half its maximum in mm."""
     cutoff: float
+    """Shortest wavelength in mm."""
 
     @property
     def entries(self) -> int:

@@ -74,21 +74,15 @@ class SurfaceCorrelation(BasisCorrelation):
 
     As `SmoothCorrelation`, with the modes of each hemisphere in the place of blobs; R is zero
     between hemispheres.
-
-    Parameters
-    ----------
-    sides : sequence of SurfaceModes
-        Whose vertices are the outcomes, one side after the other.
-    smoothness : float
-        Full width of the kernel at half its maximum in mm.
-    cutoff : float
-        Shortest wavelength in mm.
     """
 
     places: ClassVar[str] = "vertices"
     sides: Sequence[SurfaceModes]
+    """Whose vertices are the outcomes, one side after the other."""
     smoothness: float
+    """Full width of the kernel at half its maximum in mm."""
     cutoff: float
+    """Shortest wavelength in mm."""
 
     @cached_property
     def _sides(self) -> tuple[_Side, ...]:

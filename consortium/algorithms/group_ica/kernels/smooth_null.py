@@ -35,22 +35,15 @@ _MOST_VERTICES = 6000
 
 @dataclass(frozen=True, eq=False)
 class SmoothPlaces:
-    """Where the dimensions of a basis are.
-
-    Parameters
-    ----------
-    coordinates : array, shape (d, 3)
-        In mm.
-    turn : array, shape (d, d), optional
-        Orthogonal: its columns are, in the basis, maps that each lie around one place. By default
-        the basis's own.
-    own : callable, optional
-        Gives waves to take in the place of those of `KERNELS` between the coordinates.
-    """
+    """Where the dimensions of a basis are."""
 
     coordinates: Array
+    """Shape (d, 3). In mm."""
     turn: Array | None = None
+    """Shape (d, d). Orthogonal: its columns are, in the basis, maps that each lie around one place.
+    By default the basis's own."""
     own: Callable[[], tuple[Array, ...]] | None = None
+    """Gives waves to take in the place of those of `KERNELS` between the coordinates."""
 
     @cached_property
     def waves(self) -> tuple[Array, ...]:
@@ -103,24 +96,16 @@ def _on_surface(basis: SurfaceBasis) -> Iterator[Array]:
 
 @dataclass(frozen=True, eq=False)
 class SmoothNull:
-    """Means of projectors of persons without networks.
-
-    Parameters
-    ----------
-    waves : array, shape (d, d)
-        Orthonormal.
-    strengths : array, shape (d,)
-        Of each wave, descending.
-    persons : array, shape (d,)
-        Root of how far the mean of so many persons strays along each wave.
-    law : SymmetricNoise
-        Of privacy.
-    """
+    """Means of projectors of persons without networks."""
 
     waves: Array
+    """Shape (d, d). Orthonormal."""
     strengths: Array
+    """Shape (d,). Of each wave, descending."""
     persons: Array
+    """Shape (d,). Root of how far the mean of so many persons strays along each wave."""
     law: SymmetricNoise
+    """Of privacy."""
 
     @cached_property
     def mean(self) -> Array:

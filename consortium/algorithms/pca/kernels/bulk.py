@@ -21,18 +21,12 @@ _MOST_RATIO = 4.0
 
 @dataclass(frozen=True)
 class Bulk:
-    """The bulk of a spectrum.
-
-    Parameters
-    ----------
-    middle : float
-        Median of the eigenvalues.
-    edge : float
-        What the largest of the bulk exceeds in one release of 33.
-    """
+    """The bulk of a spectrum."""
 
     middle: float
+    """Median of the eigenvalues."""
     edge: float
+    """What the largest of the bulk exceeds in one release of 33."""
 
 
 def find_bulk(

@@ -29,30 +29,21 @@ _VALUES = 32
 
 @dataclass(frozen=True, eq=False)
 class Shrunk:
-    """Maps between their templates and what was released.
-
-    Parameters
-    ----------
-    strengths : array, shape (R,)
-        s, of the template in each map; 0 or more.
-    deviations : array, shape (d, R)
-        w, what was released beside all templates, noise and all.
-    kept : array, shape (R,)
-        f, the part of the deviation that is believed, 0 to 1; 0 for the template alone.
-    squares : array, shape (3, R)
-        ‖z‖²: low end of its 95 % interval, estimate, and high end.
-    span : array, shape (d, R)
-        Orthonormal basis of the templates.
-    deviation : float
-        τ.
-    """
+    """Maps between their templates and what was released."""
 
     strengths: Array
+    """Shape (R,). s, of the template in each map; 0 or more."""
     deviations: Array
+    """Shape (d, R). w, what was released beside all templates, noise and all."""
     kept: Array
+    """Shape (R,). f, the part of the deviation that is believed, 0 to 1; 0 for the template
+    alone."""
     squares: Array
+    """Shape (3, R). ‖z‖²: low end of its 95 % interval, estimate, and high end."""
     span: Array
+    """Shape (d, R). Orthonormal basis of the templates."""
     deviation: float
+    """τ."""
 
     @property
     def moved(self) -> Array:
@@ -140,24 +131,16 @@ def _ratio(top: Array, product: Array) -> Array:
 
 @dataclass(frozen=True)
 class Agreement:
-    """A group's map beside its template, within a basis, and the noise of its release.
-
-    Parameters
-    ----------
-    freedom : int
-        p, dimensions of the basis beside the templates.
-    deviation : float
-        τ.
-    strength : float
-        ‖θ‖, norm of the group's map.
-    agreement : float
-        Its correlation with the template.
-    """
+    """A group's map beside its template, within a basis, and the noise of its release."""
 
     freedom: int
+    """p, dimensions of the basis beside the templates."""
     deviation: float
+    """τ."""
     strength: float
+    """‖θ‖, norm of the group's map."""
     agreement: float
+    """Its correlation with the template."""
 
     @property
     def beside(self) -> float:

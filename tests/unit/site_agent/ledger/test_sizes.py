@@ -209,12 +209,12 @@ def test_a_refusal_that_follows_from_who_would_take_part_uses_a_run_up(ledger: L
     ledger.decline(asked, "again")
     assert [line.event for line in ledger.entries()] == ["tell", "tell"]
     centres = {TELL.centre}
-    assert ledger.used("second", centres, told=False) == 1
+    assert ledger.used("second", centres, reported=False) == 1
     with pytest.raises(PrivacyError, match="approved for 1 run and had as many"):
         tell(ledger, HUNDRED, study="second", runs=1)
     tell(ledger, HUNDRED, study="second", runs=2)
-    assert ledger.used("second", centres, told=False) == 1
-    assert ledger.used("second", centres, told=True) == 2
+    assert ledger.used("second", centres, reported=False) == 1
+    assert ledger.used("second", centres, reported=True) == 2
 
 
 def test_two_agents_with_one_ledger_tell_their_own_numbers_of_one_run(ledger: Ledger) -> None:
