@@ -49,8 +49,8 @@ def read_parcellation(path: Path, mesh: Mesh) -> Regions:
     except DAMAGED as error:
         raise DataError(f"The atlas {path} is no whole .dlabel.nii with one map.") from error
     there = np.unique(found[found != 0])
-    told = tuple(names.get(int(key), "") for key in there)
-    if not told or "" in told or len({*told}) < len(told):
+    region_names = tuple(names.get(int(key), "") for key in there)
+    if not region_names or "" in region_names or len({*region_names}) < len(region_names):
         raise DataError(
             f"The atlas {path} has not a name of its own for each parcel on the cortex; give one "
             "with a name for each."
@@ -59,7 +59,7 @@ def read_parcellation(path: Path, mesh: Mesh) -> Regions:
     rows = np.searchsorted(there, found[vertices])
     weights = 1.0 / np.bincount(rows)[rows]
     shape = len(there), mesh.features
-    return Regions(sparse.csr_array((weights, (rows, vertices)), shape=shape), told)
+    return Regions(sparse.csr_array((weights, (rows, vertices)), shape=shape), region_names)
 
 
 def _keys_of(

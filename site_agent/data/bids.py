@@ -154,8 +154,8 @@ def _series(home: Path, data: DataSection) -> list[Path]:
 def _is_of_atlas(path: Path, data: DataSection) -> bool:
     """Whether a file of parcels is a series, and named as of the study's atlas or of none."""
     named, atlas = entities(path), Path(data.atlas or "").name
-    told = [named[key] for key in PARCELLATIONS if key in named]
-    return named["suffix"] in ("bold", "timeseries") and all(each in atlas for each in told)
+    atlases = [named[key] for key in PARCELLATIONS if key in named]
+    return named["suffix"] in ("bold", "timeseries") and all(each in atlas for each in atlases)
 
 
 def _endings(data: DataSection) -> tuple[str, ...]:

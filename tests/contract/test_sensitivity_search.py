@@ -85,18 +85,18 @@ def _whatever_it_is(values: Array, *bounds: float) -> Array:
 
 
 @pytest.mark.parametrize(
-    ("statistic", "clip"),
+    ("statistic", "clips"),
     [
         *(("glm_contrast", f"{of}.clip_columns") for of in ("site", "in_parts")),
         *(("glm_slope", f"{of}.clip_columns") for of in ("site", "in_parts")),
         ("glm_contrast", "site.clip_values"),
         *(("glm_norms", f"look.clip_{what}") for what in ("columns", "values", "factors")),
-        ("glm_norms", "in_parts.clip_columns"),
+        ("glm_norms", "in_parts.clip_columns look.factors_within"),  # the second is in the first
         ("glm_slope_norms", "look.clip_values"),
     ],
 )
 def test_a_clip_of_units_that_is_taken_away_is_found(
-    cases: list[Attack], statistic: str, clip: str, monkeypatch: pytest.MonkeyPatch
+    cases: list[Attack], statistic: str, clips: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_units = [
         case
@@ -104,7 +104,8 @@ def test_a_clip_of_units_that_is_taken_away_is_found(
         if case.start.query.statistic == statistic and "within" in case.start.query.arguments
     ]
     case = max(of_units, key=lambda each: len(each.start.query.arguments))
-    monkeypatch.setattr(f"consortium.algorithms.glm.{clip}", _whatever_it_is)
+    for clip in clips.split():
+        monkeypatch.setattr(f"consortium.algorithms.glm.{clip}", _whatever_it_is)
     found = search(case, 300, np.random.default_rng(SEED), until_broken=True)
     assert found.broken
 

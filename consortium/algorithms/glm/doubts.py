@@ -132,17 +132,18 @@ def _factors(plan: GlmPlan, learned: Learned, there: Centring) -> float:
 def _column(plan: GlmPlan, learned: Learned, there: Centring) -> float:
     """Whether a slope's column was cut far from symmetrically, or at both ends.
 
-    What rows of units differ by weighs more than a row, so that their columns look wider.
+    What of it lies beyond its limits follows from its square about the stated mean, sites' means
+    and all. What rows of units differ by weighs more than a row, so that it looks wider.
     """
     if not plan.columns.slope:
         return 0.0
     persons, units = there.groups.persons, plan.parameters.units
-    mean = float(persons @ learned.adjustment.centres[:, 0]) / float(persons.sum())
-    usual = np.ones(1)
+    means, usual = learned.adjustment.centres[:, 0], np.ones(1)
     if units is not None:
         usual, _ = units.expected_squares(usual, np.inf, slope=True)
-    wide = learned.spread > _WIDE_COLUMN * float(np.sqrt(usual[0]))
-    return np.inf if abs(mean) > _FAR_COLUMN or wide else 0.0
+    square = learned.spread**2 / float(usual[0]) + float(persons @ means**2) / float(persons.sum())
+    mean = float(persons @ means) / float(persons.sum())
+    return np.inf if abs(mean) > _FAR_COLUMN or square > _WIDE_COLUMN**2 else 0.0
 
 
 def _confounding(plan: GlmPlan, found: Effects, learned: Learned) -> float:
