@@ -97,3 +97,26 @@ def test_beside_the_table_a_site_needs_little_memory():
     finally:
         tracemalloc.stop()
     assert peak < sum(site.table().nbytes for site in sites)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.99])
+def test_norms_of_encoded_outcomes_follow_from_their_sums(correlation):
+    likeness = EqualCorrelation(500, correlation)
+    outcomes = np.random.default_rng(0).standard_normal((500, 4)) * [1.0, 1e6, 0.0, 1.0]
+    outcomes[:, 3] = 2.0  # alike in all outcomes, where the sum of squares cancels
+    found = likeness.encoded_norms(np.square(outcomes).sum(axis=0), outcomes.mean(axis=0))
+    np.testing.assert_allclose(found, np.linalg.norm(likeness.encode(outcomes), axis=0), rtol=1e-12)
+
+
+def test_nobody_is_worked_out_twice_who_is_within_the_norm(monkeypatch):
+    outcomes, seen = outcomes_of_three(6, monkeypatch), []
+
+    def blocks(part):
+        seen.append(part.rows)
+        return {"x": part.outcomes}
+
+    whole = outcomes.sum_clipped(blocks, {"x": 1e9})["x"]
+    assert len(seen) == 5
+    np.testing.assert_allclose(whole, outcomes.table.sum(axis=1))
+    outcomes.sum_clipped(blocks, {"x": 1e-9})
+    assert len(seen) == 15
