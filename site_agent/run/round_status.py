@@ -12,8 +12,6 @@ from site_agent.run.outbox import Outbox
 from site_agent.run.setup import JoinedRun
 from site_agent.run.site import Site
 
-_AGAIN = 0.2  # s; what was open a shorter while ago is not asked again
-
 
 class RoundStatus:
     """The ends of one run's rounds, as one site hears of them."""
@@ -21,28 +19,22 @@ class RoundStatus:
     def __init__(self, site: Site, joined: JoinedRun, outbox: Outbox) -> None:
         self._exchange, self._outbox = site.exchange, outbox
         self._context, self._sizes = joined.context, joined.sizes
-        self._passed, self._open = site.passed, (0, 0.0)  # round, and when it was open still
 
     def is_over(self, asked: AskedRound) -> bool:
         """Whether an answer would come too late: the round is closed, or the run has ended.
 
-        Asked before a round is computed, before it is charged and before its answer is sent, since
-        each may have taken long. Trouble with the exchange is none of an ended run's.
+        Asked before a round is charged and before its answer is sent, since computing may have
+        taken long. Trouble with the exchange is none of an ended run's.
         """
-        number, now = asked.number, self._passed()
-        if self._open[0] == number and now - self._open[1] < _AGAIN:
-            return False
         with suppress(ProtocolError, ExchangeError):
             ended = read_end(self._exchange, self._context.run, self._context.keys)
             if ended is not None:
                 return True
         with suppress(ExchangeError):
-            if self._is_closed(asked):
-                return True
-            self._open = number, now
+            return self.is_closed(asked)
         return False
 
-    def _is_closed(self, asked: AskedRound) -> bool:
+    def is_closed(self, asked: AskedRound) -> bool:
         """Whether the centre has gone on without this site, in its own signed words.
 
         What somebody else leaves in that place keeps nobody from answering.

@@ -137,7 +137,7 @@ class Rounds:
             self._send(asked, Answer(stored, self._neighbours.kept(number)))
             return
         answer = None
-        if not (self._closing.is_over(asked) or self._checks.attested):
+        if not (self._closing.is_closed(asked) or self._checks.attested):
             answer = self._contribute(asked, self._collect(query, asked.stage))
         if answer is not None:
             self._send(asked, answer)
