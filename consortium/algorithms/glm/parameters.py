@@ -271,14 +271,14 @@ class GlmParameters(AnalysisParameters):
     @property
     def declared(self) -> tuple[str, ...]:
         """What a study makes public by stating it, in words."""
-        stated_groups = {
+        statements = {
             "how many participants of each group each site has, as the study file states it": bool(
                 self.groups
             ),
             "sites' means that the study file declares: the promise holds with declared numbers "
             "held constant": bool(self.site_means),
         }
-        return tuple(what for what, stated in stated_groups.items() if stated)
+        return tuple(what for what, stated in statements.items() if stated)
 
     @property
     def grouped(self) -> Units | None:
