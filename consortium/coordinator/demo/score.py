@@ -31,7 +31,9 @@ class FoundMaps:
 
 def found_maps(files: RunFiles) -> FoundMaps:
     """Read the maps that a study wrote, without those that it did not find."""
-    (path,) = files.out.glob("tpl-*/func/*_components.nii.gz")
+    path = next(files.out.glob("tpl-*/func/*_components.nii.gz"), None)
+    if path is None:  # noise left none that could be written
+        return FoundMaps(nib.Nifti1Image(np.zeros((1, 1, 1, 0), np.float32), np.eye(4)))
     image = nib.load(path)
     about = json.loads(Path(str(path).replace(".nii.gz", ".json")).read_text(encoding="utf-8"))
     values = image.get_fdata(dtype=np.float32).reshape(*image.shape[:3], -1)

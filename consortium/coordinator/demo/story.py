@@ -152,7 +152,10 @@ def _show_contrast(
 ) -> None:
     """Name every outcome by the true network that it is most like, and say what is true of it."""
     names, alike = network_names(place), agreement(place, maps).argmax(axis=0)
-    (path,) = files.out.glob("tables/*contrastpatients_results.tsv")
+    path = next(files.out.glob("tables/*contrastpatients_results.tsv"), None)
+    if path is None:
+        console.print("The study ended before its outcomes: nothing is compared.")
+        return
     columns = ("effect", "error", "q", "found", "in truth", "network times")
     table = Table("found map, most like", *columns)
     with path.open(encoding="utf-8") as lines:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from consortium.coordinator.demo.layout import DemoFolders
-from consortium.coordinator.demo.score import FoundMaps, agreement, score_lines
+from consortium.coordinator.demo.score import FoundMaps, agreement, found_maps, score_lines
 
 NAMES = ("left", "right")
 SHAPE = (4, 4, 4)
@@ -49,3 +49,8 @@ def test_what_was_expected_stands_with_the_network_that_a_map_is_of(place):
 def test_no_map_is_said_to_be_none(place):
     empty = FoundMaps(nib.Nifti1Image(np.zeros((*SHAPE, 0), np.float32), np.eye(4)))
     assert score_lines(place, empty) == ["No network was found."]
+
+
+def test_a_study_that_wrote_no_map_has_found_none(place):
+    place.files.out.mkdir(parents=True)
+    assert score_lines(place, found_maps(place.files)) == ["No network was found."]
