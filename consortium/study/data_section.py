@@ -15,7 +15,7 @@ EntityLabel = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")]
 CHOICE = ("persons", "session", "run", "acquisition", "direction", "echo", "runs")
 """Fields that say whom and what a study takes, and nothing of how it is prepared."""
 _OF_VOXELS = "resolution", "mask", "maps_resolution", "maps_smoothing", "smoothing"
-PARCELS = ".dlabel.nii"
+_LABELS = ".dlabel.nii"
 """End of an atlas's name on a mesh."""
 
 
@@ -215,9 +215,9 @@ class DataSection(Section):
         self.mesh_files.check()
         if self.space != MESHES[self.mesh].space:
             raise ValueError(f"space: {self.mesh} has a space of its own; leave space out")
-        if self.atlas and not self.atlas.endswith(PARCELS):
+        if self.atlas and not self.atlas.endswith(_LABELS):
             raise ValueError(
-                f"atlas: on a mesh it is a file of labels of CIFTI, with {PARCELS} as its name's "
+                f"atlas: on a mesh it is a file of labels of CIFTI, with {_LABELS} as its name's "
                 "end; name one, or leave it out"
             )
         fields = type(self).model_fields

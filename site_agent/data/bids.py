@@ -12,8 +12,9 @@ from site_agent.data.survey import RecordingRun, SkippedPerson, Subject
 Entities = dict[str, str]
 
 ENDINGS = (".nii.gz", ".nii")
-PARCELS = ".ptseries.nii"
-ON_MESHES = (".dtseries.nii", ".func.gii", PARCELS)
+PARCEL_SERIES = ".ptseries.nii"
+_VERTICES = ".dtseries.nii", ".func.gii"
+ON_MESHES = (*_VERTICES, PARCEL_SERIES)
 """Of series on the cortex: CIFTI, of GIFTI one file for each hemisphere, and CIFTI of parcels."""
 VARIANTS = ("space", "res", "den", "hemi", "desc", "cohort", "stat")
 """Entities that tell versions of one recording apart, not recordings."""
@@ -147,7 +148,9 @@ def _series(home: Path, data: DataSection) -> list[Path]:
     ends = tuple(f"_bold{ending}" for ending in _endings(data))
     found = [path for path in sorted(home.rglob("*_bold.*")) if path.name.endswith(ends)]
     if data.mesh and data.atlas:
-        found += [path for path in sorted(home.rglob(f"*{PARCELS}")) if _is_of_atlas(path, data)]
+        found += [
+            path for path in sorted(home.rglob(f"*{PARCEL_SERIES}")) if _is_of_atlas(path, data)
+        ]
     return found
 
 
@@ -159,7 +162,7 @@ def _is_of_atlas(path: Path, data: DataSection) -> bool:
 
 
 def _endings(data: DataSection) -> tuple[str, ...]:
-    return ON_MESHES[:2] if data.mesh else ENDINGS
+    return _VERTICES if data.mesh else ENDINGS
 
 
 def _is_of(named: Entities, data: DataSection) -> bool:
@@ -222,7 +225,7 @@ def _preference(path: Path) -> tuple[bool, bool, bool, bool, bool, str]:
     named = entities(path)
     description = named.get("desc")
     preprocessed = description != "preproc", description is not None
-    kind = path.name.endswith(PARCELS), path.suffix == ".gii"
+    kind = path.name.endswith(PARCEL_SERIES), path.suffix == ".gii"
     return *kind, *preprocessed, "res" in named, path.name
 
 

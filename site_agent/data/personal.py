@@ -22,6 +22,7 @@ from consortium.errors import DataError
 from consortium.space.mesh import DAMAGED
 from consortium.space.nifti import open_image
 from consortium.views.table import ANYONE, TableView
+from site_agent.data.bids import PARCEL_SERIES
 from site_agent.data.pairs import pair_cells, regions_of
 from site_agent.data.wording import Wording, nearest_name
 
@@ -52,8 +53,8 @@ def stats_cells(lines: Sequence[str]) -> dict[str, str]:
     return found
 
 
-PARCELS, PARCEL_COURSES = ".pscalar.nii", ".ptseries.nii"
-"""Ends of CIFTI files with a number for each parcel, and with one of each volume."""
+PARCELS = ".pscalar.nii"
+"""End of CIFTI files with a number for each parcel."""
 
 
 def _parcels(path: Path, axis: str) -> tuple[list[str], list[list[float]]]:
@@ -104,8 +105,8 @@ def parcel_cells(lines: Sequence[str]) -> dict[str, str]:
 
 _MOST_BYTES = 50_000_000
 """Of a person's file; a matrix between a thousand regions takes about 20 MB."""
-_COURSES = "_timeseries.tsv", PARCEL_COURSES
-_PAIRS = ".tsv", PARCEL_COURSES
+_COURSES = "_timeseries.tsv", PARCEL_SERIES
+_PAIRS = ".tsv", PARCEL_SERIES
 """Ends of files with a line for each volume, and of all whose columns are pairs of regions."""
 _ANY_SESSION, _SESSION = "ses-*", re.compile(r"ses-[A-Za-z0-9]+")
 _LABEL = re.compile(r"sub-([A-Za-z0-9]+)")
@@ -219,7 +220,7 @@ def _lines(folder: Path, path: Path) -> list[str]:
         own = path_in_folder(folder, str(path.relative_to(folder)))
         if own.name.endswith(PARCELS):
             return parcel_lines(own)
-        if own.name.endswith(PARCEL_COURSES):
+        if own.name.endswith(PARCEL_SERIES):
             return course_lines(own)
         return text_of(own, _MOST_BYTES).splitlines()
     except (OSError, ValueError, DataError):

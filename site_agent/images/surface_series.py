@@ -21,7 +21,7 @@ from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti
 from consortium.space.nifti import MOST_VOLUMES, open_image
 from consortium.space.parcellation import parcel_places, parcels_of
-from site_agent.data.bids import PARCELS
+from site_agent.data.bids import PARCEL_SERIES
 from site_agent.data.survey import RecordingRun
 from site_agent.images.nifti import sidecar_step
 from site_agent.images.volumes import check_finite
@@ -38,7 +38,7 @@ _COUNT = re.compile(rb"NumberOfDataArrays\s*=\s*[\"'](\d{1,6})[\"']")
 
 def is_of_parcels(run: RecordingRun) -> bool:
     """Whether a recording has a value for each parcel, and not for each vertex."""
-    return run.bold.name.endswith(PARCELS)
+    return run.bold.name.endswith(PARCEL_SERIES)
 
 
 def count_volumes(
@@ -122,7 +122,7 @@ def surface_step(path: Path) -> float:
 def _axis_step(path: Path) -> float:
     if _is_gifti(path):
         return 0.0
-    opened = _open_parcels if path.name.endswith(PARCELS) else _open_cifti
+    opened = _open_parcels if path.name.endswith(PARCEL_SERIES) else _open_cifti
     axis = opened(path).header.get_axis(0)
     return float(axis.step) if axis.unit == "SECOND" else 0.0
 
@@ -144,7 +144,7 @@ def _open_parcels(path: Path) -> nib.Cifti2Image:
     try:
         return _open_courses(path, parcels_of)
     except DAMAGED as error:
-        raise DataError(f"{path} is no whole series of parcels; give a {PARCELS}.") from error
+        raise DataError(f"{path} is no whole series of parcels; give a {PARCEL_SERIES}.") from error
 
 
 def _open_courses(path: Path, many: Callable[[nib.Cifti2Image], int]) -> nib.Cifti2Image:
