@@ -31,7 +31,12 @@ from consortium.algorithms.glm.choice import (
     tail_of,
 )
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT, ROOMY_LIMIT
-from consortium.algorithms.glm.kernels.covariate_adjustment import LEAST_KEPT, left_of_noise
+from consortium.algorithms.glm.groups import SLOPE_WITHIN
+from consortium.algorithms.glm.kernels.covariate_adjustment import (
+    LEAST_KEPT,
+    TOGETHER,
+    left_of_noise,
+)
 from consortium.algorithms.glm.kernels.group_counts import count_variances
 from consortium.algorithms.glm.public_numbers import PublicNumbers
 from consortium.kernels.contrast_regression import SITE_VARIANCE
@@ -167,13 +172,28 @@ class Design(PublicNumbers):
 
     def _leak(self, costs: dict[str, float], shares: dict[str, float], weights: Array) -> float:
         """What the noise of the rounds before adds to the error's square, of unclipped persons."""
+        if self.noise == 0:
+            return 0.0
         factors = {"effects": 0.0, "counts": 0.0, "contrast": self._left(costs, shares)}
+        if "means" in costs:
+            factors["means"] = self._hidden_of_means(shares["means"], weights)
         leak = sum(factors.get(name, 1.0) * cost / shares[name] for name, cost in costs.items())
         leak *= self.noise**2
         if not self.counted:
             return leak
         doubts = count_variances(self.groups.persons, self.noise / math.sqrt(shares["counts"]))
         return leak + SITE_VARIANCE * float(weights**2 @ doubts)
+
+    def _hidden_of_means(self, share: float, weights: Array) -> float:
+        """Variance that sites' levels have by what shrinking leaves of a column's means, in parts.
+
+        Of what the noise would add if means were taken as they are released.
+        """
+        persons, between = self.groups.persons, 1 - SLOPE_WITHIN
+        each = np.square(2 * self.covariate_reach * self.noise / persons) / share
+        left, weighted = each / (between + each), weights * persons
+        hidden = np.square(weighted) @ left + np.square(TOGETHER * (weighted @ left))
+        return float(between * hidden / (np.square(weighted) @ each))
 
     def _shares(self, costs: dict[str, float]) -> dict[str, float]:
         """Split the budget in proportion to the roots of what the blocks cost."""

@@ -4,6 +4,7 @@ Each doubt is a bound on what released numbers leave possible, set against half 
 error. Where one is larger, the outcome is withheld from what is found.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from consortium.kernels.contrast_regression import Effects
 
 _HALF = 0.5  # of an effect's stated error
 _LEFT = 0.1  # of a centre's distance from where it was looked for, after it was learned
-_TOGETHER = 0.65  # correlation of sites' means and levels that is taken for possible
+_TOGETHER = 0.5  # as correlation of sites' means and levels: then .7 is half the error's square
 _MOST_CLIPPED = 0.6
 _FAR_FACTOR = 0.75  # public deviations
 _FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35  # public deviations, of 2.5 that a column is cut to
@@ -51,7 +52,7 @@ def doubts_of(
         "the slope's column has another mean or deviation than is stated, so that much of it was "
         "cut (correct analysis.covariates)": _column(plan, learned, there),
         "sites whose participants differ in covariates may differ in outcomes, too, and noise "
-        "hides by how much (declare analysis.site_means)": _confounding(plan, found, learned),
+        "hides by how much (declare analysis.site_means)": _confounding(found, learned),
         "they may have long tails to one side, of which clipping took more where participants "
         "vary more (take logarithms or roots at all sites alike)": _tails(found),
         f"{100 * clipped_of(found, learned):.0f} % were clipped away": _clipping(found, learned),
@@ -146,14 +147,15 @@ def _column(plan: GlmPlan, learned: Learned, there: Centring) -> float:
     return np.inf if abs(mean) > _FAR_COLUMN or square > _WIDE_COLUMN**2 else 0.0
 
 
-def _confounding(plan: GlmPlan, found: Effects, learned: Learned) -> float:
-    """By sites' levels that go closely with their covariates, of which shrinking hides a part."""
+def _confounding(found: Effects, learned: Learned) -> float:
+    """By sites' levels that go closely with their covariates, of which shrinking hides a part.
+
+    That part stands in the error for a correlation of .7. Where it is most of the error, the error
+    rests on that guess.
+    """
     adjustment = learned.adjustment
-    slopes = adjustment.slopes[adjustment.hidden]
-    own = float(plan.columns.slope and plan.hidden[0])
-    size = np.sqrt(float(slopes @ slopes) + own) / learned.spread
-    levels = _TOGETHER * float(np.sqrt(found.between))
-    return float(size) * levels * adjustment.confounded / found.divisor
+    hidden = adjustment.squared(np.square(adjustment.confounded))
+    return _TOGETHER * math.sqrt(found.between * hidden) / learned.spread / found.divisor
 
 
 def _tails(found: Effects) -> Array:

@@ -37,18 +37,13 @@ from consortium.kernels.contrast_regression import (
     Expected,
 )
 
-_TOGETHER = 0.5
-"""Correlation, in an error, of sites' levels with what shrinking hides of means: of the covariates,
-and of a slope's own column."""
-
 _FAR = 8.0  # square of deviations
 
 
 def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
     """What is expected of the last round, before its sums are read."""
     adjustment, noise, choice = learned.adjustment, learned.noise, plan.choice
-    hidden, slopes = adjustment.hidden, adjustment.slopes
-    column = float(plan.columns.slope and plan.hidden[0])
+    slopes = adjustment.slopes
     left = left_of_noise(adjustment.kept, plan.covariates)
     moments = left * noise["contrast"] ** 2 + noise["moment"] ** 2 * float(slopes @ slopes) / 2
     if plan.covariates and not plan.columns.slope:
@@ -56,8 +51,7 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         moments += float(
             there.weights**2 * there.doubts @ np.square(adjustment.centres).mean(axis=1)
         )
-    each = adjustment.offsets + (_TOGETHER * adjustment.confounded) ** 2
-    offsets = (float(slopes[hidden] @ slopes[hidden]) + column) * each
+    offsets = adjustment.squared(adjustment.levels)
     persons, unit = float(there.groups.persons.sum()), learned.spread
     divisor = adjustment.information * (1 - adjustment.explained)
     information, squares = there.information

@@ -86,7 +86,8 @@ def solve_coefficients(
     own = ratio * inverse / (clip**2 * squares * (1 - adjustment.explained))
     chance[1:, 1:] += own * np.outer(spread, spread)
     moments = expected.explained * (noise["moment"] ** 2 + noise["contrast"] ** 2)
-    leak = np.full(count, factor**2 * (clip**2 * moments + found.sites * adjustment.offsets))
+    leak = np.full(count, factor**2 * clip**2 * moments)
+    leak[1:] += factor**2 * found.sites * adjustment.levels[-len(inverse) :]
     leak += found.balance * imbalance_variance(found.between, expected.missed, expected)
     leak[0] = found.leak
     leak += tails.variance().mean(axis=1)

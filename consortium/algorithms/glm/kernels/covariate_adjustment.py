@@ -16,9 +16,12 @@ Array = NDArray[Any]
 LEAST_KEPT = 0.5
 """Least that slopes are shrunk to, however much noise is in them."""
 _MOST_EXPLAINED = 0.9
-_MOST_BETWEEN = 3.0  # variance of sites' means, in public deviations
+_LEAST_BETWEEN, _MOST_BETWEEN = 0.01, 3.0  # variance of sites' means, in public deviations
 _USUAL_WITHIN, _WIDTH_WITHIN, _LEAST_WITHIN = 0.6, 0.3, 0.05
 """Of a slope's column: its variance within sites, what that may be off by, and its least."""
+_DOUBTED = 0.75  # deviations of its noise
+TOGETHER = 0.7
+"""Correlation, in an error, of sites' levels with what shrinking hides of their means."""
 _COLLINEAR = 1e-9  # of the persons' weight: an eigenvalue below is rounding
 
 
@@ -33,8 +36,9 @@ class Adjustment:
     """S x p. x̂_s, the covariates' means by site, drawn to zero as far as they are noise."""
     explained: float
     """R², part of the contrast that the covariates explain with these slopes."""
-    offsets: float
-    """Σ a_s² v_s: what of a column's means by site the noise hides, times their persons squared."""
+    offsets: Array
+    """Length columns. Σ a_s² v_s: what of a column's means by site the noise hides, times their
+    persons squared; of a slope its own column first. 0 where means are declared."""
     information: float
     """N_a, weight of the contrast within sites."""
     inverse: Array
@@ -43,11 +47,22 @@ class Adjustment:
     """Length p. G, of contrast and covariates within sites."""
     kept: float = 1.0
     """What the slopes were multiplied by: 1 without noise."""
-    hidden: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
-    """True or false, length p. Of which covariates the means by site were released, and not
-    declared."""
-    confounded: float = 0.0
-    """Σ a_s n_s (1 - k_s) t: what shrinking leaves of a column's means by site, of deviation t."""
+    confounded: Array = field(default_factory=lambda: np.zeros(0))
+    """Length columns. Σ a_s n_s (1 - k_s) t: what shrinking leaves of a column's means by site, of
+    deviation t."""
+
+    @property
+    def levels(self) -> Array:
+        """Length columns. Variance of a column's sum by the levels of sites, over theirs.
+
+        Noise in its means by site goes with nothing; what shrinking hides may go with levels.
+        """
+        return np.asarray(self.offsets + np.square(TOGETHER * self.confounded))
+
+    def squared(self, columns: Array) -> float:
+        """Σ γ² of numbers that stand by column; a slope's own column counts as it is."""
+        own = len(columns) - len(self.slopes)
+        return float(columns[:own].sum() + np.square(self.slopes) @ columns[own:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,18 +111,17 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
     fitted, noise = float(slopes @ products), sums.noise["contrast"] ** 2 * np.trace(inverse)
     kept = _kept(fitted, float(noise))
     explained = float(np.clip(kept * (fitted - noise) / information, 0, _MOST_EXPLAINED))
-    shrunk = weights * persons * (1 - sites.kept)
+    left = 1 - sites.kept
     return Adjustment(
         kept * slopes,
         sites.centres,
         explained,
-        float(np.square(weights * persons) @ (sites.variance * (1 - sites.kept))),
+        np.square(weights * persons) @ left * sites.variances,
         information,
         inverse,
         products,
         kept,
-        sums.hidden[own],
-        float(np.sum(shrunk)) * float(np.sqrt(sites.variance)),
+        (weights * persons) @ left * np.sqrt(sites.variances),
     )
 
 
@@ -117,7 +131,8 @@ def _within(sums: CovariateSums, sites: _SiteMeans, persons: Array) -> float:
     whole, centres, raw = float(persons.sum()), sites.centres[:, 0], sites.raw[:, 0]
     lost = float(persons @ (centres * (2 * raw - centres)))
     if sums.hidden[0]:
-        lost -= float(persons @ ((2 * sites.kept - sites.kept**2) * sites.noise))
+        kept = sites.kept[:, 0]
+        lost -= float(persons @ ((2 * kept - kept**2) * sites.noise))
     found, noise = sums.column - lost, sums.noise["column"] ** 2
     usual, width = _USUAL_WITHIN * whole, (_WIDTH_WITHIN * whole) ** 2
     return max((found * width + usual * noise) / (width + noise), _LEAST_WITHIN * whole)
@@ -173,10 +188,11 @@ class _SiteMeans:
     hidden: Array
     """True or false, length columns. Which were released with noise."""
     kept: Array
+    """S x columns. k_s; 1 of what is declared."""
     noise: Array
-    """Length S. k_s of these, and the variance of the noise in their means."""
-    variance: float
-    """t², of their means among persons."""
+    """Length S. Variance of the noise in released means."""
+    variances: Array
+    """Length columns. t², of their means among persons."""
 
     def between(self, weights: Array) -> Array:
         """Σ a n x̂ x̄ᵀ without what noise adds: what centring takes from a moment.
@@ -184,8 +200,8 @@ class _SiteMeans:
         One factor only is shrunk, as weights are centred by x̂ and persons lie about x̄.
         """
         both = (self.centres * weights[:, None]).T @ self.raw
-        noise = float(weights @ (self.kept * self.noise))
-        found: Array = (both + both.T) / 2 - noise * np.diag(self.hidden.astype(np.float64))
+        noise = (weights * self.noise) @ self.kept
+        found: Array = (both + both.T) / 2 - np.diag(np.where(self.hidden, noise, 0.0))
         return found
 
 
@@ -195,9 +211,19 @@ def _site_means(sums: CovariateSums, persons: Array) -> _SiteMeans:
     count = np.where(there, persons, 1.0)
     raw = np.where(there[:, None], sums.means / count[:, None], 0.0)
     noise = np.where(there, (sums.noise["means"] / count) ** 2, 0.0)
-    columns = max(int(hidden.sum()), 1)
-    found = float(np.sum(persons[:, None] * raw[:, hidden] ** 2) / (total * columns))
-    between = float(np.clip(found - persons @ noise / total, 0.01, _MOST_BETWEEN))
-    kept = np.where(there, between / (between + noise), 0.0)
-    centres = np.where(hidden, kept[:, None] * raw, raw)
-    return _SiteMeans(raw, centres, hidden, kept, noise, between)
+    found = np.where(hidden, persons @ np.square(raw) / total, 0.0)
+    variances = _between_sites(found, float(persons @ noise / total), hidden, int(there.sum()))
+    drawn = hidden & (noise[:, None] > 0)
+    kept = np.where(drawn, variances / (variances + noise[:, None] + ~drawn), 1.0)
+    return _SiteMeans(raw, kept * raw, hidden, kept, noise, variances)
+
+
+def _between_sites(found: Array, noise: float, hidden: Array, sites: int) -> Array:
+    """t² of every column by itself: one that differs among sites is not drawn to one that doesn't.
+
+    A little more than was found, by how much noise may hide: what errors state of means that were
+    shrunk by too small a t² would be less than they are off.
+    """
+    own = found - noise
+    doubt = np.sqrt(2 / max(sites, 1) * noise * (noise + 2 * np.maximum(own, 0.0)))
+    return np.where(hidden, np.clip(own + _DOUBTED * doubt, _LEAST_BETWEEN, _MOST_BETWEEN), 0.0)

@@ -16,9 +16,11 @@ ADJUSTMENT = Adjustment(
     np.zeros(COVARIATES),
     np.zeros((1, COVARIATES)),
     0.0,
-    0.0,
+    np.zeros(COVARIATES),
     240.0,
     np.eye(COVARIATES) / PERSONS,
+    np.zeros(COVARIATES),
+    1.0,
     np.zeros(COVARIATES),
 )
 SUMS = ContrastSums(
