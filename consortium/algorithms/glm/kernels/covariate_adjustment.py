@@ -16,7 +16,8 @@ Array = NDArray[Any]
 LEAST_KEPT = 0.5
 """Least that slopes are shrunk to, however much noise is in them."""
 _MOST_EXPLAINED = 0.9
-_LEAST_BETWEEN, _MOST_BETWEEN = 0.01, 3.0  # variance of sites' means, in public deviations
+_LEAST_BETWEEN, _USUAL_BETWEEN, _MOST_BETWEEN = 0.01, 0.2, 3.0
+"""Variance of sites' means, in public deviations."""
 _USUAL_WITHIN, _WIDTH_WITHIN, _LEAST_WITHIN = 0.6, 0.3, 0.05
 """Of a slope's column: its variance within sites, what that may be off by, and its least."""
 _DOUBTED = 0.75  # deviations of its noise
@@ -207,23 +208,25 @@ class _SiteMeans:
 
 def _site_means(sums: CovariateSums, persons: Array) -> _SiteMeans:
     """Shrink the sites' means by the noise that is known to be in them."""
-    total, there, hidden = persons.sum(), persons > 0, sums.hidden
+    there, hidden = persons > 0, sums.hidden
     count = np.where(there, persons, 1.0)
     raw = np.where(there[:, None], sums.means / count[:, None], 0.0)
     noise = np.where(there, (sums.noise["means"] / count) ** 2, 0.0)
-    found = np.where(hidden, persons @ np.square(raw) / total, 0.0)
-    variances = _between_sites(found, float(persons @ noise / total), hidden, int(there.sum()))
+    variances = np.where(hidden, _between_sites(raw, noise, there), 0.0)
     drawn = hidden & (noise[:, None] > 0)
     kept = np.where(drawn, variances / (variances + noise[:, None] + ~drawn), 1.0)
     return _SiteMeans(raw, kept * raw, hidden, kept, noise, variances)
 
 
-def _between_sites(found: Array, noise: float, hidden: Array, sites: int) -> Array:
+def _between_sites(raw: Array, noise: Array, there: Array) -> Array:
     """t² of every column by itself: one that differs among sites is not drawn to one that doesn't.
 
     A little more than was found, by how much noise may hide: what errors state of means that were
     shrunk by too small a t² would be less than they are off.
     """
-    own = found - noise
-    doubt = np.sqrt(2 / max(sites, 1) * noise * (noise + 2 * np.maximum(own, 0.0)))
-    return np.where(hidden, np.clip(own + _DOUBTED * doubt, _LEAST_BETWEEN, _MOST_BETWEEN), 0.0)
+    weights = there / np.square(_USUAL_BETWEEN + noise)
+    weights = weights / weights.sum()
+    own = weights @ (np.square(raw) - noise[:, None])
+    hides = noise[:, None] * (noise[:, None] + 2 * np.maximum(own, 0.0))
+    doubt = np.sqrt(2 * np.square(weights) @ hides)
+    return np.clip(own + _DOUBTED * doubt, _LEAST_BETWEEN, _MOST_BETWEEN)
