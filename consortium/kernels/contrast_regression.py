@@ -66,8 +66,8 @@ class Expected:
     missed: float = 0.0
     """η²/s², what the outcomes' learned centres are off by, in their learned deviations."""
     unevenness: float = 0.0
-    """Σ (I_s/ΣI)²: part of the squared sum of what sites' weights are off by that stays if each
-    site is off in proportion to its information."""
+    """Σ (I_s/ΣI - n_s/N)², and a little more: what sites' levels add to an effect for each square
+    of what weights are off by together, if each site is off in proportion to its information."""
     unsure: Array | float = 0.0
     """Variance of the part of the persons who have each outcome, over its square."""
     touched: float = 1.0

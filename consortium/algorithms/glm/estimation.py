@@ -38,6 +38,7 @@ from consortium.kernels.contrast_regression import (
 )
 
 _FAR = 8.0  # square of deviations
+_ALONE = 0.25  # part of what sites' weights are off by that is no part of a common imbalance
 
 
 def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
@@ -70,12 +71,22 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         moments / unit**2,
         offsets / unit**2 + there.offsets,
         float(learned.missed()),
-        float(np.sum(np.square(parts / max(parts.sum(), 1e-12)))),
+        _unevenness(parts / max(parts.sum(), 1e-12), there.groups.persons / persons),
         learned.norms.unsure,
         _touched(plan, learned),
         cut_of(choice.height, plan.likeness.freedom),
         float(np.hypot(PRIOR_WIDTH, learned.norms.doubt / 2)),  # c follows the learned scale
     )
+
+
+def _unevenness(information: Array, persons: Array) -> float:
+    """Σ over sites of what levels add, each site being off in proportion to its information.
+
+    The learned centre took from each outcome the levels' mean over persons. As sites may be off
+    otherwise, a part counts as if it had taken nothing.
+    """
+    each = (1 - _ALONE) * np.square(information - persons) + _ALONE * np.square(information)
+    return float(each.sum())
 
 
 def _touched(plan: GlmPlan, learned: Learned) -> float:

@@ -87,14 +87,18 @@ def solve_coefficients(
     chance[1:, 1:] += own * np.outer(spread, spread)
     moments = expected.explained * (noise["moment"] ** 2 + noise["contrast"] ** 2)
     leak = np.full(count, factor**2 * clip**2 * moments)
-    leak[1:] += factor**2 * found.sites * adjustment.levels[-len(inverse) :]
+    levels = factor * found.sites * adjustment.levels[-len(inverse) :]
+    leak[1:] += factor * levels
     leak += found.balance * imbalance_variance(found.between, expected.missed, expected)
     leak[0] = found.leak
     leak += tails.variance().mean(axis=1)
+    covariance = np.diag(found.privacy + leak)
+    # What a site's mean is off by moves the contrast's sum by -γ of what it moves the column's by.
+    covariance[0, 1:] = covariance[1:, 0] = -adjustment.slopes * levels
     return Coefficients(
         solve @ rows,
         found.divisor**2 * chance,
-        solve @ np.diag(found.privacy + leak) @ solve.T,
+        solve @ covariance @ solve.T,
         found.freedom,
         found.doubt / found.divisor**2,
     )

@@ -5,8 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from consortium.algorithms.glm.kernels.contrast_rows import MeanSums, mean_effects
+from consortium.algorithms.glm.kernels.contrast_rows import (
+    MeanSums,
+    mean_effects,
+    solve_coefficients,
+)
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
+from consortium.algorithms.glm.kernels.lost_tails import no_tails
 from consortium.kernels.contrast_regression import ContrastSums, Expected, estimate_effects
 
 PERSONS, OUTCOMES, COVARIATES = 1000.0, 8, 2
@@ -70,3 +75,26 @@ def test_where_noise_hides_a_mean_it_counts_as_if_all_outcomes_were_alike():
     assert np.all(own <= unknown + 1e-9)
     leak = 0.05 * 0.15 * 400.0 + FOUND.sites * 100.0
     assert unknown - privacy_and_chance + leak == pytest.approx(FOUND.leak, rel=0.15)
+
+
+def test_what_site_means_are_off_by_moves_coefficients_together_as_their_noise_says():
+    generator, factor = np.random.default_rng(0), 0.8
+    slopes, offsets = np.array([0.4, -0.2]), np.array([300.0, 50.0])
+    inverse = np.array([[1.2, 0.3], [0.3, 0.9]]) / PERSONS
+    adjustment = replace(
+        ADJUSTMENT,
+        slopes=slopes,
+        offsets=offsets,
+        inverse=inverse,
+        products=np.linalg.solve(inverse, slopes),
+    )
+    levels = FOUND.sites * adjustment.squared(offsets)
+    quiet = replace(FOUND, privacy=0.0, leak=levels, balance=np.zeros(3))
+    off = np.sqrt(FOUND.sites * offsets)[:, None] * generator.standard_normal((2, 200_000))
+    rows = np.vstack([-slopes @ off, factor * off])
+    noise = {"moment": 0.0, "contrast": 0.0}
+    found = solve_coefficients(
+        *(rows, adjustment, quiet, (factor, 1.0, 240.0), noise, EXPECTED),
+        no_tails(rows.shape[1], 3),
+    )
+    assert found.noise == pytest.approx(np.cov(found.values), rel=0.05)
