@@ -229,4 +229,5 @@ def _between_sites(raw: Array, noise: Array, there: Array) -> Array:
     own = weights @ (np.square(raw) - noise[:, None])
     hides = noise[:, None] * (noise[:, None] + 2 * np.maximum(own, 0.0))
     doubt = np.sqrt(2 * np.square(weights) @ hides)
-    return np.clip(own + _DOUBTED * doubt, _LEAST_BETWEEN, _MOST_BETWEEN)
+    found: Array = np.clip(own + _DOUBTED * doubt, _LEAST_BETWEEN, _MOST_BETWEEN)
+    return found
