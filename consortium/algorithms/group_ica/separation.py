@@ -15,7 +15,7 @@ from consortium.algorithms.group_ica.kernels.network_nulls import (
 from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothPlaces,
     fit_smooth,
-    surface_waves,
+    surface_covariances,
 )
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.kernels.component_bootstrap import (
@@ -61,7 +61,7 @@ class GroupRelease:
         """Where the basis's dimensions are; none for a table of regions."""
         waves, shape = self.plan.waves, self.plan.shape
         if isinstance(waves, SurfaceBasis):
-            return SmoothPlaces(waves.centres, own=partial(surface_waves, waves))
+            return SmoothPlaces(waves.centres, own=partial(surface_covariances, waves))
         if waves is not None:
             return SmoothPlaces(waves.centres, waves.local)
         features = shape.region_places if shape.places is None else shape.places.coordinates

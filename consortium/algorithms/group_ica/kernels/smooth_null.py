@@ -1,12 +1,13 @@
 """Persons who share a smooth covariance and no network: what a network has to stand out of.
 
-Directions of such persons are waves: eigenvectors of a covariance that falls with distance and is
-the same everywhere. So the part of a released matrix that is made of these waves, the longer ones
-the stronger, is what it would be without networks; drawn again with the release's noise and with
-other persons, it tells how much of a map chance and smoothness put beyond that part.
+Directions of such persons are waves: eigenvectors of a covariance that falls with distance, and is
+the same everywhere or changes slowly over the brain. So the part of a released matrix that is made
+of these waves, the longer ones the stronger, is what it would be without networks; drawn again with
+the release's noise and with other persons, it tells how much of a map chance and smoothness put
+beyond that part.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -17,6 +18,7 @@ from scipy.linalg import eigh
 from scipy.optimize import isotonic_regression
 
 from consortium.kernels.noise_law import SymmetricNoise
+from consortium.kernels.spatial_ica import one_sign
 from consortium.kernels.surface_basis import SurfaceBasis
 
 Array = NDArray[Any]
@@ -30,6 +32,9 @@ _THROUGH = tuple(
 )
 """As `KERNELS`, of noise that was smoothed in the volume: 1.18 times narrower than these."""
 _FWHM = 2.3548
+_NEAR = 60.0  # mm, width at half height of what counts as near a place
+_CLOSEST, _ROUNDS, _STEPS = 5, 2, 3
+_CHANGES = 0.1, 10.0
 _MOST_VERTICES = 6000
 
 
@@ -43,20 +48,19 @@ class SmoothPlaces:
     """Shape (d, d). Orthogonal: its columns are, in the basis, maps that each lie around one place.
     By default the basis's own."""
     own: Callable[[], tuple[Array, ...]] | None = None
-    """Gives waves to take in the place of those of `KERNELS` between the coordinates."""
+    """Gives covariances to take in the place of those of `KERNELS` between the coordinates."""
 
     @cached_property
-    def waves(self) -> tuple[Array, ...]:
-        """Eigenvectors of each covariance, in the basis, longest first."""
-        if self.own is not None:
-            return self.own()
-        vectors = waves_of(kernels_between(self.coordinates))
-        return tuple(each if self.turn is None else self.turn @ each for each in vectors)
+    def covariances(self) -> tuple[Array, ...]:
+        """Of persons who vary alike everywhere, between the maps around the places."""
+        return tuple(kernels_between(self.coordinates)) if self.own is None else self.own()
 
-
-def waves_of(covariances: Iterable[Array]) -> tuple[Array, ...]:
-    """Eigenvectors of each, longest first."""
-    return tuple(eigh(each)[1][:, ::-1] for each in covariances)
+    @cached_property
+    def around(self) -> Array:
+        """Weights of a mean over the places near each, d x d."""
+        weights = next(kernels_between(self.coordinates, ((_NEAR * np.sqrt(2.0) / _FWHM, 2),)))
+        found: Array = weights / weights.sum(axis=1, keepdims=True)
+        return found
 
 
 def kernels_between(
@@ -71,13 +75,13 @@ def kernels_between(
 
 
 @lru_cache(maxsize=1)
-def surface_waves(basis: SurfaceBasis) -> tuple[Array, ...]:
-    """Waves of noise that was smoothed along a cortex or through the volume, in its basis.
+def surface_covariances(basis: SurfaceBasis) -> tuple[Array, ...]:
+    """Noise that was smoothed along a cortex or through the volume, as its basis sees it.
 
     A basis is orthonormal over vertices, which are denser in some places than in others: no modes
     are the eigenvectors of these, nor of kernels between single places in its folds.
     """
-    return waves_of(_on_surface(basis))
+    return tuple(_on_surface(basis))
 
 
 def _on_surface(basis: SurfaceBasis) -> Iterator[Array]:
@@ -145,12 +149,10 @@ def fit_smooth(
     kept : int
         K, directions of a person.
     """
-    fits = []
-    for waves in places.waves:
-        along = np.einsum("ij,ij->j", waves, matrix @ waves)
-        fits.append(isotonic_regression(along, increasing=False).x)
-    best = int(np.argmax([np.square(fit).sum() for fit in fits]))
-    strengths = np.asarray(fits[best])
+    turn = places.turn
+    found = _fit_uneven(matrix if turn is None else turn.T @ matrix @ turn, places)
+    waves = found.waves if turn is None else turn @ found.waves
+    strengths = found.strengths
     # A wave that all persons have, or none, does not differ between them.
     part = np.clip(strengths, 0.0, 1.0)
     differs = part * (1.0 - part)
@@ -158,4 +160,51 @@ def fit_smooth(
     whole = max(float(differs.sum()), np.finfo(np.float64).tiny)
     strays = np.sqrt(differs / whole) * total**0.25
     law = SymmetricNoise(len(matrix), deviation)
-    return SmoothNull(places.waves[best], strengths, strays, law)
+    return SmoothNull(waves, strengths, strays, law)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Waves of a covariance, longest first, and how strong a release has them."""
+
+    waves: Array
+    strengths: Array
+
+    @property
+    def size(self) -> float:
+        """How much of a release it is: of persons without networks nearly all."""
+        return float(np.square(self.strengths).sum())
+
+    @property
+    def diagonal(self) -> Array:
+        """How strong each place is in it."""
+        return np.asarray(np.square(self.waves) @ self.strengths)
+
+
+def _fit(matrix: Array, covariance: Array) -> _Fit:
+    waves = one_sign(eigh(covariance)[1][:, ::-1])
+    along = np.einsum("ij,ij->j", waves, matrix @ waves)
+    return _Fit(waves, np.asarray(isotonic_regression(along, increasing=False).x))
+
+
+def _fit_uneven(matrix: Array, places: SmoothPlaces) -> _Fit:
+    """The best covariance among those that are even, or vary more in some places than in others.
+
+    How much persons vary around each place is raised or lowered until the null is as strong around
+    it as the release is.
+    """
+    even = [_fit(matrix, each) for each in places.covariances]
+    order = [int(number) for number in np.argsort([-each.size for each in even])[:_CLOSEST]]
+    close = [places.covariances[number] for number in order]
+    best, strong = even[order[0]], places.around @ np.diag(matrix)
+    last, chosen, varies = best, close[0], np.ones(len(matrix))
+    for _ in range(_ROUNDS):
+        for _ in range(_STEPS):
+            own = np.maximum(places.around @ last.diagonal, np.finfo(np.float64).tiny)
+            varies = varies * np.sqrt(np.clip(strong / own, *_CHANGES))
+            last = _fit(matrix, varies[:, None] * chosen * varies)
+        tried: list[_Fit] = [_fit(matrix, varies[:, None] * each * varies) for each in close]
+        number = int(np.argmax([each.size for each in tried]))
+        last, chosen = tried[number], close[number]
+        best = last if last.size > best.size else best
+    return best

@@ -8,7 +8,7 @@ from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothPlaces,
     fit_smooth,
     strengths_of,
-    surface_waves,
+    surface_covariances,
 )
 from consortium.kernels.component_bootstrap import find_directions
 from consortium.kernels.noise_law import SymmetricNoise
@@ -22,11 +22,12 @@ PLACES = 60.0 * np.random.default_rng(7).uniform(-1.0, 1.0, (SIZE, 3))
 WAY = Varimax(lambda weights: weights)
 
 
-def mean_projector(networks, seed):
-    """Of persons with a smooth covariance, and networks or none."""
+def mean_projector(networks, seed, strengths=1.0):
+    """Of persons with a smooth covariance, stronger in some places, and networks or none."""
     generator = np.random.default_rng(seed)
     apart = np.linalg.norm(PLACES[:, None] - PLACES, axis=2)
     root, total = np.linalg.cholesky(np.exp(-apart / 25.0)), np.zeros((SIZE, SIZE))
+    root = root * np.broadcast_to(strengths, SIZE)[:, None]
     for _ in range(PERSONS):
         series = root @ generator.standard_normal((SIZE, VOLUMES))
         series += 2.0 * networks @ generator.standard_normal((networks.shape[1], VOLUMES))
@@ -35,10 +36,10 @@ def mean_projector(networks, seed):
     return total
 
 
-def found(networks, deviation, seed):
+def found(networks, deviation, seed, strengths=1.0):
     generator = np.random.default_rng(seed)
     law = SymmetricNoise(SIZE, deviation)
-    matrix = mean_projector(networks, seed) + law.draw(generator)
+    matrix = mean_projector(networks, seed, strengths) + law.draw(generator)
     directions = find_directions(matrix, law, KEPT, uncut=KEPT)
     maps, weights = WAY.first(directions.vectors, directions.excess, generator)
     null = fit_smooth(matrix, SmoothPlaces(PLACES), deviation, KEPT, PERSONS)
@@ -54,11 +55,25 @@ def test_smooth_persons_have_no_network_though_they_stand_out_of_white_noise(dev
     assert sum(white.any() for _, _, white in runs) == 3
 
 
-def test_networks_on_such_a_background_are_told_and_no_background():
+def in_front(most):
+    """Strengths that rise from the middle of the head to its front."""
+    return most ** np.clip(PLACES[:, 1] / 50.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("most", [1.5, 2.0, 4.0])
+@pytest.mark.parametrize("deviation", [0.0, 0.02])
+def test_smooth_persons_who_vary_more_in_front_have_no_network(deviation, most):
+    runs = [found(np.zeros((SIZE, 0)), deviation, seed, in_front(most)) for seed in range(3)]
+    assert sum(smooth.any() for _, smooth, _ in runs) == 0
+    assert sum(white.any() for _, _, white in runs) == 3
+
+
+@pytest.mark.parametrize("strengths", [1.0, in_front(2.0)], ids=["even", "uneven"])
+def test_networks_on_such_a_background_are_told_and_no_background(strengths):
     networks = np.zeros((SIZE, 4))
     for number in range(4):  # regions that lie far apart
         networks[number * 8 : number * 8 + 8, number] = 1.0
-    maps, smooth, _ = found(networks, 0.01, 0)
+    maps, smooth, _ = found(networks, 0.01, 0, strengths)
     cosines = np.abs(np.corrcoef(networks.T, maps.T)[:4, 4:])
     assert cosines[:, smooth].max(axis=1).min() > 0.8
     assert cosines[:, smooth].max(axis=0).min() > 0.5
@@ -115,12 +130,11 @@ def test_noise_along_a_surface_of_uneven_vertices_is_no_network(uneven, width):
     directions = find_directions(matrix, law, 20, uncut=20)
     generator = np.random.default_rng(0)
     _, weights = way.first(directions.vectors, directions.excess, generator)
-    told = {}
-    for name, places in {
-        "surface": SmoothPlaces(uneven.centres, own=lambda: surface_waves(uneven)),
-        "places": SmoothPlaces(uneven.centres),
-    }.items():
-        null = fit_smooth(matrix, places, 1e-3, 20, 200)
-        told[name] = beyond_null(matrix, null, weights, way, 20, generator).sum()
-    assert told["surface"] == 0
-    assert told["places"] > 0
+    places = SmoothPlaces(uneven.centres, own=lambda: surface_covariances(uneven))
+    null = fit_smooth(matrix, places, 1e-3, 20, 200)
+    assert not beyond_null(matrix, null, weights, way, 20, generator).any()
+    white = white_null(directions)
+    assert beyond_null(matrix, white, weights, way, 20, generator).any()
+    # Kernels between single places of the surfaces explain less of it.
+    between = fit_smooth(matrix, SmoothPlaces(uneven.centres), 1e-3, 20, 200)
+    assert np.linalg.norm(matrix - null.mean) < 0.9 * np.linalg.norm(matrix - between.mean)
