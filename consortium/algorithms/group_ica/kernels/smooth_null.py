@@ -17,6 +17,7 @@ from scipy.linalg import eigh
 from scipy.optimize import isotonic_regression
 
 from consortium.kernels.noise_law import SymmetricNoise
+from consortium.kernels.spatial_ica import one_sign
 from consortium.kernels.surface_basis import SurfaceBasis
 
 Array = NDArray[Any]
@@ -56,7 +57,7 @@ class SmoothPlaces:
 
 def waves_of(covariances: Iterable[Array]) -> tuple[Array, ...]:
     """Eigenvectors of each, longest first."""
-    return tuple(eigh(each)[1][:, ::-1] for each in covariances)
+    return tuple(one_sign(eigh(each)[1][:, ::-1]) for each in covariances)
 
 
 def kernels_between(
