@@ -3,7 +3,7 @@
 They lie in ``cape-consortium`` of the user's folder for caches (``XDG_CACHE_HOME``, or
 ``~/.cache``). A file is a SHA-256 of what follows it, a header, and the arrays. What is damaged,
 half written, another user's, or of something else, is worked out again; where nothing can be
-written, everything is.
+written, everything is. BLAS makes them on one thread: they do not depend on who comes first.
 """
 
 import hashlib
@@ -22,6 +22,7 @@ from typing import IO, Any
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from consortium.base.atomic import DAMAGED
 
@@ -64,7 +65,8 @@ def kept_arrays(kind: str, key: str, source: str, make: Callable[[], Arrays]) ->
     path = cache_folder() / f"{kind}-{name}.arrays"
     with suppress(*DAMAGED):
         return _read(path, name)
-    found = make()
+    with threadpool_limits(1, user_api="blas"):
+        found = make()
     with suppress(OSError):
         _write(path, name, found)
     return found

@@ -2,9 +2,9 @@
 
 They are what waves are in a plane: λ is the square of 2π over the wavelength, and heat that spreads
 for σ²/2 weighs each by exp(-λσ²/2). Every party computes them from the study's mesh. Which
-eigenvectors of nearly equal λ a computer finds, and with which signs, is chance: what is released
-are coefficients in an orthonormal basis that depends on the space of all of them alone, that of the
-maps nearest to single anchors.
+eigenvectors of nearly equal λ a computer finds is chance: what is released are coefficients in an
+orthonormal basis that depends on the space of all of them alone, that of the maps nearest to single
+anchors. Which sign each has is a rule here, so that fields drawn of them are the same everywhere.
 
 Source: linear finite elements on triangles, cotangent stiffness and lumped mass (Reuter et al.
 2006); for the number of modes below a wavelength, area π/wavelength² (Weyl 1911).
@@ -94,8 +94,14 @@ def surface_modes(
     )
     order = np.argsort(found)
     values = np.maximum(found[order], 0.0)
-    chosen = (roots[:, None] * vectors[:, order])[own]
+    chosen = (roots[:, None] * _one_sign(vectors[:, order]))[own]
     return SurfaceModes(values, chosen, _anchors(points, renumbered, own, k), area)
+
+
+def _one_sign(vectors: Array) -> Array:
+    """Columns with a positive product with cos n²: no symmetry of a surface makes it zero."""
+    products = np.cos(np.arange(len(vectors)) ** 2.0) @ vectors
+    return np.asarray(vectors * np.where(products < 0, -1.0, 1.0))
 
 
 def _elements(points: Array, triangles: Array) -> tuple[csc_array, Array]:

@@ -10,6 +10,7 @@ import numpy as np
 from consortium.algorithms.base import Array, Shape
 from consortium.algorithms.glm.formula import factors
 from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.algorithms.glm.rows import Table
 from consortium.errors import StudyError
 from consortium.views import View
 from consortium.views.column import Column
@@ -58,7 +59,7 @@ class Products:
     deviations: Array
     """k x 2. Public ones, which factors are centred on and divided by."""
 
-    def take(self, table: Array, rows: Array) -> Array:
+    def take(self, table: Table, rows: Array) -> Array:
         """Rows of the persons' vectors, D x n, below which the products are: len(rows) x n."""
         taken = table[np.minimum(rows, len(table) - 1)].astype(np.float64)
         for place in np.flatnonzero(rows >= len(table)):

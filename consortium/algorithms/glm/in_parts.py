@@ -3,7 +3,8 @@
 What is summed over persons is clipped by the norm over all rows: parts are worked out once for the
 norms and the sums, and once more for the sums if anybody is to be clipped, which is faster as well,
 as they stay in the processor's cache. So who is clipped before is clipped with room for rounding.
-Few outcomes, those in a smooth basis and those of units with several rows are one part.
+Of a smooth basis and of units with several rows, too: what a basis makes of a person is summed up
+part by part, and of that its maps are made, part by part.
 """
 
 from collections import defaultdict
@@ -16,13 +17,14 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.glm.kernels.outcome_correlation import (
+    BasisCorrelation,
     EqualCorrelation,
     OutcomeCorrelation,
 )
 from consortium.algorithms.glm.persons import outcome_norms, standardize_outcomes
-from consortium.algorithms.glm.rows import WithinUnits, rows_of
+from consortium.algorithms.glm.rows import RowsTable, Table, WithinUnits, rows_of
 from consortium.algorithms.glm.smooth import smooth_correlation
-from consortium.privacy.clipping import clip_columns, clip_factors, column_norms
+from consortium.privacy.clipping import clip_columns, clip_factors, column_norms, finite_values
 
 NUMBERS = 1 << 16
 """Of a part."""
@@ -30,19 +32,31 @@ NUMBERS = 1 << 16
 _ROOM = 1 - 1e-11
 
 
+class Added(NamedTuple):
+    """What rows of a unit add to what their mean does: of λ Σ w u, w less its unit's mean."""
+
+    turned: Array
+    """As of an `OutcomePart`."""
+    left: Array
+    """v x n. As outcomes."""
+
+
 class OutcomePart(NamedTuple):
     """Some rows of the outcomes."""
 
-    outcomes: Array
-    """v x n. u, in standard deviations; 0 where missing. Of a unit the mean of its rows."""
     known: Array
     """True or false, v x n. What is not missing. A row of a unit that lacks any is none."""
     turned: Array
-    """v x n. The same rows of R^-¼u; d x n where a smooth basis makes d numbers of all rows."""
+    """v x n. Rows of R^-¼u; of a smooth basis all of its d x n in the last part, before it none."""
+    left: Array
+    """v x n. What is left of u, in standard deviations, in the numbers that are released; 0 where
+    missing. Of a unit the mean of its rows."""
     rows: slice
     """Which rows."""
     last: bool
     """Whether no other part follows."""
+    added: Added | None = None
+    """Of units whose rows differ in what they are multiplied by."""
 
 
 class OutcomeSums(NamedTuple):
@@ -54,13 +68,19 @@ class OutcomeSums(NamedTuple):
     """u."""
     squares: Array
     """Of what is left of u in the numbers that are released."""
+    basis: Array
+    """d x n. What a smooth basis makes its numbers of; else nothing."""
+    added: Array
+    """3 x n. What rows of a unit add, its square, and its product with u; else nothing."""
+    added_basis: Array
+    """d x n. Of what rows of a unit add in a smooth basis; else nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
     """A site's outcomes as a query sees them."""
 
-    table: Array
+    table: Table
     """D x n. The site's own, which is not copied; D x (K n) of units with K rows."""
     rows: Array
     """Whole numbers, length V. Outcomes in the table."""
@@ -73,6 +93,8 @@ class Outcomes:
     """R."""
     within: WithinUnits | None = None
     """Of units with several rows."""
+    differs: Array | None = None
+    """K x n. What these are multiplied by, less their unit's mean."""
 
     def __len__(self) -> int:
         """V."""
@@ -80,29 +102,22 @@ class Outcomes:
 
     def parts(self) -> Iterator[OutcomePart]:
         """All rows, part by part."""
-        yield from (self.whole,) if self._step >= len(self) else map(self._part, self._starts)
-
-    @cached_property
-    def whole(self) -> OutcomePart:
-        """All outcomes as one part."""
-        values, known = self.by_row
-        if self.within is not None:
-            values = self.within.mean(values)
-            known = np.broadcast_to(self.within.there, values.shape)
-        return OutcomePart(values, known, self.likeness.encode(values), slice(None), True)
-
-    @cached_property
-    def by_row(self) -> tuple[Array, Array]:
-        """All of u and what is not missing, V x n; of units in each of their rows, V x (K n)."""
-        return self._standardized(slice(None))
+        yield from (self._whole,) if self._step >= len(self) else map(self._part, self._slices)
 
     @cached_property
     def sums(self) -> OutcomeSums:
         """What is summed over each person's outcomes."""
-        if self._step >= len(self):
-            return self._sums_of(self.whole.outcomes, self.whole.known)
-        each = map(self._standardized, map(self._rows, self._starts))
-        return OutcomeSums(*np.sum([self._sums_of(*part) for part in each], axis=0))
+        many, basis = self.table.shape[1] if self.within is None else len(self.within.weight), 0
+        if isinstance(self.likeness, BasisCorrelation):
+            basis = self.likeness.released
+        differs = self.differs is not None
+        heights = basis, 3 * differs, basis * differs
+        total = OutcomeSums(*np.zeros((3, many)), *(np.zeros((rows, many)) for rows in heights))
+        for rows in self._slices:
+            self._add(total, rows)
+        if isinstance(self.likeness, BasisCorrelation):
+            return total._replace(squares=self.likeness.squares(total.basis))
+        return total
 
     @property
     def present(self) -> Array:
@@ -112,12 +127,46 @@ class Outcomes:
     @cached_property
     def sizes(self) -> Array:
         """‖R^-¼u‖ of each person."""
-        if self._step < len(self):
-            assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - others are one part
-            found = self.likeness.encoded_norms(self.sums.squares, self.sums.outcomes / len(self))
-            if np.isfinite(found).all():
-                return found
-        return _together([column_norms(part.turned) for part in self.parts()])
+        if isinstance(self.likeness, BasisCorrelation):
+            return column_norms(self._basis[0])
+        sums = self.sums
+        return self._sizes(sums.squares, sums.outcomes, lambda part, _: part.turned)
+
+    def sizes_with(self, weights: Array) -> tuple[Array, Array]:
+        """Norms of what rows of units add to R^-¼u, and of it and w times R^-¼u together.
+
+        Parameters
+        ----------
+        weights : array, length n
+            w.
+        """
+        if isinstance(self.likeness, BasisCorrelation):
+            own, added = self._basis[0], self._added_basis[0]
+            return column_norms(added), column_norms(weights * own + added)
+        sums, (total, squares, products) = self.sums, self.sums.added
+        both = weights**2 * sums.squares + 2 * weights * products + squares
+        alone = self._sizes(squares, total, lambda _, added: added)
+        total = weights * sums.outcomes + total
+        return alone, self._sizes(both, total, lambda part, added: weights * part.turned + added)
+
+    def means(self, weights: Array) -> tuple[Array, Array]:
+        """Means over groups of outcomes, G x n: of what is left of u, and of what is added to it.
+
+        Parameters
+        ----------
+        weights : array, G x V
+        """
+        found, added = np.zeros((2, len(weights), len(self.sums.known)))
+        for part in self.parts() if len(weights) else ():
+            found += weights[:, part.rows] @ part.left
+            if part.added is not None:
+                added += weights[:, part.rows] @ part.added.left
+        return found, added
+
+    def means_by_row(self, weights: Array) -> Array:
+        """Means over groups of outcomes in every row of units, G x (K n)."""
+        each = (weights[:, rows] @ self._standardized(rows)[0] for rows in self._slices)
+        return np.asarray(sum(each))
 
     def sum_clipped(
         self, blocks: Callable[[OutcomePart], Mapping[str, Array]], norms: Mapping[str, float]
@@ -137,7 +186,7 @@ class Outcomes:
             Of every block, all its rows.
         """
         if self._step >= len(self):
-            found = blocks(self.whole)
+            found = blocks(self._whole)
             return {n: clip_columns(_flat(b), norms[n]).sum(axis=1) for n, b in found.items()}
         sizes, sums = defaultdict[str, list[Array]](list), defaultdict[str, list[Array]](list)
         for part in self.parts():
@@ -156,34 +205,96 @@ class Outcomes:
 
     @cached_property
     def _step(self) -> int:
-        if not isinstance(self.likeness, EqualCorrelation) or self.within is not None:
-            return len(self)
         return int(max(1, NUMBERS // max(1, self.table.shape[1])))
 
+    @property
+    def _slices(self) -> Iterator[slice]:
+        starts = range(0, max(len(self), 1), self._step)
+        return (slice(start, start + self._step) for start in starts)
+
     @cached_property
-    def _outcomes(self) -> Array | None:
-        """A view of the table's rows, where outcomes stand one behind the other there."""
+    def _whole(self) -> OutcomePart:
+        return self._part(slice(0, len(self)))
+
+    def _part(self, rows: slice) -> OutcomePart:
+        values, known, added = self._read(rows)
+        last = rows.stop >= len(self)
+        if isinstance(self.likeness, BasisCorrelation):
+            own, more = self._of_basis(self._basis, rows, last), None
+            if added is not None:
+                more = self._of_basis(self._added_basis, rows, last)
+            return OutcomePart(known, own.turned, own.left, rows, last, more)
+        assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - there are no others
+        many, sums, encode = len(self), self.sums, self.likeness.encode
+        turned = encode(values, sums.outcomes / many)
+        more = None if added is None else Added(encode(added, sums.added[0] / many), added)
+        return OutcomePart(known, turned, values, rows, last, more)
+
+    def _of_basis(self, basis: tuple[Array, Array], rows: slice, last: bool) -> Added:
+        assert isinstance(self.likeness, BasisCorrelation)  # noqa: S101 - for the type checker
+        numbers, left = basis
+        return Added(numbers if last else numbers[:0], self.likeness.maps(left, rows))
+
+    @cached_property
+    def _basis(self) -> tuple[Array, Array]:
+        """R^-¼u, and what maps are made of, d x n."""
+        return self._in_basis(self.sums.basis)
+
+    @cached_property
+    def _added_basis(self) -> tuple[Array, Array]:
+        return self._in_basis(self.sums.added_basis)
+
+    def _in_basis(self, sums: Array) -> tuple[Array, Array]:
+        assert isinstance(self.likeness, BasisCorrelation)  # noqa: S101 - for the type checker
+        return self.likeness.weighed(sums), self.likeness.left(sums)
+
+    def _sizes(
+        self, squares: Array, sums: Array, turned: Callable[[OutcomePart, Array], Array]
+    ) -> Array:
+        """Norms of R^-¼ of columns with these sums, or of them part by part."""
+        if self._step < len(self):
+            assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - else in a basis
+            found = self.likeness.encoded_norms(squares, sums / len(self))
+            if np.isfinite(found).all():
+                return found
+        none = np.zeros(0)
+        each = ((p, none if p.added is None else p.added.turned) for p in self.parts())
+        return _together([column_norms(turned(*one)) for one in each])
+
+    def _add(self, total: OutcomeSums, rows: slice) -> None:
+        values, known, added = self._read(rows)
+        own = known, values, np.square(values)
+        for sums, each in zip(total, own, strict=False):
+            sums += each.sum(axis=0)
+        if added is not None:
+            for sums, each in zip(total.added, (added, added**2, added * values), strict=True):
+                sums += each.sum(axis=0)
+        if isinstance(self.likeness, BasisCorrelation):
+            self.likeness.add(total.basis, values, rows)
+            if added is not None:
+                self.likeness.add(total.added_basis, added, rows)
+
+    def _read(self, rows: slice) -> tuple[Array, Array, Array | None]:
+        """Rows of u, of units their means, what is not missing, and what rows of units add."""
+        values, known = self._standardized(rows)
+        if self.within is None:
+            return values, known, None
+        means, added = self.within.mean(values), None
+        if self.differs is not None:
+            added = finite_values(self.within.product(self.differs, self.within.split(values)))
+        return means, np.broadcast_to(self.within.there, means.shape), added
+
+    @cached_property
+    def _outcomes(self) -> Table | None:
+        """The table's rows, where outcomes stand one behind the other there."""
         if not len(self) or (np.diff(self.rows) != 1).any():
             return None
-        return self.table[self.rows[0] : self.rows[-1] + 1]
-
-    @property
-    def _starts(self) -> range:
-        return range(0, len(self), self._step)
-
-    def _rows(self, start: int) -> slice:
-        return slice(start, start + self._step)
-
-    def _part(self, start: int) -> OutcomePart:
-        rows = self._rows(start)
-        values, known = self._standardized(rows)
-        assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - others are one part
-        turned = self.likeness.encode(values, self.sums.outcomes / len(self))
-        return OutcomePart(values, known, turned, rows, rows.stop >= len(self))
-
-    def _sums_of(self, values: Array, known: Array) -> OutcomeSums:
-        left = self.likeness.project(values)
-        return OutcomeSums(known.sum(axis=0), values.sum(axis=0), np.square(left).sum(axis=0))
+        own = slice(self.rows[0], self.rows[-1] + 1)
+        return (
+            RowsTable(self.table.units[own])
+            if isinstance(self.table, RowsTable)
+            else self.table[own]
+        )
 
     def _standardized(self, rows: slice) -> tuple[Array, Array]:
         together = self._outcomes
@@ -195,7 +306,13 @@ class Outcomes:
         return standardize_outcomes(taken, self.location[rows], self.scales[rows], self.limit)
 
 
-def outcomes_of(data: SiteData, query: Query, limit: float, within: WithinUnits | None) -> Outcomes:
+def outcomes_of(
+    data: SiteData,
+    query: Query,
+    limit: float,
+    within: WithinUnits | None,
+    differs: Array | None = None,
+) -> Outcomes:
     """Outcomes in standard deviations, cut to a limit.
 
     Raises
@@ -205,7 +322,7 @@ def outcomes_of(data: SiteData, query: Query, limit: float, within: WithinUnits 
     """
     rows, location, scales = outcome_norms(data, query)
     likeness = smooth_correlation(data, query, len(rows))
-    return Outcomes(rows_of(data)[0], rows, location, scales, limit, likeness, within)
+    return Outcomes(rows_of(data)[0], rows, location, scales, limit, likeness, within, differs)
 
 
 def factors_within(limit: float, sizes: Array) -> Array:

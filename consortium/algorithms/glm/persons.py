@@ -11,7 +11,13 @@ import numpy as np
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, Products
 from consortium.algorithms.glm.groups import capped_weights
-from consortium.algorithms.glm.rows import WithinUnits, rows_of, smaller_weight, within_units
+from consortium.algorithms.glm.rows import (
+    Table,
+    WithinUnits,
+    rows_of,
+    smaller_weight,
+    within_units,
+)
 from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
 from consortium.errors import PrivacyError, ProtocolError
 from consortium.privacy.block_bounds import BlocksBound
@@ -20,6 +26,7 @@ from consortium.privacy.clipping import clip_columns
 
 _MOST_SEED = 1 << 31
 _MOST_GAPS = 0.5
+_AT_ONCE = 1024  # entries
 _OF_COVARIATES = (
     *("covariates", "means", "deviations", "declared"),
     *("covariate-reach", "slopes", "centres"),
@@ -92,7 +99,7 @@ def sloped_persons_of(data: SiteData, query: Query) -> Persons:
 
 
 def _by_unit(
-    rows: Persons, table: Array, many: int, query: Query, largest: float | None
+    rows: Persons, table: Table, many: int, query: Query, largest: float | None
 ) -> Persons:
     """Units in the place of rows; a row that lacks anything is none.
 
@@ -101,8 +108,7 @@ def _by_unit(
     largest : float, optional
         m_s of groups; a slope's column is bounded together with the covariates.
     """
-    outcomes = table[_whole(query, "outcomes", len(table))]
-    there = (rows.kept & np.isfinite(outcomes).all(axis=0)).reshape(many, -1)
+    there = (rows.kept & _complete(table, _whole(query, "outcomes", len(table)))).reshape(many, -1)
     shape = len(rows.covariates), many, there.shape[1]
     column = rows.column if len(rows.column) else rows.contrast
     contrast, column = rows.contrast.reshape(shape[1:]), column.reshape(shape[1:])
@@ -124,6 +130,14 @@ def _by_unit(
     kept = np.asarray(there.any(axis=0))
     own = replace(within, weight=weight)
     return Persons(contrast, covariates, rows.weight, rows.largest, kept, column, own)
+
+
+def _complete(table: Table, entries: Array) -> Array:
+    """Which rows have a number in each of some entries, a few at a time."""
+    complete = np.ones(table.shape[1], dtype=np.bool_)
+    for start in range(0, len(entries), _AT_ONCE):
+        complete &= np.isfinite(table[entries[start : start + _AT_ONCE]]).all(axis=0)
+    return complete
 
 
 def sides_of(data: SiteData, query: Query) -> Array:
@@ -215,7 +229,7 @@ def slopes_and_centres(query: Query, covariates: int, columns: int) -> tuple[Arr
     return slopes, np.asarray(centres[query.site])
 
 
-def _covariates(query: Query, table: Array) -> tuple[Array, Array]:
+def _covariates(query: Query, table: Table) -> tuple[Array, Array]:
     products = _products(query, len(table))
     rows = _whole(query, "covariates", len(table) + len(products.rows))
     means, scales = (array_argument(query, n, 1) for n in ("means", "deviations"))

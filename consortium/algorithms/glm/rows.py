@@ -64,15 +64,40 @@ class WithinUnits:
         return sums
 
 
-def rows_of(data: SiteData) -> tuple[Array, int]:
+@dataclass(frozen=True, eq=False)
+class RowsTable:
+    """Every row of a site's units, D x (K U), all first rows first; copied when it is taken."""
+
+    units: Array
+    """D x K x U. A view of the site's own table."""
+
+    def __len__(self) -> int:
+        """D."""
+        return len(self.units)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """D, and K U."""
+        entries, many, units = self.units.shape
+        return entries, many * units
+
+    def __getitem__(self, entries: int | slice | Array) -> Array:
+        """One entry or some, as of an array."""
+        taken = self.units[entries]
+        return taken.reshape(*taken.shape[:-2], -1)
+
+
+Table = Array | RowsTable
+
+
+def rows_of(data: SiteData) -> tuple[Table, int]:
     """Every row of a site's units: D x (K U), all first rows first; and K."""
     table = data.table()
     many = max(len(table) // max(data.features, 1), 1)
     if many == 1:
         return table, 1
-    units = table.shape[1]
-    split = table.reshape(many, data.features, units)
-    return split.transpose(1, 0, 2).reshape(data.features, many * units), many
+    split = table.reshape(many, data.features, table.shape[1])
+    return RowsTable(split.transpose(1, 0, 2)), many
 
 
 def unit_means(data: SiteData, row: int) -> Array:
@@ -87,7 +112,8 @@ def unit_means(data: SiteData, row: int) -> Array:
 def there_of(data: SiteData) -> Array:
     """Every row that a unit has, D x R."""
     table, many = rows_of(data)
-    return table if many == 1 else table[:, ~np.isnan(table).all(axis=0)]
+    whole = table[:]
+    return whole if many == 1 else whole[:, ~np.isnan(whole).all(axis=0)]
 
 
 def within_units(

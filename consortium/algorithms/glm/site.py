@@ -84,27 +84,27 @@ def _second_round(
     blocks: BlocksBound, data: SiteData, query: Query, people: Persons, weights: _Weights
 ) -> Array:
     reach, limits = number_argument(query, "pair-reach"), number_argument(query, "limit")
-    outcomes = outcomes_of(data, query, limits, people.within)
+    outcomes = outcomes_of(data, query, limits, people.within, weights.within)
     limit, divisor = blocks.block("effects").norm, blocks.block("divisor")
     kept, sizes = people.kept & has_enough_outcomes(query, outcomes.present), outcomes.sizes
-    within, averages = _within(people, weights, outcomes), _averages(blocks, query, len(outcomes))
-    left = factors_within(limit, _lengths(weights, outcomes, within))
+    averages = _averages(blocks, query, len(outcomes))
+    left = factors_within(limit, _lengths(weights, outcomes))
     clip = left * kept
     weighted, taken = finite_values(clip * weights.rows), (1 - left) * kept
     products, least = weighted[0] * weights.contrast, divisor.norm - divisor.spread
-    if within is not None:
-        products = products + clip * within.divisor
+    if people.within is not None and weights.within is not None:
+        column = people.within.product(weights.within, people.within.column[None])[0]
+        products = products + clip * finite_values(column)
     spread = np.square(clip) * outcomes.sums.squares / len(outcomes)
-    means = _means(outcomes, averages, clip)
+    means, added = (clip * each for each in outcomes.means(averages))
     pairs = pairs_of(query, len(clip))
     names = {"effects", "squares", "lost"} & {block.name for block in blocks.blocks}
 
     def of_part(part: OutcomePart) -> dict[str, Array]:
-        clipped = clip * outcomes.likeness.project(part.outcomes)
-        effects, own = weighted[:, None] * part.turned, None
-        if within is not None:
-            effects, own = effects + clip * within.effects, clip * within.outcomes
-            own = np.vstack([own, averages @ own])
+        clipped, effects, own = clip * part.left, weighted[:, None] * part.turned, None
+        if part.added is not None:
+            effects, own = effects + clip * part.added.turned, clip * part.added.left
+            own = np.vstack([own, added]) if part.last else own
         stacked = np.vstack([clipped, means]) if part.last else clipped
         found = {"effects": effects, "squares": _pairs(stacked, weights.rows[0], reach, pairs, own)}
         return found | ({"lost": taken * part.turned} if "lost" in names else {})
@@ -114,7 +114,7 @@ def _second_round(
         "divisor": clip_values(products, least, divisor.norm).sum(),
         "spread": clip_values(spread, 0.0, blocks.block("spread").norm).sum(),
         "balance": clip_columns(weighted, blocks.block("balance").norm).sum(axis=1),
-        **_of_means(blocks, means, _products(people, weights, outcomes, averages, clip)),
+        **_of_means(blocks, means, _products(people, weights, outcomes, averages, clip, means)),
     }
     if "lost" in names:
         usual = len(outcomes) * outcomes.likeness.root
@@ -124,40 +124,17 @@ def _second_round(
     return blocks.join({name: part / len(clip) for name, part in parts.items()})
 
 
-@dataclass(frozen=True, eq=False)
-class _Within:
-    """What rows of a unit add to what their mean does."""
-
-    effects: Array
-    """d x n. λ Σ w R^-¼u, w less their unit's mean."""
-    outcomes: Array
-    """V x n. The same as outcomes."""
-    divisor: Array
-    """Length n."""
-
-
-def _within(people: Persons, weights: _Weights, outcomes: Outcomes) -> _Within | None:
-    """What rows of the site's units add."""
-    within, own, likeness = people.within, weights.within, outcomes.likeness
-    if within is None or own is None:
-        return None
-    sums = finite_values(within.product(own, within.split(outcomes.by_row[0])))
-    column = finite_values(within.product(own, within.column[None])[0])
-    return _Within(likeness.encode(sums), likeness.project(sums), column)
-
-
-def _lengths(weights: _Weights, outcomes: Outcomes, within: _Within | None) -> Array:
+def _lengths(weights: _Weights, outcomes: Outcomes) -> Array:
     """At least the norm of what a person adds to the effects before it is clipped.
 
     That of one row is ω‖R^-¼u‖, whichever group is theirs. Of several it is that of their mean and
     of what they differ by as if both stood at a right angle, or that of the sum where it is more.
     """
     usual = weights.largest * outcomes.sizes
-    if within is None:
+    if weights.within is None:
         return usual
-    beside = np.vstack([usual, column_norms(within.effects)])
-    own = column_norms(weights.rows[0] * outcomes.whole.turned + within.effects)
-    return np.maximum(column_norms(beside), own)
+    added, together = outcomes.sizes_with(weights.rows[0])
+    return np.maximum(column_norms(np.vstack([usual, added])), together)
 
 
 def _averages(blocks: BlocksBound, query: Query, outcomes: int) -> Array:
@@ -170,15 +147,6 @@ def _averages(blocks: BlocksBound, query: Query, outcomes: int) -> Array:
     return weights
 
 
-def _means(outcomes: Outcomes, averages: Array, clip: Array) -> Array:
-    """Means over groups of clipped outcomes, G x n."""
-    if not len(averages):
-        return np.zeros((0, len(clip)))
-    project = outcomes.likeness.project
-    each = (averages[:, p.rows] @ (clip * project(p.outcomes)) for p in outcomes.parts())
-    return np.asarray(sum(each))
-
-
 def _of_tails(blocks: BlocksBound, tails: Array, lean: Array) -> dict[str, Array]:
     """Sums of the mean outcome of (1 - c) u, and of the weights times a norm's logarithm."""
     tail, most = blocks.block("tail").norm, blocks.block("lean").norm
@@ -189,14 +157,19 @@ def _of_tails(blocks: BlocksBound, tails: Array, lean: Array) -> dict[str, Array
 
 
 def _products(
-    people: Persons, weights: _Weights, outcomes: Outcomes, averages: Array, clip: Array
+    people: Persons,
+    weights: _Weights,
+    outcomes: Outcomes,
+    averages: Array,
+    clip: Array,
+    means: Array,
 ) -> Array:
     """Of every person a (x - x̂) ūᵀ, p G x n; what rows of a unit differ by is added to its own."""
-    means, within = _means(outcomes, averages, clip), people.within
+    within = people.within
     found = weights.centred[:, None] * means
     if within is not None and len(averages):
         scaled = people.weight * within.weight * within.covariates
-        rows = within.split(averages @ outcomes.by_row[0]) * clip
+        rows = within.split(outcomes.means_by_row(averages)) * clip
         found = found + np.einsum("pku,gku->pgu", scaled, rows)
     return found.reshape(-1, found.shape[-1])
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from consortium.base import kept_arrays as caches
 from consortium.base.kept_arrays import cache_folder, kept_arrays
@@ -109,6 +110,19 @@ def test_it_is_made_once(cache):
     assert not cache.made
     assert [path.read_bytes() for path in _files()] == before
     assert not [path for path in cache_folder().iterdir() if path not in _files()]
+
+
+def _threads():
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+
+def test_blas_makes_it_on_one_thread_whoever_comes_first(tmp_path, monkeypatch):
+    """Modes of one thread and of two differ in their last bits, and all share what is kept."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with threadpool_limits(2, user_api="blas"):
+        kept = kept_arrays("threads", "any", __file__, lambda: {"all": np.array([*_threads()])})
+        assert _threads() == {2}
+    assert kept["all"].tolist() == [1]
 
 
 def _cut(content):

@@ -7,6 +7,7 @@ import pytest
 
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA, ROUGH
 from consortium.algorithms.glm.kernels.surface_correlation import SurfaceCorrelation
+from consortium.kernels import surface_modes as kernel
 from consortium.kernels.surface_modes import surface_modes
 from tests.support.surfaces import RADIUS, sphere
 
@@ -84,6 +85,21 @@ def test_coefficients_do_not_depend_on_which_modes_a_computer_finds(whole, corte
     signs = replace(cortex, vectors=cortex.vectors * generator.choice([-1.0, 1.0], 120))
     u = u[: len(cortex.vectors)]
     assert likeness(signs).encode(u) == pytest.approx(likeness(cortex).encode(u), abs=1e-9)
+
+
+@pytest.mark.parametrize("own", [ALL, CORTEX], ids=["symmetric", "cortex"])
+def test_fields_that_are_drawn_of_modes_do_not_depend_on_the_signs_that_are_found(own, monkeypatch):
+    """Which differ between one thread and two: made-up persons were others then."""
+    once, true, generator = surface_modes(POINTS, TRIANGLES, own, most=60), kernel.eigsh, np.random
+
+    def found(*args, **given):
+        values, vectors = true(*args, **given)
+        return values, vectors * generator.default_rng(0).choice([-1.0, 1.0], len(values))
+
+    monkeypatch.setattr(kernel, "eigsh", found)
+    again = surface_modes(POINTS, TRIANGLES, own, most=60)
+    draws = generator.default_rng(1).standard_normal((60, 3))
+    assert again.vectors @ draws == pytest.approx(once.vectors @ draws, rel=1e-12, abs=1e-12)
 
 
 def test_it_is_what_its_parts_are_of_one_matrix(whole, cortex):

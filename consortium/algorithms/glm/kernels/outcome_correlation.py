@@ -29,6 +29,8 @@ ROUGH = 0.02
 """Part of a smooth image's variance that is taken for noise from voxel to voxel: what rounding and
 resampling leave, so that nothing is divided by a spectrum that is nearly zero."""
 _ROWS = 256  # of the kernel at a time
+_MAPS = 64
+_MOST_ROOM = 8  # of a grid's box, over the places in it
 
 
 class OutcomeCorrelation(Protocol):
@@ -175,6 +177,40 @@ class BasisCorrelation(OutcomeCorrelation, ABC):
     def described(self) -> str:
         """What the basis is, for a methods section."""
 
+    @abstractmethod
+    def add(self, sums: Array, outcomes: Array, rows: slice) -> None:
+        """Add what rows of outcomes, v x n, add to the sums that all else follows from, d x n."""
+
+    @abstractmethod
+    def weighed(self, sums: Array) -> Array:
+        """R_Φ^-¼ Φᵀu: d x n."""
+
+    @abstractmethod
+    def squares(self, sums: Array) -> Array:
+        """‖ΦΦᵀu‖², length n."""
+
+    @abstractmethod
+    def left(self, sums: Array) -> Array:
+        """What `maps` takes, d x n."""
+
+    @abstractmethod
+    def maps(self, left: Array, rows: slice = slice(None)) -> Array:
+        """Rows of ΦΦᵀu, v x n."""
+
+    def encode(self, outcomes: Array) -> Array:
+        """R_Φ^-¼ Φᵀu: V x n to d x n."""
+        return self.weighed(self.sums(outcomes))
+
+    def sums(self, outcomes: Array) -> Array:
+        """Those of all rows, V x n to d x n."""
+        sums = np.zeros((self.released, outcomes.shape[1]))
+        self.add(sums, outcomes, slice(0, self.entries))
+        return sums
+
+    def project(self, outcomes: Array) -> Array:
+        """Φ Φᵀu: V x n."""
+        return self.maps(self.left(self.sums(outcomes)))
+
     @property
     def released(self) -> int:
         """d, maps of the basis."""
@@ -259,11 +295,7 @@ class SmoothCorrelation(BasisCorrelation):
     def _spectrum(self) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of R_Φ."""
         deviation = np.sqrt(2.0) * self.smoothness / FWHM_PER_SIGMA
-        smoothed = np.zeros_like(self.basis)
-        for start in range(0, len(smoothed), _ROWS):
-            rows = slice(start, start + _ROWS)
-            squared = cdist(self.coordinates[rows], self.coordinates, "sqeuclidean")
-            smoothed[rows] = np.exp(-0.5 * squared / deviation**2) @ self.basis
+        smoothed = smoothed_maps(self.coordinates, self.basis, deviation)
         within = (1 - ROUGH) * self.basis.T @ smoothed + ROUGH * np.eye(self.basis.shape[1])
         values, vectors = np.linalg.eigh((within + within.T) / 2)
         return np.maximum(values, ROUGH), vectors
@@ -274,8 +306,13 @@ class SmoothCorrelation(BasisCorrelation):
         return raised
 
     @cached_property
-    def _encoder(self) -> Array:
-        return np.asarray(self._power(-0.25) @ self.basis.T)
+    def _gram(self) -> Array:
+        """ΦᵀΦ, which is I but for what makes a factor exist."""
+        return np.asarray(self.basis.T @ self.basis)
+
+    @cached_property
+    def _weights(self) -> Array:
+        return self._power(-0.25)
 
     @cached_property
     def _decoder(self) -> Array:
@@ -304,14 +341,59 @@ class SmoothCorrelation(BasisCorrelation):
         narrow = np.exp(-0.5 * away / (np.sqrt(2.0) * self.smoothness / FWHM_PER_SIGMA) ** 2)
         return float(self.project(narrow[:, None])[middle, 0])
 
-    def encode(self, outcomes: Array) -> Array:
+    def add(self, sums: Array, outcomes: Array, rows: slice) -> None:
+        """Φᵀu of some rows."""
+        sums += self.basis[rows].T @ outcomes
+
+    def weighed(self, sums: Array) -> Array:
         """R_Φ^-¼ Φᵀu: d x n."""
-        return np.asarray(self._encoder @ outcomes)
+        return np.asarray(self._weights @ sums)
+
+    def squares(self, sums: Array) -> Array:
+        """‖ΦΦᵀu‖², length n."""
+        return np.asarray(np.einsum("dn,dn->n", sums, self._gram @ sums))
+
+    def left(self, sums: Array) -> Array:
+        """Φᵀu."""
+        return sums
+
+    def maps(self, left: Array, rows: slice = slice(None)) -> Array:
+        """Rows of ΦΦᵀu."""
+        return np.asarray(self.basis[rows] @ left)
 
     def decode(self, sums: Array) -> Array:
         """Φ R_Φ^¼ of sums: V x K."""
         return np.asarray(self._decoder @ sums)
 
-    def project(self, outcomes: Array) -> Array:
-        """Φ Φᵀu: V x n."""
-        return np.asarray(self.basis @ (self.basis.T @ outcomes))
+
+def smoothed_maps(coordinates: Array, maps: Array, deviation: float) -> Array:
+    """Maps (V x d) times a Gaussian kernel between all places.
+
+    A Gaussian is a product over axes: on a grid it is taken along one of them after the other.
+
+    Parameters
+    ----------
+    coordinates : array, shape (V, 3)
+        In mm.
+    deviation : float
+        Of the kernel, in mm.
+    """
+    axes = [np.unique(along, return_inverse=True) for along in coordinates.T]
+    sizes, smoothed = [len(places) for places, _ in axes], np.zeros_like(maps)
+    if np.prod(sizes) > _MOST_ROOM * len(coordinates):
+        for start in range(0, len(smoothed), _ROWS):
+            rows = slice(start, start + _ROWS)
+            squared = cdist(coordinates[rows], coordinates, "sqeuclidean")
+            smoothed[rows] = np.exp(-0.5 * squared / deviation**2) @ maps
+        return smoothed
+    kernels = [np.exp(-0.5 * np.square(np.subtract.outer(p, p) / deviation)) for p, _ in axes]
+    inside = tuple(where for _, where in axes)
+    for start in range(0, maps.shape[1], _MAPS):
+        some = slice(start, start + _MAPS)
+        room = np.zeros((*sizes, maps[:, some].shape[1]))
+        room[inside] = maps[:, some]
+        for axis, kernel in enumerate(kernels):
+            along = np.tensordot(kernel, room, axes=(1, axis))
+            room = np.moveaxis(along, 0, axis)
+        smoothed[:, some] = room[inside]
+    return smoothed

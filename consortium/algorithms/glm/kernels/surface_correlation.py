@@ -1,6 +1,6 @@
 """How alike the vertices of smooth maps on the cortex are, as `outcome_correlation` of voxels."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -59,13 +59,18 @@ class _Side:
         _, values, vectors = self.parts
         return np.asarray((vectors * values**exponent) @ vectors.T)
 
-    def coefficients(self, outcomes: Array) -> Array:
-        """Φᵀu: V x n to d x n."""
-        return np.asarray(self.parts[0].T @ (self.modes.vectors[:, : self.size].T @ outcomes))
+    @cached_property
+    def weights(self) -> Array:
+        """R_Φ^-¼ Tᵀ, d x d."""
+        return np.asarray(self.power(-0.25) @ self.parts[0].T)
 
-    def maps(self, coefficients: Array) -> Array:
-        """Φ times coefficients: d x K to V x K."""
-        return np.asarray(self.modes.vectors[:, : self.size] @ (self.parts[0] @ coefficients))
+    def sums(self, outcomes: Array, rows: slice = slice(None)) -> Array:
+        """φᵀu of some rows of this side: d x n."""
+        return np.asarray(self.modes.vectors[rows, : self.size].T @ outcomes)
+
+    def waves(self, sums: Array, rows: slice = slice(None)) -> Array:
+        """φ times d x K, some rows of it."""
+        return np.asarray(self.modes.vectors[rows, : self.size] @ sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +124,9 @@ class SurfaceCorrelation(BasisCorrelation):
     def common(self) -> float:
         """Mean of all entries of R^½."""
         ones = ((side, np.ones((len(side.modes.vectors), 1))) for side in self._sides)
-        sums = (side.power(0.25) @ side.coefficients(one) for side, one in ones)
+        sums = (
+            side.power(0.25) @ (side.parts[0].T @ side.sums(o, slice(None))) for side, o in ones
+        )
         return float(sum(np.square(each).sum() for each in sums) / self.entries**2)
 
     @property
@@ -130,23 +137,48 @@ class SurfaceCorrelation(BasisCorrelation):
         """
         return float(np.mean([side.kept for side in self._sides]))
 
-    def _split(self, values: Array, sizes: Sequence[int]) -> list[Array]:
-        return np.split(values, np.cumsum(sizes)[:-1])
+    def _by_side(self, values: Array) -> Iterator[tuple[_Side, Array]]:
+        """Each side with its part of d rows."""
+        starts = np.cumsum([side.size for side in self._sides])[:-1]
+        return zip(self._sides, np.split(values, starts), strict=True)
 
-    def _by_vertex(self, values: Array) -> list[Array]:
-        return self._split(values, [len(side.vectors) for side in self.sides])
+    def _rows(self, rows: slice) -> Iterator[tuple[_Side, slice]]:
+        """Each side with its own of some rows."""
+        first, last, _ = rows.indices(self.entries)
+        start = 0
+        for side in self._sides:
+            many = len(side.modes.vectors)
+            yield side, slice(*np.clip((first - start, last - start), 0, many).tolist())
+            start += many
 
-    def encode(self, outcomes: Array) -> Array:
+    def add(self, sums: Array, outcomes: Array, rows: slice) -> None:
+        """φᵀu of some rows."""
+        start = 0
+        for (side, own), (_, some) in zip(self._by_side(sums), self._rows(rows), strict=True):
+            many = some.stop - some.start
+            own += side.sums(outcomes[start : start + many], some)
+            start += many
+
+    def weighed(self, sums: Array) -> Array:
         """R_Φ^-¼ Φᵀu: d x n."""
-        pairs = zip(self._sides, self._by_vertex(outcomes), strict=True)
-        return np.concatenate([side.power(-0.25) @ side.coefficients(u) for side, u in pairs])
+        return np.concatenate([side.weights @ own for side, own in self._by_side(sums)])
+
+    def squares(self, sums: Array) -> Array:
+        """‖ΦΦᵀu‖², length n; Φ is orthonormal."""
+        each = (np.square(side.parts[0].T @ own) for side, own in self._by_side(sums))
+        return np.asarray(sum(own.sum(axis=0) for own in each))
+
+    def left(self, sums: Array) -> Array:
+        """TTᵀφᵀu."""
+        each = ((side.parts[0], own) for side, own in self._by_side(sums))
+        return np.concatenate([turn @ (turn.T @ own) for turn, own in each])
+
+    def maps(self, left: Array, rows: slice = slice(None)) -> Array:
+        """Rows of ΦΦᵀu."""
+        pairs = zip(self._by_side(left), self._rows(rows), strict=True)
+        return np.concatenate([side.waves(own, some) for (side, own), (_, some) in pairs])
 
     def decode(self, sums: Array) -> Array:
         """Φ R_Φ^¼ of sums: d x K to V x K."""
-        pairs = zip(self._sides, self._split(sums, [s.size for s in self._sides]), strict=True)
-        return np.concatenate([side.maps(side.power(0.25) @ own) for side, own in pairs])
-
-    def project(self, outcomes: Array) -> Array:
-        """Φ Φᵀu: V x n."""
-        pairs = zip(self._sides, self._by_vertex(outcomes), strict=True)
-        return np.concatenate([side.maps(side.coefficients(u)) for side, u in pairs])
+        each = ((s, s.parts[0] @ (s.power(0.25) @ own)) for s, own in self._by_side(sums))
+        return np.concatenate([side.waves(own) for side, own in each])

@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 from benchmarks.glm_data import make_people
-from benchmarks.glm_runs import TableData, make_trial, noise_of, run_trial
-from benchmarks.glm_units import CELLS, make_rows, units_trial
+from benchmarks.glm_runs import make_trial, noise_of, run_trial
+from benchmarks.glm_surface import trial_on_surfaces
+from benchmarks.glm_units import CELLS, Rows, make_rows, units_trial
+from consortium.algorithms.base import SurfacePlaces
 from consortium.algorithms.glm import in_parts
 from consortium.algorithms.glm.in_parts import Outcomes
 from consortium.algorithms.glm.kernels.outcome_correlation import EqualCorrelation
+from consortium.kernels.surface_modes import SurfaceModes
+from tests.unit.algorithms import test_glm_smooth, test_glm_surface
 
 
 def some_people():
@@ -36,14 +40,30 @@ def test_a_study_finds_the_same_whatever_the_parts(monkeypatch, asked):
         assert other.tables.keys() == found[0].tables.keys()
 
 
-def test_units_of_several_rows_are_one_part(monkeypatch):
+def test_units_of_several_rows_are_the_same_whatever_the_parts(monkeypatch):
     rows = make_rows(CELLS["families, ICC .3"], 4, 80, np.random.default_rng(2))
     trial, found = units_trial(rows), []
     for numbers in (1 << 16, 1):
         monkeypatch.setattr(in_parts, "NUMBERS", numbers)
         found.append(run_trial(trial, noise_of(8.0, 4), np.random.default_rng(1)))
     for name, values in found[0].arrays.items():
-        np.testing.assert_array_equal(found[1].arrays[name], values)
+        np.testing.assert_allclose(found[1].arrays[name], values, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("basis", ["voxels", "vertices"])
+def test_a_smooth_basis_finds_the_same_whatever_the_parts(monkeypatch, basis):
+    """A person's maps are made part by part of the sums of all parts."""
+    if basis == "voxels":
+        trial = test_glm_smooth.few_trial(test_glm_smooth.few_people())
+    else:
+        trial = test_glm_surface.few_trial(test_glm_surface.few_people())
+    found = []
+    for numbers in (1 << 16, 1200, 1):
+        monkeypatch.setattr(in_parts, "NUMBERS", numbers)
+        found.append(run_trial(trial, noise_of(8.0, 4), np.random.default_rng(1)))
+    for other in found[1:]:
+        for name, values in found[0].arrays.items():
+            np.testing.assert_allclose(other.arrays[name], values, rtol=1e-9, atol=1e-12)
 
 
 def outcomes_of_three(numbers, monkeypatch):
@@ -63,7 +83,7 @@ def test_who_is_beyond_numbers_adds_nothing_and_everybody_else_at_most_the_norm(
         alone = [
             outcomes.sum_clipped(
                 lambda part, person=person: {
-                    "x": np.where(np.arange(3) == person, part.outcomes * factors, 0.0)
+                    "x": np.where(np.arange(3) == person, part.left * factors, 0.0)
                 },
                 {"x": 0.5},
             )["x"]
@@ -75,28 +95,45 @@ def test_who_is_beyond_numbers_adds_nothing_and_everybody_else_at_most_the_norm(
     assert sizes[2] == pytest.approx(0.5)
 
 
-def test_beside_the_table_a_site_needs_little_memory():
+def wide_modes(many):
+    """Of a hemisphere of so many vertices, of which no mesh was made."""
+    generator = np.random.default_rng(2)
+    vectors, values = generator.standard_normal((many, 20)), np.linspace(0.0, 0.02, 20)
+    return SurfaceModes(values, vectors / np.sqrt(many), np.arange(0, 40, 2), float(many))
+
+
+@pytest.mark.parametrize("kind", ["persons", "units", "vertices"])
+def test_beside_the_table_a_site_needs_little_memory(kind):
     persons, many = 24, 100_000
     people = make_people(4 * persons, 2, 4, np.random.default_rng(0))
     wide = np.random.default_rng(1).standard_normal((4 * persons, many)).T
-    trial = make_trial(
-        replace(
-            people,
-            outcomes=wide,
-            location=np.zeros(many),
-            deviation=np.ones(many),
-            truth=np.zeros(many),
-        )
+    people = replace(
+        people,
+        outcomes=wide,
+        location=np.zeros(many),
+        deviation=np.ones(many),
+        truth=np.zeros(many),
     )
+    if kind == "units":
+        unit = np.arange(4 * persons) // 2
+        columns = people.group.astype(float), np.clip(people.covariates, -1, 1), unit, people.site
+        trial = units_trial(Rows(wide, *columns), 2, norms={"location": 0.0, "deviation": 1.0})
+    elif kind == "vertices":
+        sides = tuple(wide_modes(many // 2) for _ in range(2))
+        places = SurfacePlaces(np.zeros((many, 3)), lambda: sides)
+        trial = trial_on_surfaces(people, places, smoothness=40.0, cutoff=50.0)
+    else:
+        trial = make_trial(people)
     # Persons stand one behind the other, as a site reads them.
-    sites = [TableData(site.table().T.copy().T, site.extent.views) for site in trial.sites]
+    for site in trial.sites:
+        site._whole = site.table().T.copy().T
     tracemalloc.start()
     try:
-        run_trial(replace(trial, sites=tuple(sites)), noise_of(8.0, 4), np.random.default_rng(1))
+        run_trial(trial, noise_of(8.0, 4), np.random.default_rng(1))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < sum(site.table().nbytes for site in sites)
+    assert peak < sum(site.table().nbytes for site in trial.sites)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.3, 0.99])
@@ -113,7 +150,7 @@ def test_nobody_is_worked_out_twice_who_is_within_the_norm(monkeypatch):
 
     def blocks(part):
         seen.append(part.rows)
-        return {"x": part.outcomes}
+        return {"x": part.left}
 
     whole = outcomes.sum_clipped(blocks, {"x": 1e9})["x"]
     assert len(seen) == 5

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     ROUGH,
     EqualCorrelation,
     SmoothCorrelation,
+    smoothed_maps,
 )
 
 EDGE = 8.0
@@ -82,3 +84,15 @@ def test_a_longer_cutoff_keeps_less_of_a_narrow_difference():
     assert kept == sorted(kept, reverse=True)
     assert kept[0] > 0.95
     assert kept[2] < 0.8
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_maps_are_smoothed_as_by_the_kernel_between_all_places(turned):
+    """On a grid along the axes, of which some voxels are missing, and on one that was turned."""
+    generator = np.random.default_rng(0)
+    places = 4.0 * np.argwhere(generator.random((7, 6, 5)) < 0.7)
+    if turned:
+        places = places @ np.linalg.qr(generator.standard_normal((3, 3)))[0]
+    maps = generator.standard_normal((len(places), 70))
+    kernel = np.exp(-0.5 * cdist(places, places, "sqeuclidean") / 9.0**2)
+    assert smoothed_maps(places, maps, 9.0) == pytest.approx(kernel @ maps, rel=1e-12, abs=1e-10)

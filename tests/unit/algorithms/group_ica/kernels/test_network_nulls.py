@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from consortium.algorithms.group_ica.kernels import smooth_null
 from consortium.algorithms.group_ica.kernels.network_nulls import beyond_null, white_null
 from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothPlaces,
@@ -89,6 +90,24 @@ def test_a_fit_keeps_waves_strengths_and_draws_stray_as_persons_do():
     strays = [np.square(null.draw(generator) - null.mean).sum() for _ in range(20)]
     between = KEPT - np.square(null.mean).sum()
     assert np.mean(strays) == pytest.approx(between / PERSONS, rel=0.2)
+
+
+def test_draws_do_not_depend_on_the_signs_that_are_found(monkeypatch):
+    """Another BLAS finds other ones of the same waves."""
+    matrix = mean_projector(np.zeros((SIZE, 0)), 1)
+
+    def drawn():
+        null = fit_smooth(matrix, SmoothPlaces(PLACES), 0.01, KEPT, PERSONS)
+        return null.draw(np.random.default_rng(0))
+
+    once, true = drawn(), smooth_null.eigh
+
+    def found(covariance):
+        values, vectors = true(covariance)
+        return values, vectors * np.random.default_rng(1).choice([-1.0, 1.0], len(values))
+
+    monkeypatch.setattr(smooth_null, "eigh", found)
+    assert drawn() == pytest.approx(once, rel=1e-12, abs=1e-14)
 
 
 def test_places_may_be_turned():
