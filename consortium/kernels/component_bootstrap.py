@@ -175,7 +175,8 @@ class Networks:
         """
         total = squares = np.zeros(1)
         for weights in self.replayed:
-            values = paint(weights) - centre(weights).mean(axis=0)
+            values = paint(weights)
+            values = values - (values if paint is centre else centre(weights)).mean(axis=0)
             total, squares = total + values, squares + values**2
         count = len(self.replayed)
         return np.sqrt(np.maximum(squares - total**2 / count, 0.0) / (count - 1))

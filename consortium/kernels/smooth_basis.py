@@ -11,14 +11,15 @@ per blob, in every direction (Petersen and Middleton 1962).
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, csr_array
 from scipy.spatial import cKDTree
 
 from consortium.errors import StudyError
@@ -120,8 +121,24 @@ class SmoothBasis:
 
     def evaluate(self, weights: Array, coordinates: Array) -> Array:
         """Values of maps Φ ``weights`` (d x K) at other places, shape (V, K)."""
-        blobs = self._blobs(coordinates, self.centres).tocsr()  # whose rows are written at once
-        return np.asarray(blobs @ np.ascontiguousarray(solve_triangular(self.factor, weights)))
+        return self.painter(coordinates)(weights)
+
+    def painter(self, coordinates: Array | None = None) -> Callable[[Array], Array]:
+        """As `evaluate` at places, those of the basis by default, for who asks again and again.
+
+        It keeps the blobs there, some 70 numbers for each place, from the first call on.
+        """
+        places = self.coordinates if coordinates is None else coordinates
+
+        @cache
+        def blobs() -> csr_array:
+            return self._blobs(places, self.centres).tocsr()  # whose rows are written at once
+
+        def paint(weights: Array) -> Array:
+            spread = np.ascontiguousarray(solve_triangular(self.factor, weights))
+            return np.asarray(blobs() @ spread)
+
+        return paint
 
     def _blobs(self, coordinates: Array, centres: Array) -> csc_array:
         width = WIDTH * self.cutoff

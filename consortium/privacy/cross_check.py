@@ -7,8 +7,8 @@ from functools import lru_cache
 from importlib.metadata import version
 
 _INTERVAL = 1e-3
-"""Of the library's grid of losses: ε comes out larger by less than 1e-6 than with its default of
-1e-4, in a tenth of the time."""
+"""Of the library's grid of losses, over the largest μ from 1 on: ε comes out larger by less than a
+millionth than with its default of 1e-4, in a tenth of the time."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def _composed(counts: tuple[tuple[float, int], ...], delta: float) -> float:
         return 0.0
     accountant = PLDAccountant(
         dp_accounting.NeighboringRelation.REPLACE_SPECIAL,
-        value_discretization_interval=_INTERVAL,
+        value_discretization_interval=_INTERVAL * max(1.0, *(mu for mu, _ in counts)),
     )
     for mu, count in counts:
         if mu > 0:

@@ -109,7 +109,9 @@ def _put_sides(given: SurfaceImage, func: Path, stem: str, data: DataSection) ->
     kind = MESHES[data.mesh]
     for side, half in SIDE_NAMES.items():
         values = np.asarray(given.data.parts[half], dtype=np.float32)
-        arrays = [GiftiDataArray(volume) for volume in values.reshape(len(values), -1).T]
+        volumes = values.reshape(len(values), -1).T
+        # Packing takes longer than all else, and the folder is gone in a moment.
+        arrays = [GiftiDataArray(volume, encoding="GIFTI_ENCODING_B64BIN") for volume in volumes]
         name = f"{stem}_hemi-{side}_space-{kind.space}_den-{kind.density}_bold.func.gii"
         nib.save(GiftiImage(darrays=arrays), func / name)
 

@@ -4,6 +4,8 @@ import base64
 import io
 from typing import NamedTuple
 
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -46,10 +48,10 @@ class Drawing(NamedTuple):
 
 def to_picture(figure: Figure, text: str) -> Picture:
     """Draw a figure."""
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png", facecolor="white")
-    with Image.open(drawn) as picture:
-        return pack_picture(picture.convert("RGB"), text)
+    figure.set_facecolor("white")
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return pack_picture(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"), text)
 
 
 def pack_picture(image: Image.Image, text: str) -> Picture:

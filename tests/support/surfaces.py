@@ -1,5 +1,6 @@
 """Surfaces, walls and values on a mesh, written by nibabel."""
 
+import pickle
 from functools import lru_cache
 from pathlib import Path
 
@@ -69,11 +70,13 @@ def write_wall(path: Path, mesh: str) -> Path:
     return write_values(path, wall_of(mesh).astype(np.float32))
 
 
-def write_values(path: Path, *maps: np.ndarray) -> Path:
+def write_values(path: Path, *maps: np.ndarray, packed: bool = True) -> Path:
     """Write maps of a hemisphere as GIFTI, or one as FreeSurfer's overlay."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".gii":
-        return _write(path, [GiftiDataArray(each.astype(np.float32)) for each in maps])
+        way = f"GIFTI_ENCODING_B64{'GZ' if packed else 'BIN'}"
+        values = (each.astype(np.float32) for each in maps)
+        return _write(path, [GiftiDataArray(each, encoding=way) for each in values])
     nib.save(nib.MGHImage(maps[0].astype(np.float32)[:, None, None], np.eye(4)), path)
     return path
 
@@ -90,19 +93,11 @@ def write_cifti(
     path: Path, left: np.ndarray, right: np.ndarray, mesh: str, *more: object, maps: int = 1
 ) -> Path:
     """Write values at the vertices that are cortex, 1 everywhere in ``more`` of brain models."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    vertices = MESHES[mesh].vertices
-    models = [
-        nib.cifti2.BrainModelAxis.from_surface(np.flatnonzero(np.isfinite(values)), vertices, name)
-        for values, name in ((left, "CortexLeft"), (right, "CortexRight"))
-    ]
-    axis = sum((*models[1:], *more), start=models[0])
-    found = [values[np.isfinite(values)] for values in (left, right)]
-    rest = np.ones(len(axis) - sum(map(len, found)))
-    rows = np.tile(np.concatenate([*found, rest]).astype(np.float32), (maps, 1))
+    walls = [np.isfinite(values) for values in (left, right)]
+    assert all(len(wall) == MESHES[mesh].vertices for wall in walls)
     names = nib.cifti2.ScalarAxis([f"map {k + 1}" for k in range(maps)])
-    nib.save(nib.Cifti2Image(rows, (names, axis)), path)
-    return path
+    found = [np.tile(own[wall], (maps, 1)) for own, wall in zip((left, right), walls, strict=True)]
+    return _write_dense(path, found, walls, more, names)
 
 
 def write_dtseries(
@@ -112,20 +107,43 @@ def write_dtseries(
 
     ``more`` are further brain models, whose values are 1.
     """
+    found = [values[:, own] for values, own in zip(sides, walls, strict=True)]
+    times = nib.cifti2.SeriesAxis(0.0, step, len(found[0]))
+    return _write_dense(path, found, walls, more, times, "ConnDenseSeries")
+
+
+def _write_dense(
+    path: Path,
+    found: list[np.ndarray],
+    walls: list[np.ndarray],
+    more: tuple[object, ...],
+    steps: object,
+    intent: str = "",
+) -> Path:
+    """Write rows of both cortices, and 1 in what follows them."""
+    assert path.suffix == ".nii"
     path.parent.mkdir(parents=True, exist_ok=True)
+    rest = np.ones((len(found[0]), sum(map(len, more))))
+    rows = np.concatenate([*found, rest], axis=1).astype("<f4")
+    head = _head_of_dense(pickle.dumps((walls, more, steps, intent)))
+    path.write_bytes(head + rows.tobytes(order="F"))
+    return path
+
+
+@lru_cache(maxsize=8)  # nibabel takes a second for the names of all vertices
+def _head_of_dense(described: bytes) -> bytes:
+    """What nibabel writes before the values of walls, more models, steps and an intent."""
+    walls, more, steps, intent = pickle.loads(described)
     models = [
         nib.cifti2.BrainModelAxis.from_surface(np.flatnonzero(own), len(own), name)
         for own, name in zip(walls, ("CortexLeft", "CortexRight"), strict=True)
     ]
     axis = sum((*models[1:], *more), start=models[0])
-    found = [values[:, own] for values, own in zip(sides, walls, strict=True)]
-    rest = np.ones((len(found[0]), len(axis) - sum(each.shape[1] for each in found)))
-    rows = np.concatenate([*found, rest], axis=1).astype(np.float32)
-    times = nib.cifti2.SeriesAxis(0.0, step, len(rows))
-    image = nib.Cifti2Image(rows, (times, axis))
-    image.nifti_header.set_intent("ConnDenseSeries")
-    nib.save(image, path)
-    return path
+    rows = np.zeros((len(steps), len(axis)), dtype=np.float32)
+    image = nib.Cifti2Image(rows, (steps, axis))
+    if intent:
+        image.nifti_header.set_intent(intent)
+    return image.to_bytes()[: -rows.nbytes]
 
 
 def below_cortex(voxels: int = 20) -> nib.cifti2.BrainModelAxis:
@@ -136,9 +154,13 @@ def below_cortex(voxels: int = 20) -> nib.cifti2.BrainModelAxis:
 
 
 def write_func_pair(folder: Path, stem: str, space: str, sides: list[np.ndarray]) -> None:
-    """Write series (T x N a side) as GIFTI, an array for each volume, any values in the wall."""
+    """Write series (T x N a side) as GIFTI, an array for each volume, any values in the wall.
+
+    Those of the left hemisphere are packed, and those of the right are not, which is faster.
+    """
     for side, values in zip("LR", sides, strict=True):
-        write_values(folder / f"{stem}_hemi-{side}_space-{space}_bold.func.gii", *values)
+        path = folder / f"{stem}_hemi-{side}_space-{space}_bold.func.gii"
+        write_values(path, *values, packed=side == "L")
 
 
 def halves_of(mesh: str) -> list[np.ndarray]:

@@ -77,10 +77,10 @@ def _paints(plan: GroupIcaPlan) -> tuple[Paint, Paint]:
     waves, places = plan.waves, plan.shape.places
     if waves is None or places is None:
         return _as_they_are, _as_they_are
-    coarse: Paint = waves.times
+    coarse: Paint = waves.times if isinstance(waves, SurfaceBasis) else waves.painter()
     if places.fine is None or isinstance(waves, SurfaceBasis):
         return coarse, coarse
-    return coarse, partial(waves.evaluate, coordinates=places.fine)
+    return coarse, waves.painter(places.fine)
 
 
 def _as_they_are(weights: Array) -> Array:

@@ -45,16 +45,16 @@ def drawn_squares(sizes, rho, most, draw):
     """<t, t> and the variance of <t, u> over a mean's, of drawn units; and how many differ."""
     generator = np.random.default_rng(0)
     count, found = generator.choice(sizes, 20_000), []
-    for rows in count:
-        t = draw(generator, rows)
-        mean, apart = t.mean(), np.square(t - t.mean()).sum()
+    for rows in np.unique(count):
+        t = draw(generator, np.count_nonzero(count == rows), rows)
+        mean, apart = t.mean(axis=1), np.square(t - t.mean(axis=1, keepdims=True)).sum(axis=1)
         weight = (1 + (rows - 1) * rho) / (rows * (1 - rho))
-        room = max(most - mean**2, 0.0) / max(apart, 1e-12)
-        weight = max(min(weight, room), 1 / rows)
+        room = np.maximum(most - mean**2, 0.0) / np.maximum(apart, 1e-12)
+        weight = np.maximum(np.minimum(weight, room), 1 / rows)
         chance = mean**2 * (rho + (1 - rho) / rows) + weight**2 * apart * (1 - rho)
-        found.append((mean**2 + weight * apart, chance, apart > 1e-12))
+        found.append(np.stack([mean**2 + weight * apart, chance, apart > 1e-12], axis=1))
     usual = 1 / float(np.mean(1 / count))
-    square, chance, differ = np.mean(found, axis=0)
+    square, chance, differ = np.mean(np.concatenate(found), axis=0)
     return usual, square, chance / (rho + (1 - rho) / usual), differ
 
 
@@ -63,7 +63,7 @@ def drawn_squares(sizes, rho, most, draw):
 def test_expected_squares_of_groups_are_those_of_drawn_units(sizes, part, rho):
     for most in (10.0, max(part, 1 - part) ** 2):
         usual, square, chance, differ = drawn_squares(
-            sizes, rho, most, lambda g, rows: (g.random(rows) < part) - part
+            sizes, rho, most, lambda g, *shape: (g.random(shape) < part) - part
         )
         units = Units(
             family="f", correlation=rho, usual_rows=usual, most_rows=max(sizes), differ=differ
@@ -75,9 +75,9 @@ def test_expected_squares_of_groups_are_those_of_drawn_units(sizes, part, rho):
 
 @pytest.mark.parametrize("within", [0.1, 0.5])
 def test_expected_squares_of_a_slope_are_those_of_drawn_units(within):
-    def draw(generator, rows):
-        own = np.sqrt(1 - within) * generator.standard_normal()
-        return own + np.sqrt(within) * generator.standard_normal(rows)
+    def draw(generator, units, rows):
+        own = np.sqrt(1 - within) * generator.standard_normal((units, 1))
+        return own + np.sqrt(within) * generator.standard_normal((units, rows))
 
     usual, square, chance, _ = drawn_squares((1, 2, 3, 4, 5), 0.6, np.inf, draw)
     units = Units(sessions=True, correlation=0.6, usual_rows=usual, most_rows=5, differ=within)

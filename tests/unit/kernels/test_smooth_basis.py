@@ -31,6 +31,19 @@ def test_a_map_is_the_same_function_on_finer_voxels():
     assert basis.evaluate(weights, ball(3.0)).shape == (len(ball(3.0)), 2)
 
 
+def test_a_painter_gives_the_very_values_and_makes_its_blobs_once(monkeypatch):
+    basis = SmoothBasis(ball(5.0), 25.0)
+    weights = np.random.default_rng(0).standard_normal((basis.size, 3))
+    expected = basis.times(weights), basis.evaluate(weights, ball(3.0))
+    made = []
+    true = SmoothBasis._blobs
+    monkeypatch.setattr(SmoothBasis, "_blobs", lambda *a: made.append(a) or true(*a))
+    for painter, values in zip((basis.painter(), basis.painter(ball(3.0))), expected, strict=True):
+        for _ in range(2):
+            np.testing.assert_array_equal(painter(weights), values)
+    assert len(made) == 2
+
+
 @pytest.mark.parametrize("far", [1e4, 1e9, 1e300, np.inf])
 def test_a_voxel_far_away_is_refused_before_a_lattice_is_made(far):
     basis = SmoothBasis(np.vstack([ball(5.0), [[far] * 3]]), 25.0)
@@ -39,9 +52,9 @@ def test_a_voxel_far_away_is_refused_before_a_lattice_is_made(far):
 
 
 def test_more_maps_than_fit_into_memory_are_counted_and_not_made():
-    places = np.argwhere(np.ones((60, 60, 60))).astype(np.float64)
+    places = np.argwhere(np.ones((30, 30, 30))).astype(np.float64)
     basis = SmoothBasis(places, 2.5)
-    assert basis.size > 80_000  # whose Gram matrix has 50 GB
+    assert basis.size > 10_000  # whose Gram matrix has a gigabyte
     with pytest.raises(StudyError, match=f"{basis.size:,} smooth maps are too many"):
         basis.matrix  # noqa: B018
 

@@ -43,7 +43,7 @@ def test_another_grid_and_another_cutoff_have_their_own():
 
 
 def test_what_is_refused_is_not_kept(tmp_path):
-    fine = Grid(np.ones((60, 60, 60), dtype=bool), np.eye(4))
+    fine = Grid(np.ones((24, 24, 24), dtype=bool), np.eye(4))
     with pytest.raises(StudyError, match="too many"):
         KeptBasis(fine.coordinates, 2.5, fine.digest).factor  # noqa: B018
     assert not [path for path in tmp_path.rglob("*.arrays") if path.stat().st_size > 1e7]

@@ -136,7 +136,7 @@ def _begin(path: str, first: int, results: multiprocessing.Queue[int]) -> None:
 
 
 def test_racing_processes_begin_no_more_runs_than_were_approved(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     results: multiprocessing.Queue[int] = context.Queue()
     path = str(tmp_path / "ledger.sqlite")
     racers = [context.Process(target=_begin, args=(path, n, results)) for n in (0, 100)]

@@ -1,5 +1,6 @@
 """One raw unit is replaced on disk, under every field of a study: nothing else changes."""
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -81,6 +82,12 @@ def copied(site: Path, target: Path) -> Path:
     return target
 
 
+def linked(site: Path, target: Path) -> Path:
+    """The site with a cache of its own and the very files, none of which may be written to."""
+    shutil.copytree(site, target, copy_function=os.link)
+    return target
+
+
 def opened(site: Path, study: Study) -> Data:
     """The study's data of a site, loaded with a cache of its own."""
     found = open_dataset(site / "bids", study, study_space(study, site), site / "cache")
@@ -103,14 +110,16 @@ def test_what_mixes_volumes_is_refused_where_a_volume_is_the_unit(field: str) ->
 
 
 def replace_volume(path: Path, value: float) -> None:
-    """Make the fourth volume of a recording, or of its left hemisphere, another."""
+    """Replace a recording, or its left hemisphere, by one whose fourth volume is another."""
     scan, generator = nib.load(path), np.random.default_rng(1)
     if isinstance(scan, nib.GiftiImage):
         size = scan.darrays[3].data.shape
         scan.darrays[3].data = (value * generator.standard_normal(size)).astype(np.float32)
+        path.unlink()
         nib.save(scan, path)
         return
     values = scan.get_fdata(dtype=np.float32)
+    path.unlink()
     values[..., 3] = value * generator.standard_normal(values.shape[:3])
     nib.save(nib.Nifti1Image(values, scan.affine, scan.header), path)
 
@@ -124,7 +133,7 @@ def test_one_volume_changes_its_own_column_only(
     if field in MIXED and which:
         return
     study = study_of([], unit="timepoint", **said)
-    place = copied(site, tmp_path / "site")
+    place = linked(site, tmp_path / "site")
     before = opened(place, study)
     first, shown = before.people[0], blocks(before)
     assert isinstance(before, SiteDataset)
@@ -313,7 +322,7 @@ def test_a_number_that_differs_by_one_person_is_not_told(
     views, data, other_views, other_data = OTHERS[number]
     first = study_of(views, **data)
     second = study_of(other_views, **other_data)
-    ledger, place = Ledger(tmp_path / "ledger.sqlite"), copied(town, tmp_path / "town")
+    ledger, place = Ledger(tmp_path / "ledger.sqlite"), linked(town, tmp_path / "town")
     found = opened(place, first)
     assert found.people == ("01", "02", "03")
     charge = Charge(
