@@ -33,43 +33,31 @@ ANYONE = "sub-*"
 class TableView(BaseView):
     """Columns of a table with one line per person."""
 
-    source: Literal["table"] = Field(description="A table of the data set.")
-    file: BesideName = Field(
-        default="participants.tsv",
-        description="Table in the data set's folder, separated by tabs or commas, with a column "
-        "participant_id, or one in front as aparcstats2table, asegstats2table and ENIGMA's tables "
-        "have it; or FreeSurfer's stats files, with 'sub-*' for a participant's folder, as "
-        "freesurfer/sub-*/stats/lh.aparc.stats, whose columns are regions with measures, as "
-        "insula_ThickAvg; or a matrix between regions of each participant, as "
-        "xcp_d/sub-*/func/sub-*_task-rest_space-MNI152NLin2009cAsym_atlas-Gordon_stat-"
-        "pearsoncorrelation_relmat.tsv, "
-        "whose columns are pairs, as a-b for a's line and b's column, or 1-2 in a file without "
-        "names, as HALFpipe's; or time series (a name that ends in _timeseries.tsv, or in "
-        ".ptseries.nii, CIFTI's of parcels), whose correlations these are; or CIFTI files of one "
-        "number per parcel, as xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, whose columns are "
-        "parcels.",
-    )
-    columns: dict[str, Column] = Field(
-        min_length=1,
-        description="Columns in their order, each with its public limits; 'x[0-63]' stands for x0 "
-        "to x63, '*' for each of the 'regions', as in 'lh_*_thickness', and '*-*' for every two of "
-        "them, the earlier first.",
-    )
-    regions: Literal["desikan", "destrieux", "aseg"] | tuple[Region, ...] = Field(
-        default=(),
-        description="What '*' in a column's name stands for: FreeSurfer's regions of an atlas "
-        "('desikan', 34 a hemisphere; 'destrieux', 74; 'aseg', 14 nuclei), or a list of names, of "
-        "which 'network[1-10]' stands for ten.",
-    )
-    gaps: float = Field(
-        default=0.0,
-        ge=0,
-        le=0.5,
-        description="Part of the columns in which a participant may have no value. Outcomes of "
-        "`glm` may have gaps: how often each is missing is then released with the rest, and "
-        "effects are of those who have it. Who lacks more is left out, as everybody who lacks any "
-        "is without.",
-    )
+    source: Literal["table"]
+    """A table of the data set."""
+    file: BesideName = "participants.tsv"
+    """Table in the data set's folder, separated by tabs or commas, with a column participant_id, or
+    one in front as aparcstats2table, asegstats2table and ENIGMA's tables have it; or FreeSurfer's
+    stats files, with 'sub-*' for a participant's folder, as freesurfer/sub-*/stats/lh.aparc.stats,
+    whose columns are regions with measures, as insula_ThickAvg; or a matrix between regions of each
+    participant, as
+    xcp_d/sub-*/func/sub-*_task-rest_space-MNI152NLin2009cAsym_atlas-Gordon_stat-pearsoncorrelation_relmat.tsv,
+    whose columns are pairs, as a-b for a's line and b's column, or 1-2 in a file without names, as
+    HALFpipe's; or time series (a name that ends in _timeseries.tsv, or in .ptseries.nii, CIFTI's of
+    parcels), whose correlations these are; or CIFTI files of one number per parcel, as
+    xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, whose columns are parcels."""
+    columns: dict[str, Column] = Field(min_length=1)
+    """Columns in their order, each with its public limits; 'x[0-63]' stands for x0 to x63, '*' for
+    each of the 'regions', as in 'lh_*_thickness', and '*-*' for every two of them, the earlier
+    first."""
+    regions: Literal["desikan", "destrieux", "aseg"] | tuple[Region, ...] = ()
+    """What '*' in a column's name stands for: FreeSurfer's regions of an atlas ('desikan', 34 a
+    hemisphere; 'destrieux', 74; 'aseg', 14 nuclei), or a list of names, of which 'network[1-10]'
+    stands for ten."""
+    gaps: float = Field(default=0.0, ge=0, le=0.5)
+    """Part of the columns in which a participant may have no value. Outcomes of `glm` may have
+    gaps: how often each is missing is then released with the rest, and effects are of those who
+    have it. Who lacks more is left out, as everybody who lacks any is without."""
 
     @field_validator("columns")
     @classmethod

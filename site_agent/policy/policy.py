@@ -42,15 +42,12 @@ class Window(FrozenModel):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    days: tuple[Day, ...] = Field(
-        default=DAYS, min_length=1, description="Days of the week on which the window opens."
-    )
-    opens: ClockTime = Field(alias="from", description="Time of day at which it opens, HH:MM.")
-    closes: ClockTime = Field(
-        alias="to",
-        description="Time of day at which it closes, HH:MM; not after the opening time: on the "
-        "next day.",
-    )
+    days: tuple[Day, ...] = Field(default=DAYS, min_length=1)
+    """Days of the week on which the window opens."""
+    opens: ClockTime = Field(alias="from")
+    """Time of day at which it opens, HH:MM."""
+    closes: ClockTime = Field(alias="to")
+    """Time of day at which it closes, HH:MM; not after the opening time: on the next day."""
 
     def spans(self, first: date, days: int) -> Iterator[tuple[datetime, datetime]]:
         """Yield the window's openings and closings on so many days, in local time."""
@@ -111,102 +108,62 @@ def _distinct(items: tuple[str, ...]) -> tuple[str, ...]:
 class Allowance(FrozenModel):
     """The most that data may be charged in one unit of privacy."""
 
-    study: float = Field(
-        gt=0, le=100, description="Largest ε that one study may cost, all its runs together."
-    )
-    total: float = Field(
-        gt=0, le=100, description="Largest ε that all studies together may cost one data set."
-    )
+    study: float = Field(gt=0, le=100)
+    """Largest ε that one study may cost, all its runs together."""
+    total: float = Field(gt=0, le=100)
+    """Largest ε that all studies together may cost one data set."""
 
 
 class Policy(FrozenModel):
     """What a site lets any study ask; without a file, the defaults below hold."""
 
-    subject: Allowance = Field(
-        default=Allowance(study=10.0, total=20.0),
-        description="Limits for studies that protect a participant with all their scans.",
-    )
-    timepoint: Allowance = Field(
-        default=Allowance(study=5.0, total=5.0),
-        description="Limits for studies that protect a single volume, which protects a "
-        "participant far less. They hold only if 'units' lists timepoint; the total then counts "
-        "studies that protect a participant, too, and binds them, since they cost a volume as "
-        "much.",
-    )
-    delta: float = Field(
-        default=1e-5,
-        gt=0,
-        lt=0.5,
-        description="δ that belongs to every ε here. A study with another δ is converted exactly.",
-    )
+    subject: Allowance = Allowance(study=10.0, total=20.0)
+    """Limits for studies that protect a participant with all their scans."""
+    timepoint: Allowance = Allowance(study=5.0, total=5.0)
+    """Limits for studies that protect a single volume, which protects a participant far less. They
+    hold only if 'units' lists timepoint; the total then counts studies that protect a participant,
+    too, and binds them, since they cost a volume as much."""
+    delta: float = Field(default=1e-5, gt=0, lt=0.5)
+    """δ that belongs to every ε here. A study with another δ is converted exactly."""
     units: Annotated[tuple[Unit, ...], AfterValidator(_distinct)] = Field(
-        default=("subject",),
-        min_length=1,
-        description="What a study may protect: subject (a participant) or timepoint (a volume).",
+        default=("subject",), min_length=1
     )
+    """What a study may protect: subject (a participant) or timepoint (a volume)."""
     schemes: Annotated[
         tuple[Literal["cape", "secure-sum", "local"], ...], AfterValidator(_distinct)
-    ] = Field(
-        default=("cape", "secure-sum", "local"),
-        min_length=1,
-        description="Ways of sharing the noise among sites that a study may use.",
-    )
-    statistics: tuple[Annotated[str, AfterValidator(_known)], ...] | None = Field(
-        default=None,
-        description="Statistics that a study may ask for, such as second_moment; null for all "
-        "that this version knows.",
-    )
-    persons_over_limit: Literal["refuse", "leave-out"] = Field(
-        default="refuse",
-        description="What happens to a study that some participant has no budget left for: it is "
-        "refused, or goes on without those participants. Who they are follows from earlier "
-        "charges alone; how many take part becomes public, as ever.",
-    )
-    fewest_sites: int = Field(
-        default=3, ge=1, description="Fewest sites that a study may have, this one included."
-    )
-    fewest_subjects_here: int = Field(
-        default=1,
-        ge=1,
-        description="Fewest participants of this site with whom it takes part. The promise holds "
-        "for any number; 1 is no rule.",
-    )
-    fewest_subjects_in_all: int = Field(
-        default=1,
-        ge=1,
-        description="Fewest participants that all sites of a study have together; 1 is no rule.",
-    )
-    fewest_subjects_chosen: int = Field(
-        default=10,
-        ge=1,
-        description="Fewest participants by whom those who take part may differ from those of any "
-        "study before, if they differ at all; fewest whom a study's rules may take, or leave out "
-        "if they leave out anybody. How many take part becomes public, and numbers that differ by "
-        "one participant tell of that participant; 1 is no rule.",
-    )
-    family_column: str = Field(
-        default="family_id",
-        min_length=1,
-        description="Column of participants.tsv, by its name in studies, that says who is of one "
-        "family. A study that groups participants by any other is refused, as how many groups a "
-        "column makes becomes public.",
-    )
-    most_dropouts: int = Field(
-        default=2,
-        ge=0,
-        description="Most sites that a study may go on without, which leaves its sums to fewer.",
-    )
-    fewest_colluding_sites: int = Field(
-        default=1,
-        ge=0,
-        description="Fewest other sites that may side with the centre without breaking the "
-        "study's promise; with 0 a single curious site would.",
-    )
-    hours: tuple[Window, ...] = Field(
-        default=(),
-        description="When the agent answers, in the site's local time, for example "
-        "[{days: [mon, fri], from: '20:00', to: '06:00'}]; empty for always.",
-    )
+    ] = Field(default=("cape", "secure-sum", "local"), min_length=1)
+    """Ways of sharing the noise among sites that a study may use."""
+    statistics: tuple[Annotated[str, AfterValidator(_known)], ...] | None = None
+    """Statistics that a study may ask for, such as second_moment; null for all that this version
+    knows."""
+    persons_over_limit: Literal["refuse", "leave-out"] = "refuse"
+    """What happens to a study that some participant has no budget left for: it is refused, or goes
+    on without those participants. Who they are follows from earlier charges alone; how many take
+    part becomes public, as ever."""
+    fewest_sites: int = Field(default=3, ge=1)
+    """Fewest sites that a study may have, this one included."""
+    fewest_subjects_here: int = Field(default=1, ge=1)
+    """Fewest participants of this site with whom it takes part. The promise holds for any number; 1
+    is no rule."""
+    fewest_subjects_in_all: int = Field(default=1, ge=1)
+    """Fewest participants that all sites of a study have together; 1 is no rule."""
+    fewest_subjects_chosen: int = Field(default=10, ge=1)
+    """Fewest participants by whom those who take part may differ from those of any study before, if
+    they differ at all; fewest whom a study's rules may take, or leave out if they leave out
+    anybody. How many take part becomes public, and numbers that differ by one participant tell of
+    that participant; 1 is no rule."""
+    family_column: str = Field(default="family_id", min_length=1)
+    """Column of participants.tsv, by its name in studies, that says who is of one family. A study
+    that groups participants by any other is refused, as how many groups a column makes becomes
+    public."""
+    most_dropouts: int = Field(default=2, ge=0)
+    """Most sites that a study may go on without, which leaves its sums to fewer."""
+    fewest_colluding_sites: int = Field(default=1, ge=0)
+    """Fewest other sites that may side with the centre without breaking the study's promise; with 0
+    a single curious site would."""
+    hours: tuple[Window, ...] = ()
+    """When the agent answers, in the site's local time, for example [{days: [mon, fri], from:
+    '20:00', to: '06:00'}]; empty for always."""
 
     @classmethod
     def load(cls, folder: Path) -> Self:
