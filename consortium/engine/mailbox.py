@@ -160,7 +160,7 @@ class Mailbox:
         longest = max((*wanted.patience.values(), wanted.loading), default=0.0)
         pace, first = self.exchange.pace, self._waits.first_rest(self.exchange.pace)
         for left in self.clock.polls(longest, pace, first=first):
-            self._take(missing, wanted)
+            self._read(self._there(missing), missing, wanted)
             if len(wanted.places) - len(missing) >= wanted.enough:
                 self._waits.note(longest - left)
                 break
@@ -185,9 +185,6 @@ class Mailbox:
         loading = self.notices.loading if wanted.loading else set()
         sites = {site: "loading its data" if site in loading else "" for site in lefts}
         self.wait_file.show(wanted.step, waited, max(lefts.values()), sites, lefts)
-
-    def _take(self, missing: dict[str, str], wanted: AwaitedMessages) -> None:
-        self._read(self._there(missing), missing, wanted)
 
     def _read(
         self, places: Sequence[str], missing: dict[str, str], wanted: AwaitedMessages
