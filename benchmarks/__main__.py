@@ -20,6 +20,7 @@ from benchmarks import (
 )
 from benchmarks.page import put
 from benchmarks.table import COLUMNS, RowMaker, print_table
+from benchmarks.timing import command
 from consortium.kernels.one_thread import one_thread
 
 ROWS: Mapping[str, RowMaker] = {
@@ -52,7 +53,7 @@ STUDIES: Mapping[str, Callable[[], None]] = {
 """Runs with tables of their own."""
 
 
-def main(names: list[str]) -> None:
+def main(*names: str) -> None:
     """Print and write all tables or those named, and run the studies that are named."""
     for name in names:
         if name not in ROWS and name not in STUDIES:
@@ -68,4 +69,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command(main)

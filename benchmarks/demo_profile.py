@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.sampled.sitecustomize import FOLDER
-from benchmarks.timing import show
+from benchmarks.timing import command, show
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,7 +34,7 @@ def demo(tree: Path, samples: Path | None = None) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def main(trees: list[str]) -> None:
+def main(*trees: str) -> None:
     """Print the table."""
     rows, found = [], Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
@@ -52,4 +52,4 @@ def main(trees: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command(main)

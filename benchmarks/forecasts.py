@@ -19,12 +19,12 @@ from matplotlib.ticker import NullFormatter
 from benchmarks.forecast_trials import ANALYSES, Trial
 from benchmarks.honesty.cells import Cell
 from benchmarks.honesty.running import Blocks, answer
+from benchmarks.studies import study_of
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.assumed import robust_deviation
 from consortium.algorithms.base import AnalysisPlan, Array
 from consortium.coordinator.design import Assumed
 from consortium.study.outlook import Outlook
-from consortium.study.spec import Study
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
 PERSONS = (400, 1600, 6400)
@@ -81,21 +81,10 @@ def _measured(told: Array, trial: Trial) -> tuple[float, float]:
 
 
 def _assumed(trial: Trial, cell: Cell, sites: list[Blocks]) -> Assumed:
-    views = [
-        {"name": n, "source": "table", "columns": {f"{n}[1-{k}]": {"low": -1, "high": 1}}}
-        for n, k in trial.views
-    ]
-    privacy = {"unit": "subject", "epsilon": cell.epsilon, "delta": 1e-5}
-    study = Study.model_validate(
-        {
-            "study": "forecast",
-            "sites": [f"site{number}" for number in range(1, cell.sites + 1)],
-            "data": {"detrend": "none", "standardize": "none"},
-            "features": views,
-            "privacy": {**privacy, "scheme": "cape", "colluding_sites": 1},
-            "algorithm": trial.algorithm,
-            "analysis": dict(trial.analysis),
-        }
+    study = study_of(
+        *(trial.algorithm, trial.analysis, cell.sites, cell.epsilon),
+        views=trial.views,
+        scheme="cape",
     )
     return Assumed(study, sites[0].extent, cell.sizes, 1)
 

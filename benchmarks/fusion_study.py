@@ -4,7 +4,6 @@
 `consortium simulate` does, and compares maps and time series to what the true profiles would give.
 """
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from benchmarks.timing import show
+from benchmarks.timing import command, show
 from consortium.coordinator.simulate import simulate_study
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import study_space
@@ -82,4 +81,4 @@ def both(made: FusionMade) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 if __name__ == "__main__":
-    fusion_study(Path(sys.argv[1]))
+    command(fusion_study)

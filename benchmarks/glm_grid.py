@@ -6,13 +6,13 @@ mean square of what rounding changes in an effect, over its standard error; *cha
 part that rounding and arithmetic add to a round's noise; *bits* are of the widest ring.
 """
 
-import sys
 from dataclasses import replace
 
 import numpy as np
 
 from benchmarks.glm_data import make_people
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
+from benchmarks.timing import command, heading, line
 from consortium.algorithms.base import Shape
 from consortium.algorithms.glm.centre import Glm
 from consortium.privacy.gdp import mu_of
@@ -58,16 +58,16 @@ def measured(cell: tuple[int, int, int], runs: int, epsilon: float) -> tuple[flo
     return float(np.sqrt(np.mean(moved))), float(np.max(charged)), bits
 
 
-def main(runs: int) -> None:
+def main(runs: int = 5) -> None:
     """Print the table in Markdown, a row as soon as it is known."""
-    print(f"{runs} runs a row\n\n| participants x outcomes, sites | ε | moved | charged | bits |")
-    print("| --- | --- | --- | --- | --- |", flush=True)
+    print(f"{runs} runs a row\n")
+    heading("participants x outcomes, sites | ε | moved | charged | bits")
     for cell in CELLS:
         for epsilon in EPSILONS:
             moved, charged, bits = measured(cell, runs, epsilon)
             size = f"{cell[0]:,} x {cell[1]}, {cell[2]}"
-            print(f"| {size} | {epsilon:g} | {moved:.1e} | {charged:.1e} | {bits} |", flush=True)
+            line(size, f"{epsilon:g}", f"{moved:.1e}", f"{charged:.1e}", f"{bits}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    command(main)

@@ -8,24 +8,21 @@ often p is below .05 where there is no effect, *FDP* the part of discoveries tha
 coverage that of 95 % intervals where there is none and where there is one.
 """
 
-import os
-import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.glm import Tally
-from benchmarks.glm_data import Array, People, Unkind, make_people
+from benchmarks.glm_data import Array, Cell, People, Unkind, make_people
 from benchmarks.glm_liar import Odd, odd_people, wrong_groups
-from benchmarks.glm_runs import Trial, least_squares, make_trial, noise_of, run_trial
+from benchmarks.glm_runs import Trial, judged, least_squares, make_trial, noise_of, run_trial
+from benchmarks.timing import Tally, command, heading, in_processes, line
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.power import forecast_power
 from consortium.views.table import TableView
 
-Cell = tuple[int, int, int]
 USUAL: Cell = (800, 20, 8)
 _KIND = Unkind(norms=0.0)
 _WIDE = 1.4  # deviation of ages where sites differ in them
@@ -319,25 +316,23 @@ def counted(
         return {"stopped": 1.0}
     unit = result.arrays["deviation"] / deviation
     truth, pooled = truth / deviation, pooled / deviation
-    effect, error, low, high = (result.arrays[n] * unit for n in ("effect", "error", "low", "high"))
+    effect, low, high = (result.arrays[n] * unit for n in ("effect", "low", "high"))
     null, found = truth == 0, result.arrays["q"] <= plan.parameters.discoveries
     covered, p = (low <= truth) & (truth <= high), result.arrays["p"]
-    judged = ~result.arrays["withheld"]
-    told, open_null = found & judged, null & judged
-    some, real = null.any(), (~null).any()
+    shown = ~result.arrays["withheld"]
+    told, open_null = found & shown, null & shown
+    real = (~null).any()
     return {
         "stopped": 0.0,
         "withheld": float(result.arrays["withheld"].mean()),
-        "size": float(np.mean(p[null] < 0.05)) if some else np.nan,
+        **judged(result.arrays, truth, null, unit),
         "shown size": float(np.mean(p[open_null] < 0.05)) if open_null.any() else np.nan,
         "false": float((found & null).sum() / max(1, found.sum())),
         "shown false": float((told & null).sum() / max(1, told.sum())),
         "power": float(found[~null].mean()) if real else np.nan,
-        "covered null": float(covered[null].mean()) if some else np.nan,
+        "covered null": float(covered[null].mean()) if null.any() else np.nan,
         "covered real": float(covered[~null].mean()) if real else np.nan,
-        "square": float(np.mean(np.square(effect - truth))),
         "pooled": float(np.mean(np.square(pooled - truth))),
-        "stated": float(np.mean(np.square(error))),
         "forecast": float(np.mean(np.square(forecast_power(plan).error * unit))),
         "again": float(np.mean(np.square(result.numbers["forecast_error"] * unit))),
         "slope": float(effect[~null] @ truth[~null] / (truth @ truth)) if real else np.nan,
@@ -345,56 +340,39 @@ def counted(
 
 
 _COLUMNS = (
-    *("cell", "size", "shown size", "FDP", "shown FDP", "withheld", "coverage null"),
-    *("real", "power"),
-    *("RMSE", "SE/RMSE", "RMSE/pooled", "slope", "forecast/SE", "again/SE", "stopped"),
+    "cell | size | shown size | FDP | shown FDP | withheld | coverage null | real | power | RMSE | "
+    "SE/RMSE | RMSE/pooled | slope | forecast/SE | again/SE | stopped"
 )
 
 
-def row_of(name: str, tally: Tally) -> str:
-    """A row in Markdown."""
-
-    def told(key: str, digits: int = 3) -> str:
-        known = not np.all(np.isnan(tally.found[key]))
-        return f"{tally.mean(key):.{digits}f}" if known else "–"
-
+def row_of(name: str, tally: Tally) -> list[str]:
+    """Cells of a row."""
     if "square" not in tally.found:
-        return f"| {name} | stopped |"
-    error = tally.root("square")
-    cells = [
+        return [name, "stopped"]
+    error, stated = tally.root("square"), tally.root("stated")
+    return [
         name,
-        *(told(k) for k in ("size", "shown size", "false", "shown false", "withheld")),
-        *(told(k) for k in ("covered null", "covered real", "power")),
+        *tally.texts("size", "shown size", "false", "shown false", "withheld"),
+        *tally.texts("covered null", "covered real", "power"),
         f"{error:.3f}",
-        f"{tally.root('stated') / error:.2f}",
+        f"{stated / error:.2f}",
         f"{error / tally.root('pooled'):.2f}",
-        told("slope", 2),
-        f"{tally.root('forecast') / tally.root('stated'):.2f}",
-        f"{tally.root('again') / tally.root('stated'):.2f}",
-        told("stopped", 2),
+        *tally.texts("slope", digits=2),
+        *tally.over(stated, "forecast", "again", digits=2),
+        *tally.texts("stopped", digits=2),
     ]
-    return f"| {' | '.join(cells)} |"
 
 
-def _part(job: tuple[str, range]) -> list[dict[str, float]]:
-    return [one_run(CELLS[job[0]], number) for number in job[1]]
-
-
-def main(runs: int, names: list[str]) -> None:
+def main(runs: int = 10, *names: str) -> None:
     """Print the table, a row as soon as it is known."""
-    print(f"{runs} runs a row\n\n| {' | '.join(_COLUMNS)} |")
-    print(f"|{' --- |' * len(_COLUMNS)}", flush=True)
-    workers = len(os.sched_getaffinity(0))
-    parts = [range(part, runs, workers) for part in range(workers)]
-    with ProcessPoolExecutor(workers) as pool:
-        for name in names:
-            tally = Tally()
-            for numbers in pool.map(_part, [(name, part) for part in parts]):
-                for each in numbers:
-                    tally.add(**each)
-            print(row_of(name, tally), flush=True)
+    print(f"{runs} runs a row\n")
+    heading(_COLUMNS)
+    for name in names or CELLS:
+        tally = Tally()
+        for numbers in in_processes(partial(one_run, CELLS[name]), runs):
+            tally.add(**numbers)
+        line(*row_of(name, tally))
 
 
 if __name__ == "__main__":
-    asked = sys.argv[2:]
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10, asked or list(CELLS))
+    command(main)

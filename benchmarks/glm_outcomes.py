@@ -5,7 +5,6 @@ size; each in a process of its own, whose largest memory is told beside the tabl
 """
 
 import multiprocessing
-import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
@@ -14,7 +13,7 @@ import numpy as np
 from benchmarks.by_persons import resident
 from benchmarks.glm_runs import TableData, Trial, noise_of, run_trial
 from benchmarks.table import Row
-from benchmarks.timing import processor, show
+from benchmarks.timing import command, processor, show
 from consortium.algorithms.base import Shape
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.kernels.one_thread import one_thread
@@ -90,7 +89,7 @@ def outcomes(persons: int = 100, many: int = 1_000_000) -> list[Row]:
     ]
 
 
-def main(persons: int, outcomes: int) -> None:
+def main(persons: int = 100, outcomes: int = 1_000_000) -> None:
     """Print the table."""
     makers: dict[str, Callable[[int, int], Cost]] = {"glm": ours, "nilearn run_glm": nilearn}
     rows = []
@@ -102,4 +101,4 @@ def main(persons: int, outcomes: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*(int(each) for each in sys.argv[1:3] or ("100", "1000000")))
+    command(main)

@@ -8,14 +8,13 @@ stated mean, ``none`` and ``some`` where the contrast's own effect is 0 and wher
 withheld, of whose discoveries nothing is said.
 """
 
-import sys
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.glm_runs import Trial, noise_of, run_trial, trial_of
-from benchmarks.timing import show
+from benchmarks.timing import command, show
 
 Array = NDArray[np.float64]
 SITES, OUTCOMES = 8, 20
@@ -103,4 +102,4 @@ def main(runs: int = 20) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    command(main)

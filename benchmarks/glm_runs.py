@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from benchmarks.glm_data import COVARIATES, People
+from benchmarks.studies import result_of
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Release, Result, Shape
+from consortium.algorithms.base import Query, Release, Result, Shape
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.kernels.contrast_regression import false_discovery
@@ -112,15 +114,14 @@ def run_trial(
     shape = replace(trial.shape, noise=noise)
     plan = plan or Glm(trial.parameters, shape)
     planned = {release.stage: release for release in plan.releases}
-    run = GLM(trial.parameters, shape).run()
     sizes = np.array(shape.subjects, dtype=np.float64)
-    query, number = next(run), 0
-    while True:
-        stage = planned[query.stage]
-        query, local = stage.complete(query), GLM.statistics[query.statistic]
-        gone = missing[number] if number < len(missing) else frozenset()
+    turns = chain(missing, repeat(frozenset[int]()))
+
+    def answer(query: Query) -> Release:
+        stage, gone = planned[query.stage], next(turns)
+        asked, local = stage.complete(query), GLM.statistics[query.statistic]
         there = [n for n in range(len(sizes)) if n not in gone]
-        means = [local(trial.sites[n], replace(query, site=n), stage.bound) for n in there]
+        means = [local(trial.sites[n], replace(asked, site=n), stage.bound) for n in there]
         if lattices:
             step, shares = lattices[query.stage].step, sizes[there, None] / sizes[there].sum()
             mean = step * np.rint(shares * means / step).sum(axis=0)
@@ -128,12 +129,9 @@ def run_trial(
             mean = np.average(means, axis=0, weights=sizes[there])
         deviation = stage.bound.spread / sizes[there].sum() * noise / np.sqrt(stage.share)
         mean = mean + deviation * generator.standard_normal(len(mean))
-        number += 1
-        try:
-            query = run.send(Release(mean, deviation, tuple(there)))
-        except StopIteration as stop:
-            result: Result = stop.value
-            return result
+        return Release(mean, deviation, tuple(there))
+
+    return result_of(GLM(trial.parameters, shape), answer)
 
 
 def by_regression(
@@ -180,6 +178,22 @@ def least_squares(design: Array, outcomes: Array) -> tuple[Array, Array, Array]:
     freedom = design.shape[1] - np.linalg.matrix_rank(design)
     errors = np.sqrt(inverse[0, 0] * np.square(residual).sum(axis=0) / freedom)
     return slopes[0], errors, 2 * student.sf(np.abs(slopes[0] / errors), freedom)
+
+
+def judged(
+    found: Mapping[str, Array], truth: Array, null: NDArray[np.bool_], unit: float | Array = 1.0
+) -> dict[str, float]:
+    """Squares of errors, true and stated, coverage, and how often p is below .05 without effect.
+
+    ``unit`` is what reported numbers are multiplied by; ``size`` is NaN where all have an effect.
+    """
+    effect, error, low, high = (unit * found[name] for name in ("effect", "error", "low", "high"))
+    return {
+        "square": float(np.mean(np.square(effect - truth))),
+        "stated": float(np.mean(np.square(error))),
+        "covered": float(np.mean((low <= truth) & (truth <= high))),
+        "size": float(np.mean(found["p"][null] < 0.05)) if null.any() else np.nan,
+    }
 
 
 def found_by(p: Array, rate: float = 0.05) -> NDArray[np.bool_]:

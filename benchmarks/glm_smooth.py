@@ -8,15 +8,22 @@ colluding site, δ = 1e-5); errors are in standard deviations within groups and 
 over the smoothness; by default the plan chooses it. One process.
 """
 
-import sys
 from dataclasses import replace
 
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from benchmarks.glm import Tally
 from benchmarks.glm_data import People, make_people
-from benchmarks.glm_runs import Array, Trial, least_squares, make_trial, noise_of, run_trial
+from benchmarks.glm_runs import (
+    Array,
+    Trial,
+    judged,
+    least_squares,
+    make_trial,
+    noise_of,
+    run_trial,
+)
+from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.base import Places
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA
 
@@ -27,17 +34,8 @@ PLACES = Places(VOXEL * np.argwhere(np.ones((EDGE, EDGE, EDGE))), VOXEL**3)
 _MARGIN = 5  # voxels that are smoothed with the others and then cut off
 _DEVIATION = 1.23  # public, over that within groups and sites
 COLUMNS = (
-    "ε",
-    "released",
-    "numbers",
-    "cutoff over FWHM",
-    "RMSE",
-    "coverage",
-    "false positives",
-    "stated / RMSE",
-    "forecast / RMSE",
-    "peak over pooled",
-    "found",
+    "ε | released | numbers | cutoff over FWHM | RMSE | coverage | false positives | "
+    "stated / RMSE | forecast / RMSE | peak over pooled | found"
 )
 
 
@@ -99,15 +97,11 @@ def measured(
         for epsilon, tally in tallies.items():
             noise = noise_of(epsilon, SITES)
             result = run_trial(trial, noise, np.random.default_rng((number, 17)))
-            found = {name: _DEVIATION * v for name, v in result.arrays.items()}
             null, large = truth < 0.01, truth > 0.25
             tally.add(
-                square=float(np.mean((found["effect"] - truth) ** 2)),
-                stated=float(np.mean(found["error"] ** 2)),
-                covered=float(np.mean((found["low"] <= truth) & (truth <= found["high"]))),
-                false=float(np.mean(result.arrays["p"][null] < 0.05)),
+                **judged(result.arrays, truth, null, _DEVIATION),
                 forecast=(_DEVIATION * float(result.numbers["forecast_error"])) ** 2,
-                peak=float(found["effect"][top]),
+                peak=_DEVIATION * float(result.arrays["effect"][top]),
                 power=float(np.mean(result.arrays["q"][large] <= 0.05)),
                 numbers=float(result.numbers.get("smooth_maps", len(truth))),
                 cutoff=2 * float(result.numbers.get("finest_detail_mm", 0.0)) / SMOOTHNESS,
@@ -115,23 +109,22 @@ def measured(
     return tallies, pool
 
 
-def _row(epsilon: float, name: str, tally: Tally, pool: Tally) -> str:
+def _row(epsilon: float, name: str, tally: Tally, pool: Tally) -> list[str]:
     error, cutoff = tally.root("square"), tally.mean("cutoff")
-    cells = [
+    return [
         f"{epsilon:g}",
         name,
         f"{tally.mean('numbers'):.0f}",
         f"{cutoff:.2f}" if cutoff else "–",
         f"{error:.3f}",
-        *(f"{tally.mean(column):.3f}" for column in ("covered", "false")),
-        *(f"{tally.root(column) / error:.3f}" for column in ("stated", "forecast")),
+        *tally.texts("covered", "size"),
+        *tally.over(error, "stated", "forecast"),
         f"{tally.mean('peak') / pool.mean('peak'):.2f}",
-        f"{tally.mean('power'):.2f}",
+        *tally.texts("power", digits=2),
     ]
-    return f"| {' | '.join(cells)} |"
 
 
-def main(runs: int, cutoff: float | None) -> None:
+def main(runs: int = 10, cutoff: float | None = None) -> None:
     """Print the table in Markdown, the rows of a study as soon as they are known."""
     smooth: dict[str, object] = {"basis": "smooth", "smoothness": SMOOTHNESS}
     if cutoff is not None:
@@ -142,14 +135,14 @@ def main(runs: int, cutoff: float | None) -> None:
         "waves": smooth,
         "waves, smoothness stated 25 % too small": rougher,
     }
-    print(f"{runs} runs a row\n\n| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
+    print(f"{runs} runs a row\n")
+    heading(COLUMNS)
     for name, analysis in studies.items():
         tallies, pool = measured(runs, analysis)
         for epsilon, tally in tallies.items():
-            print(_row(epsilon, name, tally, pool), flush=True)
+            line(*_row(epsilon, name, tally, pool))
     print(f"\nPooled: RMSE {pool.root('square'):.3f}, peak {pool.mean('peak'):.3f}")
 
 
 if __name__ == "__main__":
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    main(count, float(sys.argv[2]) if len(sys.argv) > 2 else None)
+    command(main)

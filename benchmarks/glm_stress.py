@@ -6,15 +6,14 @@ Covariates follow group and site in every row. Releases have noise of the exact 
 site, δ = 1e-5); one process. Errors are in public standard deviations.
 """
 
-import sys
 from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.glm import Tally
-from benchmarks.glm_data import Unkind, make_people
+from benchmarks.glm_data import Cell, Unkind, make_people
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
 from benchmarks.glm_variants import COLUMNS, noted, row_of
+from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast_power, why_hopeless
 
@@ -31,7 +30,7 @@ STRESS = {
 }
 
 
-def stressed(cell: tuple[int, int, int], runs: int, epsilon: float, unkind: Unkind) -> Tally:
+def stressed(cell: Cell, runs: int, epsilon: float, unkind: Unkind) -> Tally:
     """Runs of a cell with one unkindness; and how often its plan calls it worth while."""
     tally, noise = Tally(), noise_of(epsilon, cell[2])
     for number in range(runs):
@@ -46,22 +45,18 @@ def stressed(cell: tuple[int, int, int], runs: int, epsilon: float, unkind: Unki
     return tally
 
 
-def main(runs: int, cell: tuple[int, int, int], epsilon: float) -> None:
+def main(runs: int = 10, cell: Cell = CELL, epsilon: float = EPSILON) -> None:
     """Print the table in Markdown, a row as soon as it is known."""
     persons, entries, sites = cell
     print(
         f"{persons:,} participants x {entries} outcomes, {sites} sites, "
         f"ε = {epsilon:g}, {runs} runs\n"
     )
-    columns = (*COLUMNS, "worth it")
-    print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}", flush=True)
+    heading(f"{COLUMNS} | worth it")
     for name, unkind in STRESS.items():
         tally = stressed(cell, runs, epsilon, unkind)
-        print(f"{row_of(name, tally)} {100 * tally.mean('feasible'):.0f} % |", flush=True)
+        line(*row_of(name, tally), f"{100 * tally.mean('feasible'):.0f} %")
 
 
 if __name__ == "__main__":
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    given = tuple(int(part) for part in sys.argv[2].split("x")) if len(sys.argv) > 2 else CELL
-    level = float(sys.argv[3]) if len(sys.argv) > 3 else EPSILON
-    main(count, (given[0], given[1], given[2]), level)
+    command(main)

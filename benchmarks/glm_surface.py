@@ -7,7 +7,6 @@ sixteenth vertex and the modes' anchors: what is released are coefficients of th
 many as of all.
 """
 
-import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import product
@@ -16,9 +15,18 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from benchmarks.glm import Tally, best_alone
+from benchmarks.glm import best_alone
 from benchmarks.glm_data import People, Unkind, make_people
-from benchmarks.glm_runs import Array, Trial, least_squares, make_trial, noise_of, run_trial
+from benchmarks.glm_runs import (
+    Array,
+    Trial,
+    judged,
+    least_squares,
+    make_trial,
+    noise_of,
+    run_trial,
+)
+from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.base import SurfacePlaces
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA
@@ -32,21 +40,8 @@ LEVELS = (4.0, 8.0)
 DEVIATION = 1.23  # public, over that within groups and sites
 _HEIGHT, _WIDTH = 0.5, 20.0  # of the difference, in deviations and mm
 COLUMNS = (
-    "participants",
-    "tails",
-    "FWHM",
-    "ε",
-    "numbers",
-    "worth it",
-    "RMSE",
-    "forecast",
-    "forecast / RMSE",
-    "first round's / RMSE",
-    "stated / RMSE",
-    "largest site",
-    "chance",
-    "coverage",
-    "false positives",
+    "participants | tails | FWHM | ε | numbers | worth it | RMSE | forecast | forecast / RMSE | "
+    "first round's / RMSE | stated / RMSE | largest site | chance | coverage | false positives"
 )
 _LOG = 0.8  # deviation of a logarithm, of skewness 3.7
 _PATCHES = 34  # of a hemisphere
@@ -210,13 +205,8 @@ def measured(
             plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
             foretold = forecast_power(plan)
             result = run_trial(trial, noise, np.random.default_rng((number, 35)), plan=plan)
-            found = {name: DEVIATION * v for name, v in result.arrays.items()}
-            null = truth < 0.01
             tally.add(
-                square=float(np.mean((found["effect"] - truth) ** 2)),
-                stated=float(np.mean(found["error"] ** 2)),
-                covered=float(np.mean((found["low"] <= truth) & (truth <= found["high"]))),
-                false=float(np.mean(result.arrays["p"][null] < 0.05)),
+                **judged(result.arrays, truth, truth < 0.01, DEVIATION),
                 forecast=(DEVIATION * foretold.error) ** 2,
                 updated=(DEVIATION * float(result.numbers["forecast_error"])) ** 2,
                 feasible=float(not why_hopeless(plan, foretold)),
@@ -225,28 +215,27 @@ def measured(
     return tallies, pool
 
 
-def main(runs: int, sizes: tuple[int, ...]) -> None:
+def main(runs: int = 5, *sizes: int) -> None:
     """Print the table in Markdown, rows as soon as they are known."""
-    print(f"{runs} runs a row\n\n| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
-    for persons, heavy, smoothness in product(sizes, (False, True), SMOOTHNESS):
+    print(f"{runs} runs a row\n")
+    heading(COLUMNS)
+    for persons, heavy, smoothness in product(sizes or PERSONS, (False, True), SMOOTHNESS):
         tallies, pool = measured(runs, persons, smoothness, heavy=heavy)
         for epsilon, tally in tallies.items():
             error = tally.root("square")
-            cells = [
+            line(
                 f"{persons:,}",
                 "heavy" if heavy else "Gaussian",
                 f"{smoothness:g}",
                 f"{epsilon:g}",
                 f"{tally.mean('numbers'):.0f}",
                 f"{100 * tally.mean('feasible'):.0f} %",
-                *(f"{tally.root(name):.3f}" for name in ("square", "forecast")),
-                *(f"{tally.root(name) / error:.2f}" for name in ("forecast", "updated", "stated")),
-                *(f"{pool.root(name):.3f}" for name in ("alone", "pooled")),
-                *(f"{tally.mean(name):.3f}" for name in ("covered", "false")),
-            ]
-            print(f"| {' | '.join(cells)} |", flush=True)
+                *tally.over(1.0, "square", "forecast"),
+                *tally.over(error, "forecast", "updated", "stated", digits=2),
+                *pool.over(1.0, "alone", "pooled"),
+                *tally.texts("covered", "size"),
+            )
 
 
 if __name__ == "__main__":
-    asked = tuple(map(int, sys.argv[2:3])) or PERSONS
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5, asked)
+    command(main)

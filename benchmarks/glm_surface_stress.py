@@ -6,16 +6,14 @@ kinds of others, in the means of 68 patches, from a release of all coefficients.
 p is below .05 where there is no difference, withheld or not. Noise is of the exact law.
 """
 
-import sys
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from benchmarks.glm import Tally
 from benchmarks.glm_data import COVARIATES, People
-from benchmarks.glm_runs import AGE_SCALE, Array, Trial, noise_of, run_trial, trial_of
+from benchmarks.glm_runs import AGE_SCALE, Array, Trial, judged, noise_of, run_trial, trial_of
 from benchmarks.glm_surface import (
     STEP,
     UnkindMaps,
@@ -23,6 +21,7 @@ from benchmarks.glm_surface import (
     some_places,
     trial_on_surfaces,
 )
+from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.glm.tables import COEFFICIENTS, ERRORS
 from consortium.coordinator.contrast import compare_coefficients, joint, released_coefficients
 
@@ -48,7 +47,7 @@ CELLS = {
     "sites of other ages, means declared": UnkindMaps(ages=1.0, declared=True),
     "all of them, means declared": replace(_ALL, declared=True),
 }
-COLUMNS = "cell", "sites", "t", "coverage", "withheld", "stated / RMSE", "F", "F found", "coverage"
+COLUMNS = "cell | sites | t | coverage | withheld | stated / RMSE | F | F found | coverage"
 
 
 def _stated(people: People, unkind: UnkindMaps) -> dict[str, Any]:
@@ -103,17 +102,8 @@ def by_t(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
         people, some_places(STEP), smoothness=SMOOTHNESS, **_stated(people, unkind)
     )
     found = run_trial(trial, noise_of(EPSILON, sites), generator).arrays
-    effect, error, low, high = (
-        people.deviation * found[name] for name in ("effect", "error", "low", "high")
-    )
-    truth = people.truth
-    return {
-        "t": float(np.mean(found["p"][np.abs(truth) < 0.01] < 0.05)),
-        "covered": float(np.mean((low <= truth) & (truth <= high))),
-        "withheld": float(found["withheld"].mean()),
-        "stated": float(np.mean(error**2)),
-        "square": float(np.mean((effect - truth) ** 2)),
-    }
+    each = judged(found, people.truth, np.abs(people.truth) < 0.01, people.deviation)
+    return {**each, "t": each["size"], "withheld": float(found["withheld"].mean())}
 
 
 def by_f(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
@@ -138,23 +128,20 @@ def by_f(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
     }
 
 
-def main(runs: int, counts: tuple[int, ...]) -> None:
+def main(runs: int = 4, *counts: int) -> None:
     """Print the table in Markdown, a row as soon as it is known."""
-    print(f"{runs} runs of t a row\n\n| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
-    for sites, (name, unkind) in product(counts, CELLS.items()):
+    print(f"{runs} runs of t a row\n")
+    heading(COLUMNS)
+    for sites, (name, unkind) in product(counts or SITES, CELLS.items()):
         t, f = Tally(), Tally()
         for number in range(_MORE * runs):
             f.add(**by_f(unkind, sites, number))
         for number in range(runs):
             t.add(**by_t(unkind, sites, number))
-        numbers = [
-            *(f"{t.mean(each):.3f}" for each in ("t", "covered", "withheld")),
-            f"{t.root('stated') / t.root('square'):.2f}",
-            *(f"{f.mean(each):.3f}" for each in ("F", "power", "covered")),
-        ]
-        print(f"| {name} | {sites} | {' | '.join(numbers)} |", flush=True)
+        sizes = t.texts("t", "covered", "withheld")
+        ratio = t.over(t.root("square"), "stated", digits=2)
+        line(name, f"{sites}", *sizes, *ratio, *f.texts("F", "power", "covered"))
 
 
 if __name__ == "__main__":
-    asked = tuple(map(int, sys.argv[2:])) or SITES
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 4, asked)
+    command(main)

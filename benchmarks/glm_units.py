@@ -9,7 +9,6 @@ counting by its rows. Usual rows, the part that differs and deviations are state
 for what a cell says. Cells that begin with *fresh* were made, and first run, after all formulas.
 """
 
-import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.glm_runs import TableData, Trial, noise_of, run_trial
+from benchmarks.glm_runs import TableData, Trial, judged, noise_of, run_trial
+from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.base import Shape
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
@@ -29,7 +29,7 @@ NOISES = ((6, 8.0), (12, 8.0), (33, 8.0), (12, None))
 _DEVIATION = 0.25  # of ages, in the vector's unit
 _LEVELS = {"mean": 0.0, "deviation": 1.0}  # of -1 and 1, where no study says that these are levels
 _MANY = 40_000, 2_000  # units and sites that tell what is public
-_COLUMNS = "cell", "sites", "ε", "size", "coverage", "withheld", "stated", "forecast", "RMSE", "GLS"
+_COLUMNS = "cell | sites | ε | size | coverage | withheld | stated | forecast | RMSE | GLS"
 
 
 @dataclass(frozen=True)
@@ -345,52 +345,48 @@ def one_run(
     column = rows.columns[0] / _DEVIATION if cell.kind == "age" else rows.group
     pooled = least_squares(rows, cell.icc, column)
     unit = known.deviation * cell.wide / scale
-    values = {name: unit * found.arrays[name] for name in ("effect", "error", "low", "high")}
-    null, judged = own == 0, found.arrays["withheld"] < 1
-    wrong, inside = found.arrays["p"] < 0.05, (values["low"] <= own) & (own <= values["high"])
+    null, told = own == 0, found.arrays["withheld"] < 1
+    low, high = (unit * found.arrays[name] for name in ("low", "high"))
+    wrong, inside = found.arrays["p"] < 0.05, (low <= own) & (own <= high)
     plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
     return {
-        "size": float(np.mean(wrong[null])),
-        "covered": float(np.mean(inside)),
-        "wrong": float(np.mean(wrong & null & judged)),
-        "inside": float(np.mean(inside & judged)),
-        "null": float(np.mean(null & judged)),
-        "square": float(np.mean(np.square(values["effect"] - own))),
-        "stated": float(np.mean(np.square(values["error"]))),
+        **judged(found.arrays, own, null, unit),
+        "wrong": float(np.mean(wrong & null & told)),
+        "inside": float(np.mean(inside & told)),
+        "null": float(np.mean(null & told)),
         "withheld": float(found.arrays["withheld"].mean()),
         "forecast": float(np.square(unit * forecast_power(plan).error)),
         "pooled": float(np.mean(np.square(pooled - own))),
     }
 
 
-def row_of(name: str, sites: int, epsilon: float | None, runs: range) -> str:
-    """A row in Markdown."""
-    each = [one_run(CELLS[name], sites, epsilon, number) for number in runs]
-    mean = {key: float(np.mean([one[key] for one in each])) for key in each[0]}
-    if mean["null"]:  # of what is not withheld, if anything is
-        mean["size"] = mean["wrong"] / mean["null"]
-        mean["covered"] = mean["inside"] / (1 - mean["withheld"])
-    error = np.sqrt(mean["square"])
-    numbers = [
-        *(f"{mean[key]:.3f}" for key in ("size", "covered", "withheld")),
-        *(f"{np.sqrt(mean[key]) / error:.2f}" for key in ("stated", "forecast")),
-        f"{error:.3f}",
-        f"{error / np.sqrt(mean['pooled']):.2f}",
+def row_of(name: str, sites: int, epsilon: float | None, runs: range) -> list[str]:
+    """Cells of a row."""
+    tally = Tally()
+    for number in runs:
+        tally.add(**one_run(CELLS[name], sites, epsilon, number))
+    size, covered, withheld, null = map(tally.mean, ("size", "covered", "withheld", "null"))
+    if null:  # of what is not withheld, if anything is
+        size, covered = tally.mean("wrong") / null, tally.mean("inside") / (1 - withheld)
+    error = tally.root("square")
+    return [
+        *(name, str(sites), "none" if epsilon is None else f"{epsilon:g}"),
+        *(f"{each:.3f}" for each in (size, covered, withheld)),
+        *tally.over(error, "stated", "forecast", digits=2),
+        *(f"{error:.3f}", f"{error / tally.root('pooled'):.2f}"),
     ]
-    told = "none" if epsilon is None else f"{epsilon:g}"
-    return f"| {' | '.join([name, str(sites), told, *numbers])} |"
 
 
-def main(runs: range, names: list[str]) -> None:
+def main(asked: str = "10", *names: str) -> None:
     """Print the table, a row as soon as it is known."""
+    many, _, seed = asked.partition(":")
+    runs = range(first := int(seed or 0), first + int(many))
     print(f"{len(runs)} runs a row; stated and forecast errors are over RMSE\n")
-    print(f"| {' | '.join(_COLUMNS)} |\n|{' --- |' * len(_COLUMNS)}", flush=True)
-    for name in names:
+    heading(_COLUMNS)
+    for name in names or CELLS:
         for sites, epsilon in NOISES:
-            print(row_of(name, sites, epsilon, runs), flush=True)
+            line(*row_of(name, sites, epsilon, runs))
 
 
 if __name__ == "__main__":
-    many, _, seed = (sys.argv[1] if len(sys.argv) > 1 else "10").partition(":")
-    first = int(seed or 0)
-    main(range(first, first + int(many)), sys.argv[2:] or list(CELLS))
+    command(main)

@@ -6,16 +6,15 @@ hard participants of `glm_data`, with releases of the exact law of noise (one co
 knows of no drop-out.
 """
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from benchmarks.glm import Tally
-from benchmarks.glm_data import COVARIATES, People, make_people
-from benchmarks.glm_runs import Array, Trial, make_trial, noise_of, run_trial
+from benchmarks.glm_data import COVARIATES, Cell, People, make_people
+from benchmarks.glm_runs import Array, Trial, judged, make_trial, noise_of, run_trial
+from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.base import Result
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast_power
@@ -26,13 +25,8 @@ ALIKE = 0.24  # slope of every outcome on every covariate where all are alike
 _EDGE = 24  # voxels, of the square that smooth images are of
 _SMOOTH = 2.4  # voxels, standard deviation of the kernel
 COLUMNS = (
-    "variant",
-    "RMSE",
-    "coverage",
-    "false positives",
-    "false discoveries",
-    "stated / RMSE",
-    "forecast / RMSE",
+    "variant | RMSE | coverage | false positives | false discoveries | stated / RMSE | "
+    "forecast / RMSE"
 )
 Variant = Callable[[People, int], tuple[Trial, tuple[frozenset[int], ...]]]
 _ALL: tuple[frozenset[int], ...] = ()
@@ -113,35 +107,23 @@ VARIANTS: dict[str, Variant] = {
 def noted(tally: Tally, result: Result, truth: Array, prefix: str = "") -> None:
     """Count a run's effects, or those on means of outcomes, against the truth."""
     found = {name: result.arrays[f"{prefix}{name}"] for name in ("effect", "error", "p", "q")}
-    low, high = result.arrays[f"{prefix}low"], result.arrays[f"{prefix}high"]
+    limits = {name: result.arrays[f"{prefix}{name}"] for name in ("low", "high")}
     null, told = truth == 0, found["q"] <= 0.05
     tally.add(
-        square=float(np.mean((found["effect"] - truth) ** 2)),
-        stated=float(np.mean(found["error"] ** 2)),
-        covered=float(np.mean((low <= truth) & (truth <= high))),
-        false=float(np.mean(found["p"][null] < 0.05)) if null.any() else np.nan,
+        **judged(found | limits, truth, null),
         falsely=float((told & null).sum() / max(1, told.sum())),
     )
 
 
-def row_of(name: str, tally: Tally) -> str:
-    """Write a row of the table in Markdown."""
-    error = tally.root("square")
-    known = "forecast" in tally.found
-    false = np.array(tally.found["false"])
-    cells = [
-        name,
-        f"{error:.3f}",
-        f"{tally.mean('covered'):.3f}",
-        f"{np.nanmean(false):.3f}" if np.isfinite(false).any() else "–",
-        f"{tally.mean('falsely'):.3f}" if np.isfinite(false).any() else "–",
-        f"{tally.root('stated') / error:.3f}",
-        f"{tally.root('forecast') / error:.3f}" if known else "–",
-    ]
-    return f"| {' | '.join(cells)} |"
+def row_of(name: str, tally: Tally) -> list[str]:
+    """Cells of a row, with dashes for what is not asked where every outcome has an effect."""
+    error, sizes = tally.root("square"), tally.texts("size", "falsely")
+    sizes = sizes if np.isfinite(tally.found["size"]).any() else ["–", "–"]
+    rest = tally.over(error, "stated", "forecast")
+    return [name, f"{error:.3f}", *tally.texts("covered"), *sizes, *rest]
 
 
-def _variant(cell: tuple[int, int, int], runs: int, epsilon: float, make: Variant) -> Tally:
+def _variant(cell: Cell, runs: int, epsilon: float, make: Variant) -> Tally:
     tally, noise = Tally(), noise_of(epsilon, cell[2])
     for number in range(runs):
         generator = np.random.default_rng((number, 11, *cell))
@@ -165,9 +147,7 @@ def _alike(people: People, offset: float, generator: np.random.Generator) -> Peo
     return replace(people, outcomes=own + same, slopes=slopes)
 
 
-def _means(
-    cell: tuple[int, int, int], runs: int, epsilon: float, size: int, alike: float | None = None
-) -> Tally:
+def _means(cell: Cell, runs: int, epsilon: float, size: int, alike: float | None = None) -> Tally:
     """Means of as many neighbouring outcomes, whose effects are those of single ones.
 
     ``alike`` is the deviation of sites' offsets where they and covariates act on all alike.
@@ -200,7 +180,7 @@ def _coarse(values: Array, block: int) -> Array:
     return np.asarray(parts.mean(axis=(1, 3)).reshape(edge**2, -1))
 
 
-def _maps(cell: tuple[int, int, int], runs: int, epsilon: float, block: int) -> Tally:
+def _maps(cell: Cell, runs: int, epsilon: float, block: int) -> Tally:
     """Smooth images with an effect of half a standard deviation in a corner of a fifth of them.
 
     ``block`` voxels of an edge become one; effects are in standard deviations of what is left.
@@ -228,32 +208,28 @@ def _maps(cell: tuple[int, int, int], runs: int, epsilon: float, block: int) -> 
     return tally
 
 
-def main(runs: int, cells: tuple[tuple[int, int, int], ...], epsilon: float) -> None:
+def main(runs: int = 10, asked: Cell | None = None, epsilon: float = EPSILON) -> None:
     """Print a table in Markdown for every cell, a row as soon as it is known."""
+    cells = (asked,) if asked else CELLS
     for cell in cells:
         persons, entries, sites = cell
         print(
             f"\n{persons:,} participants x {entries} outcomes, {sites} sites, ε = {epsilon:g}, "
             f"{runs} runs\n"
         )
-        print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}", flush=True)
+        heading(COLUMNS)
         for name, make in VARIANTS.items():
-            print(row_of(name, _variant(cell, runs, epsilon, make)), flush=True)
+            line(*row_of(name, _variant(cell, runs, epsilon, make)))
         means = [(size, alike) for size in (5, 10) for alike in (None, 0.6)]
         for size, alike in (*means, (entries, 1.2)):
             name = f"means of {size} outcomes"
             name += "" if alike is None else f", all alike, offsets of {alike:g}"
-            print(row_of(name, _means(cell, runs, epsilon, size, alike)), flush=True)
+            line(*row_of(name, _means(cell, runs, epsilon, size, alike)))
     for block in (4, 2, 1):
         tally = _maps(cells[-1], runs, epsilon, block)
         name = f"{(_EDGE // block) ** 2} voxels of smooth maps, power {tally.mean('power'):.2f}"
-        print(row_of(name, tally), flush=True)
+        line(*row_of(name, tally))
 
 
 if __name__ == "__main__":
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    chosen: tuple[tuple[int, int, int], ...] = CELLS
-    if len(sys.argv) > 2:
-        one, two, three = (int(part) for part in sys.argv[2].split("x"))
-        chosen = ((one, two, three),)
-    main(count, chosen, float(sys.argv[3]) if len(sys.argv) > 3 else EPSILON)
+    command(main)

@@ -7,7 +7,6 @@ process which does one round. Then the cost of a participant, part by part. With
 """
 
 import multiprocessing
-import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -21,7 +20,7 @@ from benchmarks.by_persons import resident, scaling
 from benchmarks.page import put
 from benchmarks.prepared_site import BOUND, Size, answer, dataset, prepare
 from benchmarks.secagg import Meeting
-from benchmarks.timing import best, processor, show
+from benchmarks.timing import best, command, processor, show
 from consortium.algorithms.over_persons import CHUNK
 from consortium.kernels.moments import add_person_moment, add_volume_moments, packed_size
 from consortium.kernels.one_thread import one_thread
@@ -141,4 +140,4 @@ def main(asked: str = str(PERSONS)) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    command(main)

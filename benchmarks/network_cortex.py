@@ -7,7 +7,6 @@ spots of the participant's own (*own*). `group_ica` and `template_networks` get 
 participants with a study's noise, over every fourth vertex, which is no less than the waves need.
 """
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -19,6 +18,8 @@ from benchmarks.glm_surface import some_places
 from benchmarks.network_pool import answer
 from benchmarks.network_smooth import is_found
 from benchmarks.network_templates import Cell, result
+from benchmarks.studies import study_of
+from benchmarks.timing import command, heading, line
 from consortium.algorithms.base import Array, Extent, Templates
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA
 from consortium.algorithms.subspace import smooth_basis
@@ -27,7 +28,6 @@ from consortium.algorithms.template_networks.site import in_basis
 from consortium.kernels.dual_regression import person_maps
 from consortium.kernels.projectors import leading_directions
 from consortium.study.plan import Plan, make_plan
-from consortium.study.spec import Study
 
 SIZES = {6: 240, 12: 480, 33: 990}
 STUDIES, RUNS, REPLAYS = ((6, 8.0), (12, 8.0), (33, 8.0), (12, 100.0)), 3, 10
@@ -62,17 +62,16 @@ class Noise:
             yield series
 
 
-def main(first: int, names: list[str]) -> None:
+def main(first: int = 0, *names: str) -> None:
     """Print in how many runs a network is found where there is none, and maps beyond templates."""
-    columns = ["noise", "sites", "participants", "ε", "runs that find a network", *STATES]
-    print(f"| {' | '.join(columns)} |")
+    heading(f"noise | sites | participants | ε | runs that find a network | {' | '.join(STATES)}")
     seeds = range(first, first + RUNS)
     for kind, fwhm in KINDS:
         for sites, epsilon in STUDIES if not names or kind in names else ():
             cells = f"{kind} {fwhm:g} mm", str(sites), str(SIZES[sites]), f"{epsilon:g}"
             told = f"{_networks(kind, fwhm, sites, epsilon, seeds)} of {RUNS}"
             rest = _templates(kind, fwhm, sites, epsilon, seeds)
-            print(f"| {' | '.join([*cells, told, *rest])} |", flush=True)
+            line(*cells, told, *rest)
 
 
 @lru_cache(maxsize=6)
@@ -156,16 +155,8 @@ def _plan(
     analysis: dict[str, Any],
     templates: Templates | None = None,
 ) -> Plan:
-    study = Study.model_validate(
-        {
-            "study": "cortex",
-            "sites": [f"site-{number}" for number in range(sites)],
-            "data": {"mesh": "fsaverage5"},
-            "privacy": {"epsilon": epsilon, "delta": 1e-5, "colluding_sites": 1},
-            "algorithm": algorithm,
-            "analysis": {"anyway": True, **analysis},
-        }
-    )
+    asked, data = {"anyway": True, **analysis}, {"mesh": "fsaverage5"}
+    study = study_of(algorithm, asked, sites, epsilon, data=data)
     sizes, where = (SIZES[sites] // sites,) * sites, some_places(4)
     extent = Extent(len(where.coordinates), 0, (), where)
     shape = extent.shape(sizes, tuple(_VOLUMES * size for size in sizes), "subject")
@@ -173,4 +164,4 @@ def _plan(
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 0, sys.argv[2:])
+    command(main)

@@ -23,7 +23,7 @@ from benchmarks.network_smooth import KEPT, is_found, region_plan
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
 from consortium.kernels.moments import pack_symmetric, unpack_symmetric
-from consortium.kernels.varimax import separate_weighted
+from consortium.kernels.separations import separate_weighted
 from consortium.privacy.gdp import mu_of
 from consortium.study.plan import Plan
 

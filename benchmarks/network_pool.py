@@ -9,13 +9,13 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks.network_people import EDGE, People, places
+from benchmarks.studies import result_of, study_of
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Extent, Release, Result
 from consortium.algorithms.subspace import smooth_basis
 from consortium.kernels.moments import pack_symmetric
 from consortium.kernels.projectors import leading_directions, reduce_series
 from consortium.study.plan import Plan, make_plan
-from consortium.study.spec import Study
 
 GROUP_ICA = REGISTRY["group_ica"]
 PLAIN, HARD = (100,) * 4, (150, 90, 60, 40, 25, 15, 10, 10)
@@ -34,16 +34,10 @@ def extent() -> Extent:
 
 def plan(people: People, epsilon: float, scheme: str = "cape", **analysis: Any) -> Plan:
     """The plan of a study over these hospitals, one of which may collude."""
-    privacy = {"epsilon": epsilon, "delta": 1e-5, "colluding_sites": 1, "scheme": scheme}
-    study = Study.model_validate(
-        {
-            "study": "networks",
-            "sites": [f"site-{number}" for number in range(len(people.sizes))],
-            "data": {"resolution": EDGE},
-            "privacy": privacy,
-            "algorithm": "group_ica",
-            "analysis": {"anyway": True, **analysis},
-        }
+    study = study_of(
+        *("group_ica", {"anyway": True, **analysis}, len(people.sizes), epsilon),
+        data={"resolution": EDGE},
+        scheme=scheme,
     )
     shape = extent().shape(people.sizes, tuple(80 * size for size in people.sizes), "subject")
     return make_plan(study, shape)
@@ -94,13 +88,9 @@ def answer(matrix: Array, made: Plan, seed: int | None) -> Result:
     deviation = 0.0 if seed is None else float(made.stages[0].mechanism.noise.aggregate())
     values = pack_symmetric(matrix)
     values += deviation * np.random.default_rng(seed or 0).standard_normal(len(values))
-    run = GROUP_ICA(made.study.analysis, made.shape).run()
-    next(run)
-    try:
-        run.send(Release(values, deviation))
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("it asks only once")
+    return result_of(
+        GROUP_ICA(made.study.analysis, made.shape), lambda _: Release(values, deviation)
+    )
 
 
 def cosines(found: Array, truth: Array) -> Array:

@@ -6,10 +6,10 @@ import numpy as np
 
 from benchmarks.network_people import EDGE, People, hard_people, plain_people
 from benchmarks.network_pool import HARD, PLAIN, extent, matched
+from benchmarks.studies import study_of
 from benchmarks.timing import show
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
-from consortium.study.spec import Study
 
 VARIANTS: tuple[dict[str, Any], ...] = (
     {"pca_solver": "moment", "score": "volatility", "pca_share": 0.5, "pca_bound": 0.5},
@@ -31,16 +31,7 @@ def sites_of(people: People, seed: int) -> list[ArrayData]:
 
 def run_study(sites: list[ArrayData], epsilon: float, seed: int, **analysis: Any) -> Any:
     """A whole run in this process."""
-    study = Study.model_validate(
-        {
-            "study": "networks",
-            "sites": [f"site-{number}" for number in range(len(sites))],
-            "data": {"resolution": EDGE},
-            "privacy": {"epsilon": epsilon, "delta": 1e-5, "colluding_sites": 1},
-            "algorithm": "ica",
-            "analysis": analysis,
-        }
-    )
+    study = study_of("ica", analysis, len(sites), epsilon, data={"resolution": EDGE})
     return Simulation(study, sites, seed).run()
 
 

@@ -14,6 +14,7 @@ from scipy.cluster.vq import kmeans2
 from scipy.linalg import eigh
 
 from benchmarks.network_pool import FALSE, HARD, answer, cosines, extent
+from benchmarks.studies import study_of
 from benchmarks.timing import show
 from consortium.algorithms.base import Array, Extent, Result
 from consortium.algorithms.subspace import smooth_basis
@@ -153,12 +154,5 @@ def region_plan(sizes: tuple[int, ...], epsilon: float, centres: Array, **analys
 
 
 def _study(sizes: tuple[int, ...], epsilon: float, data: dict[str, Any], **analysis: Any) -> Study:
-    content = {
-        "study": "networks",
-        "sites": [f"site-{number}" for number in range(len(sizes))],
-        "data": data,
-        "privacy": {"epsilon": epsilon, "delta": 1e-5, "colluding_sites": 1},
-        "algorithm": "group_ica",
-        "analysis": {"anyway": True, "components": KEPT, **analysis},
-    }
-    return Study.model_validate(content)
+    asked = {"anyway": True, "components": KEPT, **analysis}
+    return study_of("group_ica", asked, len(sizes), epsilon, data=data)

@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks.network_people import EDGE, People, hard_people, plain_people
 from benchmarks.network_pool import FOUND, HARD, PLAIN, Pool, answer, extent, key, matched, plan
+from benchmarks.studies import result_of, study_of
 from benchmarks.timing import show
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Release, Result, Templates
@@ -22,7 +23,6 @@ from consortium.kernels.dual_regression import person_maps
 from consortium.kernels.projectors import reduce_series
 from consortium.space.grid import template_grid
 from consortium.study.plan import Plan, make_plan
-from consortium.study.spec import Study
 
 EPSILONS = (1.0, 4.0, 8.0)
 BY_TEMPLATES = REGISTRY["template_networks"]
@@ -49,16 +49,9 @@ def fewer(people: People) -> People:
 
 def cell(people: People, epsilon: float, name: str, maps: Array) -> Cell:
     """Plan a study of the maps alone over these hospitals, one of which may collude."""
-    study = Study.model_validate(
-        {
-            "study": "templates",
-            "sites": [f"site-{number}" for number in range(len(people.sizes))],
-            "data": {"resolution": EDGE},
-            "privacy": {"epsilon": epsilon, "delta": 1e-5, "colluding_sites": 1},
-            "algorithm": "template_networks",
-            "analysis": {"templates": "x.nii", "connectivity": False, "anyway": True},
-        }
-    )
+    asked = {"templates": "x.nii", "connectivity": False, "anyway": True}
+    sites, data = len(people.sizes), {"resolution": EDGE}
+    study = study_of("template_networks", asked, sites, epsilon, data=data)
     templates = Templates(np.asarray(maps, dtype=np.float32))
     shape = extent().shape(people.sizes, tuple(80 * size for size in people.sizes), "subject")
     return Cell(name, templates, make_plan(study, replace(shape, templates=templates)))
@@ -83,13 +76,10 @@ def result(mean: Array, made: Cell, seed: int) -> Result:
     """The study's result with its noise."""
     deviation = float(made.plan.stages[0].mechanism.noise.aggregate())
     values = mean + deviation * np.random.default_rng(seed).standard_normal(mean.shape)
-    run = BY_TEMPLATES(made.plan.study.analysis, made.plan.shape).run()
-    next(run)
-    try:
-        run.send(Release(values.ravel(), deviation))
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("it asks only once")
+    return result_of(
+        BY_TEMPLATES(made.plan.study.analysis, made.plan.shape),
+        lambda _: Release(values.ravel(), deviation),
+    )
 
 
 def _moved(maps: Array) -> Array:

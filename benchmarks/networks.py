@@ -7,9 +7,9 @@ the mechanism's noise is added to the mean of all participants' projectors, whic
 for each basis; ``rounds`` plays whole runs.
 """
 
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from benchmarks.network_pool import (
     plan,
     resolved,
 )
-from benchmarks.timing import show
+from benchmarks.timing import command, show
 from consortium.algorithms.base import Array, Result
 from consortium.study.plan import Plan
 
@@ -203,55 +203,26 @@ def errors(runs: int = 100) -> None:
     )
 
 
-def templates() -> None:
-    """Networks by templates beside group ICA."""
-    from benchmarks import network_templates  # which uses what stands here
-
-    network_templates.templates()
-
-
-def rounds() -> None:
-    """CapeDJICA's solvers and scores."""
-    from benchmarks import network_rounds  # as above
-
-    network_rounds.rounds()
-
-
-def peers() -> None:
-    """Other ways to the networks of the same participants."""
-    from benchmarks import network_peers  # as above
-
-    network_peers.peers()
-
-
-def smooth() -> None:
-    """A smooth covariance, without networks and with some."""
-    from benchmarks import network_smooth  # as above
-
-    network_smooth.smooth()
-
-
 OF_FOLDERS = ("halves", "home", "home_told", "likeness", "bound")
-"""Parts that read real participants' series, each in a module of its own."""
-PARTS: Mapping[str, Callable[[], None]] = {
+"""Parts that read real participants' series."""
+HERE: Mapping[str, Callable[[], None]] = {
     "plain": plain,
     "hard": hard,
     "calibration": calibration,
     "null": null,
-    "smooth": smooth,
     "errors": errors,
-    "templates": templates,
-    "rounds": rounds,
-    "peers": peers,
 }
+PARTS = ("plain", "hard", "calibration", "null", "smooth", "errors", "templates", "rounds", "peers")
+"""In the order in which all are carried out; those that are not here have a module of their own."""
+
+
+def main(*names: str) -> None:
+    """Carry out parts, or the one that reads a folder."""
+    asked = names[:1] if names and names[0] in OF_FOLDERS else names or PARTS
+    for name in asked:
+        part = HERE.get(name) or getattr(import_module(f"benchmarks.network_{name}"), name)
+        part(*map(Path, names[1:] if name in OF_FOLDERS else ()))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] and sys.argv[1] in OF_FOLDERS:
-        from importlib import import_module  # as above
-
-        module = import_module(f"benchmarks.network_{sys.argv[1]}")
-        getattr(module, sys.argv[1])(*map(Path, sys.argv[2:]))
-        sys.exit()
-    for part in sys.argv[1:] or PARTS:
-        PARTS[part]()
+    command(main)

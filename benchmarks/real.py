@@ -23,17 +23,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.glm import Tally
 from benchmarks.glm_runs import (
     Array,
     TableData,
     Trial,
     found_by,
+    judged,
     least_squares,
     noise_of,
     run_trial,
 )
 from benchmarks.real_networks import DEFAULT_MODE, is_networks, read_networks
+from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.base import Shape
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.views.table import TableView
@@ -46,6 +47,7 @@ AGES = 5.0, 65.0
 USUAL_AGE = {"mean": 18, "deviation": 10}
 EFFECTS = ("autism", "sex", "age")
 _WAYS = (("none", False, False), ("stated", True, False), ("none, means declared", False, True))
+_TOLD = "effect", "error", "low", "high", "p", "withheld"
 _ALONE = 30  # participants of a site that is tried alone
 
 
@@ -225,49 +227,46 @@ def one_run(
     noise = noise_of(epsilon, len(trial.shape.subjects))
     result = run_trial(trial, noise, np.random.default_rng((seed, 61)))
     unit = result.arrays["deviation"] / people.outcomes.std(axis=1)
-    each = {name: result.arrays[name] * unit for name in ("effect", "error", "low", "high")}
-    each["withheld"], known = result.arrays["withheld"], found_by(pooled[2])
+    known = found_by(pooled[2])
     told = (result.arrays["q"] <= trial.parameters.discoveries) & ~result.arrays["withheld"]
     forecast = np.square(result.numbers["forecast_error"] * unit)
     found = {}
     for kind, chosen in people.kinds.items():
-        effect, error, low, high, withheld = (values[chosen] for values in each.values())
-        right = pooled[0][chosen]
+        own = {name: values[chosen] for name, values in result.arrays.items() if name in _TOLD}
+        effect, right = own["effect"] * unit[chosen], pooled[0][chosen]
         found[kind] = {
-            "square": float(np.mean(np.square(effect - right))),
-            "stated": float(np.mean(np.square(error))),
+            **judged(own, right, right == 0, unit[chosen]),
             "again": float(np.mean(forecast[chosen])),
-            "covered": float(np.mean((low <= right) & (right <= high))),
             "slope": float(effect @ right / (right @ right)),
             "found": float(told[chosen].sum()),
             "both": float((told & known)[chosen].sum()),
-            "withheld": float(withheld.mean()),
+            "withheld": float(own["withheld"].mean()),
             "default mode": float(DEFAULT_MODE in np.array(people.names)[chosen & told]),
         }
     return found
 
 
 _COLUMNS = (
-    *("effect", "norms", "ε", "rms error against pooled", "over pooled SE", "stated SE"),
-    *("pooled in interval", "slope on pooled", "found", "pooled ones of these", "withheld"),
-    *("forecast / stated", "default mode found"),
+    "effect | norms | ε | rms error against pooled | over pooled SE | stated SE | "
+    "pooled in interval | slope on pooled | found | pooled ones of these | withheld | "
+    "forecast / stated | default mode found"
 )
 
 
-def main(folder: Path, seeds: int, epsilons: list[float]) -> None:
+def main(folder: Path, seeds: int = 6, *epsilons: float) -> None:
     """Print the table, a row as soon as it is known."""
     people = read(folder)
     count, networks = int(people.site.max()) + 1, DEFAULT_MODE in people.names
     print(f"{len(people.site):,} participants at {count} sites, {len(people.names)} outcomes\n")
-    print(f"| {' | '.join(_COLUMNS)} |\n|{' --- |' * len(_COLUMNS)}", flush=True)
+    heading(_COLUMNS)
     for effect in EFFECTS[: 1 if networks else None]:
         _tell_pooled(people, effect, pooled_of(people, effect))
-        _tell_studies(people, effect, seeds, epsilons)
+        _tell_studies(people, effect, seeds, epsilons or (1.0, 2.0, 4.0, 8.0))
         if networks:
-            _tell_studies(people.only("strength"), effect, seeds, epsilons)
+            _tell_studies(people.only("strength"), effect, seeds, epsilons or (1.0, 2.0, 4.0, 8.0))
 
 
-def _tell_studies(people: Real, effect: str, seeds: int, epsilons: list[float]) -> None:
+def _tell_studies(people: Real, effect: str, seeds: int, epsilons: tuple[float, ...]) -> None:
     """Rows of every way to ask, at every ε."""
     pooled, many = pooled_of(people, effect), len(people.names)
     for name, norms, declared in _WAYS:
@@ -282,7 +281,7 @@ def _tell_studies(people: Real, effect: str, seeds: int, epsilons: list[float]) 
             for kind, tally in tallies.items():
                 size = float(np.sqrt(np.mean(np.square(pooled[1][people.kinds[kind]]))))
                 what = f"{effect}, {kind} of {many}" if kind else effect
-                print(_row(what, name, epsilon, tally, size), flush=True)
+                line(*_row(what, name, epsilon, tally, size))
 
 
 def _tell_pooled(people: Real, effect: str, pooled: tuple[Array, Array, Array]) -> None:
@@ -314,27 +313,24 @@ def _told(found: Flags, here: Flags) -> str:
     return f"{found[here][0]:d} |" if here.any() else ""
 
 
-def _row(effect: str, name: str, epsilon: float, tally: Tally, size: float) -> str:
-    cells = [
+def _row(effect: str, name: str, epsilon: float, tally: Tally, size: float) -> list[str]:
+    return [
         effect.strip(),
         name,
         f"{epsilon:g}",
-        f"{tally.root('square'):.3f}",
-        f"{tally.root('square') / size:.2f}",
-        f"{tally.root('stated'):.3f}",
-        f"{tally.mean('covered'):.3f}",
-        f"{tally.mean('slope'):.2f}",
-        f"{tally.mean('found'):.1f}",
-        f"{tally.mean('both'):.1f}",
-        f"{tally.mean('withheld'):.2f}",
-        f"{tally.root('again') / tally.root('stated'):.2f}",
-        f"{tally.mean('default mode'):.2f}",
+        *tally.over(1.0, "square"),
+        *tally.over(size, "square", digits=2),
+        *tally.over(1.0, "stated"),
+        *tally.texts("covered"),
+        *tally.texts("slope", digits=2),
+        *tally.texts("found", "both", digits=1),
+        *tally.texts("withheld", digits=2),
+        *tally.over(tally.root("stated"), "again", digits=2),
+        *tally.texts("default mode", digits=2),
     ]
-    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
-    given = [float(text) for text in sys.argv[3:]] or [1.0, 2.0, 4.0, 8.0]
-    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 6, given)
+    command(main)

@@ -6,7 +6,6 @@ site's refusal to answer depended on one unit.
 """
 
 import random
-import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 
@@ -16,6 +15,7 @@ from rich.table import Table
 
 from benchmarks.sensitivity_cases import all_attacks
 from benchmarks.sensitivity_search import Outcome, search, together
+from benchmarks.timing import command
 
 WORKERS = 2
 _TURNS = 4  # of every statistic, each from its honest question
@@ -43,9 +43,10 @@ def table(found: list[Outcome]) -> Table:
     return shown
 
 
-def main(minutes: float, seed: int, name: str = "") -> int:
+def main(minutes: float = 1.0, seed: int | None = None, name: str = "") -> int:
     """Search, and print the table."""
     console = Console(width=120)
+    seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     console.print(f"{minutes:g} minutes in {WORKERS} processes; seed {seed}")
     with ProcessPoolExecutor(WORKERS) as pool:
         seeds = [seed + n for n in range(WORKERS)]
@@ -56,6 +57,4 @@ def main(minutes: float, seed: int, name: str = "") -> int:
 
 
 if __name__ == "__main__":
-    length = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    number = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(1 << 32)
-    sys.exit(main(length, number, *sys.argv[3:4]))
+    command(main)

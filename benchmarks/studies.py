@@ -1,38 +1,70 @@
-"""The dissertation's simulation (section 6.5) as a study."""
+"""Studies of benchmarks, their runs without protocol, and the dissertation's simulation."""
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import yaml
-
+from consortium.algorithms.base import Query, Release, Result
 from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.simulation.simulation import Simulation
-from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 from tests.support.chapter import Chapter
 from tests.support.gain_index import gain_index
 
 SITES = ["north", "east", "south", "west"]
 DELTA = 1e-5
+PLAIN = {"detrend": "none", "standardize": "none"}
+
+
+def study_of(
+    algorithm: str,
+    analysis: Mapping[str, Any],
+    sites: int | Sequence[str],
+    epsilon: float,
+    data: Mapping[str, Any] = PLAIN,
+    views: Sequence[tuple[str, int]] = (),
+    **privacy: Any,
+) -> Study:
+    """A study of so many sites, or of these; one may collude, but for what ``privacy`` says."""
+    names = [f"site{n + 1}" for n in range(sites)] if isinstance(sites, int) else sites
+    features = [
+        {"name": name, "source": "table", "columns": {f"{name}[1-{size}]": {"low": -1, "high": 1}}}
+        for name, size in views
+    ]
+    promise = {"epsilon": epsilon, "delta": DELTA, "colluding_sites": 1, **privacy}
+    return Study.model_validate(
+        {
+            "study": "benchmark",
+            "sites": list(names),
+            "data": dict(data),
+            "features": features,
+            "privacy": promise,
+            "algorithm": algorithm,
+            "analysis": dict(analysis),
+        }
+    )
+
+
+def result_of(analysis: Any, answer: Callable[[Query], Release]) -> Result:
+    """Carry an analysis out, each of its questions answered with a release."""
+    run = analysis.run()
+    query = next(run)
+    try:
+        while True:
+            query = run.send(answer(query))
+    except StopIteration as stop:
+        result: Result = stop.value
+        return result
 
 
 def study(unit: str, epsilon: float | None, colluding: int = 1, **analysis: object) -> Study:
     """An ICA study; ``epsilon`` None is without privacy."""
-    privacy = {
-        "unit": unit,
-        "epsilon": epsilon or 8.0,
-        "delta": DELTA,
-        "scheme": "cape" if epsilon else "none",
-        "colluding_sites": colluding,
-    }
-    content = {
-        "study": "chapter",
-        "sites": SITES,
-        "data": {"detrend": "none", "standardize": "none"},
-        "privacy": privacy,
-        "algorithm": "ica",
-        "analysis": {"components": 20, **analysis},
-    }
-    return parse_study(yaml.safe_dump(content))
+    scheme = "cape" if epsilon else "none"
+    return study_of(
+        *("ica", {"components": 20, **analysis}, SITES, epsilon or 8.0),
+        unit=unit,
+        scheme=scheme,
+        colluding_sites=colluding,
+    )
 
 
 def simulation(data: Chapter, made: Study, seed: int = 0) -> Simulation:

@@ -30,14 +30,10 @@ _MOST_CORES = 4  # each worker holds a person's scan
 class Alias(FrozenModel):
     """What this site's tables have in the place of a study's column."""
 
-    column: str | None = Field(
-        default=None, min_length=1, max_length=200, description="Name of the column here."
-    )
-    levels: dict[str, tuple[str, ...]] = Field(
-        default={},
-        max_length=100,
-        description="By level of the study, the values here that mean it, as {SCZ: [scz, '1']}.",
-    )
+    column: str | None = Field(default=None, min_length=1, max_length=200)
+    """Name of the column here."""
+    levels: dict[str, tuple[str, ...]] = Field(default={}, max_length=100)
+    """By level of the study, the values here that mean it, as {SCZ: [scz, '1']}."""
 
     @model_validator(mode="after")
     def _each_means_one(self) -> Alias:
@@ -51,88 +47,54 @@ class Alias(FrozenModel):
 class SiteConfig(FrozenModel):
     """What a site's owner sets; every other decision is in the study file."""
 
-    name: Name = Field(description="Name of this site, as in the studies.")
-    dataset: Path = Field(
-        description="BIDS folder (or its derivatives) that is read; it is never written to."
-    )
-    left_out: Path | None = Field(
-        default=None,
-        description="Tab-separated table with columns participant_id and reason: participants of "
-        "the data set who are in no study. It stays here, and so do its reasons.",
-    )
-    aliases: dict[str, Alias] = Field(
-        default={},
-        max_length=1_000,
-        description="What this site's tables have in the place of a study's columns and levels, "
-        "as {diagnosis: {column: Dx, levels: {SCZ: [scz, '1']}}}; by the study's column.",
-    )
-    exchange: str = Field(
-        description="Where the consortium leaves its messages: a directory, s3://bucket/prefix or "
-        "sftp://user@host/path."
-    )
-    credentials: Path | None = Field(
-        default=None,
-        description="File (mode 600) with this site's credentials for the exchange; none for a "
-        "directory.",
-    )
-    ledger: Path = Field(
-        default=Path("ledger.sqlite"),
-        description="The ledger. Agents of one hospital that read the same data set, for several "
-        "consortia say, must share one ledger.",
-    )
-    cache: Path = Field(
-        default=Path(CACHE),
-        description="Folder of what was prepared of scans, which is made and worked out again when "
-        "it is not there. Name another disk where this one is short of space; never a place that "
-        "others can read.",
-    )
-    workers: int = Field(
-        default=1,
-        ge=1,
-        le=256,
-        description="Participants whose scans are prepared, or parts of sixteen participants "
-        "whose sums are computed, at the same time: with engine threads or processes, the "
-        "machine's cores, as far as there is memory for so many scans.",
-    )
-    memory: str | None = Field(
-        default=None,
-        pattern=r"^[0-9]{1,6}(\.[0-9]{1,3})? ?(MB|GB|TB)$",
-        description="Such as 2 GB: what all scans and sums that are worked on at the same time "
-        "may take together, on this machine or over all workers of its cluster. As few "
-        "participants or parts as fit are worked on at a time, one at the least; what is computed "
-        "stays the same. Each process takes some 150 MB beside it. None: as many as there are "
-        "workers.",
-    )
-    engine: Literal["threads", "processes", "dask", "ray"] = Field(
-        default="threads",
-        description="What the agent prepares and computes on: threads or processes of this "
-        "machine, or the hospital's own Dask or Ray cluster, which shares the site's disks. Sums "
-        "are equal to the last bit on all of them.",
-    )
-    engine_address: str | None = Field(
-        default=None,
-        description="Of the cluster, for engine dask (tls://host:8786 of its scheduler) or ray "
-        "(host:6379, or auto on a node of it). Without TLS the network must be private.",
-    )
-    task_runner: str = Field(
-        default="threads",
-        description="Where 'site-agent prepare' works: threads, processes, dask, ray, or "
-        "module:Class of another Prefect task runner; dask and ray need prefect-dask and "
-        "prefect-ray.",
-    )
-    task_runner_options: dict[str, str | int | float | bool] = Field(
-        default_factory=dict,
-        description="Options of that runner, such as {max_workers: 4} or {address: 'tcp://…'}.",
-    )
-    page: bool = Field(
-        default=False,
-        description="Whether the agent writes the site's page, site.html, anew whenever its state "
-        "changes, as 'start --page' does; 'site-agent page' writes it once.",
-    )
-    prefect: bool = Field(
-        default=False,
-        description="Run as a flow on this site's own Prefect (PREFECT_API_URL of its owner).",
-    )
+    name: Name
+    """Name of this site, as in the studies."""
+    dataset: Path
+    """BIDS folder (or its derivatives) that is read; it is never written to."""
+    left_out: Path | None = None
+    """Tab-separated table with columns participant_id and reason: participants of the data set who
+    are in no study. It stays here, and so do its reasons."""
+    aliases: dict[str, Alias] = Field(default={}, max_length=1_000)
+    """What this site's tables have in the place of a study's columns and levels, as {diagnosis:
+    {column: Dx, levels: {SCZ: [scz, '1']}}}; by the study's column."""
+    exchange: str
+    """Where the consortium leaves its messages: a directory, s3://bucket/prefix or
+    sftp://user@host/path."""
+    credentials: Path | None = None
+    """File (mode 600) with this site's credentials for the exchange; none for a directory."""
+    ledger: Path = Path("ledger.sqlite")
+    """The ledger. Agents of one hospital that read the same data set, for several consortia say,
+    must share one ledger."""
+    cache: Path = Path(CACHE)
+    """Folder of what was prepared of scans, which is made and worked out again when it is not
+    there. Name another disk where this one is short of space; never a place that others can
+    read."""
+    workers: int = Field(default=1, ge=1, le=256)
+    """Participants whose scans are prepared, or parts of sixteen participants whose sums are
+    computed, at the same time: with engine threads or processes, the machine's cores, as far as
+    there is memory for so many scans."""
+    memory: str | None = Field(default=None, pattern=r"^[0-9]{1,6}(\.[0-9]{1,3})? ?(MB|GB|TB)$")
+    """Such as 2 GB: what all scans and sums that are worked on at the same time may take together,
+    on this machine or over all workers of its cluster. As few participants or parts as fit are
+    worked on at a time, one at the least; what is computed stays the same. Each process takes some
+    150 MB beside it. None: as many as there are workers."""
+    engine: Literal["threads", "processes", "dask", "ray"] = "threads"
+    """What the agent prepares and computes on: threads or processes of this machine, or the
+    hospital's own Dask or Ray cluster, which shares the site's disks. Sums are equal to the last
+    bit on all of them."""
+    engine_address: str | None = None
+    """Of the cluster, for engine dask (tls://host:8786 of its scheduler) or ray (host:6379, or auto
+    on a node of it). Without TLS the network must be private."""
+    task_runner: str = "threads"
+    """Where 'site-agent prepare' works: threads, processes, dask, ray, or module:Class of another
+    Prefect task runner; dask and ray need prefect-dask and prefect-ray."""
+    task_runner_options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    """Options of that runner, such as {max_workers: 4} or {address: 'tcp://…'}."""
+    page: bool = False
+    """Whether the agent writes the site's page, site.html, anew whenever its state changes, as
+    'start --page' does; 'site-agent page' writes it once."""
+    prefect: bool = False
+    """Run as a flow on this site's own Prefect (PREFECT_API_URL of its owner)."""
 
     @model_validator(mode="after")
     def _memory_is_something(self) -> Self:

@@ -5,6 +5,7 @@ See `consortium.kernels.home_posterior` for what they are, and why they must not
 
 import gzip
 from collections.abc import Callable, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
@@ -34,30 +35,7 @@ from site_agent.networks import check_target
 from site_agent.posterior_page import NAMES, posterior_html, posterior_summary
 
 _LEAST = 2
-_README = """\
-# Networks at home, of study {study}
-
-KEEP THIS FOLDER INSIDE THE HOSPITAL, as the scans are kept.
-
-`{page}` shows three sets of networks side by side: of this hospital's {own} alone, of the \
-consortium's release, and of both together (the posterior). The images lie in `tpl-{space}`; those \
-of a hospital's own data say in their header that they are kept.
-
-Own maps and posterior are exact: no noise hides this hospital's participants in them. Whoever has \
-the posterior and the published release can work out what this hospital's participants have in \
-common without noise, which the study promised that no party would see. So nothing of this folder \
-is sent, shown outside, published or given to the coordinator, and no study takes an image of it \
-as template: 'consortium' refuses it.
-
-The other hospitals lose nothing by it: all of it is worked out of the release, which everybody \
-has, and of this hospital's own data.
-
-For maps of single participants:
-
-    site-agent networks STUDY FOLDER --roster ROSTER --templates {image}
-
-{told}
-"""
+_README = files("site_agent.page") / "templates" / "posterior.md"
 
 
 def write_posterior(
@@ -168,7 +146,7 @@ def _write(
     }
     write_json(target / "dataset_description.json", about)
     write_text(target / ".bidsignore", f"{HOME_PAGE}\ntpl-*/func/*_components.*\n")
-    readme = _README.format(
+    readme = _README.read_text(encoding="utf-8").format(
         study=study.study,
         page=HOME_PAGE,
         own=count(posterior.taken.persons, "participant"),

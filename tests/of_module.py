@@ -17,7 +17,6 @@ TABLE = Path(__file__).with_name("guards.json")
 BY_HAND = {
     "consortium/coordinator/demo/agents.py": ("make demo",),
     "consortium/coordinator/demo/run.py": ("make demo", "make full-brain"),
-    "consortium/coordinator/demo/story.py": ("make demo",),
     "site_agent/bids_app.py": ("tests/end_to_end/test_bids_app.py",),
     "site_agent/commands/bids_app.py": ("tests/end_to_end/test_bids_app.py",),
     "relay/cape_relay/flare.py": ("make long",),

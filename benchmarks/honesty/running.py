@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.studies import PLAIN, study_of
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Extent, Query, Result, Templates
 from consortium.engine.neighbour_answers import answers_neighbours, collect_answers
@@ -20,9 +21,7 @@ from consortium.engine.session import Session, own_answers
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
 from consortium.study.plan import Plan, make_plan
-from consortium.study.spec import Study
 
-DELTA = 1e-5
 _KEPT = 8  # answers of a site
 Views = tuple[tuple[str, int], ...]
 
@@ -101,29 +100,11 @@ def planned(
     epsilon: float | None,
 ) -> Plan:
     """Plan a study whose analysis and data sections are JSON."""
-    prepared = {"detrend": "none", "standardize": "none"} if not json.loads(data) else {}
-    study = Study.model_validate(
-        {
-            "study": "honesty",
-            "sites": [f"site{number}" for number in range(1, len(lengths) + 1)],
-            "data": prepared | json.loads(data),
-            "features": [
-                {
-                    "name": name,
-                    "source": "table",
-                    "columns": {f"{name}[1-{size}]": {"low": -1, "high": 1}},
-                }
-                for name, size in extent.views
-            ],
-            "privacy": {
-                "epsilon": epsilon or 1.0,
-                "delta": DELTA,
-                "scheme": "cape" if epsilon else "none",
-                "colluding_sites": 1,
-            },
-            "algorithm": algorithm,
-            "analysis": json.loads(analysis),
-        }
+    study = study_of(
+        *(algorithm, json.loads(analysis), len(lengths), epsilon or 1.0),
+        data=json.loads(data) or PLAIN,
+        views=extent.views,
+        scheme="cape" if epsilon else "none",
     )
     subjects, samples = zip(*lengths, strict=True)
     return make_plan(study, extent.shape(subjects, samples, "subject"))

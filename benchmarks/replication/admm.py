@@ -7,7 +7,6 @@ it is kept here); without one, data of the same size are made up. Every curve bu
 """
 
 import io
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -25,14 +24,13 @@ from benchmarks.replication.admm_rivals import (
     run,
     true_epsilon,
 )
-from benchmarks.replication.common import RUNS, paper_study, private_run
+from benchmarks.replication.common import RUNS, Promise, paper_study, private_run, table_data
 from benchmarks.replication.drawing import panels
-from benchmarks.timing import show
+from benchmarks.timing import command, show
 from consortium.algorithms.admm.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
 from consortium.algorithms.base import Array
 from consortium.engine.session import own_answers
 from consortium.privacy.gdp import mu_of
-from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 
 SITES, DEGREE, EACH = 5, 2, 7_000
@@ -81,21 +79,16 @@ def ours(table: Array, kind: str, epsilon: float, seed: int) -> Array:
     views = (("x", len(table) - 1), ("y", 1))
     scheme = "none" if np.isinf(epsilon) else "cape"
     analysis = {"target": "y", **OURS[kind]}
-    study = paper_study("admm", analysis, scheme, SITES, min(epsilon, 99.0), DELTA, views=views)
-    simulation = Simulation(study, [_site(t, views) for t in np.split(table, SITES, axis=1)], seed)
+    promise = Promise(SITES, min(epsilon, 99.0), DELTA)
+    study = paper_study("admm", analysis, scheme, promise, views=views)
+    simulation = Simulation(
+        study, [table_data(t, views) for t in np.split(table, SITES, axis=1)], seed
+    )
     simulation.run()
     mechanism = simulation.plan.stage("broadcast").mechanism
     sent = [done.values for done in simulation.session.rounds if done.stage == "broadcast"]
     rows = [list(own_answers(mechanism, values, range(SITES)).values()) for values in sent]
     return np.array(rows)
-
-
-def _site(table: Array, views: tuple[tuple[str, int], ...]) -> ArrayData:
-    site = ArrayData([table[:, :1]], views=views)
-    site.lengths = [1] * table.shape[1]
-    whole = np.ascontiguousarray(table)
-    site.table = lambda: whole  # type: ignore[method-assign]
-    return site
 
 
 def rival(table: Array, method: Perturbed, seed: int) -> Array:
@@ -152,17 +145,10 @@ def methods(epsilon: float, train: Array, test: Array) -> Methods:
         return lambda table, seed: alone(table, epsilon, ridge, np.random.default_rng(seed))
 
     def pooled(table: Array, seed: int) -> Array:
-        result = private_run(
-            "regression",
-            {"target": "y", "model": "logistic", "bound": 1.0, "intercept": False},
-            table,
-            (("x", len(table) - 1), ("y", 1)),
-            "pooled",
-            sites=1,
-            epsilon=epsilon,
-            delta=DELTA,
-            generator=np.random.default_rng(seed),
-        )
+        asked = {"target": "y", "model": "logistic", "bound": 1.0, "intercept": False}
+        views, g = (("x", len(table) - 1), ("y", 1)), np.random.default_rng(seed)
+        promise = Promise(1, epsilon, DELTA)
+        result = private_run("regression", asked, table, views, "pooled", promise, g)
         return result.arrays["coefficients"][:-1, 0][None, None]
 
     return {
@@ -181,9 +167,8 @@ def split(table: Array, seed: int) -> tuple[Array, Array]:
     return table[:, order[: SITES * EACH]], table[:, order[SITES * EACH :]]
 
 
-def main() -> None:
-    real = len(sys.argv) > 1
-    table = read_adult(Path(sys.argv[1])) if real else made_up(np.random.default_rng(0))
+def main(wheel: Path | None = None) -> None:
+    table = read_adult(wheel) if wheel else made_up(np.random.default_rng(0))
     rows, drawn, curves = [], [], {}
     for epsilon in EPSILONS:
         chosen = methods(epsilon, *split(table, 99))
@@ -203,7 +188,7 @@ def main() -> None:
             axis = np.arange(1, ROUNDS + 1)
             means = {key: (axis, np.mean(values, axis=0)) for key, values in courses.items()}
             drawn.append((f"Loss, ε = {epsilon:g}", "iteration", means))
-    name = "Adult" if real else "made-up people"
+    name = "Adult" if wheel else "made-up people"
     show(f"Test error in %, {name}, S = 5, δ = 1e-4, 30 rounds", ["ε", *chosen], rows)
     axis = np.array(EPSILONS)
     lines = {key: (axis, np.array([curves[e][key] for e in EPSILONS])) for key in curves[1.0]}
@@ -223,4 +208,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

@@ -1,7 +1,7 @@
 """Whether we are ever worse than the published method at the same true ε."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,37 @@ class Point:
         """Whether ours is larger by less than two standard errors of the runs' differences."""
         worse = np.subtract(self.ours, self.published)
         return bool(worse.mean() <= 2 * worse.std(ddof=1) / math.sqrt(len(worse)))
+
+
+Found = Mapping[str, Array]
+"""Of every method a number for each run."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What methods come to along an axis."""
+
+    title: str
+    axis: str
+    points: Sequence[tuple[float, Found]]
+
+    def curves(self) -> tuple[str, str, dict[str, tuple[Array, Array]]]:
+        """Title, axis, and means over runs, as `drawing.panels` takes them."""
+        x, found = np.array([value for value, _ in self.points]), [f for _, f in self.points]
+        means = {key: (x, np.array([f[key].mean() for f in found])) for key in found[0]}
+        return self.title, self.axis, means
+
+    def compared(
+        self,
+        rival: str = "published",
+        error: Callable[[Found, str], Array] = lambda found, key: found[key],
+    ) -> list[Point]:
+        """Ours beside a rival's, where it was tried."""
+        return [
+            Point(f"{self.title}, {self.axis} = {value:g}", error(f, "cape"), error(f, rival))
+            for value, f in self.points
+            if rival in f
+        ]
 
 
 def verdict(points: Iterable[Point]) -> str:

@@ -7,9 +7,11 @@ show that the protocol adds the same. So ten runs of hundreds of points take min
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.studies import result_of, study_of
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Query, Release, Result, Shape
 from consortium.privacy.bounds import Bound, Unit
@@ -21,6 +23,14 @@ RUNS = 10
 SCHEMES = ("none", "pooled", "cape", "conv", "local")
 Views = Sequence[tuple[str, int]]
 Mean = Callable[[Query, Bound], Array]
+
+
+class Promise(NamedTuple):
+    """Sites, and what holds for the whole study against the worst coalition of them."""
+
+    sites: int
+    epsilon: float
+    delta: float
 
 
 def colluders(sites: int) -> int:
@@ -60,21 +70,17 @@ def noisy_run(
         Stages that are released without noise, although the budget pays for them.
     """
     plan = make_plan(study, shape)
-    run = REGISTRY[study.algorithm](study.analysis, shape).run()
-    release = None
-    try:
-        while True:
-            query = next(run) if release is None else run.send(release)
-            stage = plan.stage(query.stage)
-            mechanism = stage.mechanism
-            values = mean(stage.release.complete(query), mechanism.bound).ravel()
-            free = study.privacy.scheme == "none" or query.stage in exact
-            deviation = 0.0 if free else mechanism.noise.aggregate()
-            noise = deviation * generator.standard_normal(values.size) if deviation else 0.0
-            release = Release(values + noise, deviation)
-    except StopIteration as stop:
-        result: Result = stop.value
-        return result
+
+    def answer(query: Query) -> Release:
+        stage = plan.stage(query.stage)
+        mechanism = stage.mechanism
+        values = mean(stage.release.complete(query), mechanism.bound).ravel()
+        free = study.privacy.scheme == "none" or query.stage in exact
+        deviation = 0.0 if free else mechanism.noise.aggregate()
+        noise = deviation * generator.standard_normal(values.size) if deviation else 0.0
+        return Release(values + noise, deviation)
+
+    return result_of(REGISTRY[study.algorithm](study.analysis, shape), answer)
 
 
 def private_run(
@@ -83,27 +89,24 @@ def private_run(
     table: Array,
     views: Views,
     scheme: str,
-    *,
-    sites: int,
-    epsilon: float,
-    delta: float,
+    promise: Promise,
     generator: np.random.Generator,
+    *,
     apart: bool = False,
 ) -> Result:
     """Run an analysis of a D x N table that lies evenly at some sites.
 
-    ``epsilon`` is the whole study's, against the worst coalition; ``pooled`` is one site with all
-    the data, ``local`` one site with its own part, and ``published`` the noise of κ = 1. With
-    ``apart`` every site is asked for its own mean, as constants of sites need it; without, all
-    are asked in one place, as if they were the first site.
+    ``pooled`` is one site with all the data, ``local`` one site with its own part, and
+    ``published`` the noise of κ = 1. With ``apart`` every site is asked for its own mean, as
+    constants of sites need it; without, all are asked in one place, as if they were the first.
     """
     if scheme == "local":
-        table = table[:, : table.shape[1] // sites]
-    study = paper_study(algorithm, analysis, scheme, sites, epsilon, delta, views=views)
+        table = table[:, : table.shape[1] // promise.sites]
+    study = paper_study(algorithm, analysis, scheme, promise, views=views)
     count = table.shape[1]
     sizes = even_sizes(count, len(study.sites))
     parts = np.split(table, np.cumsum(sizes)[:-1], axis=1) if apart else [table]
-    data = [_persons(part, views) for part in parts]
+    data = [table_data(part, views) for part in parts]
     shape = data[0].extent.shape(sizes, sizes, "subject")
     statistics = REGISTRY[algorithm].statistics
 
@@ -115,11 +118,11 @@ def private_run(
     return noisy_run(study, shape, mean, generator)
 
 
-def _persons(table: Array, views: Views) -> ArrayData:
+def table_data(table: Array, views: Views) -> ArrayData:
     """Data of which each column is a participant."""
-    data = ArrayData([table[:, :1]], views=views)
+    data, whole = ArrayData([table[:, :1]], views=views), np.ascontiguousarray(table)
     data.lengths = [1] * table.shape[1]
-    data.table = lambda: table  # type: ignore[method-assign]
+    data.table = lambda: whole  # type: ignore[method-assign]
     return data
 
 
@@ -127,38 +130,19 @@ def paper_study(
     algorithm: str,
     analysis: Mapping[str, object],
     scheme: str,
-    sites: int,
-    epsilon: float,
-    delta: float,
+    promise: Promise,
     *,
     views: Views = (),
     unit: Unit = "subject",
 ) -> Study:
     """Write a study of so many equal sites, with noise as one of the curves has it."""
-    count = site_count(scheme, sites)
-    privacy = {
-        "unit": unit,
-        "epsilon": epsilon,
-        "delta": delta,
-        "scheme": {"cape": "cape", "published": "cape", "none": "none"}.get(scheme, "local"),
-        "boost": 1.0 if scheme == "published" else 10_000.0,
-        "colluding_sites": 0 if count == 1 else colluders(count),
-    }
-    return Study.model_validate(
-        {
-            "study": "paper",
-            "sites": [f"site{number}" for number in range(count)],
-            "data": {"detrend": "none", "standardize": "none"},
-            "features": [
-                {
-                    "name": name,
-                    "source": "table",
-                    "columns": {f"{name}[1-{size}]": {"low": -1, "high": 1}},
-                }
-                for name, size in views
-            ],
-            "privacy": privacy,
-            "algorithm": algorithm,
-            "analysis": dict(analysis),
-        }
+    count = site_count(scheme, promise.sites)
+    return study_of(
+        *(algorithm, analysis, count, promise.epsilon),
+        views=views,
+        unit=unit,
+        delta=promise.delta,
+        scheme={"cape": "cape", "published": "cape", "none": "none"}.get(scheme, "local"),
+        boost=1.0 if scheme == "published" else 10_000.0,
+        colluding_sites=0 if count == 1 else colluders(count),
     )

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.replication.printed import noisy_moment, published_ratio
-from consortium.algorithms.base import Array, PlannedRelease, Release, Result
+from benchmarks.studies import result_of
+from consortium.algorithms.base import Array, PlannedRelease, Query, Release, Result
 from consortium.algorithms.cca.centre import Cca
 from consortium.algorithms.cca.parameters import CcaParameters
 from consortium.privacy.gdp import mu_of
@@ -72,19 +73,15 @@ def solve(data: Data, way: Way, epsilon: float, generator: np.random.Generator) 
     shape = sites[0].extent.shape(counts, counts, "subject")
     parameters = CcaParameters(pairs=PAIRS, bounds=dict(data.bounds))
     planned = {r.stage: r for r in CCA(parameters, shape).planned()}
-    run = CCA(parameters, shape).run()
-    query = next(run)
-    try:
-        while True:
-            release = planned[query.stage]
-            query, local = release.complete(query), CCA.statistics[query.statistic]
-            parts = [local(site, query, release.bound) for site in sites]
-            mean = np.average(parts, axis=0, weights=counts)
-            deviation = aggregate(release, way, counts, epsilon)
-            noise = deviation * generator.standard_normal(len(mean))
-            query = run.send(Release(mean + noise, deviation))
-    except StopIteration as stop:
-        return stop.value
+
+    def answer(query: Query) -> Release:
+        release = planned[query.stage]
+        asked, local = release.complete(query), CCA.statistics[query.statistic]
+        mean = np.average([local(s, asked, release.bound) for s in sites], axis=0, weights=counts)
+        deviation = aggregate(release, way, counts, epsilon)
+        return Release(mean + deviation * generator.standard_normal(len(mean)), deviation)
+
+    return result_of(CCA(parameters, shape), answer)
 
 
 def aggregate(release: PlannedRelease, way: Way, counts: list[int], epsilon: float) -> float:

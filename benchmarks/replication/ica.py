@@ -6,13 +6,19 @@ both. Unit timepoint, which is the chapter's without its saying so; one curve ha
 chapter's abscissa ε_i, of one release, is replaced by the true ε of all of them.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.replication.audit import Point, verdict
-from benchmarks.replication.common import SCHEMES, even_sizes, noisy_run, paper_study, site_count
+from benchmarks.replication.audit import Panel, verdict
+from benchmarks.replication.common import (
+    SCHEMES,
+    Promise,
+    even_sizes,
+    noisy_run,
+    paper_study,
+    site_count,
+)
 from benchmarks.replication.courses import Courses, Lifted
 from benchmarks.replication.djica import ROUNDS, published, whitened
 from benchmarks.replication.drawing import panels
@@ -21,6 +27,7 @@ from benchmarks.replication.printed import (
     printed_epsilon,
     published_factor,
     published_ratio,
+    show_costs,
 )
 from benchmarks.timing import show
 from consortium.algorithms.base import Array, Extent
@@ -54,7 +61,8 @@ def ours(
     if not whole:  # half of μ² is planned for the PCA, which is exact here
         epsilon = epsilon_of(mu_of(epsilon, delta) * 2**0.5, delta)
     scheme = "cape" if key == "subject" else key
-    study = paper_study("ica", {"components": 20}, scheme, SITES, epsilon, delta, unit=data.unit)
+    promise = Promise(SITES, epsilon, delta)
+    study = paper_study("ica", {"components": 20}, scheme, promise, unit=data.unit)
     subjects = even_sizes(len(data.lengths), site_count(key, SITES))
     samples = [courses.volumes * count for count in subjects]
     features = len(courses.basis) if whole else len(courses.table)
@@ -109,35 +117,13 @@ def scores(
     return [{key: np.array(values) for key, values in at.items()} for at in found]
 
 
-@dataclass(frozen=True)
-class Panel:
-    """Gain indices along an axis: of every method, one number for each run."""
-
-    title: str
-    axis: str
-    values: tuple[float, ...]
-    found: list[dict[str, Array]]
-
-    def curves(self) -> dict[str, tuple[Array, Array]]:
-        """Means over runs."""
-        x = np.array(self.values)
-        return {key: (x, np.array([f[key].mean() for f in self.found])) for key in self.found[0]}
-
-    def rows(self) -> list[list[str]]:
-        """Means over runs, in words."""
-        return [
-            [self.title, f"{self.axis} = {x:g}"]
-            + [f"{f[key].mean():.4f}" if key in f else "" for key in KEYS]
-            for x, f in zip(self.values, self.found, strict=True)
-        ]
-
-    def points(self, rival: str) -> list[Point]:
-        """Ours beside a rival."""
-        return [
-            Point(f"{self.title}, {self.axis} = {x:g}", f["cape"], f[rival])
-            for x, f in zip(self.values, self.found, strict=True)
-            if rival in f
-        ]
+def rows(panel: Panel) -> list[list[str]]:
+    """Means over runs, in words."""
+    return [
+        [panel.title, f"{panel.axis} = {x:g}"]
+        + [f"{f[key].mean():.4f}" if key in f else "" for key in KEYS]
+        for x, f in panel.points
+    ]
 
 
 def figure() -> list[Panel]:
@@ -149,12 +135,14 @@ def figure() -> list[Panel]:
     by_subjects = [*scores(few, [(1.0, DELTA)]), by_epsilon[some][middle], by_epsilon[many][middle]]
     by_delta = scores(some, [(1.0, delta) for delta in DELTAS])
     paid = scores(many, alone, ("none", "cape", "subject"), whole=True)
-    return [
-        *(Panel(f"M = {m}", "ε", EPSILONS, found) for m, found in by_epsilon.items()),
-        Panel("ε = 1", "M", SUBJECTS, by_subjects),
-        Panel(f"M = {some}, ε = 1", "δ", DELTAS, by_delta),
-        Panel(f"M = {many}, PCA paid for, too", "ε", EPSILONS, paid),
+    shown: list[tuple[str, str, Sequence[float], list[dict[str, Array]]]]
+    shown = [(f"M = {m}", "ε", EPSILONS, found) for m, found in by_epsilon.items()]
+    shown += [
+        ("ε = 1", "M", SUBJECTS, by_subjects),
+        (f"M = {some}, ε = 1", "δ", DELTAS, by_delta),
+        (f"M = {many}, PCA paid for, too", "ε", EPSILONS, paid),
     ]
+    return [Panel(name, axis, list(zip(x, found, strict=True))) for name, axis, x, found in shown]
 
 
 def main() -> None:
@@ -162,23 +150,18 @@ def main() -> None:
     show(
         "Gain index, mean of ten runs (M = 64), five (256) or two (1024), S = 4, one colluding",
         ["panel", "at", *KEYS],
-        [row for panel in drawn for row in panel.rows()],
+        [row for panel in drawn for row in rows(panel)],
     )
-    show(
+    show_costs(
         f"Algorithm 6.1 after {ROUNDS} rounds at nominal ε a release, S = 4, δ = 1e-5",
-        ["nominal", "Theorem 3.1 for one", "true, all"],
-        [
-            [
-                f"{e:g}",
-                f"{printed_epsilon(e, 0.01, SITES):.3g}",
-                f"{all_rounds(e):.3g}",
-            ]
-            for e in (0.05, 0.1, 0.5, 1.0)
-        ],
+        ["Theorem 3.1 for one", "true, all"],
+        (0.05, 0.1, 0.5, 1.0),
+        lambda e: printed_epsilon(e, 0.01, SITES),
+        all_rounds,
     )
-    print(panels("ica", [(p.title, p.axis, p.curves()) for p in drawn], "gain index"))
+    print(panels("ica", [panel.curves() for panel in drawn], "gain index"))
     for rival in ("published", "whitened"):
-        print(f"{rival}: {verdict(point for panel in drawn for point in panel.points(rival))}")
+        print(f"{rival}: {verdict(point for panel in drawn for point in panel.compared(rival))}")
 
 
 def all_rounds(nominal: float) -> float:

@@ -5,13 +5,14 @@ The paper gives ε per iteration; here ε is the whole training's, and the table
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.replication.audit import Point, verdict
-from benchmarks.replication.common import RUNS, SCHEMES, private_run
+from benchmarks.replication.audit import Panel, verdict
+from benchmarks.replication.common import RUNS, SCHEMES, Promise, private_run
 from benchmarks.replication.drawing import panels
-from benchmarks.replication.printed import classical, published_ratio, true_epsilon
+from benchmarks.replication.printed import classical, published_ratio, show_costs, true_epsilon
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
 from consortium.algorithms.network.kernels.classifier import predict
@@ -64,17 +65,9 @@ def trained(count: int, epsilon: float, key: str, analysis: dict[str, object]) -
     for seed in range(RUNS):
         table = made(count, np.random.default_rng([seed, count]))
         train, test = table[:, :count], table[:, count:]
-        arrays = private_run(
-            "network",
-            {"target": "y", "rounds": ROUNDS, "seed": seed, "site_constants": False} | analysis,
-            train,
-            VIEWS,
-            key,
-            sites=SITES,
-            epsilon=epsilon,
-            delta=DELTA,
-            generator=np.random.default_rng([seed, count, 1]),
-        ).arrays
+        asked = {"target": "y", "rounds": ROUNDS, "seed": seed, "site_constants": False} | analysis
+        promise, g = Promise(SITES, epsilon, DELTA), np.random.default_rng([seed, count, 1])
+        arrays = private_run("network", asked, train, VIEWS, key, promise, g).arrays
         found.append((accuracy(arrays, train), accuracy(arrays, test)))
     return np.array(found).T
 
@@ -102,25 +95,20 @@ def main() -> None:
         ["N", *KEYS],
         [[f"{n:,}", *[f"{found[key][1].mean():.1f}" for key in KEYS]] for n, found in by_size],
     )
-    show(
+    show_costs(
         "True ε of CAPE as published (κ = 1) after 60 rounds at nominal ε a round",
-        ["nominal", "true"],
-        [[f"{e:g}", f"{true_epsilon(e, DELTA, SITES, ROUNDS):.3g}"] for e in (0.05, 0.1, 0.5, 1.0)],
+        ["true"],
+        (0.05, 0.1, 0.5, 1.0),
+        lambda e: true_epsilon(e, DELTA, SITES, ROUNDS),
     )
     drawn, audit = [], []
     for axis, points, fixed in (("ε", by_epsilon, "N = 10,000"), ("N", by_size, "ε = 1")):
         for which, name in ((0, "training"), (1, "test")):
-            x = np.array([point for point, _ in points])
-            means = {key: np.array([f[key][which].mean() for _, f in points]) for key in KEYS}
-            drawn.append((f"{name} people, {fixed}", axis, {k: (x, means[k]) for k in KEYS}))
-            audit += [
-                Point(
-                    f"misclassified {name} people, {fixed}, {axis} = {point:g}",
-                    100 - found["cape"][which],
-                    100 - found["published"][which],
-                )
-                for point, found in points
-            ]
+            part = [(x, {key: f[key][which] for key in KEYS}) for x, f in points]
+            panel = Panel(f"{name} people, {fixed}", axis, part)
+            drawn.append(panel.curves())
+            wrong = replace(panel, title=f"misclassified {panel.title}")
+            audit += wrong.compared(error=lambda found, key: 100 - found[key])
     print(panels("network", drawn, "accuracy in %", yscale="linear"))
     print(verdict(audit))
 

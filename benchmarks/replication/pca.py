@@ -9,7 +9,6 @@ that the largest norm is 1, which no study could do; all methods have that for n
 
 import gzip
 import math
-import sys
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from benchmarks.replication.audit import Point, verdict
+from benchmarks.replication.audit import Found, Panel, Point, verdict
 from benchmarks.replication.common import (
     RUNS,
     SCHEMES,
+    Promise,
     even_sizes,
     noisy_run,
     paper_study,
@@ -35,7 +35,7 @@ from benchmarks.replication.printed import (
     published_ratio,
     show_moment_costs,
 )
-from benchmarks.timing import show
+from benchmarks.timing import command, show
 from consortium.algorithms.base import Array, Query
 from consortium.algorithms.pca.centre import Pca
 from consortium.privacy.bounds import Bound
@@ -126,7 +126,8 @@ def ours(
 ) -> Array:
     count = moments.count // SITES if scheme == "local" else moments.count
     analysis = {"components": k, "bound": BOUND.norm}
-    study = paper_study("pca", analysis, scheme, SITES, epsilon, delta, unit="timepoint")
+    promise = Promise(SITES, epsilon, delta)
+    study = paper_study("pca", analysis, scheme, promise, unit="timepoint")
     sizes = even_sizes(count, site_count(scheme, SITES))
     shape = ArrayData([moments.people[:, :1]], unit="timepoint").extent.shape(
         [1] * len(sizes), sizes, "timepoint"
@@ -155,9 +156,9 @@ def scores(problem: Problem, count: int, epsilon: float, delta: float) -> dict[s
     return {key: np.array(values) for key, values in found.items()}
 
 
-def lost(where: str, found: dict[str, Array]) -> Point:
+def lost(found: Found, key: str) -> Array:
     """Energy that the non-private components have and these have not."""
-    return Point(where, found["none"] - found["cape"], found["none"] - found["published"])
+    return found["none"] - found[key]
 
 
 def figure(chosen: list[Problem]) -> tuple[list[Any], list[Any], list[Point]]:
@@ -173,18 +174,16 @@ def figure(chosen: list[Problem]) -> tuple[list[Any], list[Any], list[Point]]:
                 at = {"ε": 1.0, "N": problem.sizes[-1], "δ": DELTA} | {axis: value}
                 found = scores(problem, int(at["N"]), at["ε"], at["δ"])
                 points.append((value, found))
-                audit.append(lost(f"{problem.name}, {axis} = {value:g}", found))
                 cells = [f"{found[key].mean() / found['none'].mean():.3f}" for key in KEYS]
                 rows.append([problem.name, f"{axis} = {value:g}", *cells])
-            x = np.array([value for value, _ in points])
-            curves = {key: (x, np.array([f[key].mean() for _, f in points])) for key in KEYS}
             fixed = f"N = {problem.sizes[-1]:,}" if axis == "ε" else "ε = 1"
             title = f"{problem.name}, D = {len(problem.people)}, K = {problem.components}, {fixed}"
-            drawn.append((title, axis, curves))
+            drawn.append(Panel(title, axis, points).curves())
+            audit += Panel(problem.name, axis, points).compared(error=lost)
     return rows, drawn, audit
 
 
-def main(wheel: Path | None) -> None:
+def main(wheel: Path | None = None) -> None:
     rows, drawn, audit = figure(list(problems(wheel)))
     show(
         "Captured energy over the non-private one's, S = 10, three colluding, mean of ten runs; "
@@ -198,4 +197,4 @@ def main(wheel: Path | None) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
+    command(main)

@@ -1,7 +1,7 @@
 """CAPE as published, κ = 1 and the classical calibration: its noise, and what it costs in truth."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -62,11 +62,23 @@ def noisy_moment(people: Array, tau: float, generator: np.random.Generator) -> A
     return moment
 
 
+def show_costs(
+    title: str,
+    columns: Sequence[str],
+    nominal: Sequence[float],
+    *costs: Callable[[float], float],
+) -> None:
+    """Print what releases at nominal ε cost, by each of some rules."""
+    rows = [[f"{e:g}", *(f"{cost(e):.3g}" for cost in costs)] for e in nominal]
+    show(title, ["nominal", *columns], rows)
+
+
 def show_moment_costs(algorithm: str, epsilons: Sequence[float], delta: float, sites: int) -> None:
     """Print what Theorem 3.1 claims for nominal ε, and what is true."""
-    rows = []
-    for e in epsilons:
-        costs = printed_epsilon(e, delta, sites), moment_epsilon(e, delta, sites)
-        rows.append([f"{e:g}", *(f"{cost:.3g}" for cost in costs)])
-    title = f"Algorithm {algorithm} at nominal ε, S = {sites}, δ = {delta:g}"
-    show(title, ["nominal", "Theorem 3.1", "true"], rows)
+    show_costs(
+        f"Algorithm {algorithm} at nominal ε, S = {sites}, δ = {delta:g}",
+        ["Theorem 3.1", "true"],
+        epsilons,
+        lambda e: printed_epsilon(e, delta, sites),
+        lambda e: moment_epsilon(e, delta, sites),
+    )

@@ -7,10 +7,15 @@ perturbation, on pooled data, are ε-DP as their authors state.
 
 import numpy as np
 
-from benchmarks.replication.audit import Point, verdict
-from benchmarks.replication.common import RUNS, SCHEMES, private_run
+from benchmarks.replication.audit import Panel, verdict
+from benchmarks.replication.common import RUNS, SCHEMES, Promise, private_run
 from benchmarks.replication.drawing import panels
-from benchmarks.replication.printed import printed_epsilon, published_ratio, true_epsilon
+from benchmarks.replication.printed import (
+    printed_epsilon,
+    published_ratio,
+    show_costs,
+    true_epsilon,
+)
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
 
@@ -34,17 +39,9 @@ def ours(
     x: Array, y: Array, scheme: str, epsilon: float, delta: float, generator: np.random.Generator
 ) -> Array:
     views = (("x", len(x)), ("y", 1))
-    result = private_run(
-        "regression",
-        {"target": "y", "bound": 1.0, "intercept": False},
-        np.vstack([x, y]),
-        views,
-        scheme,
-        sites=SITES,
-        epsilon=epsilon,
-        delta=delta,
-        generator=generator,
-    )
+    asked = {"target": "y", "bound": 1.0, "intercept": False}
+    promise, table = Promise(SITES, epsilon, delta), np.vstack([x, y])
+    result = private_run("regression", asked, table, views, scheme, promise, generator)
     return result.arrays["predictor"][:-1, 0]
 
 
@@ -98,17 +95,6 @@ def scores(features: int, count: int, epsilon: float, delta: float) -> dict[str,
     return {key: np.array(values).T for key, values in found.items()}
 
 
-def sweep(
-    points: list[tuple[float, dict[str, Array]]], which: int
-) -> dict[str, tuple[Array, Array]]:
-    """Curves of one index over the points of an axis."""
-    axis = np.array([x for x, _ in points])
-    return {
-        key: (axis, np.array([found[key][which].mean() for _, found in points]))
-        for key in points[0][1]
-    }
-
-
 def main() -> None:
     rows, drawn, audit = [], [], []
     for features, count in ((20, 10_000), (50, 30_000)):
@@ -123,26 +109,22 @@ def main() -> None:
         for axis, points in lines.items():
             fixed = f"D = {features}" + ("" if axis == "N" else f", N = {count:,}")
             for which, name in ((0, "f_D(w)"), (1, "err_w")):
-                drawn.append((f"{name}: {fixed}", axis, sweep(points, which)))
-                audit += [
-                    Point(
-                        f"{name}: {fixed}, {axis} = {x:g}", f["cape"][which], f["published"][which]
-                    )
-                    for x, f in points
-                ]
+                part = [(x, {key: f[key][which] for key in f}) for x, f in points]
+                panel = Panel(f"{name}: {fixed}", axis, part)
+                drawn.append(panel.curves())
+                audit += panel.compared()
     show(
         "‖w - w*‖ (‖w*‖ = 1), mean of ten runs, S = 5, one colluding, δ = 1e-5, at true ε",
         ["D", "N", "ε", *SCHEMES, *RIVALS],
         rows,
     )
-    show(
+    show_costs(
         "Algorithm 8.2's three releases at nominal ε, S = 5",
-        ["nominal", "Theorem 3.1 for one", "true, one", "true, all three"],
-        [
-            [f"{e:g}", f"{printed_epsilon(e, DELTA, SITES):.3g}"]
-            + [f"{true_epsilon(e, DELTA, SITES, n):.3g}" for n in (1, 3)]
-            for e in (0.1, 0.5, 1.0)
-        ],
+        ["Theorem 3.1 for one", "true, one", "true, all three"],
+        (0.1, 0.5, 1.0),
+        lambda e: printed_epsilon(e, DELTA, SITES),
+        lambda e: true_epsilon(e, DELTA, SITES, 1),
+        lambda e: true_epsilon(e, DELTA, SITES, 3),
     )
     print(panels("regression", drawn, "mean of ten runs"))
     print(verdict(audit))

@@ -9,10 +9,15 @@ from functools import partial
 import numpy as np
 
 from benchmarks.replication.agn import published_mixture, published_topics
-from benchmarks.replication.audit import Point, verdict
-from benchmarks.replication.common import RUNS, SCHEMES, private_run
+from benchmarks.replication.audit import Panel, verdict
+from benchmarks.replication.common import RUNS, SCHEMES, Promise, private_run
 from benchmarks.replication.drawing import panels
-from benchmarks.replication.printed import printed_epsilon, published_ratio, true_epsilon
+from benchmarks.replication.printed import (
+    printed_epsilon,
+    published_ratio,
+    show_costs,
+    true_epsilon,
+)
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
 
@@ -75,15 +80,7 @@ def scores(
         centres, table = make(features, count, persons, g)
         for scheme in SCHEMES:
             result = private_run(
-                "tensor",
-                analysis,
-                table,
-                views,
-                scheme,
-                sites=SITES,
-                epsilon=epsilon,
-                delta=delta,
-                generator=g,
+                *("tensor", analysis, table, views, scheme, Promise(SITES, epsilon, delta), g),
                 apart=model == "mixture",
             )
             found[scheme].append(error(result.arrays["centres"][:features], centres))
@@ -114,30 +111,21 @@ def main() -> None:
                 cells = [f"{found[key].mean():.3f}" for key in KEYS]
                 rows.append([model, str(features), f"{persons:,}", f"{e:g}", *cells])
             for axis, points in lines.items():
-                x = np.array([point for point, _ in points])
-                curves = {key: (x, np.array([f[key].mean() for _, f in points])) for key in KEYS}
                 fixed = f"{model}, D = {features}" + ("" if axis == "ε" else ", ε = 1")
-                drawn.append((fixed, axis, curves))
-                audit += [
-                    Point(f"{fixed}, {axis} = {value:g}", f["cape"], f["published"])
-                    for value, f in points
-                ]
+                panel = Panel(fixed, axis, points)
+                drawn.append(panel.curves())
+                audit += panel.compared()
     show(
         "q_comp, mean of ten runs, S = 5, one colluding, δ = 0.01, at true ε",
         ["model", "D", "N", "ε", *KEYS],
         rows,
     )
-    show(
+    show_costs(
         "Algorithm 5.1's two releases at nominal ε each, S = 5, δ = 0.01",
-        ["nominal", "Theorem 3.1 for one", "true, both"],
-        [
-            [
-                f"{e:g}",
-                f"{printed_epsilon(e, DELTA, SITES):.3g}",
-                f"{true_epsilon(e, DELTA, SITES, 2):.3g}",
-            ]
-            for e in (0.1, 0.5, 1.0)
-        ],
+        ["Theorem 3.1 for one", "true, both"],
+        (0.1, 0.5, 1.0),
+        lambda e: printed_epsilon(e, DELTA, SITES),
+        lambda e: true_epsilon(e, DELTA, SITES, 2),
     )
     print(panels("tensor", drawn, "q_comp"))
     print(verdict(audit))

@@ -46,15 +46,10 @@ _USUAL = 0.8
 class AverageParameters(AnalysisParameters):
     """Parameters of `average`."""
 
-    bound: float = Field(
-        default=1.0, gt=0, description="Clipping bound of one unit's mean volume (Euclidean norm)."
-    )
-    confidence: float = Field(
-        default=0.95,
-        gt=0.5,
-        lt=1,
-        description="Level of every interval, and of all values together that are coloured.",
-    )
+    bound: float = Field(default=1.0, gt=0)
+    """Clipping bound of one unit's mean volume (Euclidean norm)."""
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    """Level of every interval, and of all values together that are coloured."""
 
 
 def _mean_volume(data: SiteData, query: Query, bound: Bound) -> Array:

@@ -47,21 +47,20 @@ _VIEWS = (("x", 4), ("y", 1))  # of the examples
 class HistogramParameters(AnalysisParameters):
     """Parameters of `histogram`."""
 
-    view: ViewName = Field(description="View that the column, or another entry, is of.")
-    entry: int = Field(default=1, ge=1, description="Number of the entry within the view.")
-    bins: int = Field(
-        default=20, ge=2, le=_MOST_BINS, description="K, equal parts of the column's public range."
-    )
-    limits: tuple[float, float] = Field(
-        default=(-1.0, 1.0),
-        description="What -1 and +1 stand for in the column's own unit: its 'low' and 'high'.",
-    )
+    view: ViewName
+    """View that the column, or another entry, is of."""
+    entry: int = Field(default=1, ge=1)
+    """Number of the entry within the view."""
+    bins: int = Field(default=20, ge=2, le=_MOST_BINS)
+    """K, equal parts of the column's public range."""
+    limits: tuple[float, float] = (-1.0, 1.0)
+    """What -1 and +1 stand for in the column's own unit: its 'low' and 'high'."""
     quantiles: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
-        default=(0.05, 0.25, 0.5, 0.75, 0.95), max_length=99, description="Quantiles to report."
+        default=(0.05, 0.25, 0.5, 0.75, 0.95), max_length=99
     )
-    confidence: float = Field(
-        default=0.95, gt=0.5, lt=1, description="Level of every single interval."
-    )
+    """Quantiles to report."""
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    """Level of every single interval."""
 
     @field_validator("limits")
     @classmethod

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from consortium.algorithms.base import Array, Expectation
-from consortium.algorithms.enough import would_be_enough
 from consortium.algorithms.subspace import ProjectorPlan
-from consortium.algorithms.worth import POOLED, worth_sentence
+from consortium.algorithms.worth import POOLED, worth_sentence, would_be_enough
 from consortium.base.formatting import count, number
 from consortium.errors import StudyError
 from consortium.kernels.noise_law import SymmetricNoise

@@ -21,45 +21,25 @@ ColumnName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")
 class Units(FrozenModel):
     """Families, or participants with several sessions, each protected and counted as one."""
 
-    family: ColumnName | None = Field(
-        default=None,
-        description="Column of each site's participants.tsv that says who belongs together: "
-        "family_id, unless the sites' policies name another. Who has the same value there is one "
-        "unit, who has none is one alone.",
-    )
-    sessions: bool = Field(
-        default=False,
-        description="Whether each session of a participant is a row of its own: by a column "
-        "session_id beside participant_id, by sessions.tsv, and by ses- in the names of files.",
-    )
-    most_rows: int = Field(
-        default=5,
-        ge=2,
-        le=MOST_ROWS_OF_UNIT,
-        description="Rows of a unit that are used, the first by participant and session; public.",
-    )
-    correlation: float = Field(
-        default=0.5,
-        ge=0,
-        le=0.95,
-        description="Correlation of an outcome in two rows of a unit that is worked with. A wrong "
-        "one costs precision only.",
-    )
-    usual_rows: float = Field(
-        default=1.0,
-        ge=1,
-        le=MOST_ROWS_OF_UNIT,
-        description="Rows that a unit usually has, for the forecast: the harmonic mean (of half "
-        "with one and half with three 1.5). By default as if it had one.",
-    )
-    differ: float = Field(
-        default=0.0,
-        ge=0,
-        le=1,
-        description="Part of the units whose rows differ in the contrast, as patients with healthy "
-        "relatives; of a slope the part of its column's variance that lies within units. With any, "
-        "bounds leave room for these differences. By default none, as of patients' sessions.",
-    )
+    family: ColumnName | None = None
+    """Column of each site's participants.tsv that says who belongs together: family_id, unless the
+    sites' policies name another. Who has the same value there is one unit, who has none is one
+    alone."""
+    sessions: bool = False
+    """Whether each session of a participant is a row of its own: by a column session_id beside
+    participant_id, by sessions.tsv, and by ses- in the names of files."""
+    most_rows: int = Field(default=5, ge=2, le=MOST_ROWS_OF_UNIT)
+    """Rows of a unit that are used, the first by participant and session; public."""
+    correlation: float = Field(default=0.5, ge=0, le=0.95)
+    """Correlation of an outcome in two rows of a unit that is worked with. A wrong one costs
+    precision only."""
+    usual_rows: float = Field(default=1.0, ge=1, le=MOST_ROWS_OF_UNIT)
+    """Rows that a unit usually has, for the forecast: the harmonic mean (of half with one and half
+    with three 1.5). By default as if it had one."""
+    differ: float = Field(default=0.0, ge=0, le=1)
+    """Part of the units whose rows differ in the contrast, as patients with healthy relatives; of a
+    slope the part of its column's variance that lies within units. With any, bounds leave room for
+    these differences. By default none, as of patients' sessions."""
 
     @model_validator(mode="after")
     def _of_something(self) -> Units:

@@ -1,7 +1,12 @@
 """The base of every model that a person or a party writes: frozen, strict, and clear when wrong."""
 
+import ast
+import inspect
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
@@ -50,6 +55,46 @@ class FrozenModel(BaseModel):
     """A value with checked fields: unknown ones are errors, and so are infinities."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @classmethod
+    def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
+        """Its JSON schema, in which fields are described as below themselves in the code."""
+        schema = super().model_json_schema(*args, **options)
+        kinds, ahead = {cls.__name__: cls}, [FrozenModel]
+        while ahead:
+            kind = ahead.pop()
+            kinds.setdefault(kind.__name__, kind)
+            ahead += kind.__subclasses__()
+        parts = schema.get("$defs", {})
+        for name, section in {cls.__name__: schema, **parts}.items():
+            texts = field_texts(kinds[name]) if name in kinds else {}
+            for field, about in section.get("properties", {}).items():
+                of_part = parts.get(about.get("$ref", "").rpartition("/")[2], {}).get("description")
+                if texts.get(field) not in ("", None, of_part):
+                    known = {"description": texts[field], **about}
+                    section["properties"][field] = dict(sorted(known.items()))
+        return schema
+
+
+@cache
+def field_texts(model: type[BaseModel]) -> Mapping[str, str]:
+    """What a model says of each of its fields, by the name that a file has for it.
+
+    Either its description or the string below it, which is looked up in the code, and only when it
+    is asked for: pydantic would read every model's code when a program starts.
+    """
+    below: dict[str, str] = {}
+    for kind in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
+        try:
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+        except (OSError, TypeError):  # typed in, or here without its code
+            continue
+        for field, text in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(str() as said)):
+                    below[name] = " ".join(said.split())
+    fields = model.model_fields.items()
+    return {f.alias or name: f.description or below.get(name, "") for name, f in fields}
 
 
 def first_problem(error: ValidationError, remedy: str = "") -> str:

@@ -9,7 +9,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from consortium.base.atomic import write_bytes
-from consortium.base.frozen_model import first_problem
+from consortium.base.frozen_model import field_texts, first_problem
 from consortium.base.strict_yaml import PlainYamlError, read_yaml
 from consortium.errors import ConfigurationError, OutputError
 
@@ -59,11 +59,11 @@ def write_model(path: Path, model: BaseModel, title: str) -> None:
 
 
 def _lines(model: BaseModel, indent: str) -> Iterator[str]:
-    plain = model.model_dump(mode="json", by_alias=True)
+    plain, texts = model.model_dump(mode="json", by_alias=True), field_texts(type(model))
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         yield from [] if indent else [""]
-        yield from _comment(field.description or name, indent)
+        yield from _comment(texts[field.alias or name] or name, indent)
         if isinstance(value, BaseModel):
             yield f"{indent}{name}:"
             yield from _lines(value, indent + "  ")

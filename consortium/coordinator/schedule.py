@@ -11,7 +11,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import typer
-from pydantic import Field
 
 from consortium.base.frozen_model import FrozenModel
 from consortium.base.strict_yaml import read_yaml, write_yaml
@@ -35,20 +34,26 @@ _REPORT = "privacy_report.json"
 class ScheduledStudy(FrozenModel):
     """A scheduled study: its files on this machine, and when it is due."""
 
-    name: Name = Field(description="The study's name, and the deployment's.")
-    study: Path = Field(description="Study file.")
-    roster: Path = Field(description="Roster file.")
-    exchange: str = Field(description="Where the sites and the centre leave their messages.")
-    keys: Path = Field(description="Folder with the centre's keys.")
-    credentials: Path | None = Field(
-        default=None, description="File with the centre's credentials for the exchange."
-    )
-    out: Path = Field(description="Folder that gets an output folder for every run: 0001, 0002, …")
-    url: str | None = Field(
-        default=None, description="Where people are served the folder out, for Prefect's links."
-    )
-    cron: str = Field(description="When a run is due: minute, hour, day, month, weekday.")
-    timezone: str = Field(default="UTC", description="Time zone of cron, such as Europe/Berlin.")
+    name: Name
+    """The study's name, and the deployment's."""
+    study: Path
+    """Study file."""
+    roster: Path
+    """Roster file."""
+    exchange: str
+    """Where the sites and the centre leave their messages."""
+    keys: Path
+    """Folder with the centre's keys."""
+    credentials: Path | None = None
+    """File with the centre's credentials for the exchange."""
+    out: Path
+    """Folder that gets an output folder for every run: 0001, 0002, …"""
+    url: str | None = None
+    """Where people are served the folder out, for Prefect's links."""
+    cron: str
+    """When a run is due: minute, hour, day, month, weekday."""
+    timezone: str = "UTC"
+    """Time zone of cron, such as Europe/Berlin."""
 
     def files(self, out: Path) -> RunFiles:
         """Files of one run."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Result, Shape
-from consortium.engine.absence import not_started, shortage
 from consortium.engine.clock import Clock
 from consortium.engine.closing import Closing, most_closing
 from consortium.engine.ending import end_notice
@@ -31,7 +30,7 @@ from consortium.engine.names import (
 from consortium.engine.own_platform import own_platform
 from consortium.engine.queries import MOST_QUERY, SiteNote, decode_note, encode_query, query_context
 from consortium.engine.releases import Releases
-from consortium.engine.round_messages import RoundMessages
+from consortium.engine.round_messages import RoundMessages, not_started, shortage
 from consortium.engine.run_context import RunContext, read_start, start_notice
 from consortium.engine.session import Round, Session
 from consortium.engine.transcript import TRANSCRIPT, Transcript

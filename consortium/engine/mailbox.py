@@ -9,11 +9,11 @@ from typing import TypeVar
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.engine.clock import Clock, EarlierWaits
-from consortium.engine.names import MOST_NOTICE
-from consortium.engine.notices import Notices
+from consortium.engine.names import LOADING, MOST_NOTICE, REFUSAL, Names
+from consortium.engine.queries import read_announcement
 from consortium.engine.run_context import RunContext
 from consortium.engine.wait_file import WaitFile
-from consortium.errors import ExchangeError, ProtocolError, TakenError
+from consortium.errors import ExchangeError, ProtocolError, TakenError, printable
 from consortium.exchange.base import Exchange, get_each
 from consortium.secagg import CENTRE, seal, unseal
 
@@ -160,7 +160,7 @@ class Mailbox:
         longest = max((*wanted.patience.values(), wanted.loading), default=0.0)
         pace, first = self.exchange.pace, self._waits.first_rest(self.exchange.pace)
         for left in self.clock.polls(longest, pace, first=first):
-            self._take(missing, wanted)
+            self._read(self._there(missing), missing, wanted)
             if len(wanted.places) - len(missing) >= wanted.enough:
                 self._waits.note(longest - left)
                 break
@@ -185,9 +185,6 @@ class Mailbox:
         loading = self.notices.loading if wanted.loading else set()
         sites = {site: "loading its data" if site in loading else "" for site in lefts}
         self.wait_file.show(wanted.step, waited, max(lefts.values()), sites, lefts)
-
-    def _take(self, missing: dict[str, str], wanted: AwaitedMessages) -> None:
-        self._read(self._there(missing), missing, wanted)
 
     def _read(
         self, places: Sequence[str], missing: dict[str, str], wanted: AwaitedMessages
@@ -242,3 +239,88 @@ def foreign_message(name: str, error: ProtocolError) -> TakenError:
         f"{name} holds what this centre did not put there ({error}); have the exchange's owner "
         "remove it, and run the study again."
     )
+
+
+_EVERY, _PACES = 0.2, 25  # s between two looks, or as many times the exchange's pace
+_MOST = 300  # characters of what a site says
+
+
+class Notices:
+    """The sites' notices in one run, as the centre has read them.
+
+    Parameters
+    ----------
+    now : callable
+        The time in seconds.
+    log_once : callable
+        Receives a line of progress now and then.
+    """
+
+    def __init__(
+        self,
+        context: RunContext,
+        exchange: Exchange,
+        now: Callable[[], float],
+        log_once: Callable[[str], None],
+    ) -> None:
+        self.refused: dict[str, str] = {}
+        """Sites that take no further part, with the reason they gave."""
+        self.loading: set[str] = set()
+        """Sites that have said that they are loading their data."""
+        self._context, self._exchange, self._now, self._log = context, exchange, now, log_once
+        self._names = Names(context.run)
+        self._asked = 0.0
+
+    def rest(self) -> None:
+        """Ask nobody for a moment."""
+        self._asked = self._now()
+
+    def look(self, *, loading: bool) -> None:
+        """Note which sites have said that they take no further part, or load their data."""
+        now = self._now()
+        if now - self._asked < max(_EVERY, _PACES * self._exchange.pace):
+            return
+        self._asked = now
+        for site in self._said(self._names.refusals()):
+            if site not in self.refused:
+                self._hear_refusal(site)
+        for site in self._said(self._names.loading()) if loading else ():
+            if site not in self.loading:
+                self._hear_loading(site)
+
+    def _said(self, place: str) -> list[str]:
+        """Sites of the study that have left something in a place."""
+        try:
+            there = self._exchange.children(place)
+        except ExchangeError as error:
+            self._log(str(error))
+            return []
+        return [site for site in self._context.study.sites if site in there]
+
+    def _hear_loading(self, site: str) -> None:
+        try:
+            data = self._exchange.get(self._names.loading(site), MOST_NOTICE)
+            self._unseal(data or b"", LOADING, site)
+        except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
+            self._log(f"loading of {site}: {error}")
+            return
+        self.loading.add(site)
+        self._log(f"{site} is loading its data")
+
+    def _hear_refusal(self, site: str) -> None:
+        try:
+            data = self._exchange.get(self._names.refusal(site), MOST_NOTICE)
+            body = self._unseal(data or b"", REFUSAL, site)
+            notice = read_announcement(body)
+        except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
+            self._log(f"refusal of {site}: {error}")
+            return
+        code, reason = (printable(notice.get(key), _MOST) for key in ("code", "reason"))
+        self.refused[site] = f"{site} takes no further part ({code}): {reason}"
+        self._log(self.refused[site])
+
+    def _unseal(self, data: bytes, kind: str, site: str) -> bytes:
+        context = self._context
+        return unseal(
+            data, context.keys, run=context.run, kind=kind, limit=MOST_NOTICE, sender=site, round=0
+        ).body

@@ -22,19 +22,16 @@ class S3Credentials(FrozenModel):
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    endpoint: str | None = Field(
-        default=None,
-        pattern=r"^https?://[^\s/@]+/?$",
-        description="Address of the server, as https://host:port; none for Amazon's.",
-    )
-    key: SecretStr | None = Field(default=None, description="Access key id.")
-    secret: SecretStr | None = Field(default=None, description="Secret access key.")
-    region: str | None = Field(
-        default=None, pattern=r"^[a-z0-9-]+$", description="Region that the bucket is in."
-    )
-    ca_bundle: Path | None = Field(
-        default=None, description="PEM file of the authorities that may vouch for the server."
-    )
+    endpoint: str | None = Field(default=None, pattern=r"^https?://[^\s/@]+/?$")
+    """Address of the server, as https://host:port; none for Amazon's."""
+    key: SecretStr | None = None
+    """Access key id."""
+    secret: SecretStr | None = None
+    """Secret access key."""
+    region: str | None = Field(default=None, pattern=r"^[a-z0-9-]+$")
+    """Region that the bucket is in."""
+    ca_bundle: Path | None = None
+    """PEM file of the authorities that may vouch for the server."""
 
     @model_validator(mode="after")
     def _both_or_none(self) -> Self:
@@ -48,19 +45,15 @@ class SftpCredentials(FrozenModel):
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    known_hosts: Path = Field(
-        description="File with the server's public key, as ssh-keyscan prints it; compare the key "
-        "with the one that the server's owner tells."
-    )
-    key_file: Path | None = Field(
-        default=None, description="Private key to log in with, readable by its owner only."
-    )
-    passphrase: SecretStr | None = Field(
-        default=None, description="Opens the private key; it is never sent."
-    )
-    password: SecretStr | None = Field(
-        default=None, description="Of the account, for a server that takes no key."
-    )
+    known_hosts: Path
+    """File with the server's public key, as ssh-keyscan prints it; compare the key with the one
+    that the server's owner tells."""
+    key_file: Path | None = None
+    """Private key to log in with, readable by its owner only."""
+    passphrase: SecretStr | None = None
+    """Opens the private key; it is never sent."""
+    password: SecretStr | None = None
+    """Of the account, for a server that takes no key."""
 
     @model_validator(mode="after")
     def _one_way_in(self) -> Self:

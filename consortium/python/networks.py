@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import nibabel as nib
@@ -80,6 +81,7 @@ class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
 
 @renamed({"imgs": "X"}, components="n_components", seed="random_state", foretell="forecast")
+@dataclass(eq=False, repr=False)
 class PrivateGroupICA(_Components):
     """Brain networks that one data set's participants have in common, from one noisy release.
 
@@ -140,28 +142,16 @@ class PrivateGroupICA(_Components):
 
     _algorithm: ClassVar[str] = "group_ica"
 
-    def __init__(
-        self,
-        n_components: int | Literal["auto"] = "auto",
-        *,
-        epsilon: float,
-        delta: float,
-        mask: Img = TEMPLATE,
-        atlas: Img | None = None,
-        resolution: float = 8.0,
-        data: Mapping[str, Any] | None = None,
-        analysis: Mapping[str, Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mask = mask
-        self.atlas = atlas
-        self.resolution = resolution
-        self.data = data
-        self.analysis = analysis
-        self.random_state = random_state
+    n_components: int | Literal["auto"] = "auto"
+    _: KW_ONLY
+    epsilon: float
+    delta: float
+    mask: Img = TEMPLATE
+    atlas: Img | None = None
+    resolution: float = 8.0
+    data: Mapping[str, Any] | None = None
+    analysis: Mapping[str, Any] | None = None
+    random_state: int | None = None
 
     @property
     def expected_(self) -> tuple[float, ...]:
@@ -198,6 +188,7 @@ class PrivateGroupICA(_Components):
 
 
 @renamed({"imgs": "X"}, components="n_components", seed="random_state")
+@dataclass(eq=False, repr=False)
 class PrivatePCA(_Components):
     """Leading principal components of one data set's participants.
 
@@ -267,32 +258,18 @@ class PrivatePCA(_Components):
 
     _algorithm: ClassVar[str] = "pca"
 
-    def __init__(
-        self,
-        n_components: int,
-        *,
-        epsilon: float,
-        delta: float,
-        solver: Literal["moment", "power", "subspace"] | None = None,
-        limits: tuple[float, float] | None = None,
-        mask: Img = TEMPLATE,
-        atlas: Img | None = None,
-        resolution: float = 12.0,
-        data: Mapping[str, Any] | None = None,
-        analysis: Mapping[str, Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.solver = solver
-        self.limits = limits
-        self.mask = mask
-        self.atlas = atlas
-        self.resolution = resolution
-        self.data = data
-        self.analysis = analysis
-        self.random_state = random_state
+    n_components: int
+    _: KW_ONLY
+    epsilon: float
+    delta: float
+    solver: Literal["moment", "power", "subspace"] | None = None
+    limits: tuple[float, float] | None = None
+    mask: Img = TEMPLATE
+    atlas: Img | None = None
+    resolution: float = 12.0
+    data: Mapping[str, Any] | None = None
+    analysis: Mapping[str, Any] | None = None
+    random_state: int | None = None
 
     @property
     def components_(self) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -26,6 +27,7 @@ Limits = tuple[float, float] | Sequence[str]
 
 
 @renamed({"imgs": "y", "design": "X"}, seed="random_state", foretell="forecast")
+@dataclass(eq=False, repr=False)
 class PrivateGLM(PrivateEstimator):
     """One contrast of every voxel, adjusted for other columns, from noisy sums over one data set.
 
@@ -132,46 +134,25 @@ class PrivateGLM(PrivateEstimator):
     _algorithm: ClassVar[str] = "glm"
     _series: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        formula: str,
-        term: str,
-        columns: Mapping[str, Limits],
-        groups: tuple[int, int] | None = None,
-        *,
-        deviation: float | None = None,
-        epsilon: float,
-        delta: float,
-        location: float | None = None,
-        correlation: float = 0.25,
-        detect: float = 0.5,
-        limits: tuple[float, float] | None = None,
-        share: float | None = None,
-        mask: Img = TEMPLATE,
-        atlas: Img | None = None,
-        resolution: float = 12.0,
-        data: Mapping[str, Any] | None = None,
-        analysis: Mapping[str, Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.formula = formula
-        self.term = term
-        self.columns = columns
-        self.groups = groups
-        self.deviation = deviation
-        self.epsilon = epsilon
-        self.delta = delta
-        self.location = location
-        self.correlation = correlation
-        self.detect = detect
-        self.limits = limits
-        self.share = share
-        self.mask = mask
-        self.atlas = atlas
-        self.resolution = resolution
-        self.data = data
-        self.analysis = analysis
-        self.random_state = random_state
+    formula: str
+    term: str
+    columns: Mapping[str, Limits]
+    groups: tuple[int, int] | None = None
+    _: KW_ONLY
+    deviation: float | None = None
+    epsilon: float
+    delta: float
+    location: float | None = None
+    correlation: float = 0.25
+    detect: float = 0.5
+    limits: tuple[float, float] | None = None
+    share: float | None = None
+    mask: Img = TEMPLATE
+    atlas: Img | None = None
+    resolution: float = 12.0
+    data: Mapping[str, Any] | None = None
+    analysis: Mapping[str, Any] | None = None
+    random_state: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the contrast; it costs (epsilon, delta), again every time.

@@ -5,8 +5,8 @@ be completed by people and sent there; it follows from `privacy_report.json` and
 The catalogue is an RO-Crate 1.1. Neither has anything of a person in it.
 """
 
-import json
 from collections.abc import Mapping, Sequence
+from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +19,7 @@ from consortium.base.atomic import write_json, write_text
 from consortium.base.formatting import count
 from consortium.report.dataset import GENERATOR, NO_LICENSE, code_url
 from consortium.report.finished import Finished
-from consortium.report.privacy_report import SEEDED, PrivacyReport
+from consortium.report.privacy_report import SEEDED
 from consortium.report.statement import clauses
 
 ENTRY, CRATE = "dp_deployment.yaml", "ro-crate-metadata.json"
@@ -60,84 +60,28 @@ def write_claims(folder: Path, run: Finished, files: Sequence[Path]) -> None:
 
 def deployment_entry(run: Finished) -> dict[str, Any] | None:
     """Entry for a registry of deployments; None for a run that protects nobody."""
-    report, study = run.report, run.study
+    report, person = run.report, run.report.unit == "subject"
     if report.scheme == "none" or report.sampler.startswith(SEEDED):
         return None
+    many = sum(site.units for site in report.sites)
+    own = {
+        "heading": run.study.heading,
+        "curators": [{"data_curator_name": site.name} for site in report.sites],
+        "sites": count(len(report.sites), "site"),
+        "many": many,
+        "unit": "Person" if person else "Volume",
+        "units": count(many, "participant" if person else "volume"),
+        "epsilon": report.guarantees.coalition.epsilon,
+        "mu": report.guarantees.coalition.mu,
+        "delta": report.delta,
+        "model": "Local" if report.scheme == "local" else "Federated",
+        "releases": count(len(report.releases), "release"),
+        "sampler": report.sampler,
+        "authors": list(run.study.authors),
+    }
     texts = {clause.heading: clause.text for clause in clauses(report)}
-    entry = {
-        "basic": _basic(run),
-        **_loss(report, texts),
-        **_making(run, texts),
-        "administrative": {"status": "Draft", "registry_authors": list(study.authors), "tier": 3},
-    }
-    return {"url_slug": study.study, "deployment": entry}
-
-
-def _basic(run: Finished) -> dict[str, Any]:
-    report, study = run.report, run.study
-    return {
-        "name": study.heading,
-        "data_curators": [{"data_curator_name": site.name} for site in report.sites],
-        "description": f"{REGISTRY[study.algorithm].title} over the data of "
-        f"{count(len(report.sites), 'site')}, which stay at the sites.",
-        "intended_use": "Research",
-        "data_product_type": "Summary statistics",
-        "data_product_region": "",
-        "data_product_sector": "Healthcare",
-        "publication_date": run.day.isoformat(),
-    }
-
-
-def _loss(report: PrivacyReport, texts: Mapping[str, str]) -> dict[str, Any]:
-    person = report.unit == "subject"
-    return {
-        "dp_variant": {
-            "variant_name": "Approximate DP",
-            "data_domain": "Data sets of "
-            f"{count(_units(report), 'participant' if person else 'volume')} at the sites, as the "
-            "study file says; two are neighbours if one unit's values differ (replace one).",
-            "unprotected_quantities": texts["What is not protected"],
-        },
-        "privacy_loss": {
-            "privacy_unit": "Person" if person else "Volume",
-            "privacy_unit_details": texts["What is protected"],
-            "number_of_privacy_units": _units(report),
-            "privacy_parameters": {
-                "epsilon": report.guarantees.coalition.epsilon,
-                "delta": report.delta,
-            },
-            "privacy_parameters_details": texts["How strong"],
-        },
-    }
-
-
-def _making(run: Finished, texts: Mapping[str, str]) -> dict[str, Any]:
-    report = run.report
-    return {
-        "deployment_model": {
-            "model_name": "Local" if report.scheme == "local" else "Federated",
-            "model_name_details": "Noise is added at every site before anything leaves it.",
-            "trust_assumptions": texts["Assumptions"],
-            "actors": texts["Against whom"],
-            "release_type": f"{count(len(report.releases), 'release')} of one study",
-            "release_type_details": "Privacy parameters are those of all of them together; each "
-            "site's ledger adds them to all others of its data.",
-            "data_source_type": "Static",
-            "access_type": "Non-interactive",
-        },
-        "implementation": {
-            "preprocessing_and_hyperparameter_tuning": "All parameters were fixed in the study "
-            "file, which the consortium signed before any data were read.",
-            "mechanisms": f"Gaussian mechanism; {report.sampler}. "
-            f"{count(len(report.releases), 'release')}, each listed in privacy_report.json with "
-            "bound, sensitivity and noise.",
-            "composition": "Exact, in Gaussian differential privacy: "
-            f"μ = {report.guarantees.coalition.mu:.6g}. {texts['Independent check']}",
-            "post_processing": "All maps and tables follow from the releases and public settings.",
-            "additional_information": f"{GENERATOR} {__version__}, {code_url(GENERATOR)}; study "
-            f"{run.study.digest}",
-        },
-    }
+    entry: dict[str, Any] = _filled(_written()["entry"], _known(run) | texts | own)
+    return entry
 
 
 def crate(run: Finished, files: Sequence[tuple[Path, int]]) -> dict[str, Any]:
@@ -149,65 +93,62 @@ def crate(run: Finished, files: Sequence[tuple[Path, int]]) -> dict[str, Any]:
         Relative to the folder, with their sizes in bytes.
     """
     study = run.study
-    software, action = f"#{GENERATOR}-{__version__}", f"#run-of-{study.study}"
-    names = [_address(path) for path, _ in files]
-    root, licences = _root(run, names)
-    root["mentions"] = [{"@id": action}]  # so that what is read from the root leads to the run
-    made = {
-        "@id": action,
-        "@type": "CreateAction",
-        "name": f"Run of the study {study.study}",
-        "endTime": run.day.isoformat(),
-        "instrument": {"@id": software},
-        "result": {"@id": "./"},
-    }
-    tool = {
-        "@id": software,
-        "@type": "SoftwareApplication",
-        "name": GENERATOR,
-        "version": __version__,
-        "url": code_url(GENERATOR),
-    }
-    about = {
-        "@id": CRATE,
-        "@type": "CreativeWork",
-        "conformsTo": {"@id": _SPECIFICATION},
-        "about": {"@id": "./"},
-    }
+    licence, licences = _licence(study.license)
     sites = [{"@id": f"#site-{s}", "@type": "Organization", "name": s} for s in study.sites]
     parts = [
         {
-            "@id": name,
+            "@id": quote(path.as_posix()),
             "@type": "File",
             "name": path.name,
             "contentSize": str(size),
             "encodingFormat": _format(path),
         }
-        for name, (path, size) in zip(names, files, strict=True)
+        for path, size in files
     ]
-    graph = [about, root, *licences, made, tool, *sites, *parts]
-    return {"@context": f"{_SPECIFICATION}/context", "@graph": json.loads(json.dumps(graph))}
-
-
-def _root(run: Finished, names: Sequence[str]) -> tuple[dict[str, Any], list[dict[str, str]]]:
-    """What the folder is, and what describes its licence."""
-    study = run.study
-    licence, licences = _licence(study.license)
-    root = {
-        "@id": "./",
-        "@type": "Dataset",
-        "name": study.title or f"Group results of the study {study.study}",
-        "description": f"{REGISTRY[study.algorithm].title} over "
-        f"{count(len(study.sites), 'site')} under differential privacy; privacy_report.json "
-        "lists every release.",
-        "datePublished": run.day.isoformat(),
-        "license": licence,
-        "identifier": study.digest,
-        "contributor": [{"@id": f"#site-{site}"} for site in study.sites],
-        "hasPart": [{"@id": name} for name in names],
-        **({"creditText": "; ".join(study.authors)} if study.authors else {}),
+    own = {
+        "title": study.title or f"Group results of the study {study.study}",
+        "sites": count(len(study.sites), "site"),
+        "licence": licence,
+        "contributors": [{"@id": site["@id"]} for site in sites],
+        "credit": "; ".join(study.authors),
+        "parts": [{"@id": part["@id"]} for part in parts],
     }
-    return root, licences
+    about, root, made, tool = _filled(_written()["crate"], _known(run) | own)
+    if not study.authors:
+        del root["creditText"]
+    graph = [about, root, *licences, made, tool, *sites, *parts]
+    return {"@context": f"{_SPECIFICATION}/context", "@graph": graph}
+
+
+def _known(run: Finished) -> dict[str, Any]:
+    """What both tell of a run."""
+    return {
+        "study": run.study.study,
+        "analysis": REGISTRY[run.study.algorithm].title,
+        "day": run.day.isoformat(),
+        "digest": run.study.digest,
+        "generator": GENERATOR,
+        "version": __version__,
+        "code": code_url(GENERATOR),
+    }
+
+
+def _written() -> dict[str, Any]:
+    """The words of both, with the run's in braces."""
+    path = resources("consortium.report").joinpath("templates/claims.yaml")
+    written: dict[str, Any] = yaml.safe_load(path.read_bytes())
+    return written
+
+
+def _filled(value: Any, known: Mapping[str, Any]) -> Any:
+    """Put the run's words into their places; a place that is a whole value may get any."""
+    if isinstance(value, dict):
+        return {name: _filled(each, known) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each, known) for each in value]
+    if isinstance(value, str):
+        return known[value[1:-1]] if value[1:-1] in known else value.format_map(known)
+    return value
 
 
 def _licence(name: str) -> tuple[Any, list[dict[str, str]]]:
@@ -218,14 +159,6 @@ def _licence(name: str) -> tuple[Any, list[dict[str, str]]]:
     return {"@id": place}, [{"@id": place, "@type": "CreativeWork", "name": name}]
 
 
-def _address(path: Path) -> str:
-    return quote(path.as_posix())
-
-
 def _format(path: Path) -> str:
     ends = (kind for end, kind in _FORMATS.items() if path.name.endswith(end))
     return next(ends, "application/octet-stream")
-
-
-def _units(report: PrivacyReport) -> int:
-    return sum(site.units for site in report.sites)

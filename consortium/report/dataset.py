@@ -5,6 +5,7 @@ Source: BIDS 1.11, agnostic files. The validator (`bids-validator-deno`) passes 
 """
 
 from importlib.metadata import PackageNotFoundError, metadata
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,49 +20,12 @@ GENERATOR = "cape-consortium"
 NO_LICENSE = "none stated; ask the sites that took part"
 DATASET = tuple(map(Path, ("dataset_description.json", "README.md", "privacy_report.json")))
 """Files that every output folder has."""
-NOT_IN_BIDS = (
-    # Group maps: suffixes of BEP012 and of nilearn; the standard has none for them yet.
-    "tpl-*/func/*_components.*",
-    "tpl-*/func/*_loadings.*",
-    "tpl-*/func/*_noise.*",
-    "tpl-*/func/*_statmap.*",
-    # Loadings and results as tables.
-    "/eeg",
-    "/tables",
-    # How the result came about, and how it is checked.
-    "/dp_deployment.yaml",
-    "/evidence",
-    "/methods.md",
-    "/privacy_report.json",
-    "/references.bib",
-    "/report.html",
-    "/ro-crate-metadata.json",
-    "/run.json",
-    "/transcript*",
-    "/viewer.html",
-)
+_TEMPLATES = files("consortium.report") / "templates"
+_IGNORED = (_TEMPLATES / "bidsignore.txt").read_text(encoding="utf-8").splitlines()
+NOT_IN_BIDS = tuple(line for line in _IGNORED if not line.startswith("#"))
 """What the validator shall pass over, as lines of ``.bidsignore``.
 
 Folders are without a slash at the end: the validator would not match the folder itself.
-"""
-
-_README = """\
-# {title}
-
-A group result over the scans of {sites}, computed with cape-consortium {version}: study {study}, \
-analysis {algorithm}.
-
-`report.html` shows the result and says how to read it; `privacy_report.json` lists every release \
-with its noise. Images lie in `tpl-{space}`, each with a sidecar, and tables in `tables`. Where \
-there are `evidence` and `transcript`, `consortium verify` holds the result against what the sites \
-signed.
-
-There are no folders of subjects: what was measured stays at the sites. Files that BIDS has no \
-names for are listed in `.bidsignore`.
-
-## Privacy
-
-{privacy}
 """
 
 
@@ -114,12 +78,16 @@ def _title(study: Study) -> str:
 
 def _readme(run: Finished) -> str:
     study = run.study
-    return _README.format(
-        title=_title(study),
-        sites=", ".join(study.sites),
-        version=__version__,
-        study=study.study,
-        algorithm=study.algorithm,
-        privacy="\n\n".join(statement(run.report)),
-        space=study.data.space,
+    return (
+        (_TEMPLATES / "README.md")
+        .read_text(encoding="utf-8")
+        .format(
+            title=_title(study),
+            sites=", ".join(study.sites),
+            version=__version__,
+            study=study.study,
+            algorithm=study.algorithm,
+            privacy="\n\n".join(statement(run.report)),
+            space=study.data.space,
+        )
     )

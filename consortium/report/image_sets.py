@@ -8,10 +8,9 @@ import numpy as np
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import ImageSet
 from consortium.base.atomic import write_json
-from consortium.report.bids import about_image, about_study, label, map_stem, write_image
+from consortium.report.bids import about_image, about_study, label, map_stem, mask_stem, write_image
 from consortium.report.cells import cell_json
 from consortium.report.finished import Finished
-from consortium.report.mask_file import write_mask
 from consortium.report.neurovault import about_map
 from consortium.report.surface_files import surface_folder, surface_name, write_surface
 from consortium.space.grid import Grid
@@ -115,4 +114,28 @@ def _about_maps(images: ImageSet) -> dict[str, Any]:
         "Maps": list(images.labels),
         "Found": [images.is_found(k) for k in range(len(images.labels))],
         **({"Accuracy": accuracy, "AccuracyOf": images.accuracy_caption} if accuracy else {}),
+    }
+
+
+def write_mask(folder: Path, study: Study, grid: Grid) -> Path:
+    """Write the mask of a grid, with its sidecar.
+
+    Raises
+    ------
+    OutputError
+        If the folder can't be written.
+    """
+    stem = folder / f"tpl-{study.data.space}" / "anat" / mask_stem(study, grid)
+    write_json(stem.with_name(f"{stem.name}_mask.json"), _about(study, grid))
+    return write_image(stem, "mask", grid, np.ones(grid.features, dtype=np.uint8))
+
+
+def _about(study: Study, grid: Grid) -> dict[str, Any]:
+    source = "the MNI152 template's brain" if study.data.mask == "template" else "the study's mask"
+    return {
+        "Description": f"Voxels of the study's grid, from {source}; the same at every site.",
+        "Type": "Brain",
+        **about_image(study, grid),
+        "Voxels": grid.features,
+        "GridDigest": grid.digest,
     }

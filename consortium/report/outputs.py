@@ -1,26 +1,39 @@
 """The output folder of a finished study: its files, and the page that shows them.
 
 The methods as a text to be copied into a paper, with a bibliography beside it.
+
+The component maps of a study of images as files: maps, mask and noise, each with a sidecar.
+
+On a mesh each is one file of CIFTI and a pair of GIFTI, and there is no mask.
 """
 
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from consortium.base.atomic import write_text
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.base.atomic import write_json, write_text
+from consortium.report.bids import about_image, about_study, map_stem, write_image
+from consortium.report.cells import cell_json
 from consortium.report.claims import write_claims
-from consortium.report.component_files import write_component_maps
 from consortium.report.dataset import DATASET, start_dataset
-from consortium.report.finished import Finished
-from consortium.report.image_sets import write_image_sets
+from consortium.report.finished import ComponentMaps, Finished
+from consortium.report.image_sets import write_image_sets, write_mask
+from consortium.report.neurovault import about_map
 from consortium.report.page import write_page
 from consortium.report.privacy_report import write_privacy_report
 from consortium.report.references import bibtex, citation_keys
 from consortium.report.sections.methods import paragraphs
 from consortium.report.sections.verdict import guarantee_text
+from consortium.report.surface_files import surface_folder, surface_name, write_surface
 from consortium.report.tables import write_tables
 from consortium.report.viewer import write_viewer
 from consortium.report.views import write_loadings
+from consortium.space.mesh import Mesh
+from consortium.study.spec import Study
 
 METHODS, BIBLIOGRAPHY = "methods.md", "references.bib"
 
@@ -90,3 +103,92 @@ def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[P
             folder, run, (*written, *DATASET, *(path.relative_to(folder) for path in more))
         )
     return written
+
+
+def write_component_maps(folder: Path, run: Finished) -> list[Path]:
+    """Write maps and mask, and the privacy noise of each voxel where it can be told.
+
+    Returns
+    -------
+    list of Path
+        The images; none if the study has no component maps.
+
+    Raises
+    ------
+    OutputError
+        If the folder can't be written.
+    """
+    if run.components is None:
+        return []
+    study, grid, components = run.study, run.components.grid, run.components.components
+    if isinstance(grid, Mesh):
+        return _write_on_mesh(folder, run, run.components, grid)
+    place = folder / f"tpl-{study.data.space}"
+    maps = place / "func" / map_stem(study, grid)
+    about = _about_maps(run, run.components) | about_image(study, grid)
+    images: list[tuple[Path, str, NDArray[Any], dict[str, Any]]] = [
+        (maps, "components", components.maps.astype(np.float32), about),
+    ]
+    noise, floor = run.components.noise, run.components.floor
+    if noise is not None and floor is not None:
+        floor = floor.astype(np.float32)
+        noise_about = _about_noise(study, noise, floor) | about_image(study, grid)
+        images.append((maps, "noise", floor, noise_about))
+    for stem, suffix, _, sidecar in images:
+        write_json(stem.with_name(f"{stem.name}_{suffix}.json"), sidecar)
+    files = [write_image(stem, suffix, grid, values) for stem, suffix, values, _ in images]
+    return [files[0], write_mask(folder, study, grid), *files[1:]]
+
+
+def _write_on_mesh(folder: Path, run: Finished, maps: ComponentMaps, mesh: Mesh) -> list[Path]:
+    """Write a file of CIFTI and a pair of GIFTI of the maps, and of the noise if it is told."""
+    name = surface_name(run.study, mesh, "")
+    labels = [f"component {r + 1}" for r in range(len(maps.components))]
+    content = maps.components.maps, labels, _about_maps(run, maps)
+    place = surface_folder(folder, mesh)
+    written = write_surface(place, name, "components", mesh, *content)
+    noise, floor = maps.noise, maps.floor
+    if noise is not None and floor is not None:
+        about = _about_noise(run.study, noise, floor)
+        written += write_surface(place, name, "noise", mesh, floor, labels, about)
+    return written
+
+
+def _about_maps(run: Finished, maps: ComponentMaps) -> dict[str, Any]:
+    """Sidecar of the maps: how to read volume r of the image, entry r of every list."""
+    components = maps.components
+    return {
+        "Description": "Group component maps over the consortium's sites, one volume each.",
+        "Units": "robust z-score",
+        "FourthDimension": "component, in descending order of explained share",
+        "SignConvention": "arbitrary in the analysis; fixed so that the heavier tail of a map's "
+        "values is positive",
+        "Scale": "(value - median) / noise floor; the noise floor is 1.4826 times the median "
+        "absolute deviation over the mask (the standard deviation where that is zero)",
+        "NoiseFloor": [float(noise) for noise in components.noise],
+        "Found": [maps.is_found(r) for r in range(len(components))],
+        "ExplainedShare": [cell_json(maps.share(r)) for r in range(len(components))],
+        "ExplainedShareOf": "the data's variance"
+        if maps.shares
+        else "the variance of all components together",
+        "Peaks": [[round(float(mm), 2) for mm in peak] for peak in components.peaks],
+        "PeaksUnits": "mm",
+        "PeakScores": [float(height) for height in components.heights],
+        **about_map(run, maps.grid),
+        **about_study(run.study, run.result.numbers),
+    }
+
+
+def _about_noise(
+    study: Study, noise: NDArray[np.float64], floor: NDArray[np.floating]
+) -> dict[str, Any]:
+    return {
+        "Description": "Standard deviation of the privacy noise in each voxel of each component "
+        "map, in the units of that map. A map divided by it has noise of size 1 from privacy "
+        "alone; the sampling error comes on top.",
+        "Units": "robust z-score",
+        "MedianNoise": [float(value) for value in np.median(floor, axis=0)],
+        "MedianNoiseBeforeScaling": float(np.median(noise)),
+        "MapsSmoothing": study.data.maps_smoothing,
+        "MapsSmoothingUnits": "mm FWHM, after the release",
+    }

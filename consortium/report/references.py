@@ -1,10 +1,15 @@
 """Credit: what a study's methods rest on, for its text and as BibTeX."""
 
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from typing import NamedTuple
+
+import yaml
 
 from consortium.report.privacy_report import PrivacyReport
 from consortium.study.spec import Study
+
+_DATA = files("consortium.report") / "templates" / "references.yaml"
 
 
 class Reference(NamedTuple):
@@ -38,159 +43,7 @@ class Reference(NamedTuple):
 
 
 REFERENCES: Mapping[str, Reference] = {
-    "gaussian-dp": Reference(
-        "Dong, Jinshuo and Roth, Aaron and Su, Weijie J.",
-        "Gaussian differential privacy",
-        "Journal of the Royal Statistical Society: Series B",
-        2022,
-        "84(1):3–37",
-        "10.1111/rssb.12454",
-    ),
-    "discrete-gaussian": Reference(
-        "Canonne, Clément L. and Kamath, Gautam and Steinke, Thomas",
-        "The discrete Gaussian for differential privacy",
-        "Advances in Neural Information Processing Systems",
-        2020,
-        "33:15676–15688",
-    ),
-    "secure-aggregation": Reference(
-        "Bonawitz, Keith and Ivanov, Vladimir and Kreuter, Ben and Marcedone, Antonio and "
-        "McMahan, H. Brendan and Patel, Sarvar and Ramage, Daniel and Segal, Aaron and Seth, Karn",
-        "Practical secure aggregation for privacy-preserving machine learning",
-        "ACM Conference on Computer and Communications Security",
-        2017,
-        "1175–1191",
-        "10.1145/3133956.3133982",
-    ),
-    "sparse-masks": Reference(
-        "Bell, James Henry and Bonawitz, Kallista A. and Gascón, Adrià and Lepoint, Tancrède and "
-        "Raykova, Mariana",
-        "Secure single-server aggregation with (poly)logarithmic overhead",
-        "ACM Conference on Computer and Communications Security",
-        2020,
-        "1253–1269",
-        "10.1145/3372297.3417885",
-    ),
-    "cape": Reference(
-        "Imtiaz, Hafiz and Mohammadi, Jafar and Silva, Rogers and Baker, Bradley and "
-        "Plis, Sergey M. and Sarwate, Anand D. and Calhoun, Vince D.",
-        "A correlated noise-assisted decentralized differentially private estimation protocol, "
-        "and its application to fMRI source separation",
-        "IEEE Transactions on Signal Processing",
-        2021,
-        "69:6355–6370",
-    ),
-    "group-ica": Reference(
-        "Calhoun, Vince D. and Adali, Tülay and Pearlson, Godfrey D. and Pekar, James J.",
-        "A method for making group inferences from functional MRI data using independent "
-        "component analysis",
-        "Human Brain Mapping",
-        2001,
-        "14(3):140–151",
-        "10.1002/hbm.1048",
-    ),
-    "stable-ica": Reference(
-        "Varoquaux, Gaël and Sadaghiani, Sepideh and Pinel, Philippe and Kleinschmidt, Andreas and "
-        "Poline, Jean-Baptiste and Thirion, Bertrand",
-        "A group model for stable multi-subject ICA on fMRI datasets",
-        "NeuroImage",
-        2010,
-        "51(1):288–299",
-        "10.1016/j.neuroimage.2010.02.010",
-    ),
-    "infomax": Reference(
-        "Bell, Anthony J. and Sejnowski, Terrence J.",
-        "An information-maximization approach to blind separation and blind deconvolution",
-        "Neural Computation",
-        1995,
-        "7(6):1129–1159",
-        "10.1162/neco.1995.7.6.1129",
-    ),
-    "dual-regression": Reference(
-        "Beckmann, Christian F. and Mackay, Clare E. and Filippini, Nicola and Smith, Stephen M.",
-        "Group comparison of resting-state FMRI data using multi-subject ICA and dual regression",
-        "NeuroImage",
-        2009,
-        "47(Suppl. 1):S148",
-        "10.1016/S1053-8119(09)71511-3",
-    ),
-    "cca": Reference(
-        "Hotelling, Harold",
-        "Relations between two sets of variates",
-        "Biometrika",
-        1936,
-        "28(3/4):321–377",
-        "10.1093/biomet/28.3-4.321",
-    ),
-    "linear-model": Reference(
-        "Friston, Karl J. and Holmes, Andrew P. and Worsley, Keith J. and Poline, Jean-Baptiste "
-        "and Frith, Christopher D. and Frackowiak, Richard S. J.",
-        "Statistical parametric maps in functional imaging: a general linear approach",
-        "Human Brain Mapping",
-        1994,
-        "2(4):189–210",
-        "10.1002/hbm.460020402",
-    ),
-    "satterthwaite": Reference(
-        "Satterthwaite, Franklin E.",
-        "An approximate distribution of estimates of variance components",
-        "Biometrics Bulletin",
-        1946,
-        "2(6):110–114",
-        "10.2307/3002019",
-    ),
-    "false-discovery": Reference(
-        "Benjamini, Yoav and Hochberg, Yosef",
-        "Controlling the false discovery rate: a practical and powerful approach to multiple "
-        "testing",
-        "Journal of the Royal Statistical Society: Series B",
-        1995,
-        "57(1):289–300",
-        "10.1111/j.2517-6161.1995.tb02031.x",
-    ),
-    "clipped-gradients": Reference(
-        "Abadi, Martín and Chu, Andy and Goodfellow, Ian and McMahan, H. Brendan and "
-        "Mironov, Ilya and Talwar, Kunal and Zhang, Li",
-        "Deep learning with differential privacy",
-        "ACM Conference on Computer and Communications Security",
-        2016,
-        "308–318",
-        "10.1145/2976749.2978318",
-    ),
-    "tensor": Reference(
-        "Anandkumar, Animashree and Ge, Rong and Hsu, Daniel and Kakade, Sham M. and "
-        "Telgarsky, Matus",
-        "Tensor decompositions for learning latent variable models",
-        "Journal of Machine Learning Research",
-        2014,
-        "15:2773–2832",
-    ),
-    "bids": Reference(
-        "Gorgolewski, Krzysztof J. and Auer, Tibor and Calhoun, Vince D. and others",
-        "The brain imaging data structure, a format for organizing and describing outputs of "
-        "neuroimaging experiments",
-        "Scientific Data",
-        2016,
-        "3:160044",
-        "10.1038/sdata.2016.44",
-    ),
-    "template": Reference(
-        "Fonov, Vladimir and Evans, Alan C. and Botteron, Kelly and Almli, C. Robert and "
-        "McKinstry, Robert C. and Collins, D. Louis",
-        "Unbiased average age-appropriate atlases for pediatric studies",
-        "NeuroImage",
-        2011,
-        "54(1):313–327",
-        "10.1016/j.neuroimage.2010.07.033",
-    ),
-    "nilearn": Reference(
-        "Abraham, Alexandre and Pedregosa, Fabian and Eickenberg, Michael and others",
-        "Machine learning for neuroimaging with scikit-learn",
-        "Frontiers in Neuroinformatics",
-        2014,
-        "8:14",
-        "10.3389/fninf.2014.00014",
-    ),
+    key: Reference(**fields) for key, fields in yaml.safe_load(_DATA.read_bytes()).items()
 }
 OF_ANALYSIS: Mapping[str, Sequence[str]] = {
     "group_ica": ("group-ica", "stable-ica"),

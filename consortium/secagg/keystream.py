@@ -1,11 +1,22 @@
-"""Key streams as masks: AES-128 in counter mode, read as little-endian integers modulo 2^bits."""
+"""Key streams as masks: AES-128 in counter mode, read as little-endian integers modulo 2^bits.
 
-from collections.abc import Mapping, Sequence
+Which masks a site puts on its vector; the same lines serve the hub when the site is lost.
+
+With the sites in roster order, site u adds PRG(s_uv) for every later neighbour v and subtracts it
+for every earlier one, so that the sum over both is free of it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
+
+from consortium.secagg.crypto import shared_secret
+from consortium.secagg.key_directory import Directory
+from consortium.secagg.participants import Participants
 
 Ring = NDArray[np.uint16] | NDArray[np.uint32] | NDArray[np.uint64]
 """Vector over the integers modulo 2^16, 2^32 or 2^64, or of numbers of fewer bits."""
@@ -65,3 +76,38 @@ def _encryptor(key: bytes) -> CipherContext:
     ever were, at less cost than AES-256.
     """
     return Cipher(algorithms.AES128(key[:16]), modes.CTR(key[16:STREAM_KEY_BYTES])).encryptor()
+
+
+def pair_masks(
+    directory: Directory,
+    roster: Participants,
+    private: X25519PrivateKey,
+    site: str,
+    peers: Iterable[str],
+    number: int,
+    context: bytes,
+) -> tuple[list[bytes], list[bytes]]:
+    """Stream keys of the masks that a site adds, and of those it subtracts.
+
+    Parameters
+    ----------
+    directory, roster
+        The run's set-up.
+    private : X25519PrivateKey
+        The site's own for this round.
+    peers : iterable of str
+        Its neighbours that count.
+    number : int
+        Round.
+    context : bytes
+        Digest of the round's question.
+    """
+    added: list[bytes] = []
+    subtracted: list[bytes] = []
+    place = {name: index for index, name in enumerate(roster.sites)}
+    for peer in peers:
+        shared = shared_secret(private, directory.mask_key(peer, number))
+        first, second = (site, peer) if place[site] < place[peer] else (peer, site)
+        key = directory.keys.pair_mask(shared, number, context, first, second)
+        (added if first == site else subtracted).append(key)
+    return added, subtracted

@@ -15,8 +15,7 @@ from consortium.errors import ProtocolError
 from consortium.secagg import contribution, crypto, keystream, messages, seed_shares
 from consortium.secagg.key_directory import Directory, KeySession, Member
 from consortium.secagg.key_schedule import mask_private
-from consortium.secagg.keystream import Ring
-from consortium.secagg.pair_masks import pair_masks
+from consortium.secagg.keystream import Ring, pair_masks
 from consortium.secagg.participants import CENTRE, Participants
 from consortium.secagg.party_setup import PartySetup
 from consortium.secagg.states import PARTY, PARTY_ROUND, PartyRound, advance

@@ -14,9 +14,8 @@ from consortium.secagg import field, keystream, messages, shamir
 from consortium.secagg.hub_round import Tally
 from consortium.secagg.key_directory import Directory, KeySession
 from consortium.secagg.key_schedule import commitment, mask_private, public_bytes
-from consortium.secagg.keystream import Ring
+from consortium.secagg.keystream import Ring, pair_masks
 from consortium.secagg.packing import reduce_modulo
-from consortium.secagg.pair_masks import pair_masks
 from consortium.secagg.participants import CENTRE
 
 

@@ -16,11 +16,12 @@ _COLUMN = re.compile(r"[A-Za-z0-9_.&-]{1,64}")
 class PersonRule(FrozenModel):
     """What a person's own value of a column must be for a study to take them."""
 
-    levels: tuple[Line, ...] = Field(
-        default=(), max_length=100, description="Values of a column of categories that are taken."
-    )
-    low: float | None = Field(default=None, description="Least number that is taken.")
-    high: float | None = Field(default=None, description="Largest number that is taken.")
+    levels: tuple[Line, ...] = Field(default=(), max_length=100)
+    """Values of a column of categories that are taken."""
+    low: float | None = None
+    """Least number that is taken."""
+    high: float | None = None
+    """Largest number that is taken."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> PersonRule:

@@ -26,151 +26,87 @@ class Section(FrozenModel):
 class DataSection(Section):
     """What every site loads, and how."""
 
-    task: EntityLabel = Field(
-        default="rest", description="BIDS task label of the functional images to load."
-    )
-    persons: PersonRules = Field(
-        default={},
-        max_length=20,
-        description="Whom the study takes, by columns of each site's participants.tsv, such as "
-        "{diagnosis: {levels: [control]}, age: {low: 18, high: 65}}: who fits all of them, limits "
-        "included. Who has no such value is not taken. With sessions as `units` each is judged by "
-        "its own line. How many each site takes becomes public.",
-    )
-    missing: tuple[float, ...] = Field(
-        default=(),
-        max_length=20,
-        description="Numbers that stand for a missing value in every site's tables, as [-9999, "
-        "999]; so do empty cells, n/a, NA and NaN.",
-    )
-    session: EntityLabel | None = Field(
-        default=None, description="Only recordings of this BIDS session (ses-); all if not given."
-    )
-    run: int | None = Field(
-        default=None,
-        ge=0,
-        description="Only recordings with this BIDS run index; run-1 and run-01 are one.",
-    )
-    acquisition: EntityLabel | None = Field(
-        default=None, description="Only recordings with this BIDS acquisition label (acq-)."
-    )
-    direction: EntityLabel | None = Field(
-        default=None, description="Only recordings with this BIDS phase-encoding label (dir-)."
-    )
-    echo: int | None = Field(
-        default=None,
-        ge=1,
-        description="Only recordings of this BIDS echo; images of single echoes are passed over if "
-        "it is not given.",
-    )
-    runs: Literal["all", "first"] = Field(
-        default="all",
-        description="'all' of a participant's recordings that fit, or the 'first' by session, run "
-        "and name.",
-    )
-    space: EntityLabel = Field(
-        default="MNI152NLin2009cAsym",
-        description="Name of the template space that the sites' images are aligned to; of a mesh "
-        "its own, fsLR or fsaverage.",
-    )
-    mesh: MeshName | None = Field(
-        default=None,
-        description="Series on the cortex instead of voxels: 'fsLR-32k', 'fsaverage5' or "
-        "'fsaverage6'. Files are fMRIPrep's dense series of CIFTI (*_bold.dtseries.nii), or else "
-        "pairs of GIFTI (hemi-L and hemi-R, *_bold.func.gii); of CIFTI the voxels below the cortex "
-        "are left out. Files of another mesh or medial wall are refused. resolution, mask, "
-        "smoothing and what is said of maps are then left out.",
-    )
+    task: EntityLabel = "rest"
+    """BIDS task label of the functional images to load."""
+    persons: PersonRules = Field(default={}, max_length=20)
+    """Whom the study takes, by columns of each site's participants.tsv, such as {diagnosis:
+    {levels: [control]}, age: {low: 18, high: 65}}: who fits all of them, limits included. Who has
+    no such value is not taken. With sessions as `units` each is judged by its own line. How many
+    each site takes becomes public."""
+    missing: tuple[float, ...] = Field(default=(), max_length=20)
+    """Numbers that stand for a missing value in every site's tables, as [-9999, 999]; so do empty
+    cells, n/a, NA and NaN."""
+    session: EntityLabel | None = None
+    """Only recordings of this BIDS session (ses-); all if not given."""
+    run: int | None = Field(default=None, ge=0)
+    """Only recordings with this BIDS run index; run-1 and run-01 are one."""
+    acquisition: EntityLabel | None = None
+    """Only recordings with this BIDS acquisition label (acq-)."""
+    direction: EntityLabel | None = None
+    """Only recordings with this BIDS phase-encoding label (dir-)."""
+    echo: int | None = Field(default=None, ge=1)
+    """Only recordings of this BIDS echo; images of single echoes are passed over if it is not
+    given."""
+    runs: Literal["all", "first"] = "all"
+    """'all' of a participant's recordings that fit, or the 'first' by session, run and name."""
+    space: EntityLabel = "MNI152NLin2009cAsym"
+    """Name of the template space that the sites' images are aligned to; of a mesh its own, fsLR or
+    fsaverage."""
+    mesh: MeshName | None = None
+    """Series on the cortex instead of voxels: 'fsLR-32k', 'fsaverage5' or 'fsaverage6'. Files are
+    fMRIPrep's dense series of CIFTI (*_bold.dtseries.nii), or else pairs of GIFTI (hemi-L and
+    hemi-R, *_bold.func.gii); of CIFTI the voxels below the cortex are left out. Files of another
+    mesh or medial wall are refused. resolution, mask, smoothing and what is said of maps are then
+    left out."""
     surfaces: tuple[BesideName, BesideName] | None = Field(
         default=None, description=f"Of the mesh: {SURFACES}"
     )
     cortex: tuple[BesideName, BesideName] | None = Field(
         default=None, description=f"Of the mesh: {CORTEX}"
     )
-    resolution: float = Field(
-        default=12.0,
-        ge=0.5,
-        le=30,
-        description="Edge of a voxel of the study's grid in mm; images are resampled to it. A "
-        "second moment has a number for every pair of voxels, so that pca and ica need a coarse "
-        "grid: 12 to 16 mm for some hundred subjects.",
-    )
-    mask: Line = Field(
-        default="template",
-        description="'template' for the MNI152 brain mask that nilearn carries, or the path of a "
-        "3-D NIfTI mask beside the study file; it also defines the grid unless it is 'template'.",
-    )
-    atlas: Line | None = Field(
-        default=None,
-        description="Path of a NIfTI atlas beside the study file, 3-D labels or 4-D maps: its "
-        "regions' mean time series, over the voxels of the grid, are then analysed instead of "
-        "voxels. On a mesh a file of labels of CIFTI (.dlabel.nii): then series of its parcels "
-        "(*_bold.ptseries.nii or *_timeseries.ptseries.nii) are taken, too, by the parcels' "
-        "names; one that is named as of a parcellation (seg-, atlas-) only if the atlas's name "
-        "holds that label.",
-    )
-    maps_resolution: float | None = Field(
-        default=None,
-        ge=0.5,
-        le=30,
-        description="Edge in mm of the voxels of full-resolution maps (analysis.maps); by default "
-        "the grid's own.",
-    )
-    maps_smoothing: float = Field(
-        default=0.0,
-        ge=0,
-        le=40,
-        description="Gaussian smoothing of the maps after their release, FWHM in mm: it takes the "
-        "noise of privacy down and costs no privacy.",
-    )
-    smoothing: float | None = Field(
-        default=None,
-        ge=0,
-        le=40,
-        description="Gaussian smoothing of every volume, FWHM in mm. By default what turns an "
-        "image's own voxels into voxels of the grid's size, √(grid² − own²), so that a coarse grid "
-        "averages and does not sample points; an image on the grid stays as it is.",
-    )
-    detrend: Literal["none", "constant", "linear", "quadratic"] = Field(
-        default="linear",
-        description="Polynomial trend taken out of each voxel's time series, subject by subject.",
-    )
-    high_pass: float | None = Field(
-        default=None,
-        gt=0,
-        lt=10,
-        description="Frequency in Hz below which signals are taken out, in one projection with "
-        "trends and confounds.",
-    )
-    low_pass: float | None = Field(
-        default=None,
-        gt=0,
-        lt=10,
-        description="Frequency in Hz above which signals are taken out, in the same projection.",
-    )
-    confounds: tuple[Line, ...] = Field(
-        default=(),
-        description="Columns of each subject's confounds TSV to regress out; a name ending in * "
-        "stands for all columns that begin so. Participants without outlier volumes may lack "
-        "motion_outlier* and non_steady_state_outlier*.",
-    )
-    standardize: Literal["none", "subject", "voxel"] = Field(
-        default="subject",
-        description="'subject': one factor per subject, so that the mean squared norm of its "
-        "volumes is 1; 'voxel': also unit variance per voxel first; 'none': values as they are, "
-        "times scale.",
-    )
-    scale: float = Field(
-        default=1.0, gt=0, description="Public factor applied last, for standardize: none."
-    )
-    minimum_volumes: int = Field(
-        default=20, ge=2, description="A subject with fewer volumes is left out."
-    )
-    volumes: int | None = Field(
-        default=None,
-        ge=2,
-        description="If given, every subject must have exactly this many volumes.",
-    )
+    resolution: float = Field(default=12.0, ge=0.5, le=30)
+    """Edge of a voxel of the study's grid in mm; images are resampled to it. A second moment has a
+    number for every pair of voxels, so that pca and ica need a coarse grid: 12 to 16 mm for some
+    hundred subjects."""
+    mask: Line = "template"
+    """'template' for the MNI152 brain mask that nilearn carries, or the path of a 3-D NIfTI mask
+    beside the study file; it also defines the grid unless it is 'template'."""
+    atlas: Line | None = None
+    """Path of a NIfTI atlas beside the study file, 3-D labels or 4-D maps: its regions' mean time
+    series, over the voxels of the grid, are then analysed instead of voxels. On a mesh a file of
+    labels of CIFTI (.dlabel.nii): then series of its parcels (*_bold.ptseries.nii or
+    *_timeseries.ptseries.nii) are taken, too, by the parcels' names; one that is named as of a
+    parcellation (seg-, atlas-) only if the atlas's name holds that label."""
+    maps_resolution: float | None = Field(default=None, ge=0.5, le=30)
+    """Edge in mm of the voxels of full-resolution maps (analysis.maps); by default the grid's
+    own."""
+    maps_smoothing: float = Field(default=0.0, ge=0, le=40)
+    """Gaussian smoothing of the maps after their release, FWHM in mm: it takes the noise of privacy
+    down and costs no privacy."""
+    smoothing: float | None = Field(default=None, ge=0, le=40)
+    """Gaussian smoothing of every volume, FWHM in mm. By default what turns an image's own voxels
+    into voxels of the grid's size, √(grid² − own²), so that a coarse grid averages and does not
+    sample points; an image on the grid stays as it is."""
+    detrend: Literal["none", "constant", "linear", "quadratic"] = "linear"
+    """Polynomial trend taken out of each voxel's time series, subject by subject."""
+    high_pass: float | None = Field(default=None, gt=0, lt=10)
+    """Frequency in Hz below which signals are taken out, in one projection with trends and
+    confounds."""
+    low_pass: float | None = Field(default=None, gt=0, lt=10)
+    """Frequency in Hz above which signals are taken out, in the same projection."""
+    confounds: tuple[Line, ...] = ()
+    """Columns of each subject's confounds TSV to regress out; a name ending in * stands for all
+    columns that begin so. Participants without outlier volumes may lack motion_outlier* and
+    non_steady_state_outlier*."""
+    standardize: Literal["none", "subject", "voxel"] = "subject"
+    """'subject': one factor per subject, so that the mean squared norm of its volumes is 1;
+    'voxel': also unit variance per voxel first; 'none': values as they are, times scale."""
+    scale: float = Field(default=1.0, gt=0)
+    """Public factor applied last, for standardize: none."""
+    minimum_volumes: int = Field(default=20, ge=2)
+    """A subject with fewer volumes is left out."""
+    volumes: int | None = Field(default=None, ge=2)
+    """If given, every subject must have exactly this many volumes."""
 
     @property
     def chooses(self) -> bool:

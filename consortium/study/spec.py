@@ -29,90 +29,59 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 class PrivacySection(Section):
     """The promise."""
 
-    unit: Literal["subject", "timepoint"] = Field(
-        default="subject",
-        description="What one neighbouring data set may replace: a participant or one volume.",
-    )
-    epsilon: float = Field(
-        gt=0, le=100, description="Largest total ε against the coalition, over all releases."
-    )
-    delta: float = Field(gt=0, lt=0.5, description="δ that belongs to epsilon.")
-    scheme: Literal["cape", "secure-sum", "local", "none"] = Field(
-        default="cape",
-        description="How noise is shared among the sites; 'none' runs in a simulation only.",
-    )
-    boost: float = Field(
-        default=10_000.0,
-        gt=0,
-        le=1e12,
-        description="κ, variance of the correlated noise over that of a site's whole noise.",
-    )
-    colluding_sites: int = Field(
-        ge=0, description="S_C, sites that may join the centre against the others."
-    )
-    dropouts: int = Field(
-        default=0,
-        ge=0,
-        description="Sites that may be missing from a round without breaking the promise.",
-    )
+    unit: Literal["subject", "timepoint"] = "subject"
+    """What one neighbouring data set may replace: a participant or one volume."""
+    epsilon: float = Field(gt=0, le=100)
+    """Largest total ε against the coalition, over all releases."""
+    delta: float = Field(gt=0, lt=0.5)
+    """δ that belongs to epsilon."""
+    scheme: Literal["cape", "secure-sum", "local", "none"] = "cape"
+    """How noise is shared among the sites; 'none' runs in a simulation only."""
+    boost: float = Field(default=10_000.0, gt=0, le=1e12)
+    """κ, variance of the correlated noise over that of a site's whole noise."""
+    colluding_sites: int = Field(ge=0)
+    """S_C, sites that may join the centre against the others."""
+    dropouts: int = Field(default=0, ge=0)
+    """Sites that may be missing from a round without breaking the promise."""
 
 
 class TimingSection(Section):
     """Nothing waits without a deadline."""
 
-    join: float = Field(
-        default=600.0, gt=0, description="Seconds that the centre waits for every site to join."
-    )
-    ready: float = Field(
-        default=3600.0,
-        gt=0,
-        description="Seconds that the centre waits in all, before the first round, for a site that "
-        "has said that it is loading its data; a site that has said nothing has join.",
-    )
-    answer: float = Field(
-        default=600.0, gt=0, description="Seconds that a site may take to compute one round."
-    )
-    late: float = Field(
-        default=10.0,
-        gt=0,
-        description="Seconds that a site which missed a round is waited for in the next ones, "
-        "until it answers again.",
-    )
+    join: float = Field(default=600.0, gt=0)
+    """Seconds that the centre waits for every site to join."""
+    ready: float = Field(default=3600.0, gt=0)
+    """Seconds that the centre waits in all, before the first round, for a site that has said that
+    it is loading its data; a site that has said nothing has join."""
+    answer: float = Field(default=600.0, gt=0)
+    """Seconds that a site may take to compute one round."""
+    late: float = Field(default=10.0, gt=0)
+    """Seconds that a site which missed a round is waited for in the next ones, until it answers
+    again."""
 
 
 class VerificationSection(Section):
     """Who shows that a published sum is the sum of what sites signed."""
 
-    checkers: int | None = Field(
-        default=None,
-        ge=0,
-        description="Sites that add each round again and sign what they found; 0 for none. They "
-        "must be more than colluding_sites. By default one more, and as many more as may be "
-        "missing, where sums can be added again: for scheme secure-sum, and for cape with open. "
-        "None for the others.",
-    )
-    open: bool = Field(
-        default=False,
-        description="For scheme cape: every site's open vector, which its correlated noise hides, "
-        "lies readable on the exchange, so that sums can be added again. What outsiders may learn "
-        "is then what the centre may learn alone.",
-    )
+    checkers: int | None = Field(default=None, ge=0)
+    """Sites that add each round again and sign what they found; 0 for none. They must be more than
+    colluding_sites. By default one more, and as many more as may be missing, where sums can be
+    added again: for scheme secure-sum, and for cape with open. None for the others."""
+    open: bool = False
+    """For scheme cape: every site's open vector, which its correlated noise hides, lies readable on
+    the exchange, so that sums can be added again. What outsiders may learn is then what the centre
+    may learn alone."""
 
 
 class ReportSection(Section):
     """What the page of the result names places and networks by; no site needs it."""
 
-    atlas: Line | None = Field(
-        default=None,
-        description="Path of a NIfTI atlas of labels beside the study file, with a table of the "
-        "same name ending in .tsv (columns index and name): peaks are then reported by region, "
-        "too.",
-    )
-    networks: Line | None = Field(
-        default=None,
-        description="Path of a NIfTI of public network maps beside the study file, with a table of "
-        "names likewise: the page then says which of them each map is most like.",
-    )
+    atlas: Line | None = None
+    """Path of a NIfTI atlas of labels beside the study file, with a table of the same name ending
+    in .tsv (columns index and name): peaks are then reported by region, too."""
+    networks: Line | None = None
+    """Path of a NIfTI of public network maps beside the study file, with a table of names likewise:
+    the page then says which of them each map is most like."""
 
 
 def open_vectors(study: Study) -> str:
@@ -155,39 +124,28 @@ class Study(Section):
     ``analysis`` is kept as its algorithm's own parameter model.
     """
 
-    study: Name = Field(description="Short name; part of the output's file names.")
-    title: str = Field(default="", max_length=200, description="A line for people.")
-    license: str = Field(
-        default="",
-        max_length=200,
-        description="Under which the result is shared, as CC-BY-4.0; stands in its description.",
-    )
-    authors: tuple[str, ...] = Field(
-        default=(),
-        max_length=1024,
-        description="People or groups that the result's description names, in their order.",
-    )
-    sites: tuple[Name, ...] = Field(
-        min_length=1, max_length=1024, description="Names of the sites, as in the roster."
-    )
-    quorum: int | None = Field(
-        default=None,
-        ge=1,
-        description="Fewest sites that a run may start with; all of them if not given. Sites that "
-        "are not there when `timing.join` has passed are left out of the run and informed.",
-    )
+    study: Name
+    """Short name; part of the output's file names."""
+    title: str = Field(default="", max_length=200)
+    """A line for people."""
+    license: str = Field(default="", max_length=200)
+    """Under which the result is shared, as CC-BY-4.0; stands in its description."""
+    authors: tuple[str, ...] = Field(default=(), max_length=1024)
+    """People or groups that the result's description names, in their order."""
+    sites: tuple[Name, ...] = Field(min_length=1, max_length=1024)
+    """Names of the sites, as in the roster."""
+    quorum: int | None = Field(default=None, ge=1)
+    """Fewest sites that a run may start with; all of them if not given. Sites that are not there
+    when `timing.join` has passed are left out of the run and informed."""
     data: DataSection = Field(default_factory=DataSection, description=DataSection.__doc__)
-    features: tuple[View, ...] = Field(
-        default=(),
-        max_length=8,
-        description="Views: feature vectors of each participant, for analyses of participants "
-        "instead of image series. Only participants who have all of them take part.",
-    )
+    features: tuple[View, ...] = Field(default=(), max_length=8)
+    """Views: feature vectors of each participant, for analyses of participants instead of image
+    series. Only participants who have all of them take part."""
     privacy: PrivacySection = Field(description=PrivacySection.__doc__)
-    algorithm: str = Field(description="Name of the analysis.")
-    analysis: SerializeAsAny[AnalysisParameters] = Field(
-        description="The analysis's own parameters."
-    )
+    algorithm: str
+    """Name of the analysis."""
+    analysis: SerializeAsAny[AnalysisParameters]
+    """The analysis's own parameters."""
     timing: TimingSection = Field(default_factory=TimingSection, description=TimingSection.__doc__)
     verification: VerificationSection = Field(
         default_factory=VerificationSection, description=VerificationSection.__doc__

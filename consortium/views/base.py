@@ -17,7 +17,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import StringConstraints
 
 from consortium.base.frozen_model import FrozenModel, Line
 from consortium.views.column import Column
@@ -31,7 +31,8 @@ BesideName = Annotated[Line, StringConstraints(min_length=1, max_length=200)]
 class BaseView(FrozenModel):
     """A view as a study file names it: public, and known without any data."""
 
-    name: ViewName = Field(description="Name of the view.")
+    name: ViewName
+    """Name of the view."""
     source: str
 
     @property

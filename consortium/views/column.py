@@ -12,14 +12,13 @@ from consortium.base.frozen_model import FrozenModel, Line
 class Column(FrozenModel):
     """A column of a table, with public limits: what lies beyond them is moved to them."""
 
-    low: float | None = Field(default=None, description="Value that becomes -1.")
-    high: float | None = Field(default=None, description="Value that becomes +1.")
-    levels: tuple[Line, ...] = Field(
-        default=(),
-        max_length=100,
-        description="Values of a column of categories: two become -1 and +1, more one entry each, "
-        "1 for the participant's own and 0 for the others.",
-    )
+    low: float | None = None
+    """Value that becomes -1."""
+    high: float | None = None
+    """Value that becomes +1."""
+    levels: tuple[Line, ...] = Field(default=(), max_length=100)
+    """Values of a column of categories: two become -1 and +1, more one entry each, 1 for the
+    participant's own and 0 for the others."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Column:

@@ -24,65 +24,43 @@ def stop_edge(high: float) -> float:
 class EegView(BaseView):
     """A person's event-related potential or band power, per channel."""
 
-    source: Literal["eeg"] = Field(description="EEG recordings.")
-    task: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")] = Field(
-        default="rest", description="BIDS task label of the recordings."
-    )
-    measure: Literal["erp", "band-power"] = Field(
-        default="erp",
-        description="'erp': mean over epochs; 'band-power': power density in each band, in dB.",
-    )
-    channels: tuple[Label, ...] = Field(
-        min_length=1,
-        max_length=512,
-        description="Channels, in the order of the vector; 'EEG Fp1-REF', 'FP1' and 'Fp1' are "
-        "one. A participant who lacks one is left out.",
-    )
-    reference: Literal["as-recorded", "average"] = Field(
-        default="average",
-        description="Reference that the channels are brought to: 'average' takes the mean of the "
-        "study's channels away.",
-    )
-    rate: float = Field(
-        default=100.0,
-        gt=1,
-        le=2000,
-        description="Samples per second of the vector; at least 2.5 times the pass band's "
-        "upper edge.",
-    )
-    filter: tuple[float, float] = Field(
-        default=(0.5, 30.0),
-        description="Pass band in Hz; 0 for no lower edge.",
-    )
-    events: tuple[Label, ...] = Field(
-        default=(),
-        max_length=100,
-        description="Trial types or markers to cut epochs around; band-power may go without, "
-        "and then takes windows of 2 s that overlap by half.",
-    )
-    start: float = Field(default=-0.1, ge=-10, le=10, description="First time of an epoch in s.")
-    stop: float = Field(default=0.6, ge=-10, le=10, description="Last time of an epoch in s.")
-    baseline: bool = Field(
-        default=True, description="Take the mean before time 0 away from each epoch and channel."
-    )
-    reject: float = Field(
-        default=150.0, gt=0, description="Peak to peak in µV beyond which an epoch is left out."
-    )
-    minimum_epochs: int = Field(
-        default=5, ge=1, description="A participant with fewer sound epochs is left out."
-    )
-    bands: dict[Label, tuple[float, float]] = Field(
-        default_factory=dict,
-        max_length=32,
-        description="For band-power: bands in Hz by name, at least 0.5 Hz wide, within filter.",
-    )
-    scale: float = Field(default=10.0, gt=0, description="µV (or dB) that become 1.")
-    center: bool = Field(
-        default=False, description="Take a participant's own mean over all entries away."
-    )
-    normalize: bool = Field(
-        default=True, description="Scale every participant's vector to Euclidean norm 1."
-    )
+    source: Literal["eeg"]
+    """EEG recordings."""
+    task: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")] = "rest"
+    """BIDS task label of the recordings."""
+    measure: Literal["erp", "band-power"] = "erp"
+    """'erp': mean over epochs; 'band-power': power density in each band, in dB."""
+    channels: tuple[Label, ...] = Field(min_length=1, max_length=512)
+    """Channels, in the order of the vector; 'EEG Fp1-REF', 'FP1' and 'Fp1' are one. A participant
+    who lacks one is left out."""
+    reference: Literal["as-recorded", "average"] = "average"
+    """Reference that the channels are brought to: 'average' takes the mean of the study's channels
+    away."""
+    rate: float = Field(default=100.0, gt=1, le=2000)
+    """Samples per second of the vector; at least 2.5 times the pass band's upper edge."""
+    filter: tuple[float, float] = (0.5, 30.0)
+    """Pass band in Hz; 0 for no lower edge."""
+    events: tuple[Label, ...] = Field(default=(), max_length=100)
+    """Trial types or markers to cut epochs around; band-power may go without, and then takes
+    windows of 2 s that overlap by half."""
+    start: float = Field(default=-0.1, ge=-10, le=10)
+    """First time of an epoch in s."""
+    stop: float = Field(default=0.6, ge=-10, le=10)
+    """Last time of an epoch in s."""
+    baseline: bool = True
+    """Take the mean before time 0 away from each epoch and channel."""
+    reject: float = Field(default=150.0, gt=0)
+    """Peak to peak in µV beyond which an epoch is left out."""
+    minimum_epochs: int = Field(default=5, ge=1)
+    """A participant with fewer sound epochs is left out."""
+    bands: dict[Label, tuple[float, float]] = Field(default_factory=dict, max_length=32)
+    """For band-power: bands in Hz by name, at least 0.5 Hz wide, within filter."""
+    scale: float = Field(default=10.0, gt=0)
+    """µV (or dB) that become 1."""
+    center: bool = False
+    """Take a participant's own mean over all entries away."""
+    normalize: bool = True
+    """Scale every participant's vector to Euclidean norm 1."""
 
     @model_validator(mode="after")
     def _complete(self) -> EegView:

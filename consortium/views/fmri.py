@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from consortium.base.formatting import count
 from consortium.errors import StudyError
@@ -28,39 +28,26 @@ _FISHER_Z = 0.3
 class FmriView(BaseView):
     """One number per voxel, region or component, from a person's functional images."""
 
-    source: Literal["fmri"] = Field(description="Functional images, prepared as `data` says.")
-    measure: Literal["amplitude", "alff", "components", "image", "connectivity"] = Field(
-        default="amplitude",
-        description="'amplitude': standard deviation over time; 'alff': that of a band of "
-        "frequencies; 'components': standard deviation of each public component's time series; "
-        "'image': a 3-D image per participant, such as a contrast, which is taken as it is: of "
-        "`data` only the space, the grid and what chooses files count, and not the task; "
-        "'connectivity': Fisher's z of the correlation of every two regions' time series of "
-        "`data.atlas`, or every two maps' of `components`, where these are given.",
-    )
-    band: tuple[float, float] = Field(
-        default=(0.01, 0.08), description="For alff: lowest and highest frequency in Hz."
-    )
-    components: BesideName | None = Field(
-        default=None,
-        description="For components and connectivity: 4-D NIfTI beside the study file of public "
-        "component maps, such as templates or what 'consortium templates' writes of an earlier "
-        "run.",
-    )
-    image: Label | None = Field(
-        default=None,
-        description="For image: end of the files' names before .nii.gz, as desc-faces_statmap.",
-    )
-    center: bool = Field(
-        default=True,
-        description="Take a participant's own mean over all entries away; of connectivity only if "
-        "it is said.",
-    )
-    normalize: bool = Field(
-        default=True,
-        description="Scale every participant's vector to Euclidean norm 1; of connectivity only "
-        "if it is said.",
-    )
+    source: Literal["fmri"]
+    """Functional images, prepared as `data` says."""
+    measure: Literal["amplitude", "alff", "components", "image", "connectivity"] = "amplitude"
+    """'amplitude': standard deviation over time; 'alff': that of a band of frequencies;
+    'components': standard deviation of each public component's time series; 'image': a 3-D image
+    per participant, such as a contrast, which is taken as it is: of `data` only the space, the grid
+    and what chooses files count, and not the task; 'connectivity': Fisher's z of the correlation of
+    every two regions' time series of `data.atlas`, or every two maps' of `components`, where these
+    are given."""
+    band: tuple[float, float] = (0.01, 0.08)
+    """For alff: lowest and highest frequency in Hz."""
+    components: BesideName | None = None
+    """For components and connectivity: 4-D NIfTI beside the study file of public component maps,
+    such as templates or what 'consortium templates' writes of an earlier run."""
+    image: Label | None = None
+    """For image: end of the files' names before .nii.gz, as desc-faces_statmap."""
+    center: bool = True
+    """Take a participant's own mean over all entries away; of connectivity only if it is said."""
+    normalize: bool = True
+    """Scale every participant's vector to Euclidean norm 1; of connectivity only if it is said."""
 
     @model_validator(mode="before")
     @classmethod

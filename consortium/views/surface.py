@@ -14,21 +14,17 @@ from consortium.views.meshes import CORTEX, SURFACES, MeshFiles, MeshName
 class SurfaceView(BaseView):
     """One number per vertex of both cortices, such as thickness, on a public mesh."""
 
-    source: Literal["surface"] = Field(
-        description="Values on the cortex's surface, as FreeSurfer, fMRIPrep and HCP's pipelines "
-        "write them."
-    )
-    mesh: MeshName = Field(
-        description="The mesh that every site's files are on: 'fsLR-32k', 'fsaverage5' or "
-        "'fsaverage6'. Files with another number of vertices are refused."
-    )
-    values: Label = Field(
-        description="End of the files' names before the ending, as 'thickness' for "
-        "sub-01_space-fsLR_den-91k_thickness.dscalar.nii (CIFTI), for the pair "
-        "sub-01_hemi-L_space-fsaverage5_thickness.shape.gii and hemi-R (GIFTI; .func.gii as "
-        "well), or for the pair lh.thickness.fsaverage5.mgh and rh. (FreeSurfer; .mgz as well). "
-        "Of a participant who has several kinds the first of these counts."
-    )
+    source: Literal["surface"]
+    """Values on the cortex's surface, as FreeSurfer, fMRIPrep and HCP's pipelines write them."""
+    mesh: MeshName
+    """The mesh that every site's files are on: 'fsLR-32k', 'fsaverage5' or 'fsaverage6'. Files with
+    another number of vertices are refused."""
+    values: Label
+    """End of the files' names before the ending, as 'thickness' for
+    sub-01_space-fsLR_den-91k_thickness.dscalar.nii (CIFTI), for the pair
+    sub-01_hemi-L_space-fsaverage5_thickness.shape.gii and hemi-R (GIFTI; .func.gii as well), or for
+    the pair lh.thickness.fsaverage5.mgh and rh. (FreeSurfer; .mgz as well). Of a participant who
+    has several kinds the first of these counts."""
     surfaces: tuple[BesideName, BesideName] | None = Field(
         default=None,
         description=SURFACES,
@@ -37,12 +33,10 @@ class SurfaceView(BaseView):
         default=None,
         description=CORTEX,
     )
-    center: bool = Field(
-        default=False, description="Take a participant's own mean over all vertices away."
-    )
-    normalize: bool = Field(
-        default=False, description="Scale every participant's vector to Euclidean norm 1."
-    )
+    center: bool = False
+    """Take a participant's own mean over all vertices away."""
+    normalize: bool = False
+    """Scale every participant's vector to Euclidean norm 1."""
 
     @model_validator(mode="after")
     def _has_surfaces(self) -> SurfaceView:

@@ -1,10 +1,16 @@
-"""Views made of a table's columns."""
+"""Views made of a table's columns.
+
+Names of FreeSurfer's regions, of which a study's columns are made: public, the same anywhere.
+
+Source: the tables ``aparc.stats`` (Desikan et al. 2006, without the corpus callosum),
+``aparc.a2009s.stats`` (Destrieux et al. 2010) and ``aseg.stats`` of FreeSurfer 5 to 8.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Annotated, Literal
 
@@ -13,7 +19,6 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from consortium.base.formatting import count
 from consortium.views.base import BaseView, BesideName
 from consortium.views.column import Column
-from consortium.views.regions import REGIONS
 
 _RANGE = re.compile(r"^(?P<stem>[A-Za-z0-9_.&-]*)\[(?P<first>\d{1,5})-(?P<last>\d{1,5})\]$")
 _NAME = re.compile(r"[A-Za-z0-9_.&-]{1,64}")
@@ -28,43 +33,31 @@ ANYONE = "sub-*"
 class TableView(BaseView):
     """Columns of a table with one line per person."""
 
-    source: Literal["table"] = Field(description="A table of the data set.")
-    file: BesideName = Field(
-        default="participants.tsv",
-        description="Table in the data set's folder, separated by tabs or commas, with a column "
-        "participant_id, or one in front as aparcstats2table, asegstats2table and ENIGMA's tables "
-        "have it; or FreeSurfer's stats files, with 'sub-*' for a participant's folder, as "
-        "freesurfer/sub-*/stats/lh.aparc.stats, whose columns are regions with measures, as "
-        "insula_ThickAvg; or a matrix between regions of each participant, as "
-        "xcp_d/sub-*/func/sub-*_task-rest_space-MNI152NLin2009cAsym_atlas-Gordon_stat-"
-        "pearsoncorrelation_relmat.tsv, "
-        "whose columns are pairs, as a-b for a's line and b's column, or 1-2 in a file without "
-        "names, as HALFpipe's; or time series (a name that ends in _timeseries.tsv, or in "
-        ".ptseries.nii, CIFTI's of parcels), whose correlations these are; or CIFTI files of one "
-        "number per parcel, as xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, whose columns are "
-        "parcels.",
-    )
-    columns: dict[str, Column] = Field(
-        min_length=1,
-        description="Columns in their order, each with its public limits; 'x[0-63]' stands for x0 "
-        "to x63, '*' for each of the 'regions', as in 'lh_*_thickness', and '*-*' for every two of "
-        "them, the earlier first.",
-    )
-    regions: Literal["desikan", "destrieux", "aseg"] | tuple[Region, ...] = Field(
-        default=(),
-        description="What '*' in a column's name stands for: FreeSurfer's regions of an atlas "
-        "('desikan', 34 a hemisphere; 'destrieux', 74; 'aseg', 14 nuclei), or a list of names, of "
-        "which 'network[1-10]' stands for ten.",
-    )
-    gaps: float = Field(
-        default=0.0,
-        ge=0,
-        le=0.5,
-        description="Part of the columns in which a participant may have no value. Outcomes of "
-        "`glm` may have gaps: how often each is missing is then released with the rest, and "
-        "effects are of those who have it. Who lacks more is left out, as everybody who lacks any "
-        "is without.",
-    )
+    source: Literal["table"]
+    """A table of the data set."""
+    file: BesideName = "participants.tsv"
+    """Table in the data set's folder, separated by tabs or commas, with a column participant_id, or
+    one in front as aparcstats2table, asegstats2table and ENIGMA's tables have it; or FreeSurfer's
+    stats files, with 'sub-*' for a participant's folder, as freesurfer/sub-*/stats/lh.aparc.stats,
+    whose columns are regions with measures, as insula_ThickAvg; or a matrix between regions of each
+    participant, as
+    xcp_d/sub-*/func/sub-*_task-rest_space-MNI152NLin2009cAsym_atlas-Gordon_stat-pearsoncorrelation_relmat.tsv,
+    whose columns are pairs, as a-b for a's line and b's column, or 1-2 in a file without names, as
+    HALFpipe's; or time series (a name that ends in _timeseries.tsv, or in .ptseries.nii, CIFTI's of
+    parcels), whose correlations these are; or CIFTI files of one number per parcel, as
+    xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, whose columns are parcels."""
+    columns: dict[str, Column] = Field(min_length=1)
+    """Columns in their order, each with its public limits; 'x[0-63]' stands for x0 to x63, '*' for
+    each of the 'regions', as in 'lh_*_thickness', and '*-*' for every two of them, the earlier
+    first."""
+    regions: Literal["desikan", "destrieux", "aseg"] | tuple[Region, ...] = ()
+    """What '*' in a column's name stands for: FreeSurfer's regions of an atlas ('desikan', 34 a
+    hemisphere; 'destrieux', 74; 'aseg', 14 nuclei), or a list of names, of which 'network[1-10]'
+    stands for ten."""
+    gaps: float = Field(default=0.0, ge=0, le=0.5)
+    """Part of the columns in which a participant may have no value. Outcomes of `glm` may have
+    gaps: how often each is missing is then released with the rest, and effects are of those who
+    have it. Who lacks more is left out, as everybody who lacks any is without."""
 
     @field_validator("columns")
     @classmethod
@@ -189,3 +182,41 @@ def _ranged(name: str) -> tuple[str, ...]:
 def _check_number(many: int) -> None:
     if many > MOST_COLUMNS:
         raise ValueError(f"{many} entries are more than {MOST_COLUMNS}; name fewer columns")
+
+
+_DESIKAN = """
+bankssts caudalanteriorcingulate caudalmiddlefrontal cuneus entorhinal fusiform inferiorparietal
+inferiortemporal isthmuscingulate lateraloccipital lateralorbitofrontal lingual
+medialorbitofrontal middletemporal parahippocampal paracentral parsopercularis parsorbitalis
+parstriangularis pericalcarine postcentral posteriorcingulate precentral precuneus
+rostralanteriorcingulate rostralmiddlefrontal superiorfrontal superiorparietal superiortemporal
+supramarginal frontalpole temporalpole transversetemporal insula
+"""
+_DESTRIEUX = """
+G&S_frontomargin G&S_occipital_inf G&S_paracentral G&S_subcentral G&S_transv_frontopol
+G&S_cingul-Ant G&S_cingul-Mid-Ant G&S_cingul-Mid-Post G_cingul-Post-dorsal G_cingul-Post-ventral
+G_cuneus G_front_inf-Opercular G_front_inf-Orbital G_front_inf-Triangul G_front_middle G_front_sup
+G_Ins_lg&S_cent_ins G_insular_short G_occipital_middle G_occipital_sup G_oc-temp_lat-fusifor
+G_oc-temp_med-Lingual G_oc-temp_med-Parahip G_orbital G_pariet_inf-Angular G_pariet_inf-Supramar
+G_parietal_sup G_postcentral G_precentral G_precuneus G_rectus G_subcallosal G_temp_sup-G_T_transv
+G_temp_sup-Lateral G_temp_sup-Plan_polar G_temp_sup-Plan_tempo G_temporal_inf G_temporal_middle
+Lat_Fis-ant-Horizont Lat_Fis-ant-Vertical Lat_Fis-post Pole_occipital Pole_temporal S_calcarine
+S_central S_cingul-Marginalis S_circular_insula_ant S_circular_insula_inf S_circular_insula_sup
+S_collat_transv_ant S_collat_transv_post S_front_inf S_front_middle S_front_sup S_interm_prim-Jensen
+S_intrapariet&P_trans S_oc_middle&Lunatus S_oc_sup&transversal S_occipital_ant S_oc-temp_lat
+S_oc-temp_med&Lingual S_orbital_lateral S_orbital_med-olfact S_orbital-H_Shaped S_parieto_occipital
+S_pericallosal S_postcentral S_precentral-inf-part S_precentral-sup-part S_suborbital S_subparietal
+S_temporal_inf S_temporal_sup S_temporal_transverse
+"""
+_ASEG = """
+Left-Thalamus Left-Caudate Left-Putamen Left-Pallidum Left-Hippocampus Left-Amygdala
+Left-Accumbens-area Right-Thalamus Right-Caudate Right-Putamen Right-Pallidum Right-Hippocampus
+Right-Amygdala Right-Accumbens-area
+"""
+
+REGIONS: Mapping[str, tuple[str, ...]] = {
+    "desikan": tuple(_DESIKAN.split()),
+    "destrieux": tuple(_DESTRIEUX.split()),
+    "aseg": tuple(_ASEG.split()),
+}
+"""By atlas, in the order of FreeSurfer's own tables; of ``aseg`` the nuclei of both sides."""

@@ -7,8 +7,7 @@ from typing import Any
 
 from consortium.base.regular_file import MOST_VALUES, regular, sizes_unpacked, text_of
 from consortium.errors import ConfigurationError, DataError
-from site_agent.eeg.names import match_channels
-from site_agent.eeg.recording import Marker, Signals
+from site_agent.eeg.recording import Marker, Signals, match_channels
 
 READERS = {
     ".vhdr": "read_raw_brainvision",

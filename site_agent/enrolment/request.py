@@ -3,8 +3,6 @@
 import secrets
 from pathlib import Path
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from consortium.errors import ConfigurationError, ConsortiumError
 from consortium.membership.admission import JoinRequest, write_request
 from consortium.membership.keys import KEYS, Identity, create_identity, load_identity
@@ -44,7 +42,7 @@ def join_consortium(folder: Path, name: str, centre: str) -> tuple[Path, JoinReq
     """
     trust = _settle(folder, centre)
     path = folder / f"{name}.join.yaml"
-    old = _old_key(folder)
+    old = load_identity(folder, _OLD).key if (folder / _OLD).exists() else None
     identity = load_identity(folder)
     request = write_request(path, name, trust.centre, identity.key, old)
     pin_consortium(folder, trust)
@@ -144,10 +142,6 @@ def _retire(folder: Path) -> None:
         raise ConfigurationError(
             f"The keys in {folder} can't be renamed ({error.strerror}); check the folder's rights."
         ) from error
-
-
-def _old_key(folder: Path) -> Ed25519PrivateKey | None:
-    return load_identity(folder, _OLD).key if (folder / _OLD).exists() else None
 
 
 def _settle(folder: Path, centre: str) -> PinnedConsortium:

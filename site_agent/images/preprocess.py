@@ -1,5 +1,6 @@
 """From a subject's files to a D x T block, as the study's data section says."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import nibabel as nib
@@ -7,6 +8,7 @@ import numpy as np
 from nibabel.affines import voxel_sizes
 from numpy.typing import NDArray
 
+from consortium.base.formatting import count
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.grid import Grid
@@ -17,7 +19,7 @@ from consortium.space.smoothing import FWHM_PER_SIGMA
 from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.survey import RecordingRun, Subject
-from site_agent.images.confounds import read_confounds
+from site_agent.data.tsv import read_lines
 from site_agent.images.nifti import open_series, same_grid
 from site_agent.images.recordings import seconds_apart
 from site_agent.images.surface_series import is_of_parcels, read_surface_series
@@ -275,3 +277,73 @@ def _confounds(run: RecordingRun, data: DataSection, volumes: int) -> NDArray[np
         msg = f"{run.bold} has no confounds table beside it; add its desc-confounds_timeseries.tsv."
         raise DataError(msg)
     return read_confounds(run.confounds, data.confounds, volumes)
+
+
+OUTLIERS = ("motion_outlier*", "non_steady_state_outlier*")
+"""Columns of which fMRIPrep writes one for each such volume: who has none, has no column."""
+
+
+def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray[np.float64]:
+    """Read confounds as a matrix.
+
+    Parameters
+    ----------
+    path : Path
+        A TSV table with a header line and one line per volume.
+    patterns : sequence of str
+        Names of columns; one that ends in ``*`` stands for all that begin so. Of `OUTLIERS` there
+        need not be any.
+    volumes : int
+        T, lines that there must be.
+
+    Returns
+    -------
+    array, shape (T, C)
+        Each column once, in the order of the patterns. A first line of ``n/a``, which fMRIPrep
+        gives to derivatives, is 0.
+
+    Raises
+    ------
+    DataError
+        If a column or a line is missing, or a value after the first line is not a number.
+    """
+    rows = read_lines(path, "the confounds that fMRIPrep wrote")
+    header, lines = rows[0], rows[1:]
+    if len(lines) != volumes:
+        msg = f"{path} has {count(len(lines), 'line')} for {count(volumes, 'volume')}; "
+        raise DataError(msg + "give the confounds of this very run.")
+    names = dict.fromkeys(name for item in patterns for name in _matches(path, header, item))
+    columns = [_column(path, lines, header.index(name), name) for name in names]
+    return np.array(columns, dtype=np.float64).reshape(len(columns), volumes).T
+
+
+def _matches(path: Path, header: Sequence[str], pattern: str) -> list[str]:
+    prefix = pattern.removesuffix("*")
+    if pattern.endswith("*"):
+        found = [name for name in header if name.startswith(prefix)]
+    else:
+        found = [name for name in header if name == pattern]
+    if not found and pattern not in OUTLIERS:
+        msg = f"{path} has no column '{pattern}'; add it, or ask for a study without it."
+        raise DataError(msg)
+    return found
+
+
+def _column(
+    path: Path, lines: Sequence[Sequence[str]], index: int, name: str
+) -> NDArray[np.float64]:
+    values = np.array([_number(line[index]) if index < len(line) else np.nan for line in lines])
+    if len(values) and np.isnan(values[0]):
+        values[0] = 0.0
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        msg = f"{path} has no number in column '{name}' for volume {bad[0] + 1}; "
+        raise DataError(msg + "complete the table or leave the column out of the study.")
+    return values
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan

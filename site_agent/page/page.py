@@ -1,23 +1,42 @@
-"""A site's page: one HTML file that nobody but the site's own account can read, no script."""
+"""A site's page: one HTML file that nobody but the site's own account can read, no script.
 
-from collections.abc import Sequence
-from datetime import datetime
+The ledger over time, and where it goes: for whoever was charged most.
+
+Squares of μ add up. So a pace is a square of μ a day, and what is approved and has not run yet adds
+its own squares, as if every run charged the same persons, which is the most it can come to.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
+from matplotlib.dates import date2num
+from matplotlib.figure import Figure
 
 from consortium.base.atomic import write_bytes
-from consortium.base.formatting import count
-from consortium.privacy.gdp import ADDS_UP, FALSE_ALARMS, TWO_READERS, best_guess, detection_power
+from consortium.base.formatting import count, number
+from consortium.privacy.gdp import (
+    ADDS_UP,
+    FALSE_ALARMS,
+    TWO_READERS,
+    best_guess,
+    compose,
+    detection_power,
+    epsilon_of,
+)
+from consortium.report.pictures import DOTS, SIZE, Picture, to_picture
 from consortium.report.statement import odds_sentence, protected_text
 from consortium.report.templating import plain_environment
 from consortium.study.spec import open_vectors
 from site_agent.layout import PAGE, STORE
 from site_agent.ledger.entries import EMPTY, LedgerEntry, standing_reservations
 from site_agent.ledger.ledger import Ledger
-from site_agent.ledger.totals import UNITS, StudyRow, accounts, studies
-from site_agent.page.course import ledger_course
+from site_agent.ledger.limits import counted
+from site_agent.ledger.totals import UNITS, Account, StudyRow, accounts, studies
 from site_agent.page.state import Row, agent_activity, approved, count_left_out, worths
 from site_agent.policy.policy import Policy
 from site_agent.run.log_lines import read_log_lines
@@ -125,3 +144,129 @@ def _environment() -> Environment:
     environment = plain_environment("site_agent.page", "consortium.report")
     environment.filters |= {"power": detection_power, "guess": best_guess}
     return environment
+
+
+_PACE_FROM = timedelta(days=30)
+_FARTHEST = timedelta(days=3652)
+_INK, _LIMIT, _AHEAD = "#0b5c6b", "#b3272d", "#8a5a00"
+
+
+@dataclass(frozen=True)
+class Course:
+    """One account over time."""
+
+    account: Account
+    points: tuple[tuple[datetime, float], ...]
+    """When each run ended here, and μ then."""
+    ahead: float
+    """μ if every run that is approved takes place."""
+    runs: int
+    """How many of these there are."""
+    delta: float
+    """δ at which ε is told."""
+    now: datetime
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is to come, in words."""
+        return tuple(filter(None, (self._approved(), self._pace())))
+
+    def _approved(self) -> str:
+        if not self.runs:
+            return "No approved run of this unit is left to come."
+        limit, epsilon = self.account.allowed.epsilon, epsilon_of(self.ahead, self.delta)
+        text = (
+            f"If {'the one run' if self.runs == 1 else f'all {self.runs} runs'} that "
+            f"{'is' if self.runs == 1 else 'are'} approved and left took place, with the same "
+            f"participants each time, it would come to ε = {number(epsilon)}"
+        )
+        if self.ahead > self.account.allowed.mu:
+            return f"{text}, over the limit of {number(limit)}: the agent would refuse the last."
+        return f"{text} of {number(limit)}."
+
+    def _pace(self) -> str:
+        """When the limit is reached if studies go on as they did; empty if too little is known."""
+        if len(self.points) < 2 or self.now - self.points[0][0] < _PACE_FROM:
+            return ""
+        spent, allowed = self.account.spent.mu, self.account.allowed.mu
+        if spent >= allowed:
+            return "The limit is reached."
+        past = self.now - self.points[0][0]
+        factor = (allowed**2 - spent**2) / spent**2 if spent else math.inf
+        if factor * past.days > _FARTHEST.days:
+            return "At the pace since the first run, the limit is not reached within ten years."
+        full = self.now + factor * past
+        return f"At the pace since the first run, the limit is reached in {full:%B %Y}."
+
+    def draw(self) -> Picture | None:
+        """Draw the part of the budget over time, with its limit; nothing before the first run."""
+        if not self.points:
+            return None
+        figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")
+        axes = figure.subplots()
+        last = self.now + max((self.now - self.points[0][0]) / 4, timedelta(days=7))
+        *days, today, last_day = date2num([*(at for at, _ in self.points), self.now, last])
+        levels = [self._part(mu) for _, mu in self.points]
+        axes.step([*days, today], [*levels, levels[-1]], where="post", color=_INK, label="spent")
+        axes.plot(days, levels, "o", color=_INK, markersize=4)
+        if self.runs:
+            ahead = [levels[-1], self._part(self.ahead)]
+            label = f"with {count(self.runs, 'approved run')} to come"
+            axes.plot([today, last_day], ahead, "--s", color=_AHEAD, markersize=4, label=label)
+        axes.xaxis_date()
+        axes.axhline(100.0, color=_LIMIT, linewidth=1.2, linestyle=(0, (6, 2)), label="limit")
+        axes.set_ylim(0, None)
+        axes.set_ylabel("% of the budget", fontsize=9)
+        axes.tick_params(labelsize=7)
+        axes.grid(alpha=0.3)
+        figure.legend(fontsize=7, loc="outside upper left", ncols=3, frameon=False)
+        return to_picture(figure, self._said(levels))
+
+    def _part(self, mu: float) -> float:
+        """Percent of the limit, in squares."""
+        return 100.0 * (mu / self.account.allowed.mu) ** 2
+
+    def _said(self, levels: Sequence[float]) -> str:
+        """The picture in words."""
+        (first, early), (last, late) = self.points[0], self.points[-1]
+        text = (
+            f"Of the budget of whoever was charged most, {number(levels[0])} % "
+            f"(ε = {number(epsilon_of(early, self.delta))}) was spent after the run that ended on "
+            f"{first:%Y-%m-%d}, {number(levels[-1])} % (ε = {number(epsilon_of(late, self.delta))})"
+            f" after that of {last:%Y-%m-%d}; the limit is ε = "
+            f"{number(self.account.allowed.epsilon)}."
+        )
+        return f"{text} {self._approved()}" if self.runs else text
+
+
+def ledger_course(
+    ledger: Ledger, account: Account, rows: Iterable[Row], delta: float, now: datetime
+) -> Course:
+    """Follow an account from its first run to what is approved.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+        What is approved.
+    delta : float
+        The policy's.
+    """
+    course: list[tuple[datetime, float]] = []
+    for at, mu in ledger.course(account.unit):
+        when = _when(at)
+        if when is not None:
+            course.append((when, mu))
+        elif course:  # of a time that nobody can read, and a loss all the same
+            course[-1] = course[-1][0], mu
+    left = [row for row in rows if row.study.privacy.unit in counted(account.unit) and row.left]
+    ahead = compose([account.spent.mu, *(row.price for row in left)])
+    runs = sum(row.left for row in left)
+    return Course(account, tuple(course), ahead, runs, delta, now)
+
+
+def _when(at: str) -> datetime | None:
+    """Time of a line; None if it can't be told, as in a ledger that somebody wrote by hand."""
+    try:
+        return datetime.fromisoformat(at).astimezone()
+    except (ValueError, OverflowError):
+        return None

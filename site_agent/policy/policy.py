@@ -4,11 +4,12 @@ The same rules are asked when a study is read, when it is approved and when a ru
 begins, before any data is read.
 """
 
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from consortium.algorithms import REGISTRY
 from consortium.base.frozen_model import FrozenModel
@@ -16,7 +17,72 @@ from consortium.base.model_file import read_model, write_model
 from consortium.privacy.bounds import Unit
 from consortium.privacy.gdp import mu_of
 from site_agent.layout import POLICY
-from site_agent.policy.hours import Window, opens_at
+
+Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+def _clock(value: Any) -> time:
+    """Read HH:MM; YAML makes an unquoted 22:30 the number 22 * 60 + 30."""
+    if isinstance(value, time):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 24 * 60:
+        value = f"{value // 60:02d}:{value % 60:02d}"
+    try:
+        return datetime.strptime("00:00" if value == "24:00" else value, "%H:%M").time()
+    except (TypeError, ValueError) as error:
+        raise ValueError("write a time of day as HH:MM, from 00:00 to 24:00") from error
+
+
+ClockTime = Annotated[time, BeforeValidator(_clock), PlainSerializer(lambda t: f"{t:%H:%M}")]
+
+
+class Window(FrozenModel):
+    """From a time of day to the next time that the clock shows another, on given days."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    days: tuple[Day, ...] = Field(default=DAYS, min_length=1)
+    """Days of the week on which the window opens."""
+    opens: ClockTime = Field(alias="from")
+    """Time of day at which it opens, HH:MM."""
+    closes: ClockTime = Field(alias="to")
+    """Time of day at which it closes, HH:MM; not after the opening time: on the next day."""
+
+    def spans(self, first: date, days: int) -> Iterator[tuple[datetime, datetime]]:
+        """Yield the window's openings and closings on so many days, in local time."""
+        length = datetime.combine(first, self.closes) - datetime.combine(first, self.opens)
+        if length <= timedelta():
+            length += timedelta(days=1)
+        for day in (first + timedelta(days=number) for number in range(days)):
+            if DAYS[day.weekday()] in self.days:
+                start = datetime.combine(day, self.opens)
+                yield start, start + length
+
+
+def opens_at(windows: Sequence[Window], now: datetime) -> datetime | None:
+    """When an agent answers next; None if it answers now.
+
+    Parameters
+    ----------
+    windows : sequence of Window
+        Without any, the agent always answers.
+    now : datetime
+        The site's local time; a time zone is kept.
+
+    Returns
+    -------
+    datetime or None
+        Within seven days of ``now``. Openings and closings are what the clock on the wall shows,
+        also when summer time begins or ends.
+    """
+    wall = now.replace(tzinfo=None)
+    yesterday = wall.date() - timedelta(days=1)  # its window may have passed midnight
+    spans = [span for window in windows for span in window.spans(yesterday, 9)]
+    if not spans or any(start <= wall < end for start, end in spans):
+        return None
+    return min(start for start, _ in spans if start > wall).replace(tzinfo=now.tzinfo)
+
 
 __all__ = ["POLICY", "Allowance", "Policy"]
 
@@ -42,102 +108,62 @@ def _distinct(items: tuple[str, ...]) -> tuple[str, ...]:
 class Allowance(FrozenModel):
     """The most that data may be charged in one unit of privacy."""
 
-    study: float = Field(
-        gt=0, le=100, description="Largest ε that one study may cost, all its runs together."
-    )
-    total: float = Field(
-        gt=0, le=100, description="Largest ε that all studies together may cost one data set."
-    )
+    study: float = Field(gt=0, le=100)
+    """Largest ε that one study may cost, all its runs together."""
+    total: float = Field(gt=0, le=100)
+    """Largest ε that all studies together may cost one data set."""
 
 
 class Policy(FrozenModel):
     """What a site lets any study ask; without a file, the defaults below hold."""
 
-    subject: Allowance = Field(
-        default=Allowance(study=10.0, total=20.0),
-        description="Limits for studies that protect a participant with all their scans.",
-    )
-    timepoint: Allowance = Field(
-        default=Allowance(study=5.0, total=5.0),
-        description="Limits for studies that protect a single volume, which protects a "
-        "participant far less. They hold only if 'units' lists timepoint; the total then counts "
-        "studies that protect a participant, too, and binds them, since they cost a volume as "
-        "much.",
-    )
-    delta: float = Field(
-        default=1e-5,
-        gt=0,
-        lt=0.5,
-        description="δ that belongs to every ε here. A study with another δ is converted exactly.",
-    )
+    subject: Allowance = Allowance(study=10.0, total=20.0)
+    """Limits for studies that protect a participant with all their scans."""
+    timepoint: Allowance = Allowance(study=5.0, total=5.0)
+    """Limits for studies that protect a single volume, which protects a participant far less. They
+    hold only if 'units' lists timepoint; the total then counts studies that protect a participant,
+    too, and binds them, since they cost a volume as much."""
+    delta: float = Field(default=1e-5, gt=0, lt=0.5)
+    """δ that belongs to every ε here. A study with another δ is converted exactly."""
     units: Annotated[tuple[Unit, ...], AfterValidator(_distinct)] = Field(
-        default=("subject",),
-        min_length=1,
-        description="What a study may protect: subject (a participant) or timepoint (a volume).",
+        default=("subject",), min_length=1
     )
+    """What a study may protect: subject (a participant) or timepoint (a volume)."""
     schemes: Annotated[
         tuple[Literal["cape", "secure-sum", "local"], ...], AfterValidator(_distinct)
-    ] = Field(
-        default=("cape", "secure-sum", "local"),
-        min_length=1,
-        description="Ways of sharing the noise among sites that a study may use.",
-    )
-    statistics: tuple[Annotated[str, AfterValidator(_known)], ...] | None = Field(
-        default=None,
-        description="Statistics that a study may ask for, such as second_moment; null for all "
-        "that this version knows.",
-    )
-    persons_over_limit: Literal["refuse", "leave-out"] = Field(
-        default="refuse",
-        description="What happens to a study that some participant has no budget left for: it is "
-        "refused, or goes on without those participants. Who they are follows from earlier "
-        "charges alone; how many take part becomes public, as ever.",
-    )
-    fewest_sites: int = Field(
-        default=3, ge=1, description="Fewest sites that a study may have, this one included."
-    )
-    fewest_subjects_here: int = Field(
-        default=1,
-        ge=1,
-        description="Fewest participants of this site with whom it takes part. The promise holds "
-        "for any number; 1 is no rule.",
-    )
-    fewest_subjects_in_all: int = Field(
-        default=1,
-        ge=1,
-        description="Fewest participants that all sites of a study have together; 1 is no rule.",
-    )
-    fewest_subjects_chosen: int = Field(
-        default=10,
-        ge=1,
-        description="Fewest participants by whom those who take part may differ from those of any "
-        "study before, if they differ at all; fewest whom a study's rules may take, or leave out "
-        "if they leave out anybody. How many take part becomes public, and numbers that differ by "
-        "one participant tell of that participant; 1 is no rule.",
-    )
-    family_column: str = Field(
-        default="family_id",
-        min_length=1,
-        description="Column of participants.tsv, by its name in studies, that says who is of one "
-        "family. A study that groups participants by any other is refused, as how many groups a "
-        "column makes becomes public.",
-    )
-    most_dropouts: int = Field(
-        default=2,
-        ge=0,
-        description="Most sites that a study may go on without, which leaves its sums to fewer.",
-    )
-    fewest_colluding_sites: int = Field(
-        default=1,
-        ge=0,
-        description="Fewest other sites that may side with the centre without breaking the "
-        "study's promise; with 0 a single curious site would.",
-    )
-    hours: tuple[Window, ...] = Field(
-        default=(),
-        description="When the agent answers, in the site's local time, for example "
-        "[{days: [mon, fri], from: '20:00', to: '06:00'}]; empty for always.",
-    )
+    ] = Field(default=("cape", "secure-sum", "local"), min_length=1)
+    """Ways of sharing the noise among sites that a study may use."""
+    statistics: tuple[Annotated[str, AfterValidator(_known)], ...] | None = None
+    """Statistics that a study may ask for, such as second_moment; null for all that this version
+    knows."""
+    persons_over_limit: Literal["refuse", "leave-out"] = "refuse"
+    """What happens to a study that some participant has no budget left for: it is refused, or goes
+    on without those participants. Who they are follows from earlier charges alone; how many take
+    part becomes public, as ever."""
+    fewest_sites: int = Field(default=3, ge=1)
+    """Fewest sites that a study may have, this one included."""
+    fewest_subjects_here: int = Field(default=1, ge=1)
+    """Fewest participants of this site with whom it takes part. The promise holds for any number; 1
+    is no rule."""
+    fewest_subjects_in_all: int = Field(default=1, ge=1)
+    """Fewest participants that all sites of a study have together; 1 is no rule."""
+    fewest_subjects_chosen: int = Field(default=10, ge=1)
+    """Fewest participants by whom those who take part may differ from those of any study before, if
+    they differ at all; fewest whom a study's rules may take, or leave out if they leave out
+    anybody. How many take part becomes public, and numbers that differ by one participant tell of
+    that participant; 1 is no rule."""
+    family_column: str = Field(default="family_id", min_length=1)
+    """Column of participants.tsv, by its name in studies, that says who is of one family. A study
+    that groups participants by any other is refused, as how many groups a column makes becomes
+    public."""
+    most_dropouts: int = Field(default=2, ge=0)
+    """Most sites that a study may go on without, which leaves its sums to fewer."""
+    fewest_colluding_sites: int = Field(default=1, ge=0)
+    """Fewest other sites that may side with the centre without breaking the study's promise; with 0
+    a single curious site would."""
+    hours: tuple[Window, ...] = ()
+    """When the agent answers, in the site's local time, for example [{days: [mon, fri], from:
+    '20:00', to: '06:00'}]; empty for always."""
 
     @classmethod
     def load(cls, folder: Path) -> Self:

@@ -4,29 +4,37 @@ The site answers only queries that its own plan foresees, once each, and within 
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from consortium.algorithms.base import Query
+import numpy as np
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Array, Query
+from consortium.engine.ending import read_end
 from consortium.engine.names import QUERY
 from consortium.engine.neighbour_answers import answers_neighbours
 from consortium.engine.queries import MOST_QUERY, decode_query, query_context, sketch_query
 from consortium.engine.session import check_planned, with_fixed_arguments
 from consortium.errors import (
+    ConsortiumError,
+    ExchangeError,
+    OversizedError,
     PrivacyError,
     ProtocolError,
 )
+from consortium.privacy.clipping import vector_norm
+from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import GaussianSampler
+from consortium.secagg import OVERHEAD, messages
 from consortium.study.plan import Stage
 from site_agent.approval.permission import Permission
 from site_agent.loading.progress import Data
 from site_agent.policy.refusals import check_statistic
 from site_agent.run.charges import AskedRound, Charges
 from site_agent.run.checks import Checks
-from site_agent.run.local_statistic import local_statistic
-from site_agent.run.neighbour_evidence import NeighbourEvidence
-from site_agent.run.neighbours import Neighbours
+from site_agent.run.neighbours import NeighbourEvidence, Neighbours
 from site_agent.run.outbox import Outbox, Outgoing
-from site_agent.run.round_status import RoundStatus
 from site_agent.run.setup import JoinedRun
 from site_agent.run.site import Site
 
@@ -244,3 +252,80 @@ class Rounds:
         self._outbox.send(place, f"{number}/unmasking", message, {f"{number}/unmask": request})
         self._open = None
         return True
+
+
+def local_statistic(algorithm: str, data: Data, query: Query, mechanism: Mechanism) -> Array:
+    """The site's own numbers; its algorithm is trusted with the data, the query is not.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        As planned, with the bound of what one person adds.
+
+    Returns
+    -------
+    array of float64, shape (entries,)
+        Within the bound's norm.
+
+    Raises
+    ------
+    PrivacyError
+        If it can't be computed for this query, or is not what was planned.
+    """
+    local = REGISTRY[algorithm].statistics[query.statistic]
+    try:
+        statistic = np.asarray(local(data, query, mechanism.bound), dtype=np.float64)
+    except ConsortiumError as error:
+        if isinstance(error, ProtocolError):
+            raise PrivacyError(f"A query is refused: {error}") from error
+        raise
+    except Exception as error:
+        raise PrivacyError(
+            f"'{query.statistic}' can't be computed for the centre's query "
+            f"({type(error).__name__}: {error}); tell the people of the study."
+        ) from error
+    norm = vector_norm(statistic)
+    if statistic.size != mechanism.entries or not norm <= mechanism.bound.norm * (1 + 1e-6):
+        raise PrivacyError(
+            f"'{query.statistic}' has {statistic.size} numbers of norm {norm:g} where "
+            f"{mechanism.entries} of at most {mechanism.bound.norm:g} are planned; "
+            "tell the people of the study."
+        )
+    return statistic
+
+
+class RoundStatus:
+    """The ends of one run's rounds, as one site hears of them."""
+
+    def __init__(self, site: Site, joined: JoinedRun, outbox: Outbox) -> None:
+        self._exchange, self._outbox = site.exchange, outbox
+        self._context, self._sizes = joined.context, joined.sizes
+
+    def is_over(self, asked: AskedRound) -> bool:
+        """Whether an answer would come too late: the round is closed, or the run has ended.
+
+        Asked before a round is charged and before its answer is sent, since computing may have
+        taken long. Trouble with the exchange is none of an ended run's.
+        """
+        with suppress(ProtocolError, ExchangeError):
+            ended = read_end(self._exchange, self._context.run, self._context.keys)
+            if ended is not None:
+                return True
+        with suppress(ExchangeError):
+            return self.is_closed(asked)
+        return False
+
+    def is_closed(self, asked: AskedRound) -> bool:
+        """Whether the centre has gone on without this site, in its own signed words.
+
+        What somebody else leaves in that place keeps nobody from answering.
+        """
+        number, kind = asked.number, messages.UNMASK
+        if asked.stage.mechanism.masked_entries:
+            limit = self._sizes.request(asked.stage.message_bytes, asked.stage.heard)
+        else:
+            number, kind, limit = number + 1, QUERY, MOST_QUERY
+        with suppress(ProtocolError, OversizedError):
+            message = self._outbox.peek(self._outbox.names.round(number, kind), limit + OVERHEAD)
+            return message is not None and bool(self._outbox.signed(message, kind, number, limit))
+        return False

@@ -14,8 +14,7 @@ from consortium.engine.round_messages import RoundMessages
 from consortium.secagg import Party
 from consortium.secagg.envelope import read_unchecked
 from consortium.secagg.messages import BROADCAST, Broadcast, decode, encode
-from site_agent.run.neighbour_evidence import NeighbourEvidence
-from site_agent.run.neighbours import Neighbours
+from site_agent.run.neighbours import NeighbourEvidence, Neighbours
 from tests.attacks.attack_kinds import Stage, always, attack
 from tests.support.forgery import NAMES, path_of, settle, sign
 from tests.support.gossip_algorithm import TEXT, register
@@ -66,7 +65,7 @@ def _north_is_told_otherwise(patch: pytest.MonkeyPatch, place: DemoFolders) -> N
 
 @attack(
     "site",
-    guard="site_agent.run.neighbour_evidence:NeighbourEvidence.due",
+    guard="site_agent.run.neighbours:NeighbourEvidence.due",
     without="a neighbour goes on from what nobody else was told, and no reader learns of it",
     stops="east signed 2 different answers to round 1, one to centre, south; another to north",
     instead=always(()),
@@ -102,7 +101,7 @@ def centre_told_another_thing(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="site_agent.run.neighbour_evidence:NeighbourEvidence._is_released",
+    guard="site_agent.run.neighbours:NeighbourEvidence._is_released",
     without="the centre leaves out of a round who heard another answer, and the proof is gone",
     stops="east signed 2 different answers to round 1, one to centre, south; another to north",
     instead=always(True),

@@ -150,7 +150,7 @@ def study_of_a_single_person(stage: Stage) -> bool:
 
 @attack(
     "site",
-    guard="consortium.engine.notices:printable",
+    guard="consortium.engine.mailbox:printable",
     without="the coordinator's terminal does what a site's refusal tells it to do",
     stops="west takes no further part",
     instead=lambda real: lambda text, most: str(text),

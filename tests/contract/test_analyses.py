@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from consortium import algorithms
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, forms_of
+from consortium.base.frozen_model import field_texts
 from consortium.engine.queries import encode_query
 from consortium.engine.session import own_answers
 from consortium.errors import ProtocolError
@@ -106,8 +107,8 @@ def test_name_title_and_parameters(name):
     algorithm = REGISTRY[name]
     assert algorithm.name == name
     assert algorithm.title
-    for field, info in algorithm.Parameters.model_fields.items():
-        assert info.description, field
+    for field, text in field_texts(algorithm.Parameters).items():
+        assert text, field
     with pytest.raises(ValidationError, match="extra_forbidden"):
         algorithm.Parameters.model_validate({"no-such-field": 1})
 

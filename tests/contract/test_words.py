@@ -34,7 +34,7 @@ FEWEST_WORDS = 4
 """Of a string that somebody reads; what is shorter may be a name, a column or a state."""
 STORED = ("CREATE TABLE", "INSERT INTO", "SELECT ", "dataset, study, run, ", "digest = SHA-256 of")
 """How strings begin that name a ledger's columns, which keep their names."""
-TEMPLATES = (".j2", ".yaml")
+TEMPLATES = (".j2", ".md", ".yaml")
 MOST_WRITTEN = 45_000
 """Words of all documents that somebody wrote: no generated page or block, no measured table."""
 MOST_OF_A_PAGE = {

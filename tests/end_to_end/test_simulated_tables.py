@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from consortium.views.regions import REGIONS
+from consortium.views.table import REGIONS
 from tests.support.command_line import enter
 
 DESIKAN = REGIONS["desikan"]

@@ -14,7 +14,7 @@ from consortium.secagg.envelope import read_unchecked
 from consortium.secagg.messages import BROADCAST
 from consortium.study.plan import make_plan
 from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
-from site_agent.run.neighbour_evidence import NeighbourEvidence
+from site_agent.run.neighbours import NeighbourEvidence
 from tests.support.cases import make_sites, make_study, shape_of
 from tests.support.forgery import (
     NAMES,

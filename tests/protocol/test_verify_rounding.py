@@ -13,7 +13,7 @@ import pytest
 from consortium.coordinator.evidence import sign_files
 from consortium.coordinator.remake import Remake
 from consortium.coordinator.verify import Checkup
-from consortium.kernels import varimax
+from consortium.kernels import separations
 from consortium.kernels.spatial_ica import nearest_rotation
 from consortium.membership.keys import create_identity
 from consortium.verification import replay as replay_module
@@ -123,14 +123,14 @@ def test_a_picture_that_was_exchanged_is_named(copy: Path, tmp_path: Path) -> No
 
 def _unstable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rounding choose axes again, as it does in an analysis that is ill conditioned."""
-    true = varimax.varimax
+    true = separations.varimax
 
     def rotation(loadings: np.ndarray) -> np.ndarray:
         seed = int(abs(float(loadings[0, 0])) * 1e17) % 2**31
         noise = np.random.default_rng(seed).standard_normal((loadings.shape[1],) * 2)
         return np.asarray(true(loadings) @ nearest_rotation(np.eye(len(noise)) + 0.01 * noise))
 
-    monkeypatch.setattr(varimax, "varimax", rotation)
+    monkeypatch.setattr(separations, "varimax", rotation)
 
 
 def test_what_rounding_makes_of_an_ill_conditioned_analysis_is_no_fraud(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from consortium.algorithms.base import Extent, Resolution, units_of
 from consortium.privacy.bounds import Unit
-from consortium.simulation.garch import garch_filter, garch_innovations
+from consortium.simulation.signals import garch_filter, garch_innovations
 
 Array = NDArray[np.float32]
 

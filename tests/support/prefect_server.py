@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from flows.embedded import settings
-from flows.prefect_database import DATABASE, keep_database, take_database
+from flows.embedded import DATABASE, keep_database, settings, take_database
 from tests.support.patience import PATIENCE
 
 Found = TypeVar("Found")

@@ -98,8 +98,15 @@ class Admm(AdmmPlan):
     )
 
     def expect(self) -> tuple[Expectation, ...]:
-        """Accuracy, where an effect is assumed, and what a coefficient must pass."""
-        return expect(self)
+        """Accuracy on new persons, if an effect is assumed, and what a coefficient must pass.
+
+        The range is that of half of the draws. Where persons are too many to be drawn, fewer stand
+        for them, and chance is counted larger than it is.
+        """
+        noise = round_deviation(self.releases[0], self.shape)
+        floor = gathered_floor(self, self.broadcasts, noise)
+        accuracy = () if self.parameters.detect is None else (_accuracy(self),)
+        return *accuracy, Expectation("least coefficient that is found", floor, rises=False)
 
     def withheld(self) -> str:
         """Why no accuracy is foretold."""
@@ -129,18 +136,6 @@ def _is_worth_it(plan: AdmmPlan, course: _Course) -> Generator[Query, Release, b
 
 FILLED = 0.5
 """Assumed part of the bound's square that a person's entries fill."""
-
-
-def expect(plan: AdmmPlan) -> tuple[Expectation, ...]:
-    """Accuracy on new persons, if an effect is assumed, and what a coefficient must pass.
-
-    The range is that of half of the draws. Where persons are too many to be drawn, fewer stand for
-    them, and chance is counted larger than it is.
-    """
-    noise = round_deviation(plan.releases[0], plan.shape)
-    floor = gathered_floor(plan, plan.broadcasts, noise)
-    accuracy = () if plan.parameters.detect is None else (_accuracy(plan),)
-    return *accuracy, Expectation("least coefficient that is found", floor, rises=False)
 
 
 def assumed_labels(plan: AdmmPlan, generator: np.random.Generator) -> Classes:

@@ -17,7 +17,6 @@ from consortium.algorithms.base import (
     Argument,
     Array,
     Case,
-    Expectation,
     Local,
     Query,
     Release,
@@ -75,9 +74,7 @@ class Cca(CcaPlan):
         Case({"pairs": 1, "reduce": {"faces": 1}, "solver": "power"}, views=_VIEWS),
     )
 
-    def expect(self) -> tuple[Expectation, ...]:
-        """Expected error, if persons are as `forecast` assumes."""
-        return expect(self)
+    expect = expect
 
     def run(self) -> Run:
         """Find centre and radii, reduce what is to be reduced, and solve."""

@@ -100,7 +100,7 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
     @property
     def bounds(self) -> Array:
         """Largest norm of each view's vectors."""
-        return _by_view(self.parameters.bounds, self.shape)
+        return np.array([self.parameters.bounds.get(name, 1.0) for name, _ in self.shape.views])
 
     @cached_property
     def shares(self) -> Array:
@@ -215,10 +215,6 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
         edges = [symmetric_edge(size, 1.0) for size in self.sizes.values()]
         weights[""] = float(np.sqrt(2.0) * np.linalg.norm(np.array(edges) / self.shares))
         return weights
-
-
-def _by_view(values: Mapping[str, float], shape: Shape) -> Array:
-    return np.array([values.get(name, 1.0) for name, _ in shape.views])
 
 
 def _check_views(field: str, values: Mapping[str, float], shape: Shape) -> None:

@@ -13,7 +13,7 @@ arguments, so that nobody can ask for other levels than those that were approved
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Case, Expectation, Local, Query, Run
+from consortium.algorithms.base import Case, Local, Query, Run
 from consortium.algorithms.coordinate.forecast import expect
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.coordinate.plan import CoordinatePlan
@@ -47,9 +47,7 @@ class Coordinate(CoordinatePlan):
         """Tell that sites' means become public."""
         return (SITE_MEANS,) if self.bound.places > 1 else ()
 
-    def expect(self) -> tuple[Expectation, ...]:
-        """How sure means or coefficients of each view are expected to be."""
-        return expect(self)
+    expect = expect
 
     def run(self) -> Run:
         """Ask once, and take the weights off again."""

@@ -17,54 +17,33 @@ Radius = Annotated[float, Field(ge=1e-6)]
 class CoordinateParameters(AnalysisParameters):
     """Parameters of `coordinate`."""
 
-    levels: dict[ViewName, Level] = Field(
-        default_factory=dict,
-        description="ε that changing a view alone may cost, at the study's δ, by view; the others "
-        "are held by the participant's ε.",
-    )
-    protects: Literal["view", "entry"] = Field(
-        default="view",
-        description="What a level is for: all entries of the view together, or any one of them.",
-    )
-    target: ViewName | None = Field(
-        default=None,
-        description="View of one entry that all others explain by least squares; without it the "
-        "mean of every entry is asked for.",
-    )
-    site_constants: bool = Field(
-        default=True,
-        description="With a target: whether each site has a constant of its own, so that nothing "
-        "is explained by differences between sites; noisy site means become public.",
-    )
-    radii: dict[ViewName, Radius] = Field(
-        default_factory=dict,
-        description="Euclidean norm that a view's entries are clipped to; 1 for normalized views. "
-        "By default the root of their number, which clips no participant.",
-    )
-    dependence: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="Assumption: however a participant's view is, the distribution of the "
-        "participant's other views changes by no more than this (total variation). The result "
-        "tells what the levels then mean.",
-    )
-    randomize: Literal["mean", "record"] = Field(
-        default="mean",
-        description="'mean': noise for the mean over all sites; 'record': as much as if every "
-        "participant's vector had been randomized by itself before it was averaged (local "
-        "privacy).",
-    )
-    confidence: float = Field(default=0.95, gt=0.5, lt=1, description="Level of the intervals.")
-    epsilon: float | None = Field(
-        default=None, gt=0, description="The study's own, taken from `privacy`; leave it out."
-    )
-    delta: float | None = Field(
-        default=None,
-        gt=0,
-        lt=0.5,
-        description="The study's own, taken from `privacy`; leave it out.",
-    )
+    levels: dict[ViewName, Level] = Field(default_factory=dict)
+    """ε that changing a view alone may cost, at the study's δ, by view; the others are held by the
+    participant's ε."""
+    protects: Literal["view", "entry"] = "view"
+    """What a level is for: all entries of the view together, or any one of them."""
+    target: ViewName | None = None
+    """View of one entry that all others explain by least squares; without it the mean of every
+    entry is asked for."""
+    site_constants: bool = True
+    """With a target: whether each site has a constant of its own, so that nothing is explained by
+    differences between sites; noisy site means become public."""
+    radii: dict[ViewName, Radius] = Field(default_factory=dict)
+    """Euclidean norm that a view's entries are clipped to; 1 for normalized views. By default the
+    root of their number, which clips no participant."""
+    dependence: float | None = Field(default=None, ge=0, le=1)
+    """Assumption: however a participant's view is, the distribution of the participant's other
+    views changes by no more than this (total variation). The result tells what the levels then
+    mean."""
+    randomize: Literal["mean", "record"] = "mean"
+    """'mean': noise for the mean over all sites; 'record': as much as if every participant's vector
+    had been randomized by itself before it was averaged (local privacy)."""
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    """Level of the intervals."""
+    epsilon: float | None = Field(default=None, gt=0)
+    """The study's own, taken from `privacy`; leave it out."""
+    delta: float | None = Field(default=None, gt=0, lt=0.5)
+    """The study's own, taken from `privacy`; leave it out."""
 
     @model_validator(mode="before")
     @classmethod

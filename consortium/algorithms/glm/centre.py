@@ -14,12 +14,10 @@ from typing import Any, ClassVar
 from consortium.algorithms.base import (
     Argument,
     Case,
-    Expectation,
     Local,
     Query,
     Run,
     SiteData,
-    Table,
 )
 from consortium.algorithms.glm.centring import counted_centring, stated_centring
 from consortium.algorithms.glm.compare import (
@@ -135,13 +133,8 @@ class Glm(GlmPlan):
         """Refuse a study that can't find anything."""
         check_worth(self)
 
-    def foretell(self) -> Table:
-        """Expected errors of the study, of half and twice the noise, and of fewer outcomes."""
-        return tabulate_power(self)
-
-    def expect(self) -> tuple[Expectation, ...]:
-        """Standard error, least detectable effect, and power for the effect that is asked for."""
-        return expect(self)
+    foretell = tabulate_power
+    expect = expect
 
     def compare(self, site: int, data: SiteData) -> tuple[str, ...]:
         """Hold stated groups, norms, limits and columns against a site's own data."""
@@ -156,9 +149,7 @@ class Glm(GlmPlan):
             return (*compare_presence(self.columns, data), *notes)
         return (*compare_groups(self.columns, self.groups.counts(site), data), *notes)
 
-    def remarks(self) -> tuple[str, ...]:
-        """Tell what of groups and sites is public, and what is smoothed away."""
-        return remarks_of(self)
+    remarks = remarks_of
 
     def run(self) -> Run:
         """Count if nobody states it, look, stop if that leaves too little, and estimate."""

@@ -41,132 +41,81 @@ Number = Count | Annotated[FiniteFloat, Field(ge=0, lt=1 << 31)]
 class GlmParameters(AnalysisParameters):
     """Parameters of `glm`."""
 
-    outcomes: ViewName | tuple[ViewName, ...] = Field(
-        description="View, or views, whose every entry is explained."
-    )
-    formula: Annotated[str, StringConstraints(max_length=2000)] = Field(
-        default="",
-        description="Columns that explain, with + between them, as in `diagnosis + age + sex`; "
-        "`diagnosis * age` is both with their product, `diagnosis:age` that alone, and "
-        "`I(age**2)` a square. A column of several levels stands for all of them but the first. "
-        "Every site has a constant of its own.",
-    )
-    contrasts: Contrasts | Literal["all"] = Field(
-        default_factory=dict,
-        description="Name of the effect that is asked for, and the column that it is of: a "
-        "column of two levels (the second against the first), `column=level` of one with more, "
-        "or a column with limits or a product, whose slope is asked for. Or 'all': "
-        "every coefficient, of which `consortium contrast` makes others at no further price; "
-        "the formula's first column is then the one that comes out best.",
-    )
-    model: StatsModel | None = Field(
-        default=None,
-        description="A BIDS Stats Model in the place of `formula` and `contrasts`: the content of "
-        "its file, which is YAML as it is. One node of level Dataset; limits and levels of its "
-        "columns are the study's. What can't be said exactly is refused.",
-    )
-    groups: dict[str, tuple[Number, ...]] = Field(
-        default_factory=dict,
-        description="Participants of each level of the contrast's column, in the levels' order, "
-        "by site: public, as the number of a site's participants is. None for a slope. With "
-        "`units` of units, of which one with rows of several levels counts as its rows' parts.",
-    )
-    units: Units | None = Field(
-        default=None,
-        description="Families, or participants with several sessions, each one unit of privacy "
-        "with a random intercept: see below. By default a participant is one row.",
-    )
-    averages: dict[Label, tuple[OutcomeName, ...]] = Field(
-        default_factory=dict,
-        max_length=200,
-        description="Groups of outcomes, such as lobes, whose mean effect is reported with an "
-        "error of its own: names of outcomes, `*` standing for any letters.",
-    )
-    norms: Norms = Field(
-        default_factory=Norms,
-        description="What is publicly known of the outcomes' location and deviation, to start "
-        "from: see below.",
-    )
-    covariates: dict[Term, CovariateNorm] = Field(
-        default_factory=dict,
-        description="Usual mean and standard deviation of columns with limits; by default the "
-        "middle of the limits and a quarter of the distance between them.",
-    )
-    site_means: dict[Term, dict[Label, FiniteFloat]] = Field(
-        default_factory=dict,
-        description="Sites' own means of columns that explain, in the column's unit, by site (of "
-        "a column of two levels the part of the participants who are of the second). They become "
-        "public, as the numbers in `groups` do: the promise then holds with declared numbers held "
-        "constant. Without them noisy means are released.",
-    )
-    gap: float = Field(
-        default=0.3,
-        ge=0,
-        le=3,
-        description="Largest difference of the groups in a covariate that is expected, in its "
-        "standard deviations.",
-    )
-    explained: float = Field(
-        default=0.15,
-        gt=0,
-        lt=1,
-        description="Part of an outcome's variance that the covariates explain, from the "
-        "literature: too small a number makes tests a little too bold where noise is large.",
-    )
-    detect: float = Field(
-        default=0.5,
-        gt=0,
-        le=10,
-        description="Smallest effect that the study must be able to find, in standard deviations "
-        "within groups and sites.",
-    )
-    anyway: bool = Field(
-        default=False,
-        description="Run the study even though it can't find what `detect` says, or one site "
-        "could do better alone.",
-    )
-    confidence: float = Field(default=0.95, gt=0.5, lt=1, description="Level of the intervals.")
-    discoveries: float = Field(
-        default=0.05, gt=0, lt=0.5, description="Accepted part of false ones among discoveries."
-    )
-    seed: int = Field(
-        default=0, ge=0, lt=2**31, description="Of the public draw of pairs of participants."
-    )
-    counts: Literal["public", "released"] = Field(
-        default="public",
-        description="'public': `groups` is known to everybody and holds exactly. 'released': "
-        "nothing is stated; how many of a site's participants are of the contrast's level is "
-        "asked for in a first round, released with noise and paid for like everything else.",
-    )
-    shares: Part | dict[str, Part] | None = Field(
-        default=None,
-        description="With `counts: released` only: part of the participants that is expected to "
-        "be of the contrast's level, in all sites or by site, as far as that is publicly known. "
-        "The plan and its forecast are made for it; a wrong one costs precision.",
-    )
-    basis: Literal["entries", "smooth"] = Field(
-        default="entries",
-        description="What is released of the outcomes: 'entries', every one of them; 'smooth', for "
-        "one view of images that has a number for every voxel: their coefficients in a public "
-        "basis of smooth maps, of which the maps of all voxels are then made. With fewer numbers "
-        "there is less noise; details finer than half the cutoff are smoothed away.",
-    )
-    smoothness: float | None = Field(
-        default=None,
-        ge=1,
-        le=100,
-        description="With `basis: smooth` only: how smooth the participants' images are, as the "
-        "full width of a Gaussian kernel at half its maximum in mm (the smoothing that was asked "
-        "for, together with the images' own).",
-    )
-    cutoff: float | None = Field(
-        default=None,
-        gt=0,
-        le=1000,
-        description="With `basis: smooth` only: shortest wavelength in mm, about twice the finest "
-        "detail. By default 1.25 to 2.5 times the smoothness, the longer the more noise there "
-        "is, of those that the voxels and a thousand maps allow.",
-    )
+    outcomes: ViewName | tuple[ViewName, ...]
+    """View, or views, whose every entry is explained."""
+    formula: Annotated[str, StringConstraints(max_length=2000)] = ""
+    """Columns that explain, with + between them, as in `diagnosis + age + sex`; `diagnosis * age`
+    is both with their product, `diagnosis:age` that alone, and `I(age**2)` a square. A column of
+    several levels stands for all of them but the first. Every site has a constant of its own."""
+    contrasts: Contrasts | Literal["all"] = Field(default_factory=dict)
+    """Name of the effect that is asked for, and the column that it is of: a column of two levels
+    (the second against the first), `column=level` of one with more, or a column with limits or a
+    product, whose slope is asked for. Or 'all': every coefficient, of which `consortium contrast`
+    makes others at no further price; the formula's first column is then the one that comes out
+    best."""
+    model: StatsModel | None = None
+    """A BIDS Stats Model in the place of `formula` and `contrasts`: the content of its file, which
+    is YAML as it is. One node of level Dataset; limits and levels of its columns are the study's.
+    What can't be said exactly is refused."""
+    groups: dict[str, tuple[Number, ...]] = Field(default_factory=dict)
+    """Participants of each level of the contrast's column, in the levels' order, by site: public,
+    as the number of a site's participants is. None for a slope. With `units` of units, of which one
+    with rows of several levels counts as its rows' parts."""
+    units: Units | None = None
+    """Families, or participants with several sessions, each one unit of privacy with a random
+    intercept: see below. By default a participant is one row."""
+    averages: dict[Label, tuple[OutcomeName, ...]] = Field(default_factory=dict, max_length=200)
+    """Groups of outcomes, such as lobes, whose mean effect is reported with an error of its own:
+    names of outcomes, `*` standing for any letters."""
+    norms: Norms = Field(default_factory=Norms)
+    """What is publicly known of the outcomes' location and deviation, to start from: see below."""
+    covariates: dict[Term, CovariateNorm] = Field(default_factory=dict)
+    """Usual mean and standard deviation of columns with limits; by default the middle of the limits
+    and a quarter of the distance between them."""
+    site_means: dict[Term, dict[Label, FiniteFloat]] = Field(default_factory=dict)
+    """Sites' own means of columns that explain, in the column's unit, by site (of a column of two
+    levels the part of the participants who are of the second). They become public, as the numbers
+    in `groups` do: the promise then holds with declared numbers held constant. Without them noisy
+    means are released."""
+    gap: float = Field(default=0.3, ge=0, le=3)
+    """Largest difference of the groups in a covariate that is expected, in its standard
+    deviations."""
+    explained: float = Field(default=0.15, gt=0, lt=1)
+    """Part of an outcome's variance that the covariates explain, from the literature: too small a
+    number makes tests a little too bold where noise is large."""
+    detect: float = Field(default=0.5, gt=0, le=10)
+    """Smallest effect that the study must be able to find, in standard deviations within groups and
+    sites."""
+    anyway: bool = False
+    """Run the study even though it can't find what `detect` says, or one site could do better
+    alone."""
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    """Level of the intervals."""
+    discoveries: float = Field(default=0.05, gt=0, lt=0.5)
+    """Accepted part of false ones among discoveries."""
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Of the public draw of pairs of participants."""
+    counts: Literal["public", "released"] = "public"
+    """'public': `groups` is known to everybody and holds exactly. 'released': nothing is stated;
+    how many of a site's participants are of the contrast's level is asked for in a first round,
+    released with noise and paid for like everything else."""
+    shares: Part | dict[str, Part] | None = None
+    """With `counts: released` only: part of the participants that is expected to be of the
+    contrast's level, in all sites or by site, as far as that is publicly known. The plan and its
+    forecast are made for it; a wrong one costs precision."""
+    basis: Literal["entries", "smooth"] = "entries"
+    """What is released of the outcomes: 'entries', every one of them; 'smooth', for one view of
+    images that has a number for every voxel: their coefficients in a public basis of smooth maps,
+    of which the maps of all voxels are then made. With fewer numbers there is less noise; details
+    finer than half the cutoff are smoothed away."""
+    smoothness: float | None = Field(default=None, ge=1, le=100)
+    """With `basis: smooth` only: how smooth the participants' images are, as the full width of a
+    Gaussian kernel at half its maximum in mm (the smoothing that was asked for, together with the
+    images' own)."""
+    cutoff: float | None = Field(default=None, gt=0, le=1000)
+    """With `basis: smooth` only: shortest wavelength in mm, about twice the finest detail. By
+    default 1.25 to 2.5 times the smoothness, the longer the more noise there is, of those that the
+    voxels and a thousand maps allow."""
     _views: tuple[View, ...] = PrivateAttr(default=())
 
     @model_validator(mode="before")

@@ -10,7 +10,7 @@ be trusted, by doing it again with fresh noise of the same law.
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Case, Expectation, Local, Query, Run, Table
+from consortium.algorithms.base import Case, Local, Query, Run, Table
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.group_ica.result import make_result
@@ -41,18 +41,14 @@ class GroupIca(GroupIcaPlan):
         Case({"directions": 2, "replays": 10, "anyway": True}, voxels=True),
     )
 
-    def refuse_hopeless(self) -> None:
-        """Refuse a study that is expected to show nothing."""
-        refuse_hopeless(self)
+    refuse_hopeless = refuse_hopeless
 
     def foretell(self) -> Table:
         """Resolution, directions that are seen, and how well."""
         rows = tuple((line,) for line in sentences(self))
         return Table("What this study will see", ("forecast",), rows)
 
-    def expect(self) -> tuple[Expectation, ...]:
-        """Correlation of the maps with the truth, and how many are found."""
-        return expect(self)
+    expect = expect
 
     def worth(self) -> str:
         """What the release is worth to a hospital, for the usual strengths of networks."""

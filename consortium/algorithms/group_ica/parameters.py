@@ -17,10 +17,8 @@ DIRECTIONS = 20
 class GroupIcaParameters(AnalysisParameters):
     """Parameters of `group_ica`."""
 
-    components: Literal["auto"] | Annotated[int, Field(ge=1, le=100)] = Field(
-        default="auto",
-        description="Networks to look for, at most; 'auto' takes as many as directions.",
-    )
+    components: Literal["auto"] | Annotated[int, Field(ge=1, le=100)] = "auto"
+    """Networks to look for, at most; 'auto' takes as many as directions."""
     directions: int | None = Field(
         default=None,
         ge=1,
@@ -28,52 +26,28 @@ class GroupIcaParameters(AnalysisParameters):
         description="K, leading spatial directions of each participant that count; by default as "
         f"many as components, or {DIRECTIONS}. About the number of networks is best.",
     )
-    basis: BasisKind | None = Field(
-        default=None,
-        description="What maps are made of: 'smooth', waves longer than cutoff; 'atlas', the "
-        "regions of data.atlas; 'voxels', every voxel of a coarse grid. By default smooth, or the "
-        "atlas if there is one.",
-    )
-    cutoff: float | None = Field(
-        default=None,
-        gt=0,
-        le=200,
-        description="Basis smooth: shortest wavelength in mm, about twice the finest detail. By "
-        "default as fine as the noise of the study's ε and participants allows.",
-    )
-    global_signal: GlobalSignal = Field(
-        default="keep",
-        description="'remove' takes the mean time series of all voxels out of each participant's "
-        "series.",
-    )
-    least: float = Field(
-        default=0.7,
-        gt=0,
-        lt=1,
-        description="Expected correlation with the truth from which on a network counts as found.",
-    )
-    separation: Literal["varimax", "fastica"] = Field(
-        default="varimax",
-        description="How directions become maps: 'varimax' counts each by its strength and cuts "
-        "none; 'fastica' takes those that stand out of the noise, and all of them alike.",
-    )
-    starts: int = Field(
-        default=10,
-        ge=1,
-        le=100,
-        description="Separation fastica: random starts, of which the best counts.",
-    )
-    replays: int = Field(
-        default=40,
-        ge=10,
-        le=500,
-        description="Times that the analysis is done again with fresh noise, for its accuracy.",
-    )
-    seed: int = Field(default=0, ge=0, lt=2**32, description="Of starts and replays; public.")
-    anyway: bool = Field(
-        default=False,
-        description="Whether to run a study that is expected to find nothing.",
-    )
+    basis: BasisKind | None = None
+    """What maps are made of: 'smooth', waves longer than cutoff; 'atlas', the regions of
+    data.atlas; 'voxels', every voxel of a coarse grid. By default smooth, or the atlas if there is
+    one."""
+    cutoff: float | None = Field(default=None, gt=0, le=200)
+    """Basis smooth: shortest wavelength in mm, about twice the finest detail. By default as fine as
+    the noise of the study's ε and participants allows."""
+    global_signal: GlobalSignal = "keep"
+    """'remove' takes the mean time series of all voxels out of each participant's series."""
+    least: float = Field(default=0.7, gt=0, lt=1)
+    """Expected correlation with the truth from which on a network counts as found."""
+    separation: Literal["varimax", "fastica"] = "varimax"
+    """How directions become maps: 'varimax' counts each by its strength and cuts none; 'fastica'
+    takes those that stand out of the noise, and all of them alike."""
+    starts: int = Field(default=10, ge=1, le=100)
+    """Separation fastica: random starts, of which the best counts."""
+    replays: int = Field(default=40, ge=10, le=500)
+    """Times that the analysis is done again with fresh noise, for its accuracy."""
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    """Of starts and replays; public."""
+    anyway: bool = False
+    """Whether to run a study that is expected to find nothing."""
 
     @property
     def without_global_signal(self) -> bool:

@@ -13,7 +13,6 @@ import numpy as np
 
 from consortium.algorithms.base import (
     Case,
-    Expectation,
     Local,
     Query,
     Run,
@@ -59,13 +58,8 @@ class Network(NetworkPlan):
             return ()
         return (KNOWN_SITES,) if self.places else (UNKNOWN_SITES,)
 
-    def expect(self) -> tuple[Expectation, ...]:
-        """Accuracy, where an effect is assumed, and what the noise lets be seen."""
-        return expect(self)
-
-    def withheld(self) -> str:
-        """Why no accuracy is foretold."""
-        return why_withheld(self)
+    expect = expect
+    withheld = why_withheld
 
     def run(self) -> Run:
         """Descend, and average the last parameters."""

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from consortium.algorithms.base import Case, Expectation, Local, Query, Run, Table
+from consortium.algorithms.base import Case, Local, Query, Run, Table
 from consortium.algorithms.pca.forecast import expect, sentences
 from consortium.algorithms.pca.parameters import PcaParameters
 from consortium.algorithms.pca.plan import PcaPlan
@@ -54,9 +54,7 @@ class Pca(PcaPlan):
         Case({"components": 2, "solver": "subspace"}, voxels=True),
     )
 
-    def expect(self) -> tuple[Expectation, ...]:
-        """Expected error, if persons are as `forecast` assumes."""
-        return expect(self)
+    expect = expect
 
     def foretell(self) -> Table:
         """What the study is expected to show of the leading directions."""

@@ -6,11 +6,11 @@ import numpy as np
 
 from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.base import Expectation
-from consortium.algorithms.enough import would_be_enough
 from consortium.algorithms.pca.kernels.power_plan import expected_energies, expected_strengths
 from consortium.algorithms.pca.plan import PcaPlan
 from consortium.algorithms.subspace_forecast import expect as expect_directions
 from consortium.algorithms.subspace_forecast import sentences as group_sentences
+from consortium.algorithms.worth import would_be_enough
 from consortium.base.formatting import count
 from consortium.kernels.noise_law import SymmetricNoise
 

@@ -11,7 +11,7 @@ vector would (for α² ≤ ‖x‖²), and E[y²] is in it. What noise and chanc
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Case, Expectation, Local, Query, Run
+from consortium.algorithms.base import Case, Local, Query, Run
 from consortium.algorithms.linear import linear_result
 from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.regression.forecast import expect, left_open
@@ -61,9 +61,7 @@ class Regression(RegressionPlan):
         """Tell that sites' means become public, and if nothing can be expected."""
         return ((SITE_MEANS,) if self.constants > 1 else ()) + left_open(self)
 
-    def expect(self) -> tuple[Expectation, ...]:
-        """Expected error, if persons are as `forecast` assumes."""
-        return expect(self)
+    expect = expect
 
     def run(self) -> Run:
         """Ask for the moment, solve, and ask what chance there is in what can be told."""

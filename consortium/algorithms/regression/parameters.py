@@ -14,46 +14,32 @@ Cost = tuple[tuple[float, float, float], tuple[float, float], tuple[float]]
 class RegressionParameters(AnalysisParameters):
     """Parameters of `regression`."""
 
-    target: str = Field(
-        description="View that is explained, of one entry; all other views explain it. For "
-        "logistic, a column of two levels."
-    )
-    model: Literal["linear", "logistic", "polynomial"] = Field(
-        default="linear",
-        description="'linear': squared error; 'logistic': of labels -1 and +1; 'polynomial': the "
-        "cost that `cost` gives.",
-    )
-    bound: float = Field(
-        gt=0,
-        description="Clipping bound of a participant's explaining entries together (Euclidean "
-        "norm); entries lie within -1 and 1, so that the root of their number clips no "
-        "participant.",
-    )
-    intercept: bool = Field(default=True, description="Whether the model has a constant.")
-    site_constants: bool = Field(
-        default=True,
-        description="Whether each site has a constant of its own, so that nothing is explained by "
-        "differences between sites; noisy site means become public. If not, all have one.",
-    )
-    intercept_weight: float = Field(
-        default=0.5, gt=0, le=1, description="Weight of the constant in the release, over bound."
-    )
-    target_weight: float = Field(
-        default=0.7, gt=0, le=1, description="Weight of the target in the release, over bound."
-    )
-    cost: Cost | None = Field(
-        default=None,
-        description="For polynomial: coefficients of [[1, y, y²], [s, s y], [s²]], s being the "
-        "model's value; linear is [[0, 0, 1], [0, -2], [1]].",
-    )
-    approximation: Literal["gaussian", "taylor"] = Field(
-        default="gaussian",
-        description="For logistic: 'taylor' is the published second-order polynomial; 'gaussian' "
-        "holds for large coefficients too, where s is about Gaussian.",
-    )
-    confidence: float = Field(
-        default=0.95, gt=0.5, lt=1, description="Level of the coefficients' intervals."
-    )
+    target: str
+    """View that is explained, of one entry; all other views explain it. For logistic, a column of
+    two levels."""
+    model: Literal["linear", "logistic", "polynomial"] = "linear"
+    """'linear': squared error; 'logistic': of labels -1 and +1; 'polynomial': the cost that `cost`
+    gives."""
+    bound: float = Field(gt=0)
+    """Clipping bound of a participant's explaining entries together (Euclidean norm); entries lie
+    within -1 and 1, so that the root of their number clips no participant."""
+    intercept: bool = True
+    """Whether the model has a constant."""
+    site_constants: bool = True
+    """Whether each site has a constant of its own, so that nothing is explained by differences
+    between sites; noisy site means become public. If not, all have one."""
+    intercept_weight: float = Field(default=0.5, gt=0, le=1)
+    """Weight of the constant in the release, over bound."""
+    target_weight: float = Field(default=0.7, gt=0, le=1)
+    """Weight of the target in the release, over bound."""
+    cost: Cost | None = None
+    """For polynomial: coefficients of [[1, y, y²], [s, s y], [s²]], s being the model's value;
+    linear is [[0, 0, 1], [0, -2], [1]]."""
+    approximation: Literal["gaussian", "taylor"] = "gaussian"
+    """For logistic: 'taylor' is the published second-order polynomial; 'gaussian' holds for large
+    coefficients too, where s is about Gaussian."""
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    """Level of the coefficients' intervals."""
 
     @model_validator(mode="after")
     def _complete(self) -> RegressionParameters:

@@ -11,7 +11,7 @@ persons, which the published auction hands over, have no price in a privacy budg
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Case, Expectation, Local, Query, Run
+from consortium.algorithms.base import Case, Local, Query, Run
 from consortium.algorithms.summarize.forecast import WITHHELD, expect
 from consortium.algorithms.summarize.parameters import SummarizeParameters
 from consortium.algorithms.summarize.plan import SummarizePlan
@@ -35,9 +35,7 @@ class Summarize(SummarizePlan):
         Case({"frequencies": 5, "points": 1, "target": "north", "width": 0.7}, views=_VIEWS),
     )
 
-    def expect(self) -> tuple[Expectation, ...]:
-        """How far apart sites must be to be seen to differ."""
-        return expect(self)
+    expect = expect
 
     def withheld(self) -> str:
         """Why nothing is foretold of the mixture."""

@@ -10,7 +10,7 @@ a map of which the release tells nothing beyond its template is said to be that.
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Case, Expectation, Local, Query, Run, Table
+from consortium.algorithms.base import Case, Local, Query, Run, Table
 from consortium.algorithms.template_networks.forecast import expect, refuse_hopeless, sentences
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.plan import TemplateNetworksPlan
@@ -46,18 +46,14 @@ class TemplateNetworks(TemplateNetworksPlan):
         Case({"templates": "templates.dscalar.nii", "anyway": True}, templates=1, mesh=True),
     )
 
-    def refuse_hopeless(self) -> None:
-        """Refuse a study that is expected to tell nothing."""
-        refuse_hopeless(self)
+    refuse_hopeless = refuse_hopeless
 
     def foretell(self) -> Table:
         """Resolution, and how much better than templates maps will be."""
         rows = tuple((line,) for line in sentences(self))
         return Table("What this study will see", ("forecast",), rows)
 
-    def expect(self) -> tuple[Expectation, ...]:
-        """Correlation of a usual map with the group's, and the error of a connection."""
-        return expect(self)
+    expect = expect
 
     def run(self) -> Run:
         """Ask for maps, then for connectivity, and put maps between templates and release."""

@@ -3,13 +3,13 @@
 import math
 
 from consortium.algorithms.base import Expectation
-from consortium.algorithms.enough import would_be_enough
 from consortium.algorithms.template_networks.plan import (
     AGREEMENT,
     STRENGTH,
     TemplateNetworksPlan,
     agreement_of,
 )
+from consortium.algorithms.worth import would_be_enough
 from consortium.base.formatting import count, number
 from consortium.errors import StudyError
 

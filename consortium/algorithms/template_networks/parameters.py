@@ -10,44 +10,23 @@ from consortium.views.base import BesideName
 class TemplateNetworksParameters(AnalysisParameters):
     """Parameters of `template_networks`."""
 
-    templates: BesideName = Field(
-        description="4-D NIfTI beside the study file with a public map for each network: those of "
-        "an earlier release, or a published set.",
-    )
-    connectivity: bool = Field(
-        default=True,
-        description="Whether the mean correlation of every two networks' time series is released.",
-    )
-    connectivity_bound: float = Field(
-        default=0.5,
-        gt=0,
-        le=5,
-        description="Root mean square of a participant's Fisher-transformed correlations at the "
-        "most; more is scaled down.",
-    )
-    cutoff: float | None = Field(
-        default=None,
-        gt=0,
-        le=200,
-        description="Shortest wavelength in mm that is estimated of participants; finer details "
-        "of a map are its template's. By default as fine as the noise of the study's ε and "
-        "participants allows.",
-    )
-    global_signal: GlobalSignal = Field(
-        default="keep",
-        description="'remove' takes the mean time series of all voxels out of each participant's "
-        "series.",
-    )
-    least: float = Field(
-        default=0.7,
-        gt=0,
-        lt=1,
-        description="Expected correlation with the truth from which on a map counts as found.",
-    )
-    anyway: bool = Field(
-        default=False,
-        description="Whether to run a study that is expected to tell nothing beyond templates.",
-    )
+    templates: BesideName
+    """4-D NIfTI beside the study file with a public map for each network: those of an earlier
+    release, or a published set."""
+    connectivity: bool = True
+    """Whether the mean correlation of every two networks' time series is released."""
+    connectivity_bound: float = Field(default=0.5, gt=0, le=5)
+    """Root mean square of a participant's Fisher-transformed correlations at the most; more is
+    scaled down."""
+    cutoff: float | None = Field(default=None, gt=0, le=200)
+    """Shortest wavelength in mm that is estimated of participants; finer details of a map are its
+    template's. By default as fine as the noise of the study's ε and participants allows."""
+    global_signal: GlobalSignal = "keep"
+    """'remove' takes the mean time series of all voxels out of each participant's series."""
+    least: float = Field(default=0.7, gt=0, lt=1)
+    """Expected correlation with the truth from which on a map counts as found."""
+    anyway: bool = False
+    """Whether to run a study that is expected to tell nothing beyond templates."""
 
     @property
     def without_global_signal(self) -> bool:

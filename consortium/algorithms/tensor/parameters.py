@@ -12,40 +12,29 @@ from consortium.algorithms.base import AnalysisParameters
 class TensorParameters(AnalysisParameters):
     """Parameters of `tensor`."""
 
-    components: int = Field(ge=2, le=50, description="K, components of the mixture, or topics.")
-    model: Literal["mixture", "topics"] = Field(
-        default="mixture",
-        description="'mixture': Gaussians of one spherical covariance, over the entries of all "
-        "views; 'topics': three words of each participant, `words`.",
-    )
-    bound: float | None = Field(
-        default=None,
-        gt=0,
-        description="For mixture: clipping bound of a participant's vector (Euclidean norm).",
-    )
-    words: tuple[str, str, str] | None = Field(
-        default=None, description="For topics: three views of a word each, one entry for each word."
-    )
-    site_constants: bool = Field(
-        default=True,
-        description="For mixture: whether each site's level is taken from its participants, so "
-        "that offsets between sites are no components; noisy site means become public.",
-    )
-    share: float = Field(
-        default=0.6,
-        gt=0,
-        lt=1,
-        description="Part of the whole budget (of μ²) that the second moment may use.",
-    )
-    margin: float | None = Field(
-        default=None,
-        gt=0,
-        description="Clipping bound of a participant's whitened vector over the root of its mean "
-        "square; by default from 1.3, where noise rules, to 2.5, where clipping would.",
-    )
-    restarts: int = Field(default=30, ge=1, le=1000, description="Random starts per component.")
-    iterations: int = Field(default=50, ge=1, le=1000, description="Power iterations per start.")
-    seed: int = Field(default=0, ge=0, lt=2**32, description="Of the public random starts.")
+    components: int = Field(ge=2, le=50)
+    """K, components of the mixture, or topics."""
+    model: Literal["mixture", "topics"] = "mixture"
+    """'mixture': Gaussians of one spherical covariance, over the entries of all views; 'topics':
+    three words of each participant, `words`."""
+    bound: float | None = Field(default=None, gt=0)
+    """For mixture: clipping bound of a participant's vector (Euclidean norm)."""
+    words: tuple[str, str, str] | None = None
+    """For topics: three views of a word each, one entry for each word."""
+    site_constants: bool = True
+    """For mixture: whether each site's level is taken from its participants, so that offsets
+    between sites are no components; noisy site means become public."""
+    share: float = Field(default=0.6, gt=0, lt=1)
+    """Part of the whole budget (of μ²) that the second moment may use."""
+    margin: float | None = Field(default=None, gt=0)
+    """Clipping bound of a participant's whitened vector over the root of its mean square; by
+    default from 1.3, where noise rules, to 2.5, where clipping would."""
+    restarts: int = Field(default=30, ge=1, le=1000)
+    """Random starts per component."""
+    iterations: int = Field(default=50, ge=1, le=1000)
+    """Power iterations per start."""
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    """Of the public random starts."""
 
     @model_validator(mode="after")
     def _complete(self) -> TensorParameters:

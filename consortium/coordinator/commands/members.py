@@ -38,7 +38,7 @@ def init(
     from consortium.base.atomic import make_folder
     from consortium.errors import ExchangeError
     from consortium.exchange.address import open_exchange
-    from consortium.exchange.probe import fault_of
+    from consortium.exchange.checkup import fault_of
     from consortium.membership.keys import create_identity
     from consortium.membership.roster_file import fingerprint, found_roster, save_roster
 

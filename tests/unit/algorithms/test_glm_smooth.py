@@ -76,7 +76,7 @@ def test_intervals_of_maps_cover_and_errors_are_a_fraction_of_those_of_voxels():
     voxels, _ = measured(3, {})
     for epsilon, tally in waves.items():
         assert 0.92 < tally.mean("covered") < 0.98
-        assert tally.mean("false") < 0.08
+        assert tally.mean("size") < 0.08
         assert 0.9 < tally.root("stated") / tally.root("square") < 1.2
         assert 0.85 < tally.root("forecast") / tally.root("stated") < 1.25
         assert tally.root("square") < 0.6 * voxels[epsilon].root("square")

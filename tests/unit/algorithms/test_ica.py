@@ -9,7 +9,7 @@ from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.moments import pack_symmetric
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
-from consortium.simulation.garch import garch_courses
+from consortium.simulation.signals import garch_courses
 from tests.support.cases import drive, make_sites, shape_of
 from tests.support.gain_index import gain_index
 

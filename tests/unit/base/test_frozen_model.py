@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import Field
 
-from consortium.base.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel, field_texts
 from consortium.base.model_file import read_model
 from consortium.errors import ConfigurationError, StudyError
 from consortium.study.reader import parse_study
@@ -70,3 +71,30 @@ def test_settings_of_a_party_are_refused_in_the_same_words(tmp_path):
     path.write_text("hours: 9", encoding="utf-8")
     with pytest.raises(ConfigurationError, match=r"field 'hours': give a list\.$"):
         read_model(path, Settings)
+
+
+class _Described(FrozenModel):
+    """Fields of three kinds."""
+
+    first: int = 1
+    """What stands
+    below it."""
+    second: int = Field(default=2, alias="other", description="What it says itself.")
+    third: int = 3
+
+
+def test_a_field_is_described_by_itself_or_by_what_stands_below_it():
+    assert field_texts(_Described) == {
+        "first": "What stands below it.",
+        "other": "What it says itself.",
+        "third": "",
+    }
+    properties = _Described.model_json_schema()["properties"]
+    assert properties["first"]["description"] == "What stands below it."
+    assert "description" not in properties["third"]
+
+
+def test_a_model_without_its_code_is_described_by_its_fields_alone():
+    places = {"FrozenModel": FrozenModel, "Field": Field, "__name__": "nowhere"}
+    exec('class Made(FrozenModel):\n    x: int = 1\n    "below"\n', places)
+    assert field_texts(places["Made"]) == {"x": ""}

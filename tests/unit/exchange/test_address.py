@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from consortium.base.frozen_model import field_texts
 from consortium.errors import ConfigurationError
 from consortium.exchange import DirectoryExchange, open_exchange
 from consortium.exchange.credentials import S3Credentials, SftpCredentials, load_credentials
@@ -80,7 +81,7 @@ def test_a_directory_needs_neither_package() -> None:
 
 @pytest.mark.parametrize("model", [S3Credentials, SftpCredentials])
 def test_every_field_is_described(model: type[BaseModel]) -> None:
-    assert all(field.description for field in model.model_fields.values())
+    assert all(field_texts(model).values())
 
 
 S3_FILES = {

@@ -19,7 +19,7 @@ import pytest
 from consortium.base.work import work_folder
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.report.privacy_report import read_privacy_report
-from flows.prefect_database import DATABASE
+from flows.embedded import DATABASE
 from tests.support.local_consortium import STUDY, LocalConsortium, build, conduct
 from tests.support.patience import PATIENCE
 

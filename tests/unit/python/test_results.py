@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 import consortium as cc
 from consortium.errors import DataError, OutputError, PrivacyError, StudyError
 from consortium.privacy.gdp import compose, epsilon_of
-from consortium.python.local_run import carry_out, system_keys
+from consortium.python.estimator import carry_out, system_keys
 from consortium.python.privacy import Privacy
 from consortium.python.result import StudyResult
 from consortium.report.privacy_report import read_privacy_report

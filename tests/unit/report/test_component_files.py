@@ -12,7 +12,7 @@ import pytest
 from nibabel.affines import apply_affine
 
 from consortium.errors import OutputError
-from consortium.report.component_files import write_component_maps
+from consortium.report.outputs import write_component_maps
 from tests.support.report_samples import blob, box_grid, finished_maps, sample_study
 
 NUMBERS = {"rounds": 8, "gradient": 0.25, "loss": float("inf"), "note": "done"}

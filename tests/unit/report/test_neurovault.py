@@ -8,9 +8,9 @@ import pytest
 
 from consortium.algorithms.base import Result
 from consortium.algorithms.findings import ImageSet
-from consortium.report.component_files import write_component_maps
 from consortium.report.image_sets import write_image_sets
 from consortium.report.neurovault import about_map
+from consortium.report.outputs import write_component_maps
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
 from tests.support.report_samples import (

@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 
 from consortium.algorithms.base import Captions, Result, Table
 from consortium.report.outputs import write_outputs
-from consortium.report.views import edges, eeg, split_views
+from consortium.report.views import eeg, fmri, split_views
 from consortium.space.grid import template_grid
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
@@ -287,5 +287,5 @@ def test_pairs_of_regions_are_a_square_and_a_table_by_name(grid, tmp_path):
     assert "largest pairs network1-network4, network3-network4" in shown
     assert "Fisher's z of the correlation of the time series of every two maps" in page.text
     np.testing.assert_array_equal(
-        edges.edge_matrix(values[:, 0])[[0, 3, 2], [3, 2, 2]], [-0.9, 0.4, 0]
+        fmri.edge_matrix(values[:, 0])[[0, 3, 2], [3, 2, 2]], [-0.9, 0.4, 0]
     )

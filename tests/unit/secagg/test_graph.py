@@ -14,8 +14,7 @@ from consortium.secagg import contribution, messages, shamir
 from consortium.secagg.graph import LOT_BYTES, Graph, check_holders, draw_holders
 from consortium.secagg.graph_size import plan_neighbourhood
 from consortium.secagg.key_schedule import mask_private
-from consortium.secagg.keystream import add_streams
-from consortium.secagg.pair_masks import pair_masks
+from consortium.secagg.keystream import add_streams, pair_masks
 from tests.support.secagg_wire import (
     Consortium,
     Wire,

@@ -5,8 +5,7 @@ import pytest
 
 from consortium.secagg import CENTRE, contribution, messages
 from consortium.secagg.key_schedule import mask_private
-from consortium.secagg.keystream import Ring, add_streams
-from consortium.secagg.pair_masks import pair_masks
+from consortium.secagg.keystream import Ring, add_streams, pair_masks
 from tests.support.secagg_wire import Consortium, Wire, context
 
 ENTRIES = 16384

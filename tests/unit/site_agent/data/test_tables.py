@@ -7,8 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from consortium.errors import DataError
-from consortium.views.regions import REGIONS
-from consortium.views.table import TableView
+from consortium.views.table import REGIONS, TableView
 from site_agent.config import Alias
 from site_agent.data.people import chosen_by
 from site_agent.data.tsv import read_table

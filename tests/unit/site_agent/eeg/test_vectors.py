@@ -15,7 +15,7 @@ from scipy.io import savemat
 from consortium.errors import ConfigurationError, DataError
 from consortium.study.data_section import DataSection
 from site_agent.eeg import vectors as vectors_module
-from site_agent.eeg.names import plain_channel, plain_event
+from site_agent.eeg.recording import plain_channel, plain_event
 from site_agent.eeg.vectors import band_power
 from site_agent.engines.threads import Threads
 from tests.support.recordings import WRITERS, Tape

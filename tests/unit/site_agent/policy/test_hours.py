@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from site_agent.policy.hours import DAYS, Window, opens_at
+from site_agent.policy.policy import DAYS, Window, opens_at
 
 NIGHT = Window(days=("mon", "fri"), opens=time(20), closes=time(6))
 MONDAY = datetime(2026, 11, 23)

@@ -12,7 +12,7 @@ from consortium.exchange.memory import MemoryExchange
 from consortium.secagg import CENTRE, seal
 from consortium.secagg.messages import UNMASK
 from site_agent.run.outbox import Outbox
-from site_agent.run.round_status import RoundStatus
+from site_agent.run.rounds import RoundStatus
 
 RUN, NAMES = "small-0001", Names("small-0001")
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consortium.algorithms.ica.kernels import infomax
-from consortium.simulation.garch import garch_courses
+from consortium.simulation.signals import garch_courses
 
 SEEDS = st.integers(0, 2**32 - 1)
 

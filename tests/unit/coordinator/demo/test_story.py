@@ -4,11 +4,10 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from consortium.coordinator.demo import volunteers as module
+from consortium.coordinator.demo import story as module
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.demo.prepare import write_study
-from consortium.coordinator.demo.story import SITES
-from consortium.coordinator.demo.volunteers import measure_volunteers
+from consortium.coordinator.demo.story import SITES, measure_volunteers
 from consortium.simulation.bids import Patients, Recipe, Scanner
 from consortium.simulation.networks import network_maps
 from consortium.space.grid import template_grid

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from consortium.simulation.garch import (
+from consortium.simulation.signals import (
     BURN_IN,
     PERSISTENCE,
     SHOCK,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.prefect_database import DATABASE, keep_database, kept_database, take_database
+from flows.embedded import DATABASE, keep_database, kept_database, take_database
 
 
 @pytest.fixture(autouse=True)

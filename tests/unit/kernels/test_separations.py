@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from consortium.kernels.varimax import separate_weighted, varimax
+from consortium.kernels.separations import separate_weighted, varimax
 
 analysis = pytest.importorskip("sklearn.decomposition._factor_analysis")
 

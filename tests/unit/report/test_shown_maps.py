@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from consortium.report.published_regions import Region, nearest_region
+from consortium.report.shown_maps import Region, nearest_region
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_the_nearest_region_is_named_if_it_is_near(peak, found):
 
 
 def test_no_region_is_named_by_an_abbreviation():
-    from consortium.report.published_regions import _published
+    from consortium.report.shown_maps import _published
 
     words = {word for region in _published()[1] for word in region.name.split()}
     assert not [word for word in words if word.lower() != word or len(word) < 4]
