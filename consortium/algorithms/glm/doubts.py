@@ -37,26 +37,29 @@ class PossibleBias:
 def doubts_of(
     plan: GlmPlan, found: Effects, learned: Learned, there: Centring
 ) -> list[PossibleBias]:
-    """Every cause that concerns an outcome."""
-    if plan.shape.noise == 0:
-        return []
+    """Every cause that concerns an outcome. Columns are cut even where there is no noise."""
     moves: dict[str, Array | float] = {
-        _told_of_centre(plan, learned): _centre(found, learned),
-        "groups may be off by as much as sites' numbers of participants are": _groups(
-            plan, found, there
-        ),
         "a column of a product or a square has another mean than is stated, and where these are "
         "centred decides what clipping takes (correct analysis.covariates)": _factors(
             plan, learned, there
         ),
         "the slope's column has another mean or deviation than is stated, so that much of it was "
         "cut (correct analysis.covariates)": _column(plan, learned, there),
-        "sites whose participants differ in covariates may differ in outcomes, too, and noise "
-        "hides by how much (declare analysis.site_means)": _confounding(found, learned),
-        "they may have long tails to one side, of which clipping took more where participants "
-        "vary more (take logarithms or roots at all sites alike)": _tails(found),
-        f"{100 * clipped_of(found, learned):.0f} % were clipped away": _clipping(found, learned),
     }
+    if plan.shape.noise > 0:
+        moves |= {
+            _told_of_centre(plan, learned): _centre(found, learned),
+            "groups may be off by as much as sites' numbers of participants are": _groups(
+                plan, found, there
+            ),
+            "sites whose participants differ in covariates may differ in outcomes, too, and noise "
+            "hides by how much (declare analysis.site_means)": _confounding(found, learned),
+            "they may have long tails to one side, of which clipping took more where participants "
+            "vary more (take logarithms or roots at all sites alike)": _tails(found),
+            f"{100 * clipped_of(found, learned):.0f} % were clipped away": _clipping(
+                found, learned
+            ),
+        }
     doubts = [
         PossibleBias(
             cause, np.broadcast_to(move, found.each.errors.shape) > _HALF * found.each.errors

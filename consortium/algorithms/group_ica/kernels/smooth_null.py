@@ -32,8 +32,8 @@ _THROUGH = tuple(
 )
 """As `KERNELS`, of noise that was smoothed in the volume: 1.18 times narrower than these."""
 _FWHM = 2.3548
-_NEAR = 60.0  # mm, width at half height of what counts as near a place
-_CLOSEST, _ROUNDS, _STEPS = 5, 2, 3
+_NEAR = 40.0  # mm, width at half height of what counts as near a place
+_CLOSEST, _ROUNDS, _STEPS = 5, 2, 4
 _CHANGES = 0.1, 10.0
 _MOST_VERTICES = 6000
 
