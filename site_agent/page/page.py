@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,7 @@ def _story(row: StudyRow, rows: Sequence[Row], worth: str) -> tuple[str, ...]:
     return tuple(filter(None, (sums, worth, protected_text(row.unit), odds, public)))
 
 
+@cache  # an agent writes its page at every step: compiling takes longer than filling in
 def _environment() -> Environment:
     environment = plain_environment("site_agent.page", "consortium.report")
     environment.filters |= {"power": detection_power, "guess": best_guess}
