@@ -9,6 +9,7 @@ over the smoothness; by default the plan chooses it. One process.
 """
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from scipy.ndimage import gaussian_filter
@@ -83,6 +84,11 @@ def trial_of_images(people: People, **analysis: object) -> Trial:
     return replace(trial, shape=replace(trial.shape, image_places=PLACES))
 
 
+@lru_cache(maxsize=8)  # to make their images smooth takes as long as to analyse them
+def _people(number: int, width: float) -> People:
+    return people_of_images(np.random.default_rng((number, 16)), width)
+
+
 def measured(
     runs: int, analysis: dict[str, object], width: float = WIDTH
 ) -> tuple[dict[float, Tally], Tally]:
@@ -90,7 +96,7 @@ def measured(
     tallies, pool, truth = {e: Tally() for e in LEVELS}, Tally(), difference()
     top = int(np.argmax(truth))
     for number in range(runs):
-        people = people_of_images(np.random.default_rng((number, 16)), width)
+        people = _people(number, width)
         trial = trial_of_images(people, **analysis)
         pooled = least_squares(people.design(), people.outcomes)[0]
         pool.add(square=float(np.mean((pooled - truth) ** 2)), peak=float(pooled[top]))

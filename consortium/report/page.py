@@ -1,6 +1,7 @@
 """The page that people read: one HTML file with everything in it, no script and no link out."""
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ def _frame(run: Finished) -> dict[str, Any]:
     }
 
 
+@cache  # compiling takes longer than filling in
 def _environment() -> Environment:
     """Build the environment of the page's templates."""
     found = plain_environment("consortium.report")

@@ -34,7 +34,9 @@ MOST_VOLUMES = (1 << 15) - 1
 _MOST_OFFSET = 1 << 24  # bytes before the first voxel; a header's extensions lie there
 _UNPACKS = {".gz": 1032, ".mgz": 1032, ".nii": math.inf, ".mgh": math.inf}
 """What one byte of a file can become, by its ending; what is not packed is compared elsewhere."""
-_HEADERS = {348: nib.Nifti1Header, 540: nib.Nifti2Header}
+_NIFTI_1 = 348
+_HEADERS = {_NIFTI_1: nib.Nifti1Header, 540: nib.Nifti2Header}
+"""By their sizes in bytes."""
 
 KEPT = b"KEPT AT THE HOSPITAL: exact, without the noise of privacy"
 """Description in the header of an image that must not leave the hospital where it was made."""
@@ -70,8 +72,9 @@ def open_image(path: Path) -> Any:
     """
     if ".gii" in regular(path).suffixes:
         raise _of_surface(path)
-    _check_offset(path)
-    image = nib.load(path)
+    # What nibabel comes to after it has tried its kinds of images one by one.
+    single = _check_offset(path) == _NIFTI_1 and path.name.endswith((".nii", ".nii.gz"))
+    image = nib.Nifti1Image.from_filename(path) if single else nib.load(path)
     shape = tuple(int(length) for length in image.shape)
     claimed = math.prod(shape) * image.get_data_dtype().itemsize
     most = _UNPACKS.get(path.suffix.lower(), 1) * path.stat().st_size
@@ -113,8 +116,11 @@ def _of_surface(path: Path) -> DataError:
     )
 
 
-def _check_offset(path: Path) -> None:
-    """Refuse a header with endless extensions, which nibabel would read into memory."""
+def _check_offset(path: Path) -> int:
+    """Refuse a header with endless extensions, which nibabel would read into memory.
+
+    Returns the header's size; 0 if it is none of NIfTI's.
+    """
     with ImageOpener(path) as file:
         start = bytes(file.read(max(_HEADERS)))
     for order in ("little", "big"):
@@ -123,3 +129,5 @@ def _check_offset(path: Path) -> None:
             header = _HEADERS[size](start[:size], check=False)
             if not 0 <= float(header["vox_offset"]) <= _MOST_OFFSET:
                 raise ValueError("the voxels lie too far behind the header")
+            return size
+    return 0

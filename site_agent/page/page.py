@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,7 @@ def _story(row: StudyRow, rows: Sequence[Row], worth: str) -> tuple[str, ...]:
     return tuple(filter(None, (sums, worth, protected_text(row.unit), odds, public)))
 
 
+@cache  # an agent writes its page at every step: compiling takes longer than filling in
 def _environment() -> Environment:
     environment = plain_environment("site_agent.page", "consortium.report")
     environment.filters |= {"power": detection_power, "guess": best_guess}

@@ -35,7 +35,7 @@ from tests.support.surfaces import (
 pytestmark = pytest.mark.slow
 MESH, SCALE, PATCH = "fsLR-32k", 5.0, 31_300
 """A sphere so large that a patch of its vertices is as large as a cortex."""
-VOLUMES, NETWORKS, SPOT, PERSONS = 30, 4, 30.0, 10
+VOLUMES, NETWORKS, SPOT, PERSONS = 30, 4, 30.0, 6
 STUDY: dict[str, Any] = {
     "study": "rest",
     "title": "Networks on the cortex",

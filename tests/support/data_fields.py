@@ -1,6 +1,9 @@
 """For each field of ``data`` and of every view two studies that differ in it, and a site."""
 
+import shutil
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -178,7 +181,16 @@ def _on_mesh(space: str, seed: int) -> list[NDArray[np.float32]]:
 
 
 def make_site(root: Path) -> Path:
-    """Two persons with two recordings of everything in one folder, and the study's public files."""
+    """Two persons with two recordings of everything in one folder, and the study's public files.
+
+    They are copies of those that this process has made once.
+    """
+    return Path(shutil.copytree(_made_site(), root, dirs_exist_ok=True))
+
+
+@cache
+def _made_site() -> Path:
+    root = Path(mkdtemp())
     bids = root / "bids"
     for person, label in enumerate(("01", "02")):
         stem = f"sub-{label}"

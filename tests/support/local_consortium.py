@@ -5,10 +5,13 @@ exchange once. So a whole study runs without threads, in a repeatable order, and
 any party can be thrown away and built again from its disk at any moment.
 """
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 
 from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
 from consortium.coordinator.run import RunFiles
@@ -63,11 +66,18 @@ class Ticks:
 
 
 def make_scans(folder: Path, subjects: int = 3) -> None:
-    """Write each site's made-up scans."""
+    """Write each site's made-up scans: copies of those that this process has made once."""
+    shutil.copytree(_made_scans(subjects), folder)
+
+
+@cache
+def _made_scans(subjects: int) -> Path:
+    folder = Path(mkdtemp())
     recipe = Recipe(
         SITES, subjects, 5, volumes=24, networks=2, resolution=30.0, levels=SignalLevels()
     )
     make_consortium(folder, recipe, workers=1)
+    return folder
 
 
 def build(

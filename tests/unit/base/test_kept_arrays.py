@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import time
 from collections import namedtuple
+from copy import deepcopy
+from functools import cache as cache_calls
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +27,11 @@ Cache = namedtuple("Cache", "ask made files")
 EDGE = 9.0
 
 
+_brain = cache_calls(grid._brain)
+
+
 def _template(watch):
-    watch(grid, "_brain")
+    watch(grid, "_brain", lambda *places: deepcopy(_brain(*places)))
     return lambda: (template_grid.__wrapped__(EDGE).mask,)
 
 
@@ -79,8 +84,8 @@ def cache(request, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     made = []
 
-    def watch(owner, name):
-        true = getattr(owner, name)
+    def watch(owner, name, true=None):
+        true = true or getattr(owner, name)
 
         def counted(*args, **options):
             made.append(name)

@@ -11,7 +11,7 @@ import yaml
 from nilearn.datasets import load_fsaverage
 from nilearn.image import index_img
 from nilearn.plotting import plot_surf_stat_map
-from nilearn.surface import SurfaceImage
+from nilearn.surface import PolyMesh, SurfaceImage
 
 import consortium as cc
 from consortium.errors import DataError
@@ -31,9 +31,14 @@ from tests.support.surfaces import (
 VERTICES = 10_242
 
 
+@cache
+def white_matter() -> PolyMesh:
+    return load_fsaverage("fsaverage5")["white_matter"]
+
+
 def on_cortex(generator: np.random.Generator) -> SurfaceImage:
     """A series whose left vertices below the middle go up and down together."""
-    shapes = load_fsaverage("fsaverage5")["white_matter"]
+    shapes = white_matter()
     sides = {side: generator.standard_normal((VERTICES, 24)) for side in ("left", "right")}
     low = shapes.parts["left"].coordinates[:, 2] < 0
     sides["left"][low] += 3 * generator.standard_normal(24)

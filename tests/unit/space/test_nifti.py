@@ -1,4 +1,4 @@
-"""Files of a surface are refused by name wherever an image of voxels is read."""
+"""Images are opened as nibabel does; files of a surface are refused by name, not read as voxels."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +10,7 @@ import pytest
 from consortium.errors import DataError
 from consortium.space.atlas import read_image
 from consortium.space.grid import mask_grid
+from consortium.space.nifti import open_image
 from site_agent.images.nifti import open_nifti
 
 VALUES = np.arange(10, dtype=np.float32)
@@ -50,3 +51,19 @@ def test_a_file_of_a_surface_is_refused_by_name(name: str, reader: str, tmp_path
     with pytest.raises(DataError, match=f"{name} holds values on a surface") as refused:
         READERS[reader](tmp_path / name)
     assert len(str(refused.value).split(". ")) == 1
+
+
+@pytest.mark.parametrize("name", ["x.nii", "x.nii.gz", "x.img", "x.NII"])
+@pytest.mark.parametrize("kind", [nib.Nifti1Image, nib.Nifti2Image, nib.Nifti1Pair])
+@pytest.mark.parametrize("order", "<>")
+def test_an_image_is_opened_as_nibabel_opens_it(
+    name: str, kind: type[nib.Nifti1Image], order: str, tmp_path: Path
+) -> None:
+    values = np.arange(24, dtype=order + "i2").reshape(2, 3, 4)
+    header = kind.header_class(endianness=order)
+    path = tmp_path / name
+    nib.save(kind(values, np.diag([2.0, 3.0, 4.0, 1.0]), header), path)
+    found, wanted = open_image(path), nib.load(path)
+    assert type(found) is type(wanted)
+    assert found.header == wanted.header
+    np.testing.assert_array_equal(found.get_fdata(), values)

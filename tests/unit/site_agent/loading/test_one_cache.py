@@ -30,10 +30,8 @@ def outcome(site: Path, cache: Path, views: list[dict[str, Any]], **data: Any) -
     try:
         seen: list[Any] = [*found.load(), found.people, found.lengths]
         kinds = ("features",) if views else ("features", "maps")
-        return [
-            *seen,
-            *(np.array(block).tolist() for kind in kinds for block in found.blocks(kind)),
-        ]
+        blocks = [np.array(block) for kind in kinds for block in found.blocks(kind)]
+        return [*seen, *((each.shape, each.dtype, each.tobytes()) for each in blocks)]
     except ConsortiumError as error:
         return [str(error)]
 
