@@ -15,9 +15,8 @@ from typing import Literal
 import numpy as np
 from scipy.special import stdtr
 
-from benchmarks.glm_data import EFFECTS, Cell, People, make_people
+from benchmarks.glm_data import EFFECTS, Array, Cell, People, make_people
 from benchmarks.glm_runs import (
-    Array,
     Trial,
     by_regression,
     found_by,

@@ -11,12 +11,11 @@ withheld, of whose discoveries nothing is said.
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.glm_data import Array
 from benchmarks.glm_runs import Trial, noise_of, run_trial, trial_of
 from benchmarks.timing import command, show
 
-Array = NDArray[np.float64]
 SITES, OUTCOMES = 8, 20
 USUAL = 0.25  # deviation of ages, in the vector's unit
 SCALE = 1.2  # stated deviation of the outcomes

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from benchmarks.glm_data import COVARIATES, People
+from benchmarks.glm_data import COVARIATES, Array, People
 from benchmarks.studies import result_of
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release, Result, Shape
@@ -20,7 +20,6 @@ from consortium.privacy.gdp import mu_of
 from consortium.privacy.lattice import Lattice
 from consortium.simulation.array_data import ArrayData
 
-Array = NDArray[np.float64]
 GLM = REGISTRY["glm"]
 AGE_SCALE = 8.0  # what the simulated covariates are divided by, to lie within -1 and 1
 _LIMIT = 3.0  # standard deviations that become 1 for `regression`

@@ -14,16 +14,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from benchmarks.glm_data import People, make_people
-from benchmarks.glm_runs import (
-    Array,
-    Trial,
-    judged,
-    least_squares,
-    make_trial,
-    noise_of,
-    run_trial,
-)
+from benchmarks.glm_data import Array, People, make_people
+from benchmarks.glm_runs import Trial, judged, least_squares, make_trial, noise_of, run_trial
 from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.base import Places
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA

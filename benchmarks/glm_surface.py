@@ -16,16 +16,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from benchmarks.glm import best_alone
-from benchmarks.glm_data import People, Unkind, make_people
-from benchmarks.glm_runs import (
-    Array,
-    Trial,
-    judged,
-    least_squares,
-    make_trial,
-    noise_of,
-    run_trial,
-)
+from benchmarks.glm_data import Array, People, Unkind, make_people
+from benchmarks.glm_runs import Trial, judged, least_squares, make_trial, noise_of, run_trial
 from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.base import SurfacePlaces
 from consortium.algorithms.glm.centre import Glm

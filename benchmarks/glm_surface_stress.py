@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.glm_data import COVARIATES, People
-from benchmarks.glm_runs import AGE_SCALE, Array, Trial, judged, noise_of, run_trial, trial_of
+from benchmarks.glm_data import COVARIATES, Array, People
+from benchmarks.glm_runs import AGE_SCALE, Trial, judged, noise_of, run_trial, trial_of
 from benchmarks.glm_surface import (
     STEP,
     UnkindMaps,

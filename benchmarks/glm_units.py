@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.glm_data import Array
 from benchmarks.glm_runs import TableData, Trial, judged, noise_of, run_trial
 from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.base import Shape
@@ -23,7 +24,6 @@ from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.power import forecast_power
 
-Array = NDArray[np.float64]
 UNITS, MOST, OUTCOMES, LEVELS = 1200, 5, 10, 0.5
 NOISES = ((6, 8.0), (12, 8.0), (33, 8.0), (12, None))
 _DEVIATION = 0.25  # of ages, in the vector's unit

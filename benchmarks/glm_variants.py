@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from benchmarks.glm_data import COVARIATES, Cell, People, make_people
-from benchmarks.glm_runs import Array, Trial, judged, make_trial, noise_of, run_trial
+from benchmarks.glm_data import COVARIATES, Array, Cell, People, make_people
+from benchmarks.glm_runs import Trial, judged, make_trial, noise_of, run_trial
 from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.base import Result
 from consortium.algorithms.glm.centre import Glm

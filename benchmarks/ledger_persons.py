@@ -1,14 +1,11 @@
-"""How long a ledger of many participants and studies takes: python benchmarks/ledger_persons.py."""
+"""``python -m benchmarks.ledger_persons``: what a ledger of many participants and studies takes."""
 
 import random
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.timing import best, show
 from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
 
 PERSONS, STUDIES = 50_000, 200
@@ -25,13 +22,6 @@ def charge(study: int, number: int, persons: str) -> Charge:
     )
 
 
-def seconds(act: Callable[[], object]) -> float:
-    """How long it takes."""
-    start = time.perf_counter()
-    act()
-    return time.perf_counter() - start
-
-
 def main() -> None:
     """Fill a ledger, each study with nine tenths of all participants, and print a table."""
     draw = random.Random(1)
@@ -46,21 +36,22 @@ def main() -> None:
             enrolled.append(time.perf_counter() - start)
             for number in (1, 2):
                 line = charge(study, number, persons)
-                charged.append(seconds(lambda line=line: ledger.reserve(line, LIMITS, "now")))  # type: ignore[misc]
+                charged.append(best(lambda line=line: ledger.reserve(line, LIMITS, "now"), 1))  # type: ignore[misc]
         ledger.settle()
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
-        table = Table("what", f"{PERSONS} participants, {STUDIES} studies", title="By participant")
-        table.add_row("enroll a study's participants, last ten", f"{_mean(enrolled):.3f} s")
-        table.add_row("charge a round, last ten", f"{1e3 * _mean(charged):.2f} ms")
-        total = seconds(lambda: ledger.total("bids", "subject", everybody))
-        table.add_row("the most charged participant of all", f"{total:.3f} s")
         limits = {"subject": 0.2}
-        over = seconds(lambda: ledger.over_limit(everybody, limits, "subject", 0.01))
-        table.add_row("who has no budget left", f"{over:.3f} s")
-        again = seconds(lambda: Ledger(ledger.path).total("bids", "subject", everybody))
-        table.add_row("open, check and add up anew", f"{again:.2f} s")
-        table.add_row("bytes on the disk", f"{size / 2**20:.1f} MiB")
-        Console().print(table)
+        total = best(lambda: ledger.total("bids", "subject", everybody), 1)
+        over = best(lambda: ledger.over_limit(everybody, limits, "subject", 0.01), 1)
+        again = best(lambda: Ledger(ledger.path).total("bids", "subject", everybody), 1)
+        rows = [
+            ["enroll a study's participants, last ten", f"{_mean(enrolled):.3f} s"],
+            ["charge a round, last ten", f"{1e3 * _mean(charged):.2f} ms"],
+            ["the most charged participant of all", f"{total:.3f} s"],
+            ["who has no budget left", f"{over:.3f} s"],
+            ["open, check and add up anew", f"{again:.2f} s"],
+            ["bytes on the disk", f"{size / 2**20:.1f} MiB"],
+        ]
+        show("By participant", ["what", f"{PERSONS} participants, {STUDIES} studies"], rows)
 
 
 def _mean(values: list[float]) -> float:

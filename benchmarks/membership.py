@@ -10,9 +10,9 @@ docs/images/membership.png.
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
+from benchmarks.glm_data import Array
 from benchmarks.glm_runs import GLM, Trial, trial_of
 from benchmarks.replication.drawing import IMAGES
 from benchmarks.timing import show
@@ -20,7 +20,6 @@ from consortium.algorithms.glm.kernels.equal_correlation import correlation_powe
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.gdp import mu_of
 
-Array = NDArray[np.float64]
 SITES, PERSONS, REGIONS, SHARED = 4, 150, 400, 0.2
 EPSILONS = (1.0, 4.0, 8.0)
 DELTA, ALARM = 1e-5, 0.05

@@ -5,12 +5,10 @@ No analysis uses it; `benchmarks.network_bound` holds the mechanisms against it.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.glm_data import Array
 from benchmarks.glm_runs import (
-    Array,
     TableData,
     Trial,
     found_by,

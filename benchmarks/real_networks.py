@@ -17,9 +17,8 @@ from typing import Any
 import nibabel
 import numpy as np
 from nibabel.affines import apply_affine
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from benchmarks.glm_data import Array
 
 NETWORKS = 10
 DEFAULT_MODE = "strength_4"  # the fourth of the ten maps

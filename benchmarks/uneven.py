@@ -8,6 +8,7 @@
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from rich.console import Console
@@ -113,33 +114,27 @@ def _regression() -> Iterator[tuple[str, Repetition]]:
     cells += [(4000, 0.15, 2.0, 1.0), (4000, 0.15, 2.0, 4.0), (4000, 0.15, 3.0, 8.0)]
     cells += [(4000, 0.05, 3.0, 8.0), (4000, 0.05, 0.33, 8.0), (4000, 0.5, 1.0, 8.0)]
 
-    for persons, part, ratio, epsilon in cells:
+    def repetition(cell: tuple[int, float, float, float], seed: int) -> list[Said]:
+        found = regressed(*cell, seed)
+        return [Said("rare", found[:1], truths), Said("others", found[1:], truths[1:])]
 
-        def repetition(
-            seed: int, cell: tuple[int, float, float, float] = (persons, part, ratio, epsilon)
-        ) -> list[Said]:
-            found = regressed(*cell, seed)
-            return [Said("rare", found[:1], truths), Said("others", found[1:], truths[1:])]
-
+    for cell in cells:
+        persons, part, ratio, epsilon = cell
         name = f"{persons} participants, {part:g} rare, residual × {ratio:g}, ε {epsilon:g}"
-        yield name, repetition
+        yield name, partial(repetition, cell)
 
 
 def _average() -> Iterator[tuple[str, Repetition]]:
     cells = [(200, 6, 1.0), (200, 6, 8.0), (800, 2, 8.0), (800, 6, 4.0)]
     cells += [(4000, 6, 1.0), (4000, 6, 8.0), (800, 30, 8.0), (4000, 30, 8.0)]
-    for persons, columns, epsilon in cells:
 
-        def repetition(
-            seed: int, cell: tuple[int, int, float] = (persons, columns, epsilon)
-        ) -> list[Said]:
-            found, truth = averaged(*cell, seed)
-            return [Said("±1", found[:1], truth[:1]), Said("others", found[1:], truth[1:])]
+    def repetition(cell: tuple[int, int, float], seed: int) -> list[Said]:
+        found, truth = averaged(*cell, seed)
+        return [Said("±1", found[:1], truth[:1]), Said("others", found[1:], truth[1:])]
 
-        yield (
-            f"{persons} participants, {columns} columns, ε {epsilon:g}",
-            repetition,
-        )
+    for cell in cells:
+        persons, columns, epsilon = cell
+        yield f"{persons} participants, {columns} columns, ε {epsilon:g}", partial(repetition, cell)
 
 
 def _cca() -> Iterator[tuple[str, Repetition]]:
@@ -147,16 +142,15 @@ def _cca() -> Iterator[tuple[str, Repetition]]:
     cells = [(440, wide, 1.5, 8.0), (440, wide, 1.5, 12.0), (440, wide, 1.0, 8.0)]
     cells += [(440, wide, 1.5, 50.0), (2000, middle, 1.0, 8.0), (2000, middle, 1.0, 4.0)]
     cells += [(800, few, 0.0, 4.0), (800, few, 0.0, 8.0), (4000, few, 0.5, 8.0)]
-    for persons, sizes, decay, epsilon in cells:
 
-        def repetition(
-            seed: int,
-            cell: tuple[int, tuple[int, int], float, float] = (persons, sizes, decay, epsilon),
-        ) -> list[Said]:
-            return [Said("pair 1", linked(*cell, seed), [LINK])]
+    def repetition(cell: tuple[int, tuple[int, int], float, float], seed: int) -> list[Said]:
+        return [Said("pair 1", linked(*cell, seed), [LINK])]
 
+    for cell in cells:
+        persons, sizes, decay, epsilon = cell
         entries = f"{sizes[0]} + {sizes[1]} entries"
-        yield f"{persons} participants, {entries}, k^-{decay:g}, ε {epsilon:g}", repetition
+        name = f"{persons} participants, {entries}, k^-{decay:g}, ε {epsilon:g}"
+        yield name, partial(repetition, cell)
 
 
 ANALYSES: Mapping[str, Callable[[], Iterator[tuple[str, Repetition]]]] = {

@@ -9,9 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.timing import show
 from consortium.coordinator.verify import Checkup
 from consortium.exchange import DirectoryExchange
 
@@ -25,8 +23,7 @@ def main() -> None:
     from tests.support.local_consortium import build
 
     text = STUDY.replace("rounds: 2}", f"rounds: {ROUNDS}}}")
-    table = Table("checked", "rounds", "exit code", "files", "kB", "CPU s", "wall s")
-    slowest = 0.0
+    rows, slowest = list[list[str]](), 0.0
     with tempfile.TemporaryDirectory() as name:
         found = play(build(Path(name) / "place", scheme="secure-sum", text=text))
         files = [path for path in found.out.rglob("*") if path.is_file()]
@@ -40,8 +37,9 @@ def main() -> None:
             wall, processor = time.perf_counter() - wall, time.process_time() - processor
             slowest = max(slowest, wall)
             row = (what, verdict.rounds, verdict.code, len(files), f"{size:.0f}")
-            table.add_row(*map(str, row), f"{processor:.2f}", f"{wall:.2f}")
-    Console().print(table)
+            rows.append([*map(str, row), f"{processor:.2f}", f"{wall:.2f}"])
+    columns = ["checked", "rounds", "exit code", "files", "kB", "CPU s", "wall s"]
+    show("The check of a finished run", columns, rows)
     sys.exit(int(slowest > REACH))
 
 

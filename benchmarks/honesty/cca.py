@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.honesty.cells import Cell, Outcome
+from benchmarks.honesty.cells import Cell, Outcome, outcome_of
 from benchmarks.honesty.people import background
 from benchmarks.honesty.running import Persons, answer
 from consortium.algorithms.base import Array, Result
@@ -23,20 +23,9 @@ def study(cell: Cell, rng: np.random.Generator, **analysis: object) -> Outcome:
     sites = [Persons(table(own, link), VIEWS) for own in background(cell, FIRST + SECOND, rng)]
     asked = {"pairs": 2, "bounds": {"x": 1.0, "y": 1.0}, **analysis}
     private = findings(answer("cca", asked, sites, cell.epsilon, rng))
-    truth = (link, 0.0)
-    both = list(zip(private, truth, strict=True))
-    covered = tuple(bool(f.low <= r <= f.high) for f, r in both if f.bounded)
-    wrong = any(f.state == "found" and not r for f, r in both)
-    if not cell.effect:
-        return Outcome(covered, wrong, 0, 0, 0)
-    pooled = findings(answer("cca", asked, sites, None, rng))
-    return Outcome(
-        covered,
-        wrong,
-        sum(f.state == "found" for f, r in both if r),
-        int(cell.effect),
-        sum(f.state == "found" for f, r in zip(pooled, truth, strict=True) if r),
-    )
+    if not cell.effect:  # then nothing is true that could be found without noise
+        return outcome_of(private, (Finding(),) * 2, (0.0, 0.0))
+    return outcome_of(private, findings(answer("cca", asked, sites, None, rng)), (link, 0.0))
 
 
 def findings(result: Result) -> list[Finding]:

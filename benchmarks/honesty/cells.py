@@ -1,10 +1,14 @@
 """The studies that every analysis is tried on, and what comes of one of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
 import numpy as np
+
+from consortium.algorithms.findings import Finding
+from consortium.base.array import Array
 
 Data = Literal["no effect", "sparse effect", "sites", "too few"]
 DATA: tuple[Data, ...] = ("no effect", "sparse effect", "sites", "too few")
@@ -58,6 +62,20 @@ class Outcome:
     """True effects."""
     found_pooled: int
     """Those that the same method finds without noise."""
+
+
+def outcome_of(
+    private: Sequence[Finding], pooled: Sequence[Finding], truth: Sequence[float] | Array
+) -> Outcome:
+    """What findings say of numbers of which those that are 0 have no effect."""
+    both = list(zip(private, truth, strict=True))
+    return Outcome(
+        tuple(bool(f.low <= r <= f.high) for f, r in both if f.bounded),
+        any(f.state == "found" and not r for f, r in both),
+        sum(f.state == "found" for f, r in both if r),
+        int(np.count_nonzero(truth)),
+        sum(f.state == "found" for f, r in zip(pooled, truth, strict=True) if r),
+    )
 
 
 Group = tuple[Cell, ...]

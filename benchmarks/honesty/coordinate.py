@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.honesty.cells import Cell, Outcome
+from benchmarks.honesty.cells import Cell, Outcome, outcome_of
 from benchmarks.honesty.people import background
 from benchmarks.honesty.running import Persons, answer
 from consortium.algorithms.base import Array, Result
@@ -32,14 +32,7 @@ def study(cell: Cell, rng: np.random.Generator, *, squares: bool) -> Outcome:
     sites = [Persons(_table(own, weights, squares=squares), VIEWS) for own in made]
     private = findings(answer("coordinate", asked, sites, cell.epsilon, rng), squares=squares)
     pooled = findings(answer("coordinate", asked, sites, None, rng), squares=squares)
-    both = list(zip(private, truth, strict=True))
-    return Outcome(
-        tuple(bool(f.low <= w <= f.high) for f, w in both if f.bounded),
-        any(f.state == "found" and not w for f, w in both),
-        sum(f.state == "found" for f, w in both if w),
-        int(np.count_nonzero(truth)),
-        sum(f.state == "found" for f, w in zip(pooled, truth, strict=True) if w),
-    )
+    return outcome_of(private, pooled, truth)
 
 
 def findings(result: Result, *, squares: bool) -> list[Finding]:

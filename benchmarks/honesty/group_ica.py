@@ -8,7 +8,6 @@ import numpy as np
 from benchmarks.honesty.cells import Cell, Outcome
 from benchmarks.honesty.network_data import NETWORKS, agreement, made_sites
 from benchmarks.honesty.running import answer
-from consortium.algorithms.base import Result
 
 ANALYSIS = {"components": NETWORKS, "replays": 20, "anyway": True}
 FALSE = 0.5
@@ -27,8 +26,4 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     pooled = answer("group_ica", ANALYSIS, sites, None, rng)
     right = sum(bool(true[k] >= FALSE) for k in seen)
     wrong = any(true[k] < FALSE for k in seen)
-    return Outcome((), wrong, right, NETWORKS, _count(pooled))
-
-
-def _count(result: Result) -> int:
-    return int(result.numbers["found"])
+    return Outcome((), wrong, right, NETWORKS, int(pooled.numbers["found"]))

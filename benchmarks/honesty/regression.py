@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.honesty.cells import Cell, Outcome
+from benchmarks.honesty.cells import Cell, Outcome, outcome_of
 from benchmarks.honesty.people import background
 from benchmarks.honesty.running import Persons, answer
 from consortium.algorithms.base import Array, Result
@@ -23,27 +23,19 @@ def study(cell: Cell, rng: np.random.Generator, model: str, **analysis: object) 
     truth = np.zeros(ENTRIES)
     if cell.effect:
         truth[:2] = EFFECTS[model], -EFFECTS[model]
-    sites = [Persons(table(own, truth, model, rng), VIEWS) for own in _backgrounds(cell, rng)]
+    sites = [
+        Persons(table(own, truth, model, rng), VIEWS) for own in background(cell, ENTRIES + 1, rng)
+    ]
     asked = {"target": "y", "bound": BOUND, "model": model, **analysis}
     private = findings(answer("regression", asked, sites, cell.epsilon, rng))
     pooled = findings(answer("regression", asked, sites, None, rng))
-    return Outcome(
-        tuple(bool(f.low <= w <= f.high) for f, w in zip(private, truth, strict=True) if f.bounded),
-        any(f.state == "found" and not w for f, w in zip(private, truth, strict=True)),
-        sum(f.state == "found" for f, w in zip(private, truth, strict=True) if w),
-        int(np.count_nonzero(truth)),
-        sum(f.state == "found" for f, w in zip(pooled, truth, strict=True) if w),
-    )
+    return outcome_of(private, pooled, truth)
 
 
 def findings(result: Result) -> list[Finding]:
     """Coefficients of a result."""
     found = [row[-1] for row in result.tables["coefficients"].rows]
     return [each for each in found if isinstance(each, Finding)]
-
-
-def _backgrounds(cell: Cell, rng: np.random.Generator) -> list[Array]:
-    return background(cell, ENTRIES + 1, rng)
 
 
 def table(own: Array, truth: Array, model: str, rng: np.random.Generator) -> Array:

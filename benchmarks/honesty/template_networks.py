@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.honesty.cells import Cell, Outcome
 from benchmarks.honesty.network_data import FEATURES, NETWORKS, WIDE, made_sites
 from benchmarks.honesty.running import answer
-from consortium.algorithms.base import Array, Result, Templates
+from consortium.algorithms.base import Array, Templates
 from consortium.kernels.dual_regression import person_maps
 
 ANALYSIS = {"templates": "templates.nii.gz", "anyway": True}
@@ -49,7 +49,7 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     if not cell.effect:
         return Outcome(covered, wrong or bool(found), 0, 0, 0)
     pooled = answer("template_networks", ANALYSIS, sites, None, rng)
-    return Outcome(covered, wrong, len(found), NETWORKS, _count(pooled))
+    return Outcome(covered, wrong, len(found), NETWORKS, int(pooled.numbers["found"]))
 
 
 @lru_cache(maxsize=2)
@@ -70,7 +70,3 @@ def _cosines(maps: Array, truth: Array) -> Array:
     return np.asarray(
         np.sum(maps * truth, axis=0) / np.where(sizes > 0, sizes, 1.0) / np.sqrt(square)
     )
-
-
-def _count(result: Result) -> int:
-    return int(result.numbers["found"])

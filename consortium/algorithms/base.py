@@ -57,7 +57,6 @@ from consortium.algorithms.query import (
     MOST_MOMENT_FEATURES,
     MOST_SOLVED_FEATURES,
     Argument,
-    Array,
     Fixed,
     Form,
     Mark,
@@ -80,6 +79,7 @@ from consortium.algorithms.shape import (
     units_of,
 )
 from consortium.algorithms.units import Units
+from consortium.base.array import Array
 from consortium.base.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound, Unit
 

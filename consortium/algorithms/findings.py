@@ -3,12 +3,12 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from consortium.base.array import Array
+
 State = Literal["found", "not found", "withheld"]
 WITHHELD = "withheld"
 DRAWN = 2.0

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.privacy.bounds import Bound
 
-Array = NDArray[Any]
 Argument = Array | float | int | str
 Mark = float | int | str
 Released = Literal["sum", "each"]

@@ -2,13 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from numpy.typing import NDArray
 
 from consortium.algorithms.findings import Cell, Finding, ImageSet
-
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 MOST_ROWS = 1_000
 """Of a table in a result."""

@@ -6,19 +6,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import null_space, orth
 
+from consortium.base.array import Array
 from consortium.errors import StudyError
 from consortium.kernels.projector_forecast import MapExtent
 from consortium.kernels.smooth_basis import SmoothBasis
 from consortium.kernels.surface_modes import SurfaceModes
 from consortium.privacy.bounds import Unit
-
-Array = NDArray[Any]
 
 _FINEST = 2.5  # voxel edges: with a shorter cut-off the maps are as many as the voxels
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, StringConstraints, model_validator
 
+from consortium.base.array import Array
 from consortium.base.frozen_model import FrozenModel
-
-Array = NDArray[Any]
 
 MOST_ROWS_OF_UNIT = 20
 _STEEPEST, _HALVINGS, _RARE = 1e5, 100, 1e-12

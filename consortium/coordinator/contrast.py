@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import fdtrc, stdtrit
 
 from consortium.algorithms.base import Table
+from consortium.base.array import Array
 from consortium.base.atomic import DAMAGED
 from consortium.base.tables import read_rows
 from consortium.errors import OutputError, StudyError
 from consortium.kernels.contrast_regression import false_discovery, tested_effects
-
-Array = NDArray[Any]
 
 _TERM = re.compile(
     r"\s*(?:(?P<factor>\d{1,9}(?:\.\d{1,9})?)\s*\*\s*)?(?P<name>[A-Za-z0-9_.=-]{1,129})\s*"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -245,40 +245,33 @@ _EVERY, _PACES = 0.2, 25  # s between two looks, or as many times the exchange's
 _MOST = 300  # characters of what a site says
 
 
+@dataclass(eq=False)
 class Notices:
-    """The sites' notices in one run, as the centre has read them.
+    """The sites' notices in one run, as the centre has read them."""
 
-    Parameters
-    ----------
-    now : callable
-        The time in seconds.
-    log_once : callable
-        Receives a line of progress now and then.
-    """
+    context: RunContext
+    exchange: Exchange
+    now: Callable[[], float]
+    """The time in seconds."""
+    log_once: Callable[[str], None]
+    """Receives a line of progress now and then."""
+    refused: dict[str, str] = field(default_factory=dict, init=False)
+    """Sites that take no further part, with the reason they gave."""
+    loading: set[str] = field(default_factory=set, init=False)
+    """Sites that have said that they are loading their data."""
 
-    def __init__(
-        self,
-        context: RunContext,
-        exchange: Exchange,
-        now: Callable[[], float],
-        log_once: Callable[[str], None],
-    ) -> None:
-        self.refused: dict[str, str] = {}
-        """Sites that take no further part, with the reason they gave."""
-        self.loading: set[str] = set()
-        """Sites that have said that they are loading their data."""
-        self._context, self._exchange, self._now, self._log = context, exchange, now, log_once
-        self._names = Names(context.run)
+    def __post_init__(self) -> None:
+        self._names = Names(self.context.run)
         self._asked = 0.0
 
     def rest(self) -> None:
         """Ask nobody for a moment."""
-        self._asked = self._now()
+        self._asked = self.now()
 
     def look(self, *, loading: bool) -> None:
         """Note which sites have said that they take no further part, or load their data."""
-        now = self._now()
-        if now - self._asked < max(_EVERY, _PACES * self._exchange.pace):
+        now = self.now()
+        if now - self._asked < max(_EVERY, _PACES * self.exchange.pace):
             return
         self._asked = now
         for site in self._said(self._names.refusals()):
@@ -291,36 +284,36 @@ class Notices:
     def _said(self, place: str) -> list[str]:
         """Sites of the study that have left something in a place."""
         try:
-            there = self._exchange.children(place)
+            there = self.exchange.children(place)
         except ExchangeError as error:
-            self._log(str(error))
+            self.log_once(str(error))
             return []
-        return [site for site in self._context.study.sites if site in there]
+        return [site for site in self.context.study.sites if site in there]
 
     def _hear_loading(self, site: str) -> None:
         try:
-            data = self._exchange.get(self._names.loading(site), MOST_NOTICE)
+            data = self.exchange.get(self._names.loading(site), MOST_NOTICE)
             self._unseal(data or b"", LOADING, site)
         except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
-            self._log(f"loading of {site}: {error}")
+            self.log_once(f"loading of {site}: {error}")
             return
         self.loading.add(site)
-        self._log(f"{site} is loading its data")
+        self.log_once(f"{site} is loading its data")
 
     def _hear_refusal(self, site: str) -> None:
         try:
-            data = self._exchange.get(self._names.refusal(site), MOST_NOTICE)
+            data = self.exchange.get(self._names.refusal(site), MOST_NOTICE)
             body = self._unseal(data or b"", REFUSAL, site)
             notice = read_announcement(body)
         except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
-            self._log(f"refusal of {site}: {error}")
+            self.log_once(f"refusal of {site}: {error}")
             return
         code, reason = (printable(notice.get(key), _MOST) for key in ("code", "reason"))
         self.refused[site] = f"{site} takes no further part ({code}): {reason}"
-        self._log(self.refused[site])
+        self.log_once(self.refused[site])
 
     def _unseal(self, data: bytes, kind: str, site: str) -> bytes:
-        context = self._context
+        context = self.context
         return unseal(
             data, context.keys, run=context.run, kind=kind, limit=MOST_NOTICE, sender=site, round=0
         ).body

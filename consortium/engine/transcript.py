@@ -8,6 +8,7 @@ for and what can be added again: as floating-point numbers it would lose bits be
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
 
@@ -21,25 +22,20 @@ from consortium.secagg.keystream import RINGS
 TRANSCRIPT = "transcript"
 
 
+@dataclass(eq=False)
 class Transcript:
-    """Rounds in a folder.
+    """Rounds in a folder."""
 
-    Parameters
-    ----------
-    folder : Path
-        Made with the first round.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    folder: Path
+    """Made with the first round."""
 
     def append(self, done: Kept) -> None:
         """Store a finished round."""
         buffer = io.BytesIO()
         np.save(buffer, done.ring, allow_pickle=False)
         name = f"round-{done.number:05d}"
-        write_bytes(self._folder / f"{name}.npy", buffer.getvalue())
-        write_bytes(self._folder / f"{name}.json", describe_round(done))
+        write_bytes(self.folder / f"{name}.npy", buffer.getvalue())
+        write_bytes(self.folder / f"{name}.json", describe_round(done))
 
     def rounds(self) -> Iterator[Kept]:
         """Yield the stored rounds in order.
@@ -50,7 +46,7 @@ class Transcript:
             If a file is damaged.
         """
         number = 1
-        while (path := self._folder / f"round-{number:05d}.json").exists():
+        while (path := self.folder / f"round-{number:05d}.json").exists():
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
                 # Mapped first: a header that asks for more than the file holds takes no memory.

@@ -9,19 +9,17 @@ differs between the replays is its standard error (a parametric bootstrap).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import linear_sum_assignment
 
+from consortium.base.array import Array
 from consortium.kernels.moments import packed_size
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.separations import Paint, SeparationMethod
 from consortium.kernels.spatial_ica import non_gaussianity, one_sign
 
-Array = NDArray[Any]
 _SKEW = 1.5  # the law's 1, and what its median lies below its mean
 _WEAKEST = 0.05
 

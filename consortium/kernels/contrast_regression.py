@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 SITE_VARIANCE = 0.25
 """τ²: part of an outcome's variance that lies between sites, before anything is known of it."""

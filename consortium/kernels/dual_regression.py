@@ -8,14 +8,10 @@ part alone, and how large it is beside the template. Normalizing a course scales
 are normalized in the end.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.privacy.clipping import column_norms
-
-Array = NDArray[Any]
 
 _LARGEST = 1.0 - 1e-6
 """Of a correlation, so that its Fisher transform is finite."""

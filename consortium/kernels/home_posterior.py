@@ -13,15 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from consortium.base.array import Array
 from consortium.kernels.release_worth import Worth, worth_of
-
-Array = NDArray[Any]
 
 BETWEEN = 0.025
 """β/v of real hospitals, the mean of ten (`benchmarks.network_home_told`)."""

@@ -1,15 +1,12 @@
 """Second moments and the coordinates in which they are released."""
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import daxpy, dsyrk
 
+from consortium.base.array import Array
 from consortium.privacy.clipping import clip_columns, clip_in_place, clip_moment
-
-Array = NDArray[Any]
 
 _VOLUMES = 256
 

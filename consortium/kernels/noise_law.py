@@ -7,12 +7,10 @@ it. The grid of integers on which noise is drawn is far finer than the noise, an
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 
 @dataclass(frozen=True)

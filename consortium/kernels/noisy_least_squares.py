@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
+from consortium.base.array import Array
 from consortium.kernels.noisy_moment import (
     LEAST,
     NoisyMoment,
@@ -29,8 +28,6 @@ from consortium.kernels.noisy_moment import (
     positive_part,
     residual_covariance,
 )
-
-Array = NDArray[Any]
 
 _STEPS = 2001  # of the explained share from 0 to 1
 

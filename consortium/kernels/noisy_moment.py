@@ -7,13 +7,11 @@ normal equations E[z r] = 0 are missed by noise and chance alone, whose covarian
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag, null_space
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 LEAST = 1e-12
 """Of variances, over the largest: what rounding leaves."""

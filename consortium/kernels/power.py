@@ -4,14 +4,10 @@ No D x D array exists: a subject's part of X Xᵀ Q is taken as X (Xᵀ Q), in m
 its block. Method: subspace iteration (Halko, Martinsson and Tropp 2011, algorithm 4.4).
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.privacy.clipping import add_clipped_mean, sum_clipped_products
-
-Array = NDArray[Any]
 
 ITERATIONS = 5
 """Products where nothing is known of the noise: without it, enough for 99 % of the energy of 20

@@ -7,15 +7,13 @@ cos² = 1 − edge²/(4θ²). A finer basis loses less of a network and has more
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammainc
 
+from consortium.base.array import Array
 from consortium.kernels.noise_law import SymmetricNoise
-
-Array = NDArray[Any]
 
 STRENGTHS = (0.85, 0.25)
 """Assumed part of the persons' projectors in the strongest of K directions and in the last, on a

@@ -5,13 +5,13 @@ projector on them. Its norm is √K whatever the scale, gain and length of the s
 to be clipped. Two projectors are positive semidefinite, so that ‖P − P'‖² = 2K − 2 tr(P P') ≤ 2K.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, eigh, qr
 
-Array = NDArray[Any]
+from consortium.base.array import Array
+
 GlobalSignal = Literal["keep", "remove"]
 
 _LEAST = 1e-7

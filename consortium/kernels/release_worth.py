@@ -8,12 +8,11 @@ the released error is c times the pooled one at n = (n₀ t₀)²/(v (c² − 1)
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from consortium.base.array import Array
+
 RATIO = 1.3
 """Released over pooled error, of a study that is large enough."""
 

@@ -10,14 +10,13 @@ eigenvalue, nothing is cut, and the rotation is the one whose loadings vary most
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.kernels.spatial_ica import separate
 
-Array = NDArray[Any]
 Paint = Callable[[Array], Array]
 """Weights over the basis (d x R) to values of voxels (V x R)."""
 

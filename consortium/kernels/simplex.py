@@ -1,11 +1,8 @@
 """Shares: numbers that are not negative and add up to one."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 
 def project_to_simplex(vector: Array) -> Array:

@@ -14,18 +14,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse import csc_array, csr_array
 from scipy.spatial import cKDTree
 
+from consortium.base.array import Array
 from consortium.errors import StudyError
 from consortium.kernels.spatial_ica import nearest_rotation
-
-Array = NDArray[Any]
 
 WIDTH = 0.36
 """Standard deviation of a blob over the cut-off."""

@@ -5,13 +5,12 @@ random starts. It sees released maps only, so that it costs no privacy.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 ITERATIONS = 300
 TOLERANCE = 1e-5

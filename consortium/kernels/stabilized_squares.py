@@ -6,14 +6,10 @@ with a prior w ~ N(0, τ² I) whose τ² the moment itself tells. What comes of 
 drawn to zero where noise is large, and is no finding: see `kernels.noisy_least_squares` for those.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.kernels.noisy_moment import NoisyMoment, residual_covariance
-
-Array = NDArray[Any]
 
 _PASSES = 4  # R depends on w; it settles in two or three
 

@@ -8,17 +8,14 @@ finds: that nearest to the projections of single vertices, the modes' first anch
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from consortium.base.array import Array
 from consortium.errors import StudyError
 from consortium.kernels.spatial_ica import nearest_rotation
 from consortium.kernels.surface_modes import SurfaceModes
-
-Array = NDArray[Any]
 
 _FEWEST = 2  # modes of a hemisphere, of which the first is the same everywhere
 

@@ -11,15 +11,13 @@ Source: linear finite elements on triangles, cotangent stiffness and lumped mass
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array, diags_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import eigsh
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 MOST = 500
 """Modes of a hemisphere: waves of 21 mm and longer on the white surface of fsaverage5."""

@@ -17,15 +17,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.privacy.bounds import Bound
 from consortium.privacy.lattice import Lattice
 from consortium.privacy.loss import SiteNoise
 from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import GaussianSampler
 
-Array = NDArray[Any]
 Keys = Callable[[], bytes]
 
 

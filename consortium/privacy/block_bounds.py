@@ -8,15 +8,12 @@ sensitivity √(Σ r_j) = 1: one message costs exactly what releases of their ow
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.errors import PrivacyError, RangeError
 from consortium.privacy.bounds import Bound
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

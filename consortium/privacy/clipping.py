@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
-Array = NDArray[Any]
+from consortium.base.array import Array
+
 Factors = tuple[Array, ...]
 
 _LEAST, _MOST = 1e-90, 1e90

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.errors import RangeError
 
-Array = NDArray[Any]
 _FAILURE = 2.0**-40
 _SMALLEST = float(np.finfo(np.float64).tiny)
 _MOST_ROUNDING = 1e-3  # of the sensitivity; a coarser 32-bit grid gives way to 64 bits

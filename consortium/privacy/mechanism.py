@@ -7,20 +7,16 @@ every site's noise in whole grid steps, and through `losses` its exact price.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.errors import PrivacyError, RangeError
 from consortium.privacy.bounds import Bound
 from consortium.privacy.calibrate import calibrate
 from consortium.privacy.lattice import FINENESS, Lattice, plan_lattice
 from consortium.privacy.loss import Floats, Scheme, SiteNoise, coalition_losses, outsider_losses
 from consortium.privacy.noise import GaussianSampler
-
-Array = NDArray[Any]
-
 
 _CLIPPED = 1e-9
 _ODDS = 8.0  # λ: 2e-14

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from consortium.base.array import Array
 from consortium.base.atomic import DAMAGED
 from consortium.base.tables import MOST_BYTES, read_rows
 from consortium.errors import DataError, OutputError
@@ -20,7 +20,6 @@ from consortium.space.atlas import read_image, sample_maps
 from consortium.space.grid import Grid
 from consortium.space.surface_templates import DENSE, read_dense
 
-Array = NDArray[Any]
 _MAPS = ".nii.gz", DENSE
 _KEYS = ("view", "entry")
 _OF_ANALYSIS = ("Analysis", "AnalysisParameters")

@@ -1,10 +1,9 @@
 """Data in memory as an algorithm sees a site's data."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from consortium.algorithms.base import (
     AnyPlaces,
@@ -15,8 +14,7 @@ from consortium.algorithms.base import (
     Templates,
     units_of,
 )
-
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 
 class ArrayData:

@@ -6,9 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
+from consortium.base.array import Array
 from consortium.base.kept_arrays import kept_arrays
 from consortium.kernels import smooth_basis
-from consortium.kernels.smooth_basis import Array, SmoothBasis
+from consortium.kernels.smooth_basis import SmoothBasis
 
 _ROWS = 20_000  # voxels at a time, so that no map lies in memory in float64
 

@@ -5,9 +5,10 @@ from functools import lru_cache, partial
 import numpy as np
 
 from consortium.algorithms.base import SurfacePlaces
+from consortium.base.array import Array
 from consortium.base.kept_arrays import kept_arrays
 from consortium.kernels import surface_modes as kernel
-from consortium.kernels.surface_modes import Array, SurfaceModes, surface_modes
+from consortium.kernels.surface_modes import SurfaceModes, surface_modes
 from consortium.space.mesh import Hemisphere, Mesh
 
 

@@ -20,13 +20,13 @@ import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.base.atomic import path_in_folder
 from consortium.base.regular_file import regular, sizes_unpacked
 from consortium.errors import DataError
 from consortium.space.nifti import UNREADABLE
 from consortium.views.meshes import BUILT_IN, MESHES, MeshFiles, MeshKind, MeshName
 
-Array = NDArray[Any]
 Side = Literal["L", "R"]
 SIDES: tuple[Side, Side] = ("L", "R")
 SIDE_NAMES = {"L": "left", "R": "right"}

@@ -53,69 +53,49 @@ def _by_session(study: Study) -> bool:
     return units is not None and units.sessions
 
 
-def _read_columns(
-    source: Path,
-    study: Study,
-    space: Space,
-    view: ViewSpace[TableView],
-    cache: Path,
-    engine: Engine,
-    aliases: Aliases,
-) -> Found:
-    del space, cache, engine
-    wording = Wording(study.data.missing, aliases)
-    vectors, lacking = read_table(source, view.view, wording, by_session=_by_session(study))
+class ReadFrom(NamedTuple):
+    """What the views of a study are read from, and with."""
+
+    source: Path
+    """The site's data set."""
+    study: Study
+    space: Space
+    cache: Path
+    """The site's folder for what was worked out."""
+    engine: Engine
+    aliases: Aliases
+    """The site's own words."""
+
+
+def _read_columns(opened: ReadFrom, view: ViewSpace[TableView]) -> Found:
+    study, wording = opened.study, Wording(opened.study.data.missing, opened.aliases)
+    vectors, lacking = read_table(opened.source, view.view, wording, by_session=_by_session(study))
     there = {person_of(row) for row in vectors}
     skipped = {person_of(row): replace(s, label=person_of(row)) for row, s in lacking.items()}
     return vectors, [each for person, each in skipped.items() if person not in there]
 
 
-def _read_images(
-    source: Path,
-    study: Study,
-    space: Space,
-    view: ViewSpace[FmriView],
-    cache: Path,
-    engine: Engine,
-    aliases: Aliases,
-) -> Found:
+def _read_images(opened: ReadFrom, view: ViewSpace[FmriView]) -> Found:
     from site_agent.images.measures import measure_images  # image libraries
 
+    source, study, space, cache, engine, aliases = opened
     return measure_images(source, study, space, view, cache, engine, aliases)
 
 
-def _read_recordings(
-    source: Path,
-    study: Study,
-    space: Space,
-    view: ViewSpace[EegView],
-    cache: Path,
-    engine: Engine,
-    aliases: Aliases,
-) -> Found:
-    del space, aliases
+def _read_recordings(opened: ReadFrom, view: ViewSpace[EegView]) -> Found:
     from site_agent.eeg.vectors import read_recordings  # MNE
 
+    source, study, _, cache, engine, _ = opened
     return read_recordings(source, view.view, study.data, cache, engine)
 
 
-def _read_surfaces(
-    source: Path,
-    study: Study,
-    space: Space,
-    view: ViewSpace[SurfaceView],
-    cache: Path,
-    engine: Engine,
-    aliases: Aliases,
-) -> Found:
-    del space, cache, engine, aliases
+def _read_surfaces(opened: ReadFrom, view: ViewSpace[SurfaceView]) -> Found:
     from site_agent.images.surfaces import read_surfaces  # image libraries
 
-    return read_surfaces(source, study.data, view)
+    return read_surfaces(opened.source, opened.study.data, view)
 
 
-Reader = Callable[[Path, Study, Space, AnyViewSpace, Path, Engine, Aliases], Found]
-READERS: Mapping[str, Reader] = {
+READERS: Mapping[str, Callable[[ReadFrom, Any], Found]] = {
     "table": _read_columns,
     "fmri": _read_images,
     "surface": _read_surfaces,
@@ -123,9 +103,8 @@ READERS: Mapping[str, Reader] = {
 }
 """How a site reads each kind of view, by the view's ``source``.
 
-Given are the site's data set, the study with its space, the view, the site's folder for what was
-worked out, what it computes on, and its own words; returned, a vector for each person who has one,
-by label without ``sub-``, and everybody else with the reason.
+Returned is a vector for each person who has one, by label without ``sub-``, and everybody else with
+the reason.
 """
 
 
@@ -421,7 +400,7 @@ class FeatureDataset:
 
             def read(study: Study) -> Found:
                 own = self.cache, self.engine, self.aliases
-                return reader(self.source, study, self.space, view, *own)
+                return reader(ReadFrom(self.source, study, self.space, *own), view)
 
             if _by_session(self.study) and not view.view.single_columns:
                 found, lacking = read_each_session(self.source, self.study, read)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -35,33 +36,21 @@ from site_agent.run.refusal import post_refusal
 from site_agent.run.site import Site
 
 
+@dataclass(eq=False)
 class Admission:
-    """A site's decisions on runs that a centre announces.
+    """A site's decisions on runs that a centre announces."""
 
-    Parameters
-    ----------
-    folder : Path
-        The site's.
-    engine : Engine
-        Where data are prepared and sums over persons are computed.
-    drive : Drive
-        Has data loaded beside the agent's other work.
-    today : callable
-        The day, for approvals that expire.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        config: SiteConfig,
-        site: Site,
-        engine: Engine,
-        drive: Drive,
-        today: Callable[[], date],
-    ) -> None:
-        self._folder, self._config, self._site = folder, config, site
-        self._engine, self._drive, self._today = engine, drive, today
-        self._unfit: ConfigurationError | None = None
+    folder: Path
+    """The site's."""
+    config: SiteConfig
+    site: Site
+    engine: Engine
+    """Where data are prepared and sums over persons are computed."""
+    drive: Drive
+    """Has data loaded beside the agent's other work."""
+    today: Callable[[], date]
+    """The day, for approvals that expire."""
+    _unfit: ConfigurationError | None = field(default=None, init=False)
 
     def refusing(self, why: ConfigurationError) -> Admission:
         """Return a copy that refuses every run that this site has a part in."""
@@ -86,8 +75,8 @@ class Admission:
         ConsortiumError
             If the study is not as it was approved, or a rule of this site forbids the run.
         """
-        tell, signed = self._site.log.line_once, False
-        approved = approvals(self._folder, self._site.identity, tell)
+        tell, signed = self.site.log.line_once, False
+        approved = approvals(self.folder, self.site.identity, tell)
         for approval in approved:
             announced = _opened(run, message, approval)
             if announced is not None:
@@ -104,7 +93,7 @@ class Admission:
                 "the announced study or roster is not the one that was approved here; compare the "
                 "files and approve the new ones if you agree."
             )
-        self._site.log.line_once(f"{run} is not approved here; it is left alone.")
+        self.site.log.line_once(f"{run} is not approved here; it is left alone.")
         return None
 
     def ready(self) -> list[Approval]:
@@ -113,10 +102,10 @@ class Admission:
         if self._unfit is not None:
             return found
         try:
-            tell = self._site.log.line_once
-            approved = approvals(self._folder, self._site.identity, tell)
+            tell = self.site.log.line_once
+            approved = approvals(self.folder, self.site.identity, tell)
         except ConsortiumError as error:
-            self._site.log.line_once(str(error))
+            self.site.log.line_once(str(error))
             return found
         for approval in approved:
             with suppress(ConsortiumError):  # said in words when a run is announced
@@ -134,17 +123,17 @@ class Admission:
             Says who is left out, beside those whom ``site.yaml`` names and newcomers that are too
             few to be told of.
         """
-        study, config = approval.study, self._config
+        study, config = approval.study, self.config
         space = study_space(study, approval.folder)
         hook = in_turn(left_out_here(config.left_out), without)
-        late = partial(too_few_new, self._site.ledger, self._site.policy)
+        late = partial(too_few_new, self.site.ledger, self.site.policy)
         return open_dataset(
             *(config.dataset, study, space, config.cache),
-            *(self._engine, hook, late, config.aliases),
+            *(self.engine, hook, late, config.aliases),
         )
 
     def _attend(self, run: str, approval: Approval, announced: bytes) -> Participation | None:
-        study, site = approval.study, self._site
+        study, site = approval.study, self.site
         if site.name not in study.sites or self._is_past(run):
             return None
         if self._unfit is not None:
@@ -163,12 +152,12 @@ class Admission:
             )
         data = self.open_data(approval, partial(self._left_out, run, study))
         loading = Loading(data)
-        self._drive(loading.steps())
+        self.drive(loading.steps())
         return Participation(site, context, loading, permission)
 
     def _is_past(self, run: str) -> bool:
         """Whether a run was refused here, or ended with this site or without it."""
-        site = self._site
+        site = self.site
         refused = site.store.load(run, REFUSED)
         if refused is not None:
             post_refusal(site, run, refused)
@@ -180,7 +169,7 @@ class Admission:
 
     def _left_out(self, run: str, study: Study, labels: Sequence[str]) -> Iterable[SkippedPerson]:
         """Who is left out of a run; settled once, since the run's own charges count later."""
-        site = self._site
+        site = self.site
         stored = site.store.load(run, LEFT_OUT)
         if stored is None:
             stored = json.dumps(left_out(site.ledger, site.policy, study, labels)).encode()
@@ -192,14 +181,14 @@ class Admission:
 
         What persons were charged is asked later: it depends on who would take part.
         """
-        site = self._site
+        site = self.site
         self._permission(approval).check_new_run(site.ledger, site.dataset)
         refuse_by_policy(site.policy, approval.study, None, StudyRequest(site.name))
 
     def _check_budget(self, approval: Approval) -> None:
         """Refuse a new run that somebody who may take part has no budget left for."""
-        site, study = self._site, approval.study
-        people = candidates(self._config, study.data)
+        site, study = self.site, approval.study
+        people = candidates(self.config, study.data)
         out = set(left_out(site.ledger, site.policy, study, people))
         stay = [label for label in people if label not in out]
         centres = self._permission(approval).centres
@@ -207,7 +196,7 @@ class Admission:
         refuse_by_policy(site.policy, study, None, StudyRequest(site.name, spent))
 
     def _permission(self, approval: Approval) -> Permission:
-        return permit(self._folder, self._site.identity, approval, self._today())
+        return permit(self.folder, self.site.identity, approval, self.today())
 
 
 def _opened(run: str, message: bytes, approval: Approval) -> bytes | None:

@@ -9,7 +9,7 @@ evidence away.
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -44,46 +44,39 @@ class _Asked:
     stage: Stage
 
 
+@dataclass(eq=False)
 class Neighbours:
     """A site's neighbours in one run.
 
     What was heard is kept in memory only: after a restart it lies on the exchange still. An answer
     that is not as its site would make it counts as one that is not there: whoever put it there can
     lead the others astray as little, and hold them up as little, as by putting none.
-
-    Parameters
-    ----------
-    site : int
-        Index of this site.
-    log : callable
-        Receives a sentence for this site's people.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        site: int,
-        identity: Ed25519PrivateKey,
-        outbox: Outbox,
-        log: Callable[[str], None],
-    ) -> None:
-        self._plan, self._site = plan, site
-        self._identity, self._outbox, self._log = identity, outbox, log
-        self._asked: list[_Asked] = []
-        self._known: dict[tuple[int, int], Array] = {}
-        self._heard: dict[tuple[int, str], Heard] = {}
-        self._unsound: set[tuple[int, int]] = set()  # and told
-        self._searched = 0  # rounds that were looked through at least once
+    plan: Plan
+    site: int
+    """Index of this site."""
+    identity: Ed25519PrivateKey
+    outbox: Outbox
+    log: Callable[[str], None]
+    """Receives a sentence for this site's people."""
+    _asked: list[_Asked] = field(default_factory=list, init=False)
+    _known: dict[tuple[int, int], Array] = field(default_factory=dict, init=False)
+    _heard: dict[tuple[int, str], Heard] = field(default_factory=dict, init=False)
+    _unsound: set[tuple[int, int]] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        self._searched = 0
 
     def outgoing(self, number: int, context: bytes, vector: Ring, bits: int) -> Outgoing:
         """Make the open copy of this site's answer."""
-        name, body = self._name(self._site), encode_broadcast(context, vector, bits)
-        message = seal(self._identity, self._outbox.names.run, name, BROADCAST, number, body)
+        name, body = self._name(self.site), encode_broadcast(context, vector, bits)
+        message = seal(self.identity, self.outbox.names.run, name, BROADCAST, number, body)
         return self._outgoing(number, message)
 
     def kept(self, number: int) -> Outgoing | None:
         """Return the open copy that was stored before, or None."""
-        message = self._outbox.stored(_stored(number))
+        message = self.outbox.stored(_stored(number))
         return None if message is None else self._outgoing(number, message)
 
     def note(self, number: int, stage: Stage, context: bytes) -> None:
@@ -108,7 +101,7 @@ class Neighbours:
         ExchangeError
             If the exchange can't be read.
         """
-        within = (self._site, *stage.release.neighbours[self._site])
+        within = (self.site, *stage.release.neighbours[self.site])
         for asked in self._asked[max(0, self._searched - _LATEST) :]:
             for other in within:
                 if (asked.number, other) not in self._known:
@@ -118,17 +111,17 @@ class Neighbours:
             {s: self._known[a.number, s] for s in within if (a.number, s) in self._known}
             for a in self._asked
         ]
-        return collect_answers(self._plan, stage, self._site, rounds)
+        return collect_answers(self.plan, stage, self.site, rounds)
 
     def _fetch(self, asked: _Asked, other: int) -> None:
         limit, key = broadcast_limit(asked.stage), (asked.number, other)
-        if other == self._site:
-            message = self._outbox.stored(_stored(asked.number))
+        if other == self.site:
+            message = self.outbox.stored(_stored(asked.number))
             if message is not None:
                 self._known[key] = self._read(message, asked, other)
             return
         try:
-            message = self._outbox.peek(self._place(asked.number, other), limit + OVERHEAD)
+            message = self.outbox.peek(self._place(asked.number, other), limit + OVERHEAD)
             if message is not None:
                 self._known[key] = self._read(message, asked, other)
                 answer, name = read_unchecked(message), self._name(other)
@@ -138,43 +131,40 @@ class Neighbours:
         except (ProtocolError, OversizedError) as error:
             if key not in self._unsound:
                 self._unsound.add(key)
-                self._log(
+                self.log(
                     f"What lies on the exchange as {self._name(other)}'s answer to round "
                     f"{asked.number} is left out: {error}"
                 )
 
     def _read(self, message: bytes, asked: _Asked, other: int) -> Array:
         limit, name = broadcast_limit(asked.stage), self._name(other)
-        body = self._outbox.signed(message, BROADCAST, asked.number, limit, sender=name)
+        body = self.outbox.signed(message, BROADCAST, asked.number, limit, sender=name)
         return read_broadcast(body, asked.context, asked.stage.mechanism, other)
 
     def _outgoing(self, number: int, message: bytes) -> Outgoing:
-        return Outgoing(self._place(number, self._site), _stored(number), message)
+        return Outgoing(self._place(number, self.site), _stored(number), message)
 
     def _place(self, number: int, site: int) -> str:
-        return self._outbox.names.round(number, BROADCAST, self._name(site))
+        return self.outbox.names.round(number, BROADCAST, self._name(site))
 
     def _name(self, site: int) -> str:
-        return self._plan.study.sites[site]
+        return self.plan.study.sites[site]
 
 
 def _stored(number: int) -> str:
     return f"{number}/{BROADCAST}"
 
 
+@dataclass(eq=False)
 class NeighbourEvidence:
-    """The manifests of one site in one run, as far as they tell of its neighbours.
+    """The manifests of one site in one run, as far as they tell of its neighbours."""
 
-    Parameters
-    ----------
-    name : str
-        The site's.
-    """
-
-    def __init__(self, name: str, joined: JoinedRun, outbox: Outbox) -> None:
-        self._name, self._joined, self._outbox = name, joined, outbox
-        self._released: set[Heard] = set()
-        self._last: tuple[int, Stage, tuple[Heard, ...]] | None = None
+    name: str
+    """The site's."""
+    joined: JoinedRun
+    outbox: Outbox
+    _released: set[Heard] = field(default_factory=set, init=False)
+    _last: tuple[int, Stage, tuple[Heard, ...]] | None = field(default=None, init=False)
 
     def due(self, stage: Stage, heard: Sequence[Heard]) -> tuple[Heard, ...]:
         """What the next manifest lists, of all that was ever ``heard``; the oldest first.
@@ -192,7 +182,7 @@ class NeighbourEvidence:
         """Remember what the manifest of a contribution to a round lists."""
         self._settle()
         signed = contribution.split_message(message, len(message)).manifest
-        body = messages.decode(messages.Manifest, envelope.read_unchecked(signed).body, self._name)
+        body = messages.decode(messages.Manifest, envelope.read_unchecked(signed).body, self.name)
         if body.heard:
             self._last = number, stage, body.heard
 
@@ -206,14 +196,14 @@ class NeighbourEvidence:
         self._last = None
 
     def _is_released(self, number: int, stage: Stage) -> bool:
-        sizes, sites = self._joined.sizes, len(self._joined.context.study.sites)
+        sizes, sites = self.joined.sizes, len(self.joined.context.study.sites)
         limit = sizes.release(stage.released_bytes(sites), stage.heard)
         try:
-            place = self._outbox.names.round(number, messages.RELEASE)
-            message = self._outbox.peek(place, limit)
+            place = self.outbox.names.round(number, messages.RELEASE)
+            message = self.outbox.peek(place, limit)
             if message is None:
                 return False
-            release = read_release(self._joined.party.session, number, message)
+            release = read_release(self.joined.party.session, number, message)
         except (ProtocolError, OversizedError):  # not the centre's: it tells nothing
             return False
-        return self._name in release.survivors
+        return self.name in release.survivors

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from consortium.engine.clock import Clock
@@ -17,32 +18,23 @@ _AGAIN_EVERY = 600.0  # s between two looks at a data set whose study is ready
 _TELL_EVERY = 10.0  # s between two lines of progress in the log
 
 
+@dataclass(eq=False)
 class Preload:
-    """One study after the other, beside whatever else the agent does.
+    """One study after the other, beside whatever else the agent does."""
 
-    Parameters
-    ----------
-    source : Path
-        The site's data set.
-    open_data : callable
-        Makes the data set of an approved study, unread.
-    log : callable
-        Receives a line for the site's own log.
-    """
+    source: Path
+    """The site's data set."""
+    open_data: Callable[[Approval], Data]
+    """Makes the data set of an approved study, unread."""
+    drive: Drive
+    clock: Clock
+    log: Callable[[str], None]
+    """Receives a line for the site's own log."""
+    _ready: dict[str, tuple[str, float]] = field(default_factory=dict, init=False)
+    _loading: Loading | None = field(default=None, init=False)
 
-    def __init__(
-        self,
-        source: Path,
-        open_data: Callable[[Approval], Data],
-        drive: Drive,
-        clock: Clock,
-        log: Callable[[str], None],
-    ) -> None:
-        self._source, self._open, self._drive = source, open_data, drive
-        self._clock, self._log = clock, log
-        self._ready: dict[str, tuple[str, float]] = {}  # digests of study and files, and when
+    def __post_init__(self) -> None:
         self._study = ""
-        self._loading: Loading | None = None
         self._next, self._told = -_LOOK_EVERY, 0.0
 
     @property
@@ -64,16 +56,16 @@ class Preload:
         approved : callable
             Returns the studies that may have a run now.
         """
-        now = self._clock.now()
+        now = self.clock.now()
         if self._loading is not None and not self._loading.over:
             if now - self._told >= _TELL_EVERY:
                 self._told = now
-                self._log(f"{self._study}: {self._loading.words}")
+                self.log(f"{self._study}: {self._loading.words}")
             return
         if now < self._next:
             return
         found = approved()
-        after = self._clock.now()
+        after = self.clock.now()
         self._next = after + min(max(_LOOK_EVERY, _REST * (after - now)), _LONGEST_REST)
         for approval in found:
             _, looked = self._ready.get(approval.study.digest, ("", -_AGAIN_EVERY))
@@ -83,19 +75,19 @@ class Preload:
 
     def _begin(self, approval: Approval, now: float) -> None:
         try:
-            loading = Loading(self._open(approval))
+            loading = Loading(self.open_data(approval))
         except ConsortiumError as error:
             self._ready[approval.study.digest] = "", now
-            self._log(f"{approval.study.study}: {error}")
+            self.log(f"{approval.study.study}: {error}")
             return
         self._study, self._loading, self._told = approval.study.study, loading, now
-        self._drive(self._steps(approval, loading, now))
+        self.drive(self._steps(approval, loading, now))
 
     def _steps(self, approval: Approval, loading: Loading, now: float) -> Iterator[object]:
         """Load a study's data, unless no file of the data set changed since the last time."""
         digest, name = approval.study.digest, approval.study.study
         before = self._ready.get(digest)
-        stamp = files_digest(self._source)
+        stamp = files_digest(self.source)
         self._ready[digest] = stamp, now
         if before is not None and before[0] == stamp:
             loading.over = True
@@ -106,9 +98,9 @@ class Preload:
         except ConsortiumError as error:
             if isinstance(error, EngineError):
                 self._ready[digest] = "", now  # though no file changes
-            self._log(f"{name}: {error}")
+            self.log(f"{name}: {error}")
         else:
-            self._log(f"{name}: ready for a run, with {persons} participants")
+            self.log(f"{name}: ready for a run, with {persons} participants")
 
 
 def files_digest(folder: Path) -> str:

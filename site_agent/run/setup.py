@@ -5,7 +5,7 @@ Every step is repeatable: what was received or sent before is taken from the sit
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from consortium import __version__
 from consortium.algorithms.base import Shape
@@ -58,35 +58,23 @@ class LeftOut:
     reason: str = "it started without this site, which was not there in time"
 
 
+@dataclass(eq=False)
 class Setup:
-    """The steps of one site before round 1.
+    """The steps of one site before round 1."""
 
-    Parameters
-    ----------
-    context : RunContext
-        As the site's approval has it.
-    loading : Loading
-        The study's data on their way.
-    permission : callable
-        Returns what the site's people allow of the study now, or raises why they don't.
-    """
+    site: Site
+    context: RunContext
+    """As the site's approval has it."""
+    loading: Loading
+    """The study's data on their way."""
+    permission: Callable[[], Permission]
+    """Returns what the site's people allow of the study now, or raises why they don't."""
+    outbox: Outbox
+    outcome: JoinedRun | LeftOut | None = field(default=None, init=False)
 
-    def __init__(
-        self,
-        site: Site,
-        context: RunContext,
-        loading: Loading,
-        permission: Callable[[], Permission],
-        outbox: Outbox,
-    ) -> None:
-        self.outcome: JoinedRun | LeftOut | None = None
-        self._site = site
-        self._context = context
-        self._announced = hashlib.sha256(context.announcement).digest()
-        self._loading = loading
-        self._permission = permission
-        self._outbox = outbox
-        self._names = outbox.names
+    def __post_init__(self) -> None:
+        self._announced = hashlib.sha256(self.context.announcement).digest()
+        self._names = self.outbox.names
         self._told = False  # that the data are being loaded
         steps = (self._load, self._start, self._advertise, self._share)
         self._steps = iter((*steps, self._take_shares))
@@ -115,55 +103,55 @@ class Setup:
 
         Nothing of how far it is: who came how late would tell of single persons' scans.
         """
-        if not self._loading.over:
-            name, run = self._site.name, self._context.run
-            if not self._told and self._outbox.stored("present") is None:
+        if not self.loading.over:
+            name, run = self.site.name, self.context.run
+            if not self._told and self.outbox.stored("present") is None:
                 self._told = True
-                message = seal(self._site.identity.key, run, name, LOADING, 0, b"")
-                self._outbox.send(self._names.loading(name), "loading", message)
+                message = seal(self.site.identity.key, run, name, LOADING, 0, b"")
+                self.outbox.send(self._names.loading(name), "loading", message)
             return False
         self._check_counted(None)
-        data, study, site = self._loading.data, self._context.study, self._site
+        data, study, site = self.loading.data, self.context.study, self.site
         persons, samples = len(data.lengths), samples_of(study, data)
         for each in data.survey.skipped:
             if each.reason in ("unusable", "too-few-new"):
-                site.log.line(f"left out of {self._context.run}: {each.detail}")
-        self._note = SiteNote(persons, samples, self._context.grid, __version__)
-        site.log.tell(f"takes part in {self._context.run} with {persons} subjects")
-        message = seal(site.identity.key, self._context.run, site.name, PRESENT, 0, b"")
-        self._outbox.send(self._names.present(site.name), "present", message)
+                site.log.line(f"left out of {self.context.run}: {each.detail}")
+        self._note = SiteNote(persons, samples, self.context.grid, __version__)
+        site.log.tell(f"takes part in {self.context.run} with {persons} subjects")
+        message = seal(site.identity.key, self.context.run, site.name, PRESENT, 0, b"")
+        self.outbox.send(self._names.present(site.name), "present", message)
         return True
 
     def _start(self) -> bool:
         """Hear with whom the run starts."""
-        message = self._outbox.receive(self._names.start(), "start", MOST_NOTICE)
+        message = self.outbox.receive(self._names.start(), "start", MOST_NOTICE)
         if message is None:
             return False
-        sites = read_start(self._outbox.signed(message, START, 0, MOST_NOTICE))
-        if self._site.name not in sites:
+        sites = read_start(self.outbox.signed(message, START, 0, MOST_NOTICE))
+        if self.site.name not in sites:
             self.outcome = LeftOut()
             return True
-        self._context = self._context.started_with(sites)
+        self.context = self.context.started_with(sites)
         self._check_counted(None)
-        rounds = count_rounds(self._context.study, self._context.extent)
-        roster = self._context.roster
+        rounds = count_rounds(self.context.study, self.context.extent)
+        roster = self.context.roster
         self._sizes = MessageLimits(len(sites), rounds, roster.holders)
         self._party = Party(
-            run=self._context.run,
-            name=self._site.name,
+            run=self.context.run,
+            name=self.site.name,
             roster=roster,
             rounds=rounds,
-            identity=self._site.identity.key,
-            secret=run_secret(self._site.identity.root, self._context.run, "site"),
+            identity=self.site.identity.key,
+            secret=run_secret(self.site.identity.root, self.context.run, "site"),
         )
-        self._outbox.keep("start", message)
+        self.outbox.keep("start", message)
         return True
 
     def _advertise(self) -> bool:
         """Tell the site's numbers, once they and who is behind them are written down."""
-        site, policy = self._site, self._site.policy
-        sizes = sizes_of(self._context.study, self._loading.data)
-        limits = self._permission().limits(policy, 0.0)
+        site, policy = self.site, self.site.policy
+        sizes = sizes_of(self.context.study, self.loading.data)
+        limits = self.permission().limits(policy, 0.0)
         least, at = policy.fewest_subjects_chosen, site.now()
         try:
             site.ledger.tell(self._numbers, sizes, least, limits, at)
@@ -173,33 +161,33 @@ class Setup:
         if trouble is not None:
             site.log.line_once(str(trouble))
         message = self._party.setup.advertise(encode_note(self._note))
-        self._outbox.send(self._names.setup("advertise", self._site.name), "advertise", message)
+        self.outbox.send(self._names.setup("advertise", self.site.name), "advertise", message)
         return True
 
     def _share(self) -> bool:
-        bundle = self._outbox.receive(self._names.setup("keys"), "keys", self._sizes.keys)
+        bundle = self.outbox.receive(self._names.setup("keys"), "keys", self._sizes.keys)
         if bundle is None:
             return False
         message = self._party.setup.receive_keys(bundle, self._agree)
         plan = self._plan
         self._check_counted(plan)
-        self._outbox.keep("keys", bundle)
+        self.outbox.keep("keys", bundle)
         self._keep_worth(plan)
-        self._outbox.send(self._names.setup("share", self._site.name), "share", message)
-        self._site.log.tell(
-            f"joined {self._context.run}: {count(plan.rounds, 'round')}, ε = {plan.epsilon:.3g}"
+        self.outbox.send(self._names.setup("share", self.site.name), "share", message)
+        self.site.log.tell(
+            f"joined {self.context.run}: {count(plan.rounds, 'round')}, ε = {plan.epsilon:.3g}"
         )
         return True
 
     def _keep_worth(self, plan: Plan) -> None:
         """For the site's page; another version's words of a run that was joined before stay."""
         worth = plan.analysis.worth()
-        if worth and self._outbox.stored(WORTH) is None:
-            self._outbox.keep(WORTH, worth.encode())
+        if worth and self.outbox.stored(WORTH) is None:
+            self.outbox.keep(WORTH, worth.encode())
 
     def _agree(self, notes: Mapping[str, bytes]) -> bytes:
         """Work the plan out from everybody's sizes; its digest is told to all."""
-        self._plan = make_plan(self._context.study, self._shape(notes), agreed=True)
+        self._plan = make_plan(self.context.study, self._shape(notes), agreed=True)
         return plan_digest(self._plan)
 
     def _check_counted(self, plan: Plan | None) -> None:
@@ -213,10 +201,10 @@ class Setup:
         ------
         DeclinedError
         """
-        site, study = self._site, self._context.study
-        centres = self._permission().centres
+        site, study = self.site, self.context.study
+        centres = self.permission().centres
         try:
-            data = self._loading.data
+            data = self.loading.data
             site.ledger.check_sizes(sizes_of(study, data), site.policy.fewest_subjects_chosen)
             people = data.people
             spent = spent_in(site.ledger, site.dataset, study, centres, people)
@@ -230,15 +218,15 @@ class Setup:
     def _declined(self, error: ConsortiumError) -> DeclinedError:
         """Write a refusal down that follows from who would take part, whatever the reason."""
         if not self._started:
-            self._site.ledger.decline(self._numbers, self._site.now())
+            self.site.ledger.decline(self._numbers, self.site.now())
         return DeclinedError(str(error))
 
     @property
     def _numbers(self) -> Charge:
         """The ledger's line of the numbers that are told, before who is behind them is known."""
-        run = self._context
+        run = self.context
         return Charge(
-            dataset=self._site.dataset,
+            dataset=self.site.dataset,
             study=run.study.study,
             run=run.run,
             round=0,
@@ -246,36 +234,36 @@ class Setup:
             statistic="sizes",
             unit=run.study.privacy.unit,
             mu=0.0,
-            site=self._site.identity.public.hex(),
+            site=self.site.identity.public.hex(),
             centre=run.keys[CENTRE].hex(),
             query="",
             outsider=0.0,
         )
 
     def _take_shares(self) -> bool:
-        place = self._names.setup("shares", self._site.name)
-        bundle = self._outbox.receive(place, "shares", self._sizes.shares)
+        place = self._names.setup("shares", self.site.name)
+        bundle = self.outbox.receive(place, "shares", self._sizes.shares)
         if bundle is None:
             return False
         self._party.setup.receive_shares(bundle)
-        self._outbox.keep("shares", bundle)
+        self.outbox.keep("shares", bundle)
         self.outcome = JoinedRun(
-            self._context, self._plan, self._party, self._sizes, self._announced
+            self.context, self._plan, self._party, self._sizes, self._announced
         )
         return True
 
     def _shape(self, replies: Mapping[str, bytes]) -> Shape:
-        study = self._context.study
+        study = self.context.study
         notes = {s: decode_note(replies[s], s) for s in study.sites}
-        if notes[self._site.name] != self._note:
+        if notes[self.site.name] != self._note:
             raise StudyError("This site's sizes changed since it joined; start a new run.")
-        different = [s for s, n in notes.items() if n.grid != self._context.grid]
+        different = [s for s, n in notes.items() if n.grid != self.context.grid]
         if different:
             raise StudyError(f"{different[0]} uses another mask or space; start a new run.")
         sizes = [notes[s] for s in study.sites]
         subjects, samples = [n.subjects for n in sizes], [n.samples for n in sizes]
-        return self._context.extent.shape(subjects, samples, study.privacy.unit)
+        return self.context.extent.shape(subjects, samples, study.privacy.unit)
 
     @property
     def _started(self) -> bool:
-        return self._outbox.stored("keys") is not None
+        return self.outbox.stored("keys") is not None

@@ -48,7 +48,7 @@ def _north_is_told_otherwise(patch: pytest.MonkeyPatch, place: DemoFolders) -> N
 
     def fetch(ears: Neighbours, asked: Any, other: int) -> None:
         path = path_of(place, NAMES.round(1, BROADCAST, "east"))
-        shown = (ears._site, asked.number, other) == (NORTH, 1, EAST)
+        shown = (ears.site, asked.number, other) == (NORTH, 1, EAST)
         if not (shown and path.exists()):
             true(ears, asked, other)
             return
@@ -137,7 +137,7 @@ def hearsay_of_its_own_making(stage: Stage) -> bool:
 
         def due(hearsay: NeighbourEvidence, *given: Any) -> Any:
             listed = true(hearsay, *given)
-            if hearsay._name != "north":
+            if hearsay.name != "north":
                 return listed
             return tuple(msgspec.structs.replace(each, body=bytes(32)) for each in listed)
 

@@ -95,7 +95,7 @@ def test_a_site_with_another_plan_is_named_before_round_one(
 
     def other(setup: Setup, notes: dict[str, bytes]) -> bytes:
         digest = true(setup, notes)
-        return bytes(32) if setup._site.name == "east" else digest
+        return bytes(32) if setup.site.name == "east" else digest
 
     monkeypatch.setattr(Setup, "_agree", other)
     local = _local(tmp_path)

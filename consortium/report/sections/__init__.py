@@ -4,33 +4,48 @@ from collections.abc import Callable
 
 from consortium.report.finished import Finished
 from consortium.report.sections import (
-    course,
-    files,
     glance,
     images,
     maps,
     methods,
-    privacy,
     reading,
     tables,
     verdict,
     views,
 )
 from consortium.report.sections.base import PageSection
+from consortium.report.statement import clauses
 
 Make = Callable[[Finished], PageSection | None]
+
+
+def files_section(run: Finished) -> PageSection | None:
+    """Which files hold what the page shows."""
+    return PageSection("files", {"files": run.files}) if run.files else None
+
+
+def privacy_section(run: Finished) -> PageSection:
+    """Show the statement in clauses, a table of sites and one of releases."""
+    report = run.report
+    values = {
+        "report": report,
+        "clauses": clauses(report),
+        "unit": verdict.UNITS[report.unit],
+        "summed": not all(release.each for release in report.releases),
+    }
+    return PageSection("privacy", values, "Privacy")
+
+
+def course_section(run: Finished) -> PageSection | None:
+    """Show what was planned, and what happened, line by line."""
+    return (
+        PageSection("course", {"steps": run.course}, "Planned and actual") if run.course else None
+    )
+
+
 SUMMARY: tuple[Make, ...] = (verdict.section,)
 FINDINGS: tuple[Make, ...] = (
-    glance.section,
-    maps.section,
-    images.section,
-    tables.section,
-    views.section,
-    files.section,
+    *(glance.section, maps.section, images.section),
+    *(tables.section, views.section, files_section),
 )
-EXPLANATIONS: tuple[Make, ...] = (
-    reading.section,
-    privacy.section,
-    methods.section,
-    course.section,
-)
+EXPLANATIONS: tuple[Make, ...] = (reading.section, privacy_section, methods.section, course_section)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.base.formatting import count
 from consortium.report.finished import Finished
 from consortium.report.pictures import DOTS, PALETTE, SIZE, Drawing, Picture, to_picture
@@ -15,8 +15,6 @@ from consortium.report.tables import write_loading_table
 from consortium.report.views.axes import INK, SOFT, largest_size, plain_axes
 from consortium.space.study_space import Space, ViewSpace
 from consortium.views.eeg import EegView
-
-Array = NDArray[Any]
 
 READING = (
     "Of a potential every channel's time series is drawn, and those that reach furthest are "

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.base.atomic import write_json
 from consortium.report.bids import about_image, map_stem, write_image
 from consortium.report.brain_figures import THRESHOLD, draw_map
@@ -19,8 +18,6 @@ from consortium.report.tables import about_loadings, write_loading_table
 from consortium.report.views.axes import largest_size
 from consortium.space.study_space import AnyViewSpace, Space, ViewSpace
 from consortium.views.fmri import FmriView
-
-Array = NDArray[Any]
 
 READING = (
     "Maps are drawn as robust z-scores: distance from the map's median in units of 1.4826 times "

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.components import robust_z
 from consortium.report.finished import Finished
@@ -17,8 +16,6 @@ from consortium.report.surface_files import surface_folder, surface_name, write_
 from consortium.report.tables import about_loadings
 from consortium.space.study_space import Space, ViewSpace
 from consortium.views.surface import SurfaceView
-
-Array = NDArray[Any]
 
 READING = (
     "Maps on the cortex are drawn as robust z-scores: distance from the map's median in units of "

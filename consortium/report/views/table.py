@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.report.finished import Finished
 from consortium.report.pictures import DOTS, SIZE, Drawing, to_picture
 from consortium.report.tables import write_loading_rows, write_loading_table
@@ -15,8 +14,6 @@ from consortium.report.views.axes import BLUE, INK, RED, plain_axes
 from consortium.space.study_space import Space, ViewSpace
 from consortium.views.column import Column
 from consortium.views.table import TableView
-
-Array = NDArray[Any]
 
 READING = ""
 MOST_BARS = 12

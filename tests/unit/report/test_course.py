@@ -7,7 +7,7 @@ import pytest
 from consortium.algorithms.base import Extent
 from consortium.report.course import course, format_duration, format_size
 from consortium.report.finished import Finished
-from consortium.report.sections import course as shown
+from consortium.report.sections import course_section
 from consortium.study.plan import make_plan
 from tests.support.report_samples import ROUNDS, UNITS, sample_report, sample_study
 
@@ -76,7 +76,7 @@ def test_answers_that_are_released_each_count_each(study, plan):
 
 def test_a_page_without_a_plan_has_no_such_part(study):
     assert ROUNDS
-    assert shown.section(SimpleNamespace(course=())) is None
+    assert course_section(SimpleNamespace(course=())) is None
     assert "course" in Finished.__dataclass_fields__
 
 

@@ -13,19 +13,16 @@ every z of the ball.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from consortium.base.array import Array
 from consortium.errors import PrivacyError
 from consortium.privacy.clipping import clip_vector
-
-Array = NDArray[Any]
 
 _STEPS = 2_000
 _HALVINGS = 40

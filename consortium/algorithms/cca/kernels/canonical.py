@@ -10,12 +10,10 @@ an eigenvector weighs it, by √λ/(λ + e) with e = σ √(2D), the noise's spe
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 _ROUNDING = 1e-9
 """Of a view's variances, over the largest: more than the rounding of single precision leaves."""

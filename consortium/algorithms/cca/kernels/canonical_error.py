@@ -9,15 +9,13 @@ this is after the release.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from consortium.algorithms.cca.kernels.canonical import Spectrum, largest_correlation, view_pairs
+from consortium.base.array import Array
 
-Array = NDArray[Any]
 Blocks = list[list[Array]]
 
 _WORK = 40_000_000

@@ -5,14 +5,13 @@ outcomes is arithmetic on sums that have been paid for. Symbols are those of `co
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
 from consortium.algorithms.glm.kernels.equal_correlation import correlation_power
 from consortium.algorithms.glm.kernels.lost_tails import LostTails
+from consortium.base.array import Array
 from consortium.kernels.contrast_regression import (
     PRIOR_WIDTH,
     ContrastSums,
@@ -23,8 +22,6 @@ from consortium.kernels.contrast_regression import (
     freedom_of_squares,
     imbalance_variance,
 )
-
-Array = NDArray[Any]
 
 _LEAST_VARIANCE = 0.3  # of a mean of outcomes, over what their correlation lets expect
 _USUAL_DOUBT = 0.3  # of that expectation

@@ -6,12 +6,10 @@ Symbols are those of `contrast_regression`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 LEAST_KEPT = 0.5
 """Least that slopes are shrunk to, however much noise is in them."""

@@ -1,11 +1,8 @@
 """R of outcomes of which any two have the same correlation, ρ: its powers and what follows."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 
 def correlation_power(

@@ -1,11 +1,8 @@
 """How many of each site's persons are of a group, as far as noisy counts tell."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 _WIDTH = 0.25
 """Of a site's part of persons in a group, around what is expected of it."""

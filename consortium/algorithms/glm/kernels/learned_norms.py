@@ -7,15 +7,12 @@ lose next to nothing.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma
 
 from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
-
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 MOST_LOG = 4.0
 """What the logarithm of a pair's squared distance, over what is usual, is cut to; twice that for

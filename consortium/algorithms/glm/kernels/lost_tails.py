@@ -10,14 +10,11 @@ how far persons vary; then the contrast of what was taken is θ times its sum.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
-
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 _POWER = 4.0  # of what is taken, in the ratio of deviations between persons, sites' levels included
 _UNSURE = 0.35  # of θ: tails are not all of a kind

@@ -8,10 +8,9 @@ wrong R costs precision only.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from consortium.algorithms.glm.kernels.equal_correlation import (
@@ -20,9 +19,8 @@ from consortium.algorithms.glm.kernels.equal_correlation import (
     root_diagonal,
     shared_part,
 )
+from consortium.base.array import Array
 from consortium.kernels.smooth_basis import SmoothBasis
-
-Array = NDArray[Any]
 
 FWHM_PER_SIGMA = float(np.sqrt(8.0 * np.log(2.0)))
 ROUGH = 0.02

@@ -3,20 +3,18 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     FWHM_PER_SIGMA,
     ROUGH,
     BasisCorrelation,
 )
+from consortium.base.array import Array
 from consortium.kernels.surface_basis import turn_of
 from consortium.kernels.surface_modes import SurfaceModes
-
-Array = NDArray[Any]
 
 _ROWS = 4096  # of the modes at a time
 

@@ -6,12 +6,9 @@ line between Fisher's z of the two, and how far maps lie from it, were measured 
 known (`python -m benchmarks.networks calibration`, `smooth` and `halves`).
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 _START, _SLOPE = 0.78, 0.56
 _LEAST = 0.7

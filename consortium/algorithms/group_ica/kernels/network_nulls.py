@@ -4,17 +4,14 @@ White ones have nothing in common but the bulk; smooth ones share a smooth covar
 (see `smooth_null`), so that what is beyond these is beyond white ones, too.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull, strengths_of
+from consortium.base.array import Array
 from consortium.kernels.component_bootstrap import NoisyDirections, strongest_directions
 from consortium.kernels.separations import Paint, SeparationMethod
 from consortium.kernels.spatial_ica import separate
-
-Array = NDArray[Any]
 
 _CHANCE_DRAWS = 10
 _CHANCE_ITERATIONS = 60

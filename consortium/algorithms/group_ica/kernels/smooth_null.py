@@ -10,18 +10,15 @@ beyond that part.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import isotonic_regression
 
+from consortium.base.array import Array
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.spatial_ica import one_sign
 from consortium.kernels.surface_basis import SurfaceBasis
-
-Array = NDArray[Any]
 
 KERNELS = ((8.0, 2), (12.0, 2), (18.0, 2), (27.0, 2), (20.0, 1), (60.0, 1))
 """Length ℓ in mm and power p of covariances exp(-(distance/ℓ)^p), of which the best is taken."""

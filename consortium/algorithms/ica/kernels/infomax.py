@@ -9,15 +9,14 @@ therefore for unit ``subject`` only.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
+from consortium.base.array import Array
 from consortium.privacy.clipping import squared_norms, sum_clipped_products
 
-Array = NDArray[Any]
 Score = Literal["tanh", "volatility"]
 
 CURVATURE: dict[Score, float] = {"tanh": 0.06, "volatility": 0.32}

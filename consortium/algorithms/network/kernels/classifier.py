@@ -7,15 +7,12 @@ product of matrices: no person's gradient is formed.
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from consortium.base.array import Array
 from consortium.privacy.clipping import clip_products
-
-Array = NDArray[Any]
 
 _CHUNK = 2048  # persons whose activations stay in the processor's cache
 

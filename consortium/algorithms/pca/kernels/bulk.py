@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.kernels.noise_law import Array, SymmetricNoise
+from consortium.base.array import Array
+from consortium.kernels.noise_law import SymmetricNoise
 
 _LARGEST = 120  # rows of a replayed matrix: smaller ones spread more, which errs on the safe side
 _REPLAYS, _TRIES = 200, 4

@@ -11,13 +11,11 @@ foretold is off by 0.01 or less where it is above 0.7.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 Spectrum = Callable[[int, int], tuple[Array, float]]
 """Of D features and a number of leading directions: their variances, and that of each other."""

@@ -4,15 +4,11 @@ Source: Rahimi and Recht (2007) for the features; Gretton et al. (2012), Lemma 6
 distance; Sarpatwar et al. (2019), Algorithm 3, for the greedy choice of points.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from consortium.base.array import Array
 from consortium.kernels.simplex import project_to_simplex
-
-Array = NDArray[Any]
 
 _POOL = 200  # starting points a step
 _PASSES = 2_000

@@ -10,14 +10,12 @@ template's is λτ² and the release's pτ².
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import orth
 from scipy.special import chdtri, ndtri
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 FALSE_ALARM = 1e-4
 """Of one map: chance that noise alone is taken for a deviation from its template."""

@@ -1,12 +1,10 @@
 """A whitening of noisy second moments: eigenvalues without what noise adds to them."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from consortium.base.array import Array
 
 
 @dataclass(frozen=True)

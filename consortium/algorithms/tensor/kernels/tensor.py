@@ -4,14 +4,11 @@ Source of the power method: Anandkumar, Ge, Hsu, Kakade and Telgarsky (2014), al
 """
 
 from itertools import permutations
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from consortium.base.array import Array
 from consortium.privacy.clipping import clip_columns, clip_products, squared_norms
-
-Array = NDArray[Any]
 
 _CHUNK = 2048  # persons whose pairwise products are held at a time
 _POLISH = 50
