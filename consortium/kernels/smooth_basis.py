@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, csr_array
 from scipy.spatial import cKDTree
 
 from consortium.errors import StudyError
@@ -102,7 +102,7 @@ class SmoothBasis:
 
     def times(self, weights: Array) -> Array:
         """Φ ``weights`` (d x K), of which K are few: shape (D, K)."""
-        return self.evaluate(weights, self.coordinates)
+        return self._painted(weights, self._rows)
 
     def coefficients(self, values: Array) -> Array:
         """Φᵀ ``values`` (D x K), of which K are few: shape (d, K)."""
@@ -120,7 +120,14 @@ class SmoothBasis:
 
     def evaluate(self, weights: Array, coordinates: Array) -> Array:
         """Values of maps Φ ``weights`` (d x K) at other places, shape (V, K)."""
-        blobs = self._blobs(coordinates, self.centres).tocsr()  # whose rows are written at once
+        return self._painted(weights, self._blobs(coordinates, self.centres).tocsr())
+
+    @cached_property
+    def _rows(self) -> csr_array:
+        """Blobs at the voxels, kept for who paints again and again; rows are written at once."""
+        return self._blobs(self.coordinates, self.centres).tocsr()
+
+    def _painted(self, weights: Array, blobs: csr_array) -> Array:
         return np.asarray(blobs @ np.ascontiguousarray(solve_triangular(self.factor, weights)))
 
     def _blobs(self, coordinates: Array, centres: Array) -> csc_array:
