@@ -47,9 +47,11 @@ class Drawing(NamedTuple):
 def to_picture(figure: Figure, text: str) -> Picture:
     """Draw a figure."""
     drawn = io.BytesIO()
-    figure.savefig(drawn, format="png", facecolor="white")
-    with Image.open(drawn) as picture:
-        return pack_picture(picture.convert("RGB"), text)
+    figure.savefig(drawn, format="rgba", facecolor="white")  # PNG would be packed and unpacked
+    wide, high = (int(side) for side in figure.bbox.size)
+    return pack_picture(
+        Image.frombytes("RGBA", (wide, high), drawn.getvalue()).convert("RGB"), text
+    )
 
 
 def pack_picture(image: Image.Image, text: str) -> Picture:
