@@ -1,12 +1,14 @@
 """``python -m benchmarks.glm_outcomes [PERSONS OUTCOMES]``: `glm` of very many outcomes.
 
 Four sites in one process, without protocol, beside nilearn's least squares on one table of the same
-size; each in a process of its own, whose largest memory is told beside the table's.
+size; each in a process of its own, whose largest memory is told beside the table's. The same rows
+are also taken as units of two, and a smooth basis beside its bare products.
 """
 
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,11 +16,13 @@ from benchmarks.by_persons import resident
 from benchmarks.glm_runs import TableData, Trial, noise_of, run_trial
 from benchmarks.table import Row
 from benchmarks.timing import command, processor, show
-from consortium.algorithms.base import Shape
+from consortium.algorithms.base import Shape, SurfacePlaces
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.kernels.one_thread import one_thread
+from consortium.kernels.surface_modes import SurfaceModes
 
 SITES = 4
+MODES, PERSONS, VERTICES = 500, 1000, 40_000  # modes of a hemisphere
 Cost = tuple[float, float, float]
 
 
@@ -51,10 +55,76 @@ def many_outcomes(persons: int, outcomes: int) -> Trial:
     return Trial(parameters, tuple(TableData(each, views) for each in tables), shape)
 
 
+def in_pairs(trial: Trial) -> Trial:
+    """The same persons, two of them one unit of privacy; every tenth unit has one row."""
+    sites, many = list[TableData](), trial.shape.features
+    for site in trial.sites:
+        rows = site.table().T
+        table = rows[: len(rows) // 2 * 2].reshape(-1, 2 * many).T
+        table[many:, ::10] = np.nan
+        sites.append(TableData(table, trial.shape.views))
+    sizes = tuple(len(site.lengths) for site in sites)
+    groups = {name: [part / 2 for part in own] for name, own in trial.parameters.groups.items()}
+    units = {"family": "family_id", "most_rows": 2, "usual_rows": 1.9, "differ": 0.9}
+    asked = trial.parameters.model_dump(exclude_unset=True) | {"groups": groups, "units": units}
+    shape = replace(trial.shape, subjects=sizes, samples=sizes)
+    return Trial(GlmParameters.model_validate(asked), tuple(sites), shape)
+
+
+def on_vertices(trial: Trial, vertices: int) -> Trial:
+    """The same outcomes as vertices of a made-up mesh, of which nearly all modes are released."""
+    sides = made_up_modes(vertices // 2, 0), made_up_modes(vertices // 2, 1)
+    places = {"x": SurfacePlaces(np.zeros((vertices, 3)), lambda: sides)}
+    for site in trial.sites:
+        site.extent = replace(site.extent, surface_places=places)
+    smooth = {"basis": "smooth", "smoothness": 15.0, "cutoff": 20.01}
+    asked = trial.parameters.model_dump(exclude_unset=True) | smooth
+    shape = replace(trial.shape, surface_places=places)
+    return Trial(GlmParameters.model_validate(asked), trial.sites, shape)
+
+
+def made_up_modes(vertices: int, seed: int) -> SurfaceModes:
+    """Modes of a hemisphere that was never triangulated, with waves of 20 mm and longer."""
+    vectors = np.random.default_rng(seed).standard_normal((vertices, MODES)) / np.sqrt(vertices)
+    values = np.linspace(0.0, (2 * np.pi / 20.001) ** 2, MODES)
+    return SurfaceModes(values, vectors, np.arange(MODES), 4.0 * vertices)
+
+
 def ours(persons: int, outcomes: int) -> Cost:
     """Processor seconds of a study; MB before it and at the most."""
+    return cost_of(lambda: many_outcomes(persons, outcomes))
+
+
+def pairs(persons: int, outcomes: int) -> Cost:
+    """The same of units of two rows."""
+    return cost_of(lambda: in_pairs(many_outcomes(persons, outcomes)))
+
+
+def smooth(persons: int, outcomes: int) -> Cost:
+    """The same in a smooth basis."""
+    return cost_of(lambda: on_vertices(many_outcomes(persons, outcomes), outcomes))
+
+
+def products(persons: int, outcomes: int) -> Cost:
+    """Bare products with such a basis, as one round takes one and the other two."""
     one_thread()
-    trial, noise = many_outcomes(persons, outcomes), noise_of(8.0, SITES)
+    sides = [made_up_modes(outcomes // 2, seed).vectors for seed in (0, 1)]
+    values = table(persons, outcomes // 2, 0)
+    before = resident("VmRSS")
+
+    def once() -> None:
+        for side in sides:
+            for _ in range(2):
+                sums = side.T @ values
+            np.matmul(side, sums)
+
+    return processor(once, 1), before, resident("VmHWM")
+
+
+def cost_of(maker: Callable[[], Trial]) -> Cost:
+    """Processor seconds of a study; MB before it and at the most."""
+    one_thread()
+    trial, noise = maker(), noise_of(8.0, SITES)
     before = resident("VmRSS")
     seconds = processor(lambda: run_trial(trial, noise, np.random.default_rng(0)), 1)
     return seconds, before, resident("VmHWM")
@@ -83,15 +153,25 @@ def outcomes(persons: int = 100, many: int = 1_000_000) -> list[Row]:
     """Rows of time and memory."""
     own, least = alone(ours, persons, many), alone(nilearn, persons, many)
     work, held = f"glm, {persons} participants, {many:,} outcomes", 8e-6 * persons * many
+    two, waves = alone(pairs, persons, many), alone(smooth, PERSONS, VERTICES)
+    bare = alone(products, PERSONS, VERTICES)
+    units = f"{work}, units of two"
+    basis = f"glm in a smooth basis, {PERSONS:,} participants, {VERTICES:,} vertices"
     return [
         Row(work, 1e3 * own[0], "nilearn run_glm", 1e3 * least[0], "≤ 2"),
         Row(f"{work}: memory at the most", own[2], "the table", held, "≤ 2", "MB"),
+        Row(units, 1e3 * two[0], "single participants", 1e3 * own[0], "≤ 3"),
+        Row(f"{units}: memory at the most", two[2], "the table", held, "≤ 2", "MB"),
+        Row(basis, 1e3 * waves[0], "its products with the basis", 1e3 * bare[0], "≤ 2"),
+        Row(f"{basis}: memory at the most", waves[2], "before it", waves[1], "≤ 1.5", "MB"),
     ]
 
 
 def main(persons: int = 100, outcomes: int = 1_000_000) -> None:
     """Print the table."""
-    makers: dict[str, Callable[[int, int], Cost]] = {"glm": ours, "nilearn run_glm": nilearn}
+    makers: dict[str, Callable[[int, int], Cost]] = {
+        **{"glm": ours, "glm of units of two": pairs, "nilearn run_glm": nilearn}
+    }
     rows = []
     for name, maker in makers.items():
         seconds, before, most = alone(maker, persons, outcomes)

@@ -1,7 +1,8 @@
 """An embedded Prefect for a centre that has none: set up before Prefect is imported.
 
-One embedded server per study run, in the run's own folder. With a Prefect of
-one's own (``PREFECT_API_URL`` set) nothing of this is done.
+One embedded server per study run, in the run's own folder, or one around several
+that follow each other. With a Prefect of one's own (``PREFECT_API_URL`` set)
+nothing of this is done.
 """
 
 import os
@@ -60,6 +61,8 @@ def settings(home: Path) -> dict[str, str]:
 def embedded_prefect(home: Path) -> Iterator[None]:
     """Provide a Prefect API for the duration, unless the environment names one.
 
+    Inside another such block its server serves this one as well.
+
     Parameters
     ----------
     home : Path
@@ -67,6 +70,10 @@ def embedded_prefect(home: Path) -> Iterator[None]:
     """
     if os.environ.get("PREFECT_API_URL"):
         yield
+        return
+    if _at_work():
+        yield
+        _drain()
         return
     home.mkdir(parents=True, exist_ok=True)
     os.environ.update(settings(home.resolve()))
@@ -88,6 +95,12 @@ def embedded_prefect(home: Path) -> Iterator[None]:
         watch.wait()
         server.stop()
     shutil.rmtree(home, ignore_errors=True)  # done: nobody asks it anything any more
+
+
+def _at_work() -> bool:
+    """Whether this process has started a server; to ask imports nothing of Prefect."""
+    module = sys.modules.get("prefect.server.api.server")
+    return module is not None and bool(module.SubprocessASGIServer().running)
 
 
 @contextmanager

@@ -100,7 +100,11 @@ class SmoothBasis:
 
     def times(self, weights: Array) -> Array:
         """Φ ``weights`` (d x K), of which K are few: shape (D, K)."""
-        return self.evaluate(weights, self.coordinates)
+        return self._paint(weights)
+
+    @cached_property
+    def _paint(self) -> Callable[[Array], Array]:
+        return self.painter(self.coordinates)
 
     def coefficients(self, values: Array) -> Array:
         """Φᵀ ``values`` (D x K), of which K are few: shape (d, K)."""
@@ -120,16 +124,15 @@ class SmoothBasis:
         """Values of maps Φ ``weights`` (d x K) at other places, shape (V, K)."""
         return self.painter(coordinates)(weights)
 
-    def painter(self, coordinates: Array | None = None) -> Callable[[Array], Array]:
-        """As `evaluate` at places, those of the basis by default, for who asks again and again.
+    def painter(self, coordinates: Array) -> Callable[[Array], Array]:
+        """As `evaluate`, for who asks again and again.
 
         It keeps the blobs there, some 70 numbers for each place, from the first call on.
         """
-        places = self.coordinates if coordinates is None else coordinates
 
         @cache
         def blobs() -> csr_array:
-            return self._blobs(places, self.centres).tocsr()  # whose rows are written at once
+            return self._blobs(coordinates, self.centres).tocsr()  # whose rows are written at once
 
         def paint(weights: Array) -> Array:
             spread = np.ascontiguousarray(solve_triangular(self.factor, weights))

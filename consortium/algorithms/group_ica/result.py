@@ -77,7 +77,7 @@ def _paints(plan: GroupIcaPlan) -> tuple[Paint, Paint]:
     waves, places = plan.waves, plan.shape.places
     if waves is None or places is None:
         return _as_they_are, _as_they_are
-    coarse: Paint = waves.times if isinstance(waves, SurfaceBasis) else waves.painter()
+    coarse: Paint = waves.times
     if places.fine is None or isinstance(waves, SurfaceBasis):
         return coarse, coarse
     return coarse, waves.painter(places.fine)

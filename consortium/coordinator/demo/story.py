@@ -36,6 +36,7 @@ from consortium.simulation.bids import Patients, Recipe, Scanner, make_consortiu
 from consortium.simulation.signals import SignalLevels
 from consortium.space.study_space import study_space
 from consortium.study.reader import read_study
+from flows.embedded import embedded_prefect
 from site_agent.config import SiteConfig
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.summary import print_accounts
@@ -127,7 +128,7 @@ def tell_story(root: Path, *, subjects: int, seed: int, console: Console) -> Non
     recipe = _recipe(subjects, seed)
     make_scans(place, recipe, console)
     found_consortium(place, SITES)
-    with agents_at_work(place, SITES):
+    with agents_at_work(place, SITES), embedded_prefect(place.root / "prefect"):
         console.print("Four hospital agents work; each has its own folder, keys and ledger.")
         maps = _find_networks(place, "networks", console)
         _check(place.study("networks"), console)

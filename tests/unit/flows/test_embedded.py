@@ -1,6 +1,9 @@
-"""An empty database of Prefect's is kept for the next run, and never trusted blindly."""
+"""One embedded server for runs that follow each other, and an empty database for the next."""
 
+import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -64,3 +67,40 @@ def test_no_place_for_it_is_no_error(caches: Path, tmp_path: Path) -> None:
     caches.write_text("a file where a folder should be")
     keep_database(home_of(tmp_path / "home", "abc"))
     assert not take_database(home_of(tmp_path / "other"))
+
+
+TWO_RUNS = """
+import sys
+from pathlib import Path
+from flows.embedded import embedded_prefect
+
+with embedded_prefect(Path("around")):
+    from prefect import flow
+    from prefect.client.orchestration import get_client
+    from prefect.server.api.server import SubprocessASGIServer
+
+    server, names = SubprocessASGIServer().server_process, []
+    for name in ("one", "two"):
+        with embedded_prefect(Path(name)):
+            flow(name=name, persist_result=False)(lambda: None)()
+        assert not Path(name).exists()
+        assert SubprocessASGIServer().server_process is server and server.poll() is None
+    with get_client(sync_client=True) as client:
+        print(sorted(run.name for run in client.read_flows()))
+assert server.poll() is not None
+"""
+
+
+@pytest.mark.slow
+def test_the_server_around_several_runs_serves_them_all(tmp_path: Path) -> None:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_RUNS],
+        cwd=tmp_path,
+        env=clean | {"PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "['one', 'two']" in done.stdout

@@ -38,10 +38,12 @@ def test_a_painter_gives_the_very_values_and_makes_its_blobs_once(monkeypatch):
     made = []
     true = SmoothBasis._blobs
     monkeypatch.setattr(SmoothBasis, "_blobs", lambda *a: made.append(a) or true(*a))
-    for painter, values in zip((basis.painter(), basis.painter(ball(3.0))), expected, strict=True):
+    for painter, values in zip((basis.times, basis.painter(ball(3.0))), expected, strict=True):
         for _ in range(2):
             np.testing.assert_array_equal(painter(weights), values)
-    assert len(made) == 2
+    assert (
+        len(made) == 1
+    )  # of the finer voxels: those of its own are kept since they were asked for
 
 
 @pytest.mark.parametrize("far", [1e4, 1e9, 1e300, np.inf])
@@ -109,3 +111,13 @@ def test_products_with_few_maps_are_those_of_the_matrix():
     values = draws.standard_normal((len(basis.coordinates), 3))
     assert basis.times(weights) == pytest.approx(basis.matrix @ weights, abs=1e-9)
     assert basis.coefficients(values) == pytest.approx(basis.matrix.T @ values, abs=1e-9)
+
+
+def test_who_paints_again_and_again_asks_once_where_the_blobs_are(monkeypatch):
+    basis, asked, true = SmoothBasis(ball(6.0), 30.0), [], SmoothBasis._blobs
+    weights = np.eye(basis.size)
+    expected = [basis.evaluate(weights[:, k : k + 2], basis.coordinates) for k in range(3)]
+    monkeypatch.setattr(SmoothBasis, "_blobs", lambda *given: asked.append(1) or true(*given))
+    for k in range(3):
+        np.testing.assert_array_equal(basis.times(weights[:, k : k + 2]), expected[k])
+    assert len(asked) == 1
