@@ -17,7 +17,7 @@ from consortium.space.study_space import study_space
 from consortium.space.templates import read_templates
 from consortium.study.spec import Study
 from site_agent.data.bids import labels_in
-from site_agent.data.survey import SkippedPerson, Without, excludes_nobody
+from site_agent.data.survey import SkippedPerson, excludes_nobody
 from site_agent.images.series import SiteDataset
 from site_agent.networks import normalized_templates, write_everybody
 
@@ -67,7 +67,7 @@ def run_participants(
     _check_begun(target)
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".work-", dir=target) as work:
-        hook = _but(wanted) if wanted else excludes_nobody
+        hook = partial(_not_named, wanted) if wanted else excludes_nobody
         dataset = SiteDataset(source, study.data, space, "subject", Path(work), without=hook)
         out = tuple(each for each in dataset.survey.skipped if not wanted or each.label in wanted)
         if wanted and out:
@@ -104,10 +104,6 @@ def _check_begun(target: Path) -> None:
         raise DataError(
             f"{target} is not empty and holds no networks; name it, or another folder, anew."
         )
-
-
-def _but(wanted: Collection[str]) -> Without:
-    return partial(_not_named, frozenset(wanted))
 
 
 def _not_named(wanted: Collection[str], labels: Sequence[str]) -> Iterable[SkippedPerson]:

@@ -98,7 +98,7 @@ def draw_curves(found: StudyDesign) -> Picture:
     """Draw the first expectation over ε, persons and hospitals, with its range."""
     reached = found.outlook.expected[0].name
     figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")
-    curves = {name: _planned(points) for name, points in found.curves.items()}
+    curves = {name: [p for p in points if p.expected] for name, points in found.curves.items()}
     curves = {name: points for name, points in curves.items() if len(points) > 1}
     axes = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
     for place, (name, points) in zip(axes, curves.items(), strict=True):
@@ -145,10 +145,6 @@ def _wrapped(text: str) -> str:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".strip()
     return "\n".join(lines)
-
-
-def _planned(points: Sequence[Point]) -> list[Point]:
-    return [point for point in points if point.expected]
 
 
 def _study(found: StudyDesign) -> dict[str, Any]:

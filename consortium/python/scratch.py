@@ -76,7 +76,7 @@ def lay_out(
     """
     if isinstance(imgs, str | Path):
         return Path(imgs)
-    people = [_runs(person) for person in imgs]
+    people = [[*p] if isinstance(p, list | tuple) else [p] for p in imgs]
     _check_once([run for runs in people for run in runs])
     labels = [f"{number:05d}" for number in range(1, len(people) + 1)]
     start_derivatives(folder, "Images of one data set", labels, as_text(columns or {}, len(people)))
@@ -141,10 +141,6 @@ def copy_beside(folder: Path, given: Img, name: str) -> str:
         path.unlink()
         shutil.copyfile(source, path)
     return path.name
-
-
-def _runs(person: Participant) -> list[Img]:
-    return [*person] if isinstance(person, list | tuple) else [person]
 
 
 def _check_once(runs: Sequence[Img]) -> None:

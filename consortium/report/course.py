@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from consortium.base.formatting import count, number
-from consortium.report.privacy_report import PrivacyReport, ReleaseRecord
+from consortium.report.privacy_report import PrivacyReport
 from consortium.study.plan import Plan, Stage
 from consortium.study.spec import Study
 
@@ -50,7 +50,7 @@ def course(
         Step(
             "Numbers released",
             f"at most {_planned(plan, lambda stage: stage.mechanism.released(sites)):,}",
-            f"{sum(map(_released, report.releases)):,}",
+            f"{sum(r.entries * (len(r.survivors) if r.each else 1) for r in report.releases):,}",
         ),
         Step(
             "Sent by a site (payload)",
@@ -87,10 +87,6 @@ def format_duration(seconds: float) -> str:
 
 def _planned(plan: Plan, many: Callable[[Stage], int]) -> int:
     return sum(many(stage) * stage.release.rounds for stage in plan.stages)
-
-
-def _released(done: ReleaseRecord) -> int:
-    return done.entries * (len(done.survivors) if done.each else 1)
 
 
 def _named(sites: int, study: Study, plan: Plan) -> str:

@@ -44,9 +44,20 @@ def summary(report: PrivacyReport) -> str:
 def clauses(report: PrivacyReport) -> list[Clause]:
     """Privacy statement as headings and paragraphs."""
     if report.scheme == "none":
-        return [_no_protection()]
+        return [
+            Clause(
+                "No protection",
+                "This run added no noise. It is a reference for a simulation; its results must not "
+                "be shared as if they were private.",
+            )
+        ]
+    simulated = Clause(
+        "A simulation",
+        "The noise of this run can be drawn again from a seed. The figures below are what a real "
+        "run of the same study promises; this run itself protects no participant.",
+    )
     return [
-        *([_simulated()] if report.sampler.startswith(SEEDED) else []),
+        *([simulated] if report.sampler.startswith(SEEDED) else []),
         Clause("What is protected", protected_text(report.unit)),
         _against(report),
         _strength(report),
@@ -57,22 +68,6 @@ def clauses(report: PrivacyReport) -> list[Clause]:
         _not_protected(report),
         *([] if report.sampler.startswith(SEEDED) else [_checked(report)]),
     ]
-
-
-def _no_protection() -> Clause:
-    return Clause(
-        "No protection",
-        "This run added no noise. It is a reference for a simulation; its results must not be "
-        "shared as if they were private.",
-    )
-
-
-def _simulated() -> Clause:
-    return Clause(
-        "A simulation",
-        "The noise of this run can be drawn again from a seed. The figures below are what a real "
-        "run of the same study promises; this run itself protects no participant.",
-    )
 
 
 def protected_text(unit: str) -> str:

@@ -14,7 +14,6 @@ from consortium.algorithms.base import Serious
 from consortium.base.formatting import count
 from consortium.study.choice import PersonRule
 from consortium.study.spec import Study
-from consortium.views.base import BaseView
 from consortium.views.column import Column
 from site_agent.data.bids import labels_in
 from site_agent.data.people import PARTICIPANTS, participants_path
@@ -98,13 +97,10 @@ def doubts_about(source: Path, study: Study, aliases: Aliases) -> Iterator[str]:
             yield from _doubts(rows, view.single_columns, described)
             if own.is_by_person:
                 yield from _nobodys(source, own, rows, wording)
-    if not study.features or any(_is_in_folders(view) for view in study.features):
+    if not study.features or any(
+        v.is_series or v.is_image or v.mesh_files is not None for v in study.features
+    ):
         yield from _without_folder(source)
-
-
-def _is_in_folders(view: BaseView) -> bool:
-    """Whether its files lie in persons' folders."""
-    return view.is_series or view.is_image or view.mesh_files is not None
 
 
 def _descriptions(table: Path, names: Iterable[str], wording: Wording) -> Described:

@@ -43,7 +43,8 @@ def _oddities(run: RecordingRun, data: DataSection) -> Iterator[str]:
     try:
         image = open_nifti(run.bold)
         apart = _forms_apart(image)
-        first = 1.0 if _steadied(data) else _first_volume(run.bold, image)
+        steadied = any(name.startswith(_STEADIED_BY) for name in data.confounds)
+        first = 1.0 if steadied else _first_volume(run.bold, image)
     except DataError:
         return  # loading tells it
     half = float(voxel_sizes(image.affine).min()) / 2
@@ -82,7 +83,3 @@ def _first_volume(path: Path, image: nib.Nifti1Image) -> float:
 
 def _mean(volume: np.ndarray) -> float:
     return float(np.where(np.isfinite(volume), volume, 0.0).mean(dtype=np.float64))
-
-
-def _steadied(data: DataSection) -> bool:
-    return any(name.startswith(_STEADIED_BY) for name in data.confounds)

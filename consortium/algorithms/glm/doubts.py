@@ -47,6 +47,7 @@ def doubts_of(
         "cut (correct analysis.covariates)": _column(plan, learned, there),
     }
     if plan.shape.noise > 0:
+        clipped = clipped_of(found, learned)
         moves |= {
             _told_of_centre(plan, learned): _centre(found, learned),
             "groups may be off by as much as sites' numbers of participants are": _groups(
@@ -56,9 +57,7 @@ def doubts_of(
             "hides by how much (declare analysis.site_means)": _confounding(found, learned),
             "they may have long tails to one side, of which clipping took more where participants "
             "vary more (take logarithms or roots at all sites alike)": _tails(found),
-            f"{100 * clipped_of(found, learned):.0f} % were clipped away": _clipping(
-                found, learned
-            ),
+            f"{100 * clipped:.0f} % were clipped away": np.inf if clipped > _MOST_CLIPPED else 0.0,
         }
     doubts = [
         PossibleBias(
@@ -165,7 +164,3 @@ def _tails(found: Effects) -> Array:
     """What a correction for long tails leaves open: of each outcome, and no less than of most."""
     usual = np.median(found.tails)
     return np.asarray(np.sqrt(np.maximum(found.tails, usual)) / found.divisor)
-
-
-def _clipping(found: Effects, learned: Learned) -> float:
-    return np.inf if clipped_of(found, learned) > _MOST_CLIPPED else 0.0

@@ -80,7 +80,8 @@ def effects_result(
         "persons_not_as_stated": surplus(plan),
         **_counted(plan, there),
         **_learned(learned),
-        "advice": _advice(plan),
+        "advice": f"effects that all outcomes share are up to {100 * plan.choice.lost:.0f} % too "
+        "small, as clipping takes from them",
     }
     error, counted = float(numbers["mean_error"]), told_of_counted(plan, there)
     headline = *told_of_doubts(doubts, plan.outcomes), _headline(plan, significant, error, counted)
@@ -237,13 +238,6 @@ def _maps(arrays: dict[str, Array], effect: str) -> dict[str, tuple[Array, str]]
         "p": (arrays["p"], "Two-sided p of no effect."),
         "q": (arrays["q"], "Least false discovery rate at which this would be a discovery."),
     }
-
-
-def _advice(plan: GlmPlan) -> str:
-    return (
-        f"effects that all outcomes share are up to {100 * plan.choice.lost:.0f} % too small, as "
-        "clipping takes from them"
-    )
 
 
 def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[str, ...]) -> str:

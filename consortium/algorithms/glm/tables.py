@@ -111,7 +111,8 @@ def averages_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
     """One row for each group of outcomes."""
     sizes = (plan.columns.averages > 0).sum(axis=1)
     names = list(plan.parameters.averages)
-    rows = [(name, int(n), *_numbers(plan, arrays, g)) for g, (name, n) in _each(names, sizes)]
+    each = enumerate(zip(names, sizes.tolist(), strict=True))
+    rows = [(name, int(n), *_numbers(plan, arrays, g)) for g, (name, n) in each]
     return Table(
         f"Mean effect of '{plan.parameters.contrasted}' on groups of outcomes, with errors of its "
         f"own: noise averages out, and chance as far as outcomes are not correlated. {_NOTE} "
@@ -165,10 +166,6 @@ def coefficient_tables(
             tuple(errors),
         ),
     }
-
-
-def _each(names: list[str], sizes: Array) -> list[tuple[int, tuple[str, int]]]:
-    return list(enumerate(zip(names, sizes.tolist(), strict=True)))
 
 
 def _numbers(plan: GlmPlan, arrays: Mapping[str, Array], place: int) -> tuple[float | str, ...]:

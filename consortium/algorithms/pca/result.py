@@ -58,7 +58,9 @@ def subspace(release: Release, components: int, samples: int) -> Result:
     all_found = whole.together(shares, doubts, float(freed.sum()), doubt) if found else Finding()
     shares += (Finding(),) * (components - found)
     arrays = {"basis": vectors[:, ::-1], "eigenvalues": values[:components]}
-    return make_result(arrays, numbers, shares, all_found, _first(found, components))
+    return make_result(
+        arrays, numbers, shares, all_found, tuple(k < found for k in range(components))
+    )
 
 
 def power_subspace(
@@ -90,10 +92,6 @@ def _agreement(vectors: Array, before: Array | None) -> Array:
     if before is None:
         return np.zeros(vectors.shape[1])
     return np.asarray(np.abs(vectors.T @ before).max(axis=1))
-
-
-def _first(found: int, many: int) -> tuple[bool, ...]:
-    return tuple(k < found for k in range(many))
 
 
 @dataclass(frozen=True)
