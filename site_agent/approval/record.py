@@ -9,10 +9,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.errors import ConfigurationError, OutputError, StudyError
@@ -166,7 +168,7 @@ def _read_serials(folder: Path, identity: Identity) -> dict[str, int]:
     if not path.exists():
         return {}
     try:
-        serials = _verified(path, identity)["serials"]
+        serials = _verified(path.read_text(encoding="utf-8"), identity.public)["serials"]
         return {str(name): int(serial) for name, serial in serials.items()}
     except InvalidSignature as error:
         raise ConfigurationError(_not_signed(path)) from error
@@ -199,11 +201,12 @@ def _signed(content: dict[str, Any], identity: Identity) -> bytes:
     return json.dumps({**content, "signature": signature}, indent=1).encode()
 
 
-def _verified(path: Path, identity: Identity) -> dict[str, Any]:
-    """Read a signed record; raises what a damaged or altered one leads to."""
-    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+@lru_cache(maxsize=64)  # the same few records are read at every look at the exchange
+def _verified(text: str, key: bytes) -> Mapping[str, Any]:
+    """Content of a signed record; raises what a damaged or altered one leads to."""
+    record: dict[str, Any] = json.loads(text)
     signature = bytes.fromhex(record.pop("signature"))
-    identity.key.public_key().verify(signature, _canonical(record))
+    Ed25519PublicKey.from_public_bytes(key).verify(signature, _canonical(record))
     return record
 
 
@@ -221,23 +224,28 @@ def _path_of(folder: Path, approval: Approval) -> Path:
 def _read(path: Path, identity: Identity) -> tuple[Approval, int]:
     """An approval and its serial number; 0 in records of before there were any."""
     try:
-        record = _verified(path, identity)
-        terms, until = record["terms"], record["terms"]["until"]
-        approval = Approval(
-            Study.model_validate(record["study"]),
-            str(record["file"]),
-            str(record["mask"]),
-            {name: bytes.fromhex(text) for name, text in record["keys"].items()},
-            Path(record["folder"]),
-            Terms(int(terms["runs"]), terms["epsilon"], until and date.fromisoformat(until)),
-        )
-        return approval, int(record.get("serial", 0))
+        return _approval_of(path.read_text(encoding="utf-8"), identity.public)
     except InvalidSignature as error:
         raise ConfigurationError(_not_signed(path)) from error
     except DAMAGED as error:
         raise ConfigurationError(
             f"{path} is damaged; remove it and approve the study again."
         ) from error
+
+
+@lru_cache(maxsize=64)
+def _approval_of(text: str, key: bytes) -> tuple[Approval, int]:
+    record = _verified(text, key)
+    terms, until = record["terms"], record["terms"]["until"]
+    approval = Approval(
+        Study.model_validate(record["study"]),
+        str(record["file"]),
+        str(record["mask"]),
+        {name: bytes.fromhex(public) for name, public in record["keys"].items()},
+        Path(record["folder"]),
+        Terms(int(terms["runs"]), terms["epsilon"], until and date.fromisoformat(until)),
+    )
+    return approval, int(record.get("serial", 0))
 
 
 def _content(approval: Approval) -> dict[str, Any]:

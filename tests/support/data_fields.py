@@ -3,7 +3,7 @@
 import shutil
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -185,12 +185,13 @@ def make_site(root: Path) -> Path:
 
     They are copies of those that this process has made once.
     """
-    return Path(shutil.copytree(_made_site(), root, dirs_exist_ok=True))
+    return Path(shutil.copytree(_made_site().name, root, dirs_exist_ok=True))
 
 
 @cache
-def _made_site() -> Path:
-    root = Path(mkdtemp())
+def _made_site() -> TemporaryDirectory[str]:
+    folder = TemporaryDirectory()
+    root = Path(folder.name)
     bids = root / "bids"
     for person, label in enumerate(("01", "02")):
         stem = f"sub-{label}"
@@ -237,7 +238,7 @@ def _made_site() -> Path:
         write_sphere(root / f"{side}.surf.gii", "fsaverage5")
         write_sphere(root / f"{side}6.surf.gii", "fsaverage6")
         write_wall(root / f"{side}.wall.gii", "fsaverage5")
-    return root
+    return folder
 
 
 GAPPY: list[dict[str, Any]] = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
 from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
 from consortium.coordinator.run import RunFiles
@@ -67,16 +67,16 @@ class Ticks:
 
 def make_scans(folder: Path, subjects: int = 3) -> None:
     """Write each site's made-up scans: copies of those that this process has made once."""
-    shutil.copytree(_made_scans(subjects), folder)
+    shutil.copytree(_made_scans(subjects).name, folder)
 
 
 @cache
-def _made_scans(subjects: int) -> Path:
-    folder = Path(mkdtemp())
+def _made_scans(subjects: int) -> TemporaryDirectory[str]:
+    folder = TemporaryDirectory()
     recipe = Recipe(
         SITES, subjects, 5, volumes=24, networks=2, resolution=30.0, levels=SignalLevels()
     )
-    make_consortium(folder, recipe, workers=1)
+    make_consortium(Path(folder.name), recipe, workers=1)
     return folder
 
 

@@ -8,6 +8,7 @@ this is after the release.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -68,16 +69,26 @@ class CrossNoise:
         law do.
         """
         found = self._empty()
-        for u, v in view_pairs(len(self.spectra)):
-            spread = [
-                np.sqrt(each.variances + each.edge) for each in (self.spectra[u], self.spectra[v])
-            ]
-            block = np.outer(*spread) * generator.standard_normal((len(spread[0]), len(spread[1])))
+        for (u, v), spread in self._spreads.items():
+            block = spread * generator.standard_normal(spread.shape)
             found[u][v] = self._weighted(u, v, _UNEVEN * block / np.sqrt(self.persons))
         return found
 
     def _weighted(self, u: int, v: int, block: Array) -> Array:
-        return np.asarray(np.outer(self.spectra[u].factors, self.spectra[v].factors) * block)
+        return np.asarray(self._factors[u, v] * block)
+
+    @cached_property
+    def _factors(self) -> dict[tuple[int, int], Array]:
+        """Of each pair of views, k_u x k_v: weights of its block."""
+        return self._products([each.factors for each in self.spectra])
+
+    @cached_property
+    def _spreads(self) -> dict[tuple[int, int], Array]:
+        """Of each pair of views, k_u x k_v: deviations that one person has in its block."""
+        return self._products([np.sqrt(each.variances + each.edge) for each in self.spectra])
+
+    def _products(self, each: Sequence[Array]) -> dict[tuple[int, int], Array]:
+        return {(u, v): np.outer(each[u], each[v]) for u, v in view_pairs(len(each))}
 
     def _empty(self) -> Blocks:
         return [[np.zeros((len(s.variances), 0))] * len(self.spectra) for s in self.spectra]
