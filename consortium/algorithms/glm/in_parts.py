@@ -10,7 +10,7 @@ part by part, and of that its maps are made, part by part.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -32,31 +32,45 @@ NUMBERS = 1 << 16
 _ROOM = 1 - 1e-11
 
 
-class Added(NamedTuple):
-    """What rows of a unit add to what their mean does: of λ Σ w u, w less its unit's mean."""
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """Some rows of u, or of what rows of a unit add to it: λ Σ w u, w less its unit's mean."""
 
     turned: Array
-    """As of an `OutcomePart`."""
-    left: Array
-    """v x n. As outcomes."""
+    """v x n. R^-¼u; of a smooth basis all of its d x n in the last part, before it none."""
+    project: Callable[[], Array]
+    """Works out what is left of u, which not every round asks for."""
+
+    @cached_property
+    def left(self) -> Array:
+        """What is left of u, in standard deviations, in the numbers that are released: v x n."""
+        return self.project()
 
 
-class OutcomePart(NamedTuple):
-    """Some rows of the outcomes."""
+@dataclass(frozen=True, eq=False)
+class OutcomePart:
+    """Some rows of the outcomes; 0 where they are missing, and of a unit the mean of its rows."""
 
     known: Array
     """True or false, v x n. What is not missing. A row of a unit that lacks any is none."""
-    turned: Array
-    """v x n. Rows of R^-¼u; of a smooth basis all of its d x n in the last part, before it none."""
-    left: Array
-    """v x n. What is left of u, in standard deviations, in the numbers that are released; 0 where
-    missing. Of a unit the mean of its rows."""
+    own: Coded
+    """Outcomes."""
     rows: slice
     """Which rows."""
     last: bool
     """Whether no other part follows."""
-    added: Added | None = None
+    added: Coded | None = None
     """Of units whose rows differ in what they are multiplied by."""
+
+    @property
+    def turned(self) -> Array:
+        """Of the outcomes."""
+        return self.own.turned
+
+    @property
+    def left(self) -> Array:
+        """Of the outcomes."""
+        return self.own.left
 
 
 class OutcomeSums(NamedTuple):
@@ -218,22 +232,25 @@ class Outcomes:
 
     def _part(self, rows: slice) -> OutcomePart:
         values, known, added = self._read(rows)
-        last = rows.stop >= len(self)
+        last, more = rows.stop >= len(self), None
         if isinstance(self.likeness, BasisCorrelation):
-            own, more = self._of_basis(self._basis, rows, last), None
+            own = self._of_basis(self._basis, rows, last)
             if added is not None:
                 more = self._of_basis(self._added_basis, rows, last)
-            return OutcomePart(known, own.turned, own.left, rows, last, more)
-        assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - there are no others
-        many, sums, encode = len(self), self.sums, self.likeness.encode
-        turned = encode(values, sums.outcomes / many)
-        more = None if added is None else Added(encode(added, sums.added[0] / many), added)
-        return OutcomePart(known, turned, values, rows, last, more)
+            return OutcomePart(known, own, rows, last, more)
+        own = self._coded(values, self.sums.outcomes)
+        if added is not None:
+            more = self._coded(added, self.sums.added[0])
+        return OutcomePart(known, own, rows, last, more)
 
-    def _of_basis(self, basis: tuple[Array, Array], rows: slice, last: bool) -> Added:
+    def _coded(self, values: Array, sums: Array) -> Coded:
+        assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - else in a basis
+        return Coded(self.likeness.encode(values, sums / len(self)), lambda: values)
+
+    def _of_basis(self, basis: tuple[Array, Array], rows: slice, last: bool) -> Coded:
         assert isinstance(self.likeness, BasisCorrelation)  # noqa: S101 - for the type checker
         numbers, left = basis
-        return Added(numbers if last else numbers[:0], self.likeness.maps(left, rows))
+        return Coded(numbers if last else numbers[:0], partial(self.likeness.maps, left, rows))
 
     @cached_property
     def _basis(self) -> tuple[Array, Array]:
