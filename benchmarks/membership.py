@@ -15,7 +15,9 @@ from scipy.stats import norm
 from benchmarks.glm_data import Array
 from benchmarks.glm_runs import GLM, Trial, trial_of
 from benchmarks.replication.drawing import IMAGES
+from benchmarks.studies import result_of
 from benchmarks.timing import show
+from consortium.algorithms.base import Query, Release
 from consortium.algorithms.glm.kernels.equal_correlation import correlation_power
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.gdp import mu_of
@@ -52,18 +54,10 @@ class Study:
     """
 
     def __init__(self, epsilon: float, generator: np.random.Generator) -> None:
-        self.generator = generator
+        self.generator, self.mu = generator, mu_of(epsilon, DELTA)
         self.outcomes = draw(SITES * PERSONS, generator)
         self.group = np.tile(np.arange(PERSONS) % 2 == 0, SITES)
-        mu = mu_of(epsilon, DELTA)
-        noise = 1 / (mu * np.sqrt((SITES - 1) / SITES))
-        trial = self._trial(self.outcomes)
-        shape = replace(trial.shape, noise=noise)
-        (self.planned,) = GLM(trial.parameters, shape).planned()
-        self.query = self.planned.complete(next(GLM(trial.parameters, shape).run()))
-        assert isinstance(self.planned.bound, BlocksBound)
-        self.bound = self.planned.bound
-        self.deviation = self.bound.deviations(self.bound.spread / mu)["effects"]  # of honest sums
+        self.trial = self._trial(self.outcomes)
 
     def _trial(self, outcomes: Array) -> Trial:
         site = np.repeat(np.arange(SITES), PERSONS)
@@ -75,40 +69,71 @@ class Study:
             anyway=True,
         )
 
-    def sums(self, outcomes: Array) -> Array:
-        """Every site's part of the effects' sum, S x V."""
-        sites = self._trial(outcomes).sites
-        local = GLM.statistics[self.query.statistic]
-        told = [local(s, replace(self.query, site=n), self.bound) for n, s in enumerate(sites)]
-        return PERSONS * np.array([self.bound.split(each)["effects"] for each in told])
+    def sums(self, outcomes: Array, asked: Query, bound: BlocksBound) -> Array:
+        """Every site's part of a release's sum, S x D."""
+        sites, local = self._trial(outcomes).sites, GLM.statistics[asked.statistic]
+        return PERSONS * np.array(
+            [local(site, replace(asked, site=n), bound) for n, site in enumerate(sites)]
+        )
 
-    def parts(self, persons: Array) -> Array:
-        """What each of a site's worth of participants adds to the effects' sum, V x n."""
+    def parts(self, persons: Array, asked: Query, bound: BlocksBound) -> Array:
+        """What each of a site's worth of participants adds to it beyond who is cut out, D x n."""
         nobody, found = np.zeros((REGIONS, SITES * PERSONS)), []
+        without = self.sums(nobody, asked, bound)[0]
         for place in range(PERSONS):
             alone = nobody.copy()
             alone[:, place] = persons[:, place]
-            found.append(self.sums(alone)[0])
+            found.append(self.sums(alone, asked, bound)[0] - without)
         return np.array(found).T
 
     def scores(self) -> tuple[Array, Array, Array, Array]:
-        """Of the first site's participants and others; then as one who knows all others' data."""
+        """Of the first site's participants and others; then as one who knows all others' data.
+
+        Evidence of all releases is added up, as the noise of one goes with no other's.
+        """
         members, others = self.outcomes[:, :PERSONS], draw(PERSONS, self.generator)
-        mine, theirs = self.parts(members), self.parts(others)
-        honest = self.sums(self.outcomes)[:-1].sum(axis=0)
-        noise = self.deviation * self.generator.standard_normal((REGIONS, PERSONS))
-        spread = float(np.mean(np.square(mine))) * (SITES - 1) * PERSONS
+        mine, theirs, knowing, squares = np.zeros((4, PERSONS))
+        noise = 1 / (self.mu * np.sqrt((SITES - 1) / SITES))
+        plan = GLM(self.trial.parameters, replace(self.trial.shape, noise=noise))
+        stages = {release.stage: release for release in plan.releases}
+
+        def answer(query: Query) -> Release:
+            stage = stages[query.stage]
+            asked, bound = stage.complete(query), stage.bound
+            assert isinstance(bound, BlocksBound)
+            sums = self.sums(self.outcomes, asked, bound)
+            deviation = bound.spread / self.mu / np.sqrt(stage.share)  # of honest sites' sum
+            drawn = deviation * self.generator.standard_normal((sums.shape[1], PERSONS))
+            here, there = (self.parts(each, asked, bound) for each in (members, others))
+            knowing[:] += np.einsum("ij,ij->j", here, drawn + here) / deviation**2
+            squares[:] += np.square(here).sum(axis=0) / deviation**2
+            evidence = self._evidence(
+                bound, here, sums[:-1].sum(axis=0)[:, None] + drawn, deviation
+            )
+            mine[:] += np.einsum("ij,ij->j", _large(bound, here), evidence)
+            theirs[:] += np.einsum("ij,ij->j", _large(bound, there), evidence)
+            mean = (sums.sum(axis=0) + drawn[:, 0]) / (SITES * PERSONS)
+            return Release(mean, deviation / (SITES * PERSONS), tuple(range(SITES)))
+
+        result_of(plan, answer)
+        return mine, theirs, knowing / np.sqrt(squares), self.generator.standard_normal(PERSONS)
+
+    def _evidence(self, bound: BlocksBound, mine: Array, told: Array, deviation: float) -> Array:
+        """What a release says of each outcome against what the other participants vary by."""
+        spread = float(np.mean(np.square(_large(bound, mine)))) * (SITES - 1) * PERSONS
         covariance = spread * correlation_power(np.eye(REGIONS), SHARED, 0.5)
-        covariance += self.deviation**2 * np.eye(REGIONS)
-        told = np.linalg.solve(covariance, honest[:, None] + noise)
-        sizes = np.linalg.norm(mine, axis=0)
-        one = np.einsum("ij,ij->j", mine, noise) / (sizes * self.deviation)
-        return (
-            np.einsum("ij,ij->j", mine, told),
-            np.einsum("ij,ij->j", theirs, told),
-            one + sizes / self.deviation,
-            self.generator.standard_normal(PERSONS),
-        )
+        covariance += deviation**2 * np.eye(REGIONS)
+        return np.asarray(np.linalg.solve(covariance, _large(bound, told)), dtype=np.float64)
+
+
+def _large(bound: BlocksBound, vectors: Array) -> Array:
+    """Of a release's vectors the numbers by outcome, which go by its value."""
+    start = 0
+    for block in bound.blocks:
+        if block.name in ("location", "effects"):
+            return vectors[start : start + REGIONS]
+        start += block.entries
+    raise ValueError("no block of outcomes")
 
 
 def found_at(inside: Array, outside: Array, alarms: Array) -> Array:

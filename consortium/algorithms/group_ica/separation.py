@@ -121,7 +121,14 @@ def _significant(
     null = (
         white_null(directions)
         if places is None
-        else fit_smooth(matrix, places, released.deviation, parameters.kept, released.persons)
+        else fit_smooth(
+            matrix,
+            places,
+            released.deviation,
+            parameters.kept,
+            released.persons,
+            round(released.plan.shape.mean_length),
+        )
     )
     kept = beyond_null(matrix, null, weights, way, directions.count, generator)
     if isinstance(way, FastIca):

@@ -29,9 +29,12 @@ _THROUGH = tuple(
 )
 """As `KERNELS`, of noise that was smoothed in the volume: 1.18 times narrower than these."""
 _FWHM = 2.3548
-_NEAR = 40.0  # mm, width at half height of what counts as near a place
+_NEAR = 60.0  # mm, width at half height of what counts as near a place: networks are narrower
+_MOST_UNEVEN = 2.0  # times as strong, or as weak, as usual
 _CLOSEST, _ROUNDS, _STEPS = 5, 2, 4
 _CHANGES = 0.1, 10.0
+_EXPECTED_DRAWS, _MOST_VOLUMES = 8, 200
+
 _MOST_VERTICES = 6000
 
 
@@ -134,7 +137,7 @@ def strengths_of(matrix: Array, weights: Array) -> Array:
 
 
 def fit_smooth(
-    matrix: Array, places: SmoothPlaces, deviation: float, kept: int, persons: int
+    matrix: Array, places: SmoothPlaces, deviation: float, kept: int, persons: int, volumes: int
 ) -> SmoothNull:
     """The persons without networks that are most like a release.
 
@@ -145,9 +148,11 @@ def fit_smooth(
         Of the noise of privacy in a released number.
     kept : int
         K, directions of a person.
+    volumes : int
+        T, of a usual person.
     """
     turn = places.turn
-    found = _fit_uneven(matrix if turn is None else turn.T @ matrix @ turn, places)
+    found = _fit_uneven(matrix if turn is None else turn.T @ matrix @ turn, places, (kept, volumes))
     waves = found.waves if turn is None else turn @ found.waves
     strengths = found.strengths
     # A wave that all persons have, or none, does not differ between them.
@@ -167,10 +172,8 @@ class _Fit:
     waves: Array
     strengths: Array
 
-    @property
-    def size(self) -> float:
-        """How much of a release it is: of persons without networks nearly all."""
-        return float(np.square(self.strengths).sum())
+    size: float
+    """How much of a release it is: of persons without networks nearly all."""
 
     @property
     def diagonal(self) -> Array:
@@ -178,13 +181,34 @@ class _Fit:
         return np.asarray(np.square(self.waves) @ self.strengths)
 
 
-def _fit(matrix: Array, covariance: Array) -> _Fit:
-    waves = one_sign(eigh(covariance)[1][:, ::-1])
+def _fit(matrix: Array, covariance: Array, usual: tuple[int, int] | None = None) -> _Fit:
+    """Strengths that fall with the waves' length, no larger than the covariance leads to.
+
+    That only with ``usual``, which is K and T: uneven covariances are so many that one would else
+    pass for a few networks, whose strengths are larger than noise has.
+    """
+    values, vectors = eigh(covariance)
+    waves = one_sign(vectors[:, ::-1])
     along = np.einsum("ij,ij->j", waves, matrix @ waves)
-    return _Fit(waves, np.asarray(isotonic_regression(along, increasing=False).x))
+    strengths = np.asarray(isotonic_regression(along, increasing=False).x)
+    if usual is not None:
+        strengths = np.minimum(strengths, _expected_strengths(values[::-1], *usual))
+    return _Fit(waves, strengths, float(strengths @ (2 * along - strengths)))
 
 
-def _fit_uneven(matrix: Array, places: SmoothPlaces) -> _Fit:
+def _expected_strengths(values: Array, kept: int, volumes: int) -> Array:
+    """How strong each wave is in the ``kept`` leading directions of Gaussian persons."""
+    generator, total = np.random.default_rng(0), np.zeros(len(values))
+    root = np.sqrt(np.maximum(values, 0.0))[:, None]
+    volumes = max(kept, min(volumes, _MOST_VOLUMES))
+    for _ in range(_EXPECTED_DRAWS):
+        series = root * generator.standard_normal((len(values), volumes))
+        own, right = eigh(series.T @ series, subset_by_index=(volumes - kept, volumes - 1))
+        total += np.square(series @ right / np.sqrt(own)).sum(axis=1) / _EXPECTED_DRAWS
+    return np.asarray(isotonic_regression(total, increasing=False).x)
+
+
+def _fit_uneven(matrix: Array, places: SmoothPlaces, usual: tuple[int, int]) -> _Fit:
     """The best covariance among those that are even, or vary more in some places than in others.
 
     How much persons vary around each place is raised or lowered until the null is as strong around
@@ -199,8 +223,10 @@ def _fit_uneven(matrix: Array, places: SmoothPlaces) -> _Fit:
         for _ in range(_STEPS):
             own = np.maximum(places.around @ last.diagonal, np.finfo(np.float64).tiny)
             varies = varies * np.sqrt(np.clip(strong / own, *_CHANGES))
-            last = _fit(matrix, varies[:, None] * chosen * varies)
-        tried: list[_Fit] = [_fit(matrix, varies[:, None] * each * varies) for each in close]
+            mean = np.exp(np.mean(np.log(varies)))
+            varies = np.clip(varies / mean, 1 / _MOST_UNEVEN, _MOST_UNEVEN)
+            last = _fit(matrix, varies[:, None] * chosen * varies, usual)
+        tried = [_fit(matrix, varies[:, None] * each * varies, usual) for each in close]
         number = int(np.argmax([each.size for each in tried]))
         last, chosen = tried[number], close[number]
         best = last if last.size > best.size else best

@@ -43,7 +43,7 @@ def found(networks, deviation, seed, strengths=1.0):
     matrix = mean_projector(networks, seed, strengths) + law.draw(generator)
     directions = find_directions(matrix, law, KEPT, uncut=KEPT)
     maps, weights = WAY.first(directions.vectors, directions.excess, generator)
-    null = fit_smooth(matrix, SmoothPlaces(PLACES), deviation, KEPT, PERSONS)
+    null = fit_smooth(matrix, SmoothPlaces(PLACES), deviation, KEPT, PERSONS, VOLUMES)
     white = white_null(directions)
     beyond = [beyond_null(matrix, each, weights, WAY, KEPT, generator) for each in (null, white)]
     return maps, *beyond
@@ -82,7 +82,7 @@ def test_networks_on_such_a_background_are_told_and_no_background(strengths):
 
 def test_a_fit_keeps_waves_strengths_and_draws_stray_as_persons_do():
     matrix = mean_projector(np.zeros((SIZE, 0)), 1)
-    null = fit_smooth(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS)
+    null = fit_smooth(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS, VOLUMES)
     assert (np.diff(null.strengths) <= 1e-12).all()
     assert np.trace(null.mean) == pytest.approx(KEPT)
     assert np.linalg.norm(null.mean - matrix) < 0.3 * np.linalg.norm(matrix)
@@ -97,13 +97,13 @@ def test_draws_do_not_depend_on_the_signs_that_are_found(monkeypatch):
     matrix = mean_projector(np.zeros((SIZE, 0)), 1)
 
     def drawn():
-        null = fit_smooth(matrix, SmoothPlaces(PLACES), 0.01, KEPT, PERSONS)
+        null = fit_smooth(matrix, SmoothPlaces(PLACES), 0.01, KEPT, PERSONS, VOLUMES)
         return null.draw(np.random.default_rng(0))
 
     once, true = drawn(), smooth_null.eigh
 
-    def found(covariance):
-        values, vectors = true(covariance)
+    def found(covariance, **given):
+        values, vectors = true(covariance, **given)
         return values, vectors * np.random.default_rng(1).choice([-1.0, 1.0], len(values))
 
     monkeypatch.setattr(smooth_null, "eigh", found)
@@ -113,8 +113,10 @@ def test_draws_do_not_depend_on_the_signs_that_are_found(monkeypatch):
 def test_places_may_be_turned():
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((SIZE, SIZE)))[0]
     matrix = mean_projector(np.zeros((SIZE, 0)), 2)
-    plain = fit_smooth(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS)
-    turned = fit_smooth(turn @ matrix @ turn.T, SmoothPlaces(PLACES, turn), 0.0, KEPT, PERSONS)
+    plain = fit_smooth(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS, VOLUMES)
+    turned = fit_smooth(
+        turn @ matrix @ turn.T, SmoothPlaces(PLACES, turn), 0.0, KEPT, PERSONS, VOLUMES
+    )
     assert turn.T @ turned.mean @ turn == pytest.approx(plain.mean, abs=1e-8)
     assert strengths_of(matrix, np.zeros((SIZE, 1))) == pytest.approx([0.0])
 
@@ -150,10 +152,10 @@ def test_noise_along_a_surface_of_uneven_vertices_is_no_network(uneven, width):
     generator = np.random.default_rng(0)
     _, weights = way.first(directions.vectors, directions.excess, generator)
     places = SmoothPlaces(uneven.centres, own=lambda: surface_covariances(uneven))
-    null = fit_smooth(matrix, places, 1e-3, 20, 200)
+    null = fit_smooth(matrix, places, 1e-3, 20, 200, 40)
     assert not beyond_null(matrix, null, weights, way, 20, generator).any()
     white = white_null(directions)
     assert beyond_null(matrix, white, weights, way, 20, generator).any()
     # Kernels between single places of the surfaces explain less of it.
-    between = fit_smooth(matrix, SmoothPlaces(uneven.centres), 1e-3, 20, 200)
+    between = fit_smooth(matrix, SmoothPlaces(uneven.centres), 1e-3, 20, 200, 40)
     assert np.linalg.norm(matrix - null.mean) < 0.9 * np.linalg.norm(matrix - between.mean)
