@@ -6,6 +6,7 @@ half written, another user's, or of something else, is worked out again; where n
 written, everything is. BLAS makes them on one thread: they do not depend on who comes first.
 """
 
+import fcntl
 import hashlib
 import json
 import math
@@ -14,8 +15,8 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,6 +32,7 @@ Arrays = Mapping[str, NDArray[Any]]
 _DIGEST, _ALIGNED, _KINDS = 32, 64, "biuf"
 _MOST_HEADER = 1 << 16
 _MOST_KEPT = 4 << 30  # bytes of all files together; the ones not used for longest go
+_PATIENCE = 600.0  # seconds that another process may take for what this one could make, too
 _ABANDONED = 3600.0  # seconds after which nobody writes a draft any more
 
 
@@ -65,11 +67,40 @@ def kept_arrays(kind: str, key: str, source: str, make: Callable[[], Arrays]) ->
     path = cache_folder() / f"{kind}-{name}.arrays"
     with suppress(*DAMAGED):
         return _read(path, name)
-    with threadpool_limits(1, user_api="blas"):
-        found = make()
-    with suppress(OSError):
-        _write(path, name, found)
+    with _turn(path.with_suffix(".lock")):
+        with suppress(*DAMAGED):
+            return _read(path, name)
+        with threadpool_limits(1, user_api="blas"):
+            found = make()
+        with suppress(OSError):
+            _write(path, name, found)
     return found
+
+
+@contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    """Wait while another process makes the same, where locks can tell."""
+    lock, patience = None, time.monotonic() + _PATIENCE
+    try:
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+            while not _taken(lock) and time.monotonic() < patience:
+                time.sleep(0.1)
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+            with suppress(OSError):
+                path.unlink()
+
+
+def _taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _read(path: Path, name: str) -> Arrays:

@@ -255,6 +255,28 @@ def test_many_may_write_at_once(tmp_path, monkeypatch):
     assert not list(cache_folder().glob(".*.part"))
 
 
+def _make_slowly(log):
+    def make():
+        with log.open("a") as file:
+            file.write("made\n")
+        time.sleep(0.5)
+        return {"a": np.arange(5.0)}
+
+    return kept_arrays("some", "key", __file__, make)["a"].sum()
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_who_comes_while_it_is_made_waits_for_it(kept, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    log = tmp_path / "log"
+    if not kept:
+        (tmp_path / "caches").write_text("a file where a folder should be")
+    with multiprocessing.get_context("fork").Pool(3) as pool:
+        assert pool.map(_make_slowly, [log] * 3, chunksize=1) == [10.0] * 3
+    assert log.read_text().count("made") == (1 if kept else 3)
+    assert not list(cache_folder().glob("*.lock"))
+
+
 def test_what_was_read_is_not_written_to(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     for _ in range(2):
