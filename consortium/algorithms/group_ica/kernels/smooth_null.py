@@ -33,8 +33,7 @@ _NEAR = 60.0  # mm, width at half height of what counts as near a place: network
 _MOST_UNEVEN = 2.0  # times as strong, or as weak, as usual
 _CLOSEST, _ROUNDS, _STEPS = 5, 2, 4
 _CHANGES = 0.1, 10.0
-_EXPECTED_DRAWS, _MOST_VOLUMES = 8, 200
-
+_EXPECTED_DRAWS, _MOST_VOLUMES, _TINY = 8, 200, 1e-12
 _MOST_VERTICES = 6000
 
 
@@ -171,7 +170,6 @@ class _Fit:
 
     waves: Array
     strengths: Array
-
     size: float
     """How much of a release it is: of persons without networks nearly all."""
 
@@ -204,7 +202,8 @@ def _expected_strengths(values: Array, kept: int, volumes: int) -> Array:
     for _ in range(_EXPECTED_DRAWS):
         series = root * generator.standard_normal((len(values), volumes))
         own, right = eigh(series.T @ series, subset_by_index=(volumes - kept, volumes - 1))
-        total += np.square(series @ right / np.sqrt(own)).sum(axis=1) / _EXPECTED_DRAWS
+        sizes = np.maximum(own, _TINY * own[-1])  # fewer waves than directions leave some of none
+        total += (np.square(series @ right) / sizes).sum(axis=1) / _EXPECTED_DRAWS
     return np.asarray(isotonic_regression(total, increasing=False).x)
 
 

@@ -110,6 +110,13 @@ def test_draws_do_not_depend_on_the_signs_that_are_found(monkeypatch):
     assert drawn() == pytest.approx(once, rel=1e-12, abs=1e-14)
 
 
+def test_waves_of_fewer_dimensions_than_directions_have_strengths_from_nothing_to_one():
+    found = smooth_null._expected_strengths(np.array([3.0, 1.0, *np.zeros(8)]), KEPT, VOLUMES)
+    assert np.isfinite(found).all()
+    assert found[:2] == pytest.approx(1.0)
+    assert found[2:] == pytest.approx(0.0)
+
+
 def test_places_may_be_turned():
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((SIZE, SIZE)))[0]
     matrix = mean_projector(np.zeros((SIZE, 0)), 2)
