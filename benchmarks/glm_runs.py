@@ -118,9 +118,9 @@ def run_trial(
 
     def answer(query: Query) -> Release:
         stage, gone = planned[query.stage], next(turns)
-        asked, local = stage.complete(query), GLM.statistics[query.statistic]
+        asked, local = stage.complete(query), plan.statistics[query.statistic]
         there = [n for n in range(len(sizes)) if n not in gone]
-        means = [local(trial.sites[n], replace(asked, site=n), stage.bound) for n in there]
+        means = [local(plan, trial.sites[n], replace(asked, site=n), stage.bound) for n in there]
         if lattices:
             step, shares = lattices[query.stage].step, sizes[there, None] / sizes[there].sum()
             mean = step * np.rint(shares * means / step).sum(axis=0)
@@ -130,7 +130,7 @@ def run_trial(
         mean = mean + deviation * generator.standard_normal(len(mean))
         return Release(mean, deviation, tuple(there))
 
-    return result_of(GLM(trial.parameters, shape), answer)
+    return result_of(plan, answer)
 
 
 def by_regression(
@@ -155,10 +155,10 @@ def by_regression(
         site = TableData(np.vstack([design, target]), views)
         sizes = (len(target),)
         shape = Shape(len(design) + 1, sizes, sizes, "subject", 0, views)
-        stage, *_ = algorithm(parameters, shape).planned()
-        run = algorithm(parameters, shape).run()
+        plan = algorithm(parameters, shape)
+        (stage, *_), run = plan.planned(), plan.run()
         query = stage.complete(next(run))
-        mean = algorithm.statistics[query.statistic](site, query, stage.bound)
+        mean = plan.statistics[query.statistic](plan, site, query, stage.bound)
         deviation = stage.bound.sensitivity(len(target)) * noise
         mean = mean + deviation * generator.standard_normal(len(mean))
         try:

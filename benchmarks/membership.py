@@ -13,11 +13,12 @@ import numpy as np
 from scipy.stats import norm
 
 from benchmarks.glm_data import Array
-from benchmarks.glm_runs import GLM, Trial, trial_of
+from benchmarks.glm_runs import Trial, trial_of
 from benchmarks.replication.drawing import IMAGES
 from benchmarks.studies import result_of
 from benchmarks.timing import show
 from consortium.algorithms.base import Query, Release
+from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.kernels.equal_correlation import correlation_power
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.gdp import mu_of
@@ -69,21 +70,21 @@ class Study:
             anyway=True,
         )
 
-    def sums(self, outcomes: Array, asked: Query, bound: BlocksBound) -> Array:
+    def sums(self, plan: Glm, outcomes: Array, asked: Query, bound: BlocksBound) -> Array:
         """Every site's part of a release's sum, S x D."""
-        sites, local = self._trial(outcomes).sites, GLM.statistics[asked.statistic]
+        sites, local = self._trial(outcomes).sites, plan.statistics[asked.statistic]
         return PERSONS * np.array(
-            [local(site, replace(asked, site=n), bound) for n, site in enumerate(sites)]
+            [local(plan, site, replace(asked, site=n), bound) for n, site in enumerate(sites)]
         )
 
-    def parts(self, persons: Array, asked: Query, bound: BlocksBound) -> Array:
+    def parts(self, plan: Glm, persons: Array, asked: Query, bound: BlocksBound) -> Array:
         """What each of a site's worth of participants adds to it beyond who is cut out, D x n."""
         nobody, found = np.zeros((REGIONS, SITES * PERSONS)), []
-        without = self.sums(nobody, asked, bound)[0]
+        without = self.sums(plan, nobody, asked, bound)[0]
         for place in range(PERSONS):
             alone = nobody.copy()
             alone[:, place] = persons[:, place]
-            found.append(self.sums(alone, asked, bound)[0] - without)
+            found.append(self.sums(plan, alone, asked, bound)[0] - without)
         return np.array(found).T
 
     def scores(self) -> tuple[Array, Array, Array, Array]:
@@ -94,17 +95,17 @@ class Study:
         members, others = self.outcomes[:, :PERSONS], draw(PERSONS, self.generator)
         mine, theirs, knowing, squares = np.zeros((4, PERSONS))
         noise = 1 / (self.mu * np.sqrt((SITES - 1) / SITES))
-        plan = GLM(self.trial.parameters, replace(self.trial.shape, noise=noise))
+        plan = Glm(self.trial.parameters, replace(self.trial.shape, noise=noise))
         stages = {release.stage: release for release in plan.releases}
 
         def answer(query: Query) -> Release:
             stage = stages[query.stage]
             asked, bound = stage.complete(query), stage.bound
             assert isinstance(bound, BlocksBound)
-            sums = self.sums(self.outcomes, asked, bound)
+            sums = self.sums(plan, self.outcomes, asked, bound)
             deviation = bound.spread / self.mu / np.sqrt(stage.share)  # of honest sites' sum
             drawn = deviation * self.generator.standard_normal((sums.shape[1], PERSONS))
-            here, there = (self.parts(each, asked, bound) for each in (members, others))
+            here, there = (self.parts(plan, each, asked, bound) for each in (members, others))
             knowing[:] += np.einsum("ij,ij->j", here, drawn + here) / deviation**2
             squares[:] += np.square(here).sum(axis=0) / deviation**2
             evidence = self._evidence(

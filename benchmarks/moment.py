@@ -28,8 +28,8 @@ def second_moment() -> list[Row]:
         pooled = np.hstack(wide)
         by_volume, by_subject = (ArrayData(blocks, unit) for unit in ("timepoint", "subject"))
         volume, subject, product, calls = alternate(
-            lambda: local(by_volume, QUERY, BOUND),  # noqa: B023 - called in this turn
-            lambda: local(by_subject, QUERY, BOUND),  # noqa: B023
+            lambda: local(None, by_volume, QUERY, BOUND),  # noqa: B023 - called in this turn
+            lambda: local(None, by_subject, QUERY, BOUND),  # noqa: B023
             lambda: pooled @ pooled.T,  # noqa: B023
             lambda: _squares(wide),  # noqa: B023
             repeats=5,
@@ -53,7 +53,7 @@ def projectors() -> list[Row]:
         wide = [block.astype(np.float64) for block in blocks]
         data = ArrayData(blocks, "subject")
         ours, calls = alternate(
-            lambda: mean_projector(data, query, Bound(5.0)),  # noqa: B023 - called in this turn
+            lambda: mean_projector(None, data, query, Bound(5.0)),  # noqa: B023 - called in this turn
             lambda: _directions(wide),  # noqa: B023
         )
         work = f"projectors, D = {FEATURES}, {len(blocks)} participants, {np.dtype(kind)}"
@@ -68,7 +68,7 @@ def components() -> list[Row]:
     peer = PCA(COMPONENTS, svd_solver="covariance_eigh")
 
     def ours() -> None:
-        moment = unpack_symmetric(local(data, QUERY, Bound(1e9)))
+        moment = unpack_symmetric(local(None, data, QUERY, Bound(1e9)))
         eigh(moment, subset_by_index=(FEATURES - COMPONENTS, FEATURES - 1))
 
     mine, theirs = alternate(ours, lambda: peer.fit(pooled), repeats=3)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.glm_data import Unkind, make_people
-from benchmarks.glm_runs import GLM, TableData, Trial, make_trial, noise_of
+from benchmarks.glm_runs import TableData, Trial, make_trial, noise_of
 from benchmarks.network_halves import _people
 from benchmarks.noise_bound import Spectrum, even, least_noise, spectrum_of_gram
 from benchmarks.timing import show
@@ -86,15 +86,16 @@ def _of_contrasts() -> Iterator[list[str]]:
 def _contributions(trial: Trial, noise: float) -> tuple[Array, float]:
     """What each participant adds to the effects (n x entries), and the noise of a number."""
     shape = replace(trial.shape, noise=noise)
-    plan = {stage.stage: stage for stage in Glm(trial.parameters, shape).releases}
-    run, generator = GLM(trial.parameters, shape).run(), np.random.default_rng(1)
+    plan = Glm(trial.parameters, shape)
+    planned = {stage.stage: stage for stage in plan.releases}
+    run, generator = plan.run(), np.random.default_rng(1)
     query, persons = next(run), sum(shape.subjects)
     while True:
-        stage = plan[query.stage]
-        query, local = stage.complete(query), GLM.statistics[query.statistic]
+        stage = planned[query.stage]
+        query, local = stage.complete(query), plan.statistics[query.statistic]
         deviation = stage.bound.spread / persons * noise / math.sqrt(stage.share)
         parts = [
-            local(one, replace(query, site=number), stage.bound)
+            local(plan, one, replace(query, site=number), stage.bound)
             for number, site in enumerate(trial.sites)
             for one in _each(site.table(), trial.shape.views)
         ]

@@ -71,7 +71,7 @@ def cost(sites: list[ArrayData]) -> tuple[float, str, float]:
 
     def ours() -> None:
         for each in sites:
-            power_product(each, query, bound)
+            power_product(None, each, query, bound)
 
     whole, alone = alternate(ours, bare, repeats=3)
     return whole, "bare products, float32", alone
@@ -115,7 +115,7 @@ def run(sites: list[ArrayData], iterations: int, deviation: float) -> list[float
     basis, found = start_basis(FEATURES, SIZE, 0), []
     for _ in range(iterations):
         query = Query("pca", "power", {"basis": basis})
-        clean = np.mean([power_product(each, query, BOUND) for each in sites], axis=0)
+        clean = np.mean([power_product(None, each, query, BOUND) for each in sites], axis=0)
         basis, _ = eigenpairs(clean + deviation * draw.standard_normal(clean.shape), deviation)
         found.append(captured(sites, basis))
     return found
@@ -132,7 +132,7 @@ def exact(sites: list[ArrayData]) -> float:
     basis = start_basis(FEATURES, 2 * SIZE, 1)
     for _ in range(6):
         query = Query("pca", "power", {"basis": basis})
-        product = np.mean([power_product(each, query, Bound(1e9)) for each in sites], axis=0)
+        product = np.mean([power_product(None, each, query, Bound(1e9)) for each in sites], axis=0)
         previous, basis = basis, orthonormal(product)
     return float(np.linalg.eigvalsh(previous.T @ product)[-SIZE:].sum())
 
@@ -143,6 +143,8 @@ def every(sites: list[ArrayData]) -> Iterator[np.ndarray]:
 
 
 if __name__ == "__main__":  # a site by itself, for its memory
-    power_product(site(0), Query("", "", {"basis": start_basis(FEATURES, SIZE, 0)}), Bound(0.3))
+    power_product(
+        None, site(0), Query("", "", {"basis": start_basis(FEATURES, SIZE, 0)}), Bound(0.3)
+    )
     status = Path("/proc/self/status").read_text().splitlines()
     print(next(float(line.split()[1]) / 2**20 for line in status if line.startswith("VmHWM")))

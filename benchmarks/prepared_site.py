@@ -87,4 +87,4 @@ def queries(features: int) -> dict[str, tuple[str, Query]]:
 def answer(data: SiteDataset, name: str) -> bytes:
     """A site's statistic."""
     algorithm, asked = queries(data.features)[name]
-    return REGISTRY[algorithm].statistics[asked.statistic](data, asked, BOUND).tobytes()
+    return REGISTRY[algorithm].statistics[asked.statistic](None, data, asked, BOUND).tobytes()

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from consortium.algorithms.base import (
+    AnalysisPlan,
     Array,
     Case,
     Extent,
@@ -23,7 +24,7 @@ from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import vector_norm
 from consortium.simulation.array_data import ArrayData
-from tests.support.cases import CASES, drive, planned_by, prepared
+from tests.support.cases import CASES, drive, prepared, shape_of
 
 _BOUND_BY_NOISE, _NOISE = ("glm",), 0.3
 _WHOLE = "whole"
@@ -50,6 +51,7 @@ class Attack:
     unit: Unit
     extent: Extent
     local: Local
+    plan: AnalysisPlan[Any]
     start: Question
 
     def ratio(self, question: Question) -> float | None:
@@ -90,38 +92,43 @@ class Attack:
         bound = question.bound
         site = self.site_of(blocks)
         try:
-            values = np.asarray(self.local(site, question.query, bound), dtype=np.float64)
+            values = np.asarray(
+                self.local(self.plan, site, question.query, bound), dtype=np.float64
+            )
         except Exception:  # whatever it is, the site refuses
             return None
         return values if vector_norm(values) <= bound.norm * (1 + REFUSED_ABOVE) else None
 
 
 def all_attacks() -> list[Attack]:
-    """Every statistic with every form of arguments that some analysis has for it."""
+    """Every statistic with every kind of plan that some analysis has for it."""
     found: dict[str, dict[tuple[str, ...], Attack]] = {}
-    for case in _recorded():
-        names = tuple(sorted(case.start.query.arguments))
-        forms = found.setdefault(case.name, {})
-        number = f" {len(forms) + 1}" if forms else ""
-        forms.setdefault(names, replace(case, name=case.name + number))
-    return [case for forms in found.values() for case in forms.values()]
+    for fields, case in _recorded():
+        kind = (*sorted(case.start.query.arguments), *fields, *_blocks_of(case.start.bound))
+        kinds = found.setdefault(case.name, {})
+        number = f" {len(kinds) + 1}" if kinds else ""
+        kinds.setdefault(kind, replace(case, name=case.name + number))
+    return [case for kinds in found.values() for case in kinds.values()]
 
 
 def _blocks_of(bound: Bound) -> tuple[str, ...]:
     return tuple(block.name for block in bound.blocks) if isinstance(bound, BlocksBound) else ()
 
 
-def _recorded() -> Iterator[Attack]:
+def _recorded() -> Iterator[tuple[list[str], Attack]]:
+    """Attacks, with the fields that a study's analysis states."""
     for each in CASES:
-        name, case = each.values
-        yield from _attacks_of(cast("str", name), cast("Case", case))
+        name, case = cast("str", each.values[0]), cast("Case", each.values[1])
+        for attack in _attacks_of(name, case):
+            yield sorted(case.analysis), attack
 
 
 def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
     algorithm, parameters, sites = prepared(name, case)
     # Where bounds depend on the noise, those of a study that has some are attacked.
     known = _NOISE if name in _BOUND_BY_NOISE else 0.0
-    planned = planned_by(algorithm, parameters, sites, known)
+    plan = algorithm(parameters, shape_of(sites, known))
+    planned = {release.stage: release for release in plan.planned()}
     site = sites[0]
     blocks = tuple(site.blocks())
     for query in reversed(
@@ -132,7 +139,8 @@ def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
         where = ["mesh"] * case.mesh + ["voxels"] * case.voxels
         label = " ".join([f"{name}.{query.statistic}", site.unit, *words, *where])
         start = Question(query, bound, blocks, blocks[0].copy())
-        yield Attack(label, site.unit, site.extent, algorithm.statistics[query.statistic], start)
+        local = algorithm.statistics[query.statistic]
+        yield Attack(label, site.unit, site.extent, local, plan, start)
 
 
 def with_arguments(question: Question, arguments: dict[str, Any]) -> Question:

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.studies import PLAIN, study_of
-from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Array, Extent, Query, Result, Templates
+from consortium.algorithms.base import AnalysisPlan, Array, Extent, Query, Result, Templates
 from consortium.engine.neighbour_answers import answers_neighbours, collect_answers
 from consortium.engine.session import Session, own_answers
 from consortium.privacy.bounds import Bound
@@ -119,7 +118,7 @@ def _round(session: Session, sites: Sequence[Blocks], rng: np.random.Generator) 
         asked = replace(query, site=index)
         if stage.release.neighbours:
             asked = replace(asked, neighbour_answers=collect_answers(plan, stage, index, told))
-        statistic = _statistic(plan.study.algorithm, mechanism.bound, site, asked)
+        statistic = _statistic(plan.analysis, mechanism.bound, site, asked)
         rows.append(statistic * mechanism.weights[index])
     free = mechanism.scheme == "none"
     if mechanism.each:
@@ -132,18 +131,18 @@ def _round(session: Session, sites: Sequence[Blocks], rng: np.random.Generator) 
     session.accept(values, range(len(sites)))
 
 
-def _statistic(algorithm: str, bound: Bound, site: Blocks, query: Query) -> Array:
+def _statistic(plan: AnalysisPlan[Any], bound: Bound, site: Blocks, query: Query) -> Array:
     """Ask a site, or remember what it answered to the very same question."""
-    local = REGISTRY[algorithm].statistics[query.statistic]
+    local = plan.statistics[query.statistic]
     if len(site.answers) >= _KEPT or query.neighbour_answers is not None:
-        return local(site, query, bound).ravel()
+        return local(plan, site, query, bound).ravel()
     arguments = {
         name: (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
         for name, value in query.arguments.items()
     }
     key = blake2b(repr((query.statistic, bound, query.site, arguments)).encode()).digest()
     if key not in site.answers:
-        site.answers[key] = local(site, query, bound).ravel()
+        site.answers[key] = local(plan, site, query, bound).ravel()
     return site.answers[key]
 
 

@@ -108,11 +108,11 @@ def private_run(
     parts = np.split(table, np.cumsum(sizes)[:-1], axis=1) if apart else [table]
     data = [table_data(part, views) for part in parts]
     shape = data[0].extent.shape(sizes, sizes, "subject")
-    statistics = REGISTRY[algorithm].statistics
+    plan = REGISTRY[algorithm](study.analysis, shape)
 
     def mean(query: Query, bound: Bound) -> Array:
-        local = statistics[query.statistic]
-        told = [local(own, replace(query, site=site), bound) for site, own in enumerate(data)]
+        local = plan.statistics[query.statistic]
+        told = [local(plan, s, replace(query, site=n), bound) for n, s in enumerate(data)]
         return np.average(told, axis=0, weights=[own.units for own in data])
 
     return noisy_run(study, shape, mean, generator)

@@ -43,7 +43,7 @@ class Lifted:
         if "whitening" in arguments:
             arguments["whitening"] = basis.T @ np.asarray(arguments["whitening"])
         small = Query(query.stage, query.statistic, arguments)
-        mean = Ica.statistics[query.statistic](self.data, small, bound)
+        mean = Ica.statistics[query.statistic](None, self.data, small, bound)
         if query.statistic != "second_moment":
             return mean
         return pack_symmetric(np.asfortranarray(basis @ unpack_symmetric(mean) @ basis.T))

@@ -72,16 +72,19 @@ def solve(data: Data, way: Way, epsilon: float, generator: np.random.Generator) 
     counts = [len(site.lengths) for site in sites]
     shape = sites[0].extent.shape(counts, counts, "subject")
     parameters = CcaParameters(pairs=PAIRS, bounds=dict(data.bounds))
-    planned = {r.stage: r for r in CCA(parameters, shape).planned()}
+    plan = CCA(parameters, shape)
+    planned = {r.stage: r for r in plan.planned()}
 
     def answer(query: Query) -> Release:
         release = planned[query.stage]
-        asked, local = release.complete(query), CCA.statistics[query.statistic]
-        mean = np.average([local(s, asked, release.bound) for s in sites], axis=0, weights=counts)
+        asked, local = release.complete(query), plan.statistics[query.statistic]
+        mean = np.average(
+            [local(plan, s, asked, release.bound) for s in sites], axis=0, weights=counts
+        )
         deviation = aggregate(release, way, counts, epsilon)
         return Release(mean + deviation * generator.standard_normal(len(mean)), deviation)
 
-    return result_of(CCA(parameters, shape), answer)
+    return result_of(plan, answer)
 
 
 def aggregate(release: PlannedRelease, way: Way, counts: list[int], epsilon: float) -> float:

@@ -71,7 +71,7 @@ def ours(
     result = noisy_run(
         study,
         shape,
-        lifted.mean if whole else lambda q, b: Ica.statistics[q.statistic](data, q, b),
+        lifted.mean if whole else lambda q, b: Ica.statistics[q.statistic](None, data, q, b),
         generator,
         exact=() if whole else ("pca",),
     )

@@ -73,7 +73,7 @@ class Moments:
         if count not in self._local:
             data = ArrayData([self.people[:, :count]], unit="timepoint")
             query = Query("pca", "second_moment")
-            self._local[count] = Pca.statistics["second_moment"](data, query, BOUND)
+            self._local[count] = Pca.statistics["second_moment"](None, data, query, BOUND)
         return self._local[count]
 
     def energy(self, basis: Array) -> float:

@@ -52,14 +52,14 @@ class AverageParameters(AnalysisParameters):
     """Level of every interval, and of all values together that are coloured."""
 
 
-def _mean_volume(data: SiteData, query: Query, bound: Bound) -> Array:
+def _mean_volume(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over the site's units of their clipped (mean) volume, length D."""
     del query
     part = partial(_sum_volumes, data.features, data.unit, bound.norm)
     return sum_over_persons(data, part, (data.features,)) / data.units
 
 
-def _mean_squares(data: SiteData, query: Query, bound: Bound) -> Array:
+def _mean_squares(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over the site's units of (x, x²/(√2 B)), x clipped to B = `bound.influence`/2: 2 D.
 
     The squares cost nothing. For x, y of norm B with cosine c, ‖x - y‖² is 2 B² (1 - c) and

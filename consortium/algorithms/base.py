@@ -2,7 +2,7 @@
 
 The centre's half is a generator: it yields a `Query`, is sent the
 `Release`, and returns a `Result`. The site's half is a pure function of the site's
-data and the query. Noise, secure aggregation, accounting and the transcript are
+own plan, its data and the query. Noise, secure aggregation, accounting and the transcript are
 the engine's business; an analysis never sees them. What the two halves exchange, what is public
 of the data, and what comes out are defined beside this file, and imported from here.
 
@@ -12,7 +12,7 @@ A whole analysis: the share of persons whose first entry is positive. A site's h
 planned bound, and answers with a mean over its persons, none of whom counts for more.
 
 >>> import numpy as np
->>> def positive(data, query, bound):
+>>> def positive(plan, data, query, bound):
 ...     return bound.norm * np.mean(data.table()[:1] > 0, axis=1)
 >>> class Share(AnalysisPlan):
 ...     name, title, takes, needs_means = "share", "share of positives", "features", True
@@ -177,7 +177,8 @@ class SiteData(Protocol):
         """Return ``basis.T @ X`` (R x N_s) for a D x R basis, keeping the last one in memory."""
 
 
-Local = Callable[[SiteData, Query, Bound], Array]
+Local = Callable[[Any, SiteData, Query, Bound], Array]
+"""Of the site's own plan, its data, what it is asked, and the bound that its answer keeps."""
 
 
 @dataclass(frozen=True)
@@ -342,6 +343,15 @@ class AnalysisPlan(ABC, Generic[P]):
     def worth(self) -> str:
         """What the releases are worth to a hospital in participants, in a sentence; or empty."""
         return ""
+
+    @property
+    def computed(self) -> Mapping[str, Array | float]:
+        """Numbers that a plan searches, draws or solves for, by name.
+
+        Another version of a library may find others. Before the first round sites and centre
+        compare them to about six digits.
+        """
+        return {}
 
     def remarks(self) -> tuple[str, ...]:
         """What more becomes public than the name lets expect, a sentence each.

@@ -70,7 +70,7 @@ class HistogramParameters(AnalysisParameters):
         return limits
 
 
-def _bin_shares(data: SiteData, query: Query, bound: Bound) -> Array:
+def _bin_shares(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Part of the site's persons in each of K bins from -1 to 1, times the bound, length K."""
     entry = index_argument(query, "entry", data.features)
     bins = index_argument(query, "bins", _MOST_BINS + 1)

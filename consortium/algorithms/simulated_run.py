@@ -108,7 +108,7 @@ def _rows(
         asked = replace(query, site=number)
         if planned.neighbours:
             asked = replace(asked, neighbour_answers=_heard(planned, number, sites, spoken))
-        rows.append(local(site, asked, planned.bound).ravel())
+        rows.append(local(plan, site, asked, planned.bound).ravel())
     return np.stack(rows)
 
 

@@ -225,7 +225,7 @@ def cutoffs_to(places: AnyPlaces, most: int, coarsest: float) -> Array:
 MOST_DIRECTIONS = 101
 
 
-def mean_projector(data: SiteData, query: Query, bound: Bound) -> Array:
+def mean_projector(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of U Uᵀ, packed: d(d+1)/2 entries.
 
     A person's K directions are those of Φᵀ X; their projector has norm √K or less, and nothing

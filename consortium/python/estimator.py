@@ -257,11 +257,12 @@ def carry_out(plan: Plan, data: SiteData, keys: Keys) -> Session:
             f"A plan of {len(plan.study.sites)} sites with scheme {privacy.scheme} can't be "
             "carried out in one place; plan one site with scheme local."
         )
-    local = plan.analysis.statistics
+    statistics = plan.analysis.statistics
     session = Session(plan)
     while session.pending is not None:
         query, mechanism = session.question, session.stage.mechanism
-        statistic = local[query.statistic](data, query, mechanism.bound)
+        local = statistics[query.statistic]
+        statistic = local(plan.analysis, data, query, mechanism.bound)
         share = mechanism.protect(0, statistic, GaussianSampler(keys()))
         session.accept(mechanism.release(share.masked, [share.opened]), [0])
     return session

@@ -48,7 +48,7 @@ class Simulation:
         """Run one round: statistics, noise, masks, unmasking, release."""
         session, number = self.session, self.session.number
         assert session.pending is not None  # noqa: S101 - for the type checker
-        stage, local = session.stage, self.plan.analysis.statistics
+        stage, analysis = session.stage, self.plan.analysis
         mechanism, query = stage.mechanism, session.question
         body, _ = encode_query(session.pending)
         context = query_context(self.plan, number, body)
@@ -62,7 +62,8 @@ class Simulation:
                 query = replace(
                     query, neighbour_answers=collect_answers(self.plan, stage, index, answers)
                 )
-            statistic = local[query.statistic](self._data[index], query, mechanism.bound)
+            local = analysis.statistics[query.statistic]
+            statistic = local(analysis, self._data[index], query, mechanism.bound)
             sampler = GaussianSampler(self._secret(f"noise {index} {number}"))
             share = mechanism.protect(index, statistic, sampler)
             self._hub.receive_contribution(

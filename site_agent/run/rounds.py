@@ -6,11 +6,11 @@ The site answers only queries that its own plan foresees, once each, and within 
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Array, Query
+from consortium.algorithms.base import AnalysisPlan, Array, Query
 from consortium.engine.ending import read_end
 from consortium.engine.names import QUERY
 from consortium.engine.neighbour_answers import answers_neighbours
@@ -187,8 +187,8 @@ class Rounds:
         """
         check_statistic(self._site.policy, query.statistic)
         heard = self._hearsay.due(asked.stage, self._neighbours.heard)
-        mechanism, algorithm = asked.stage.mechanism, self._context.study.algorithm
-        statistic = local_statistic(algorithm, self._data, query, mechanism)
+        mechanism = asked.stage.mechanism
+        statistic = local_statistic(self._plan.analysis, self._data, query, mechanism)
         key = self._charges.noise_key(asked.digest, statistic.tobytes())
         if self._closing.is_over(asked):
             return None
@@ -254,7 +254,9 @@ class Rounds:
         return True
 
 
-def local_statistic(algorithm: str, data: Data, query: Query, mechanism: Mechanism) -> Array:
+def local_statistic(
+    plan: AnalysisPlan[Any], data: Data, query: Query, mechanism: Mechanism
+) -> Array:
     """The site's own numbers; its algorithm is trusted with the data, the query is not.
 
     Parameters
@@ -272,9 +274,9 @@ def local_statistic(algorithm: str, data: Data, query: Query, mechanism: Mechani
     PrivacyError
         If it can't be computed for this query, or is not what was planned.
     """
-    local = REGISTRY[algorithm].statistics[query.statistic]
+    local = plan.statistics[query.statistic]
     try:
-        statistic = np.asarray(local(data, query, mechanism.bound), dtype=np.float64)
+        statistic = np.asarray(local(plan, data, query, mechanism.bound), dtype=np.float64)
     except ConsortiumError as error:
         if isinstance(error, ProtocolError):
             raise PrivacyError(f"A query is refused: {error}") from error

@@ -122,6 +122,7 @@ def flatter_cost_than_planned(stage: Stage) -> bool:
     other[4, 0] = -1.0  # the same person with the other label
     one, two = (
         algorithm.statistics["admm_model"](
+            None,
             ArrayData([person[:, None] for person in each.T], views=PLAIN),
             Query("broadcast", "admm_model", asked, heard),
             bound,

@@ -29,7 +29,7 @@ def _answer(
     people = [person[:, None], *np.zeros((_PERSONS - 1, len(person), 1))]
     local = REGISTRY[algorithm].statistics[statistic]
     with np.errstate(all="ignore"):
-        return local(ArrayData(people), Query("stage", statistic, arguments), bound)
+        return local(None, ArrayData(people), Query("stage", statistic, arguments), bound)
 
 
 def _topics(rows: tuple[float, float, float]) -> dict[str, Argument]:
@@ -128,7 +128,7 @@ def _refuses(local: Local, site: ArrayData, query: Query, stage: Stage) -> bool:
     """Whether a site would answer nothing: to its own sum, or to what encodes it."""
     try:
         with np.errstate(all="ignore"):
-            values = local(site, query, _BOUND)
+            values = local(None, site, query, _BOUND)
     except SoftwareError as error:
         stage.said.append(str(error))
         return True

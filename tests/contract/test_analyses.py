@@ -190,11 +190,11 @@ def _check_result(result, features):
 @every_case
 def test_statistics_have_the_planned_size_and_keep_their_bound(name, case):
     algorithm, parameters, sites = prepared(name, case)
-    planned = planned_by(algorithm, parameters, sites)
+    plan, planned = algorithm(parameters, shape_of(sites)), planned_by(algorithm, parameters, sites)
     for query in drive(algorithm, parameters, sites, loud(2))[0]:
         stage = planned[query.stage]
         for site in sites:
-            statistic = algorithm.statistics[query.statistic](site, query, stage.bound)
+            statistic = algorithm.statistics[query.statistic](plan, site, query, stage.bound)
             assert statistic.size == stage.entries
             assert statistic.dtype == np.float64
             assert np.linalg.norm(statistic) <= stage.bound.norm * (1 + 1e-9)
@@ -208,13 +208,13 @@ def test_it_does_not_matter_how_persons_are_spread_over_the_sites(name, case):
     public = {"views": case.views, "templates": templates_for(case), "places": places_for(case)}
     public["surface_places"] = surfaces_for(case)
     together = [ArrayData(people, case.unit, **public)]
-    planned = planned_by(algorithm, parameters, sites)
+    plan, planned = algorithm(parameters, shape_of(sites)), planned_by(algorithm, parameters, sites)
     for query in drive(algorithm, parameters, sites)[0]:
         if query.statistic in OF_ITS_SITE:
             continue
         bound = planned[query.stage].bound
-        apart = pooled_mean(algorithm, query, bound, sites)
-        whole = pooled_mean(algorithm, query, bound, together)
+        apart = pooled_mean(plan, query, bound, sites)
+        whole = pooled_mean(plan, query, bound, together)
         assert whole == pytest.approx(apart, abs=1e-9 if case.views else 1e-6)
 
 
@@ -256,7 +256,9 @@ def test_a_simulation_without_privacy_releases_what_the_sites_answer(name, case)
     session, told = simulation.session, []
     while session.pending is not None:
         query, stage = session.question, session.stage
-        expected = answered(REGISTRY[name], query, stage.release, sites, told, lambda entries: 0.0)
+        expected = answered(
+            simulation.plan.analysis, query, stage.release, sites, told, lambda entries: 0.0
+        )
         values = simulation.step().values
         if stage.mechanism.each:
             values = np.stack(list(own_answers(stage.mechanism, values, range(4)).values()))
@@ -296,7 +298,7 @@ def test_a_query_without_an_argument_is_refused_by_the_site(name, case):
 def _refused(algorithm, site, query, stage):
     """Whether the statistic refuses, or the engine, by the number of entries."""
     try:
-        found = algorithm.statistics[query.statistic](site, query, stage.bound)
+        found = algorithm.statistics[query.statistic](None, site, query, stage.bound)
     except ProtocolError as error:
         return "discard" in str(error)
     return found.size != stage.entries

@@ -82,7 +82,9 @@ def bound_of(name, norm, features=3):
 def moved(name, unit, bound, query, one, other):
     """Distance between the statistics of neighbours over the allowed one."""
     with np.errstate(all="ignore"):
-        before, after = (LOCAL[name](site_of(b, unit), query, bound).ravel() for b in (one, other))
+        before, after = (
+            LOCAL[name](None, site_of(b, unit), query, bound).ravel() for b in (one, other)
+        )
     units = len(one) if unit == "subject" else sum(each.shape[1] for each in one)
     return np.linalg.norm(after - before) / bound.sensitivity(units)
 
@@ -226,6 +228,7 @@ def test_two_units_of_what_is_planned_as_a_cone_never_point_apart(name, seed):
     with np.errstate(all="ignore"):
         one, other = (
             attack.local(
+                attack.plan,
                 attack.site_of([block(generator, features, 1, dtype)]),
                 question.query,
                 question.bound,
@@ -242,7 +245,7 @@ def test_a_released_second_moment_is_in_the_cone(seed):
     values = block(generator, 4, 3, np.float32)
     for unit in ("subject", "timepoint"):
         packed = LOCAL["second_moment"](
-            ArrayData([values], unit), Query("pca", "second_moment"), Bound(1.0, cone=True)
+            None, ArrayData([values], unit), Query("pca", "second_moment"), Bound(1.0, cone=True)
         )
         assert np.linalg.eigvalsh(unpack_symmetric(packed)).min() >= -1e-12
 
@@ -262,6 +265,6 @@ def test_the_centre_learns_nothing_from_an_overflow(name, unit, scale):
     }
     with np.errstate(all="ignore"):
         statistic = LOCAL[name](
-            site_of(people, unit), Query("stage", name, arguments), bound_of(name, 1.0)
+            None, site_of(people, unit), Query("stage", name, arguments), bound_of(name, 1.0)
         )
     Lattice(2.0**-20, 32).encode(statistic, 1.0)

@@ -54,13 +54,13 @@ def test_lifted_statistics_are_those_of_all_pixels():
     lifted = Lifted(courses, courses.site("timepoint", 3))
     bound, site = Bound(1.0, cone=True), data.site(0, "timepoint")  # which clips a third of all
     moment = Query("pca", "second_moment")
-    expected = Pca.statistics["second_moment"](site, moment, bound)
+    expected = Pca.statistics["second_moment"](None, site, moment, bound)
     assert lifted.mean(moment, bound) == pytest.approx(expected, rel=1e-4, abs=1e-6)
     generator = np.random.default_rng(0)
     whitening = courses.basis @ generator.standard_normal((3, 3)) + 0.1
     arguments = {"unmixing": np.eye(3), "whitening": whitening, "score": "tanh"}
     turn = Query("ica", "rotation", arguments)
-    expected = Ica.statistics["rotation"](site, turn, Bound(0.5))
+    expected = Ica.statistics["rotation"](None, site, turn, Bound(0.5))
     assert lifted.mean(turn, Bound(0.5)) == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 

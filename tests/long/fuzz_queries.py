@@ -77,8 +77,9 @@ class Asked:
 
     def compute(self, query: Query, stage: Stage) -> None:
         """Work out the site's answer, which keeps to its bound whatever it was asked."""
-        local, bound = REGISTRY[self.algorithm].statistics[query.statistic], stage.mechanism.bound
-        found = np.asarray(local(self.sites[0], query, bound), dtype=np.float64)
+        plan, bound = self.plan.analysis, stage.mechanism.bound
+        local = plan.statistics[query.statistic]
+        found = np.asarray(local(plan, self.sites[0], query, bound), dtype=np.float64)
         if found.size != stage.release.entries:
             raise AssertionError(f"{found.size} numbers")
         if not np.linalg.norm(found) <= bound.norm * (1 + 1e-6):

@@ -188,12 +188,14 @@ def planned_by(algorithm, parameters, sites, known=0.0):
     return {r.stage: r for r in algorithm(parameters, shape_of(sites, known)).planned()}
 
 
-def pooled_mean(algorithm, query, bound, sites):
+def pooled_mean(plan, query, bound, sites):
     """The mean over all units of all sites, in plain NumPy."""
     shape = shape_of(sites)
     weights = np.array(shape.units) / sum(shape.units)
-    local = algorithm.statistics[query.statistic]
-    return sum(w * local(s, query, bound).ravel() for w, s in zip(weights, sites, strict=True))
+    local = plan.statistics[query.statistic]
+    return sum(
+        w * local(plan, s, query, bound).ravel() for w, s in zip(weights, sites, strict=True)
+    )
 
 
 def hearing(query, stage, site, told):
@@ -209,11 +211,13 @@ def hearing(query, stage, site, told):
     return replace(query, neighbour_answers=NeighbourAnswers(site, answers))
 
 
-def answered(algorithm, query, stage, sites, told, noise):
+def answered(plan, query, stage, sites, told, noise):
     """What is released of the sites' answers: their mean, or a row for each of them."""
-    local = algorithm.statistics[query.statistic]
+    local = plan.statistics[query.statistic]
     rows = [
-        local(each, replace(hearing(query, stage, site, told), site=site), stage.bound).ravel()
+        local(
+            plan, each, replace(hearing(query, stage, site, told), site=site), stage.bound
+        ).ravel()
         for site, each in enumerate(sites)
     ]
     if stage.released == "each":
@@ -228,8 +232,8 @@ def drive(algorithm, parameters, sites, noise=lambda entries: 0.0, known=0.0):
 
     Queries of a stage that hears are recorded as the first site gets them.
     """
-    planned = planned_by(algorithm, parameters, sites, known)
-    run = algorithm(parameters, shape_of(sites, known)).run()
+    plan = algorithm(parameters, shape_of(sites, known))
+    planned, run = {release.stage: release for release in plan.planned()}, plan.run()
     queries, releases, told = [], [], []
     try:
         query = next(run)
@@ -237,7 +241,7 @@ def drive(algorithm, parameters, sites, noise=lambda entries: 0.0, known=0.0):
             stage = planned[query.stage]
             query = stage.complete(query)
             queries.append(hearing(query, stage, 0, told))
-            values = answered(algorithm, query, stage, sites, told, noise)
+            values = answered(plan, query, stage, sites, told, noise)
             told += [values] if stage.released == "each" else []
             releases.append(Release(values, 0.0, tuple(range(len(sites)))))
             query = run.send(releases[-1])
@@ -250,15 +254,16 @@ def drive_noisy(algorithm, parameters, sites, shape, deviation=lambda stage: 0.0
 
     ``generator`` draws it; only the sites ``present`` answer.
     """
-    planned = {release.stage: release for release in algorithm(parameters, shape).planned()}
+    plan = algorithm(parameters, shape)
+    planned = {release.stage: release for release in plan.planned()}
     present = more.get("present", tuple(range(len(sites))))
-    run, weights = algorithm(parameters, shape).run(), [shape.units[n] for n in present]
+    run, weights = plan.run(), [shape.units[n] for n in present]
     try:
         query = next(run)
         while True:
-            stage, local = planned[query.stage], algorithm.statistics[query.statistic]
+            stage, local = planned[query.stage], plan.statistics[query.statistic]
             query = stage.complete(query)
-            each = [local(sites[n], replace(query, site=n), stage.bound) for n in present]
+            each = [local(plan, sites[n], replace(query, site=n), stage.bound) for n in present]
             values, level = np.average(each, axis=0, weights=weights), deviation(stage)
             if level:
                 values = values + level * more["generator"].standard_normal(values.shape)

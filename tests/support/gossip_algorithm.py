@@ -36,11 +36,13 @@ timing: {join: 4, answer: 4}
 """
 
 
-def _gossip(heard: list[NeighbourAnswers], data: SiteData, query: Query, bound: Bound) -> Array:
+def _gossip(
+    heard: list[NeighbourAnswers], plan: object, data: SiteData, query: Query, bound: Bound
+) -> Array:
     assert query.neighbour_answers is not None
     assert query.site == query.neighbour_answers.site
     heard.append(query.neighbour_answers)
-    mean = _mean_volume(data, query, bound)
+    mean = _mean_volume(plan, data, query, bound)
     if len(query.neighbour_answers.answers):
         last = query.neighbour_answers.answers[-1]
         mean = (mean + last[list(RING[query.neighbour_answers.site])].mean(axis=0)) / 2

@@ -73,7 +73,7 @@ class _Problem:
     own: Array
 
 
-def local_model(data: SiteData, query: Query, bound: Bound) -> Array:
+def local_model(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Minimizer of F_i, one number for each explaining entry and the constant."""
     problem = _problem(data, query)
     length, curvature = problem.length, problem.curvature
@@ -88,7 +88,7 @@ def local_model(data: SiteData, query: Query, bound: Bound) -> Array:
     return minimize_in_ball(cost, bound.norm, problem.own, PRECISION * length / count)
 
 
-def local_gain(data: SiteData, query: Query, bound: Bound) -> Array:
+def local_gain(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """How much F_i would fall from θ_i within the trusted distance, one number."""
     problem, trust = _problem(data, query), number_argument(query, "trust")
     length, curvature = problem.length, problem.curvature

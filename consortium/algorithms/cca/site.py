@@ -31,7 +31,7 @@ def geometry_forms(features: int, views: int) -> dict[str, Form]:
     return {"centre": (features,), "norms": (views,), "factors": (views,)}
 
 
-def stacked_location(data: SiteData, query: Query, bound: Bound) -> Array:
+def stacked_location(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of their scaled vectors y and of √V/2 times ‖y_v‖² for each view v.
 
     Returns
@@ -48,7 +48,7 @@ def stacked_location(data: SiteData, query: Query, bound: Bound) -> Array:
     return np.asarray(persons.sum(axis=1) / data.units)
 
 
-def stacked_moment(data: SiteData, query: Query, bound: Bound) -> Array:
+def stacked_moment(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of z zᵀ, packed; z holds the scaled views and c e.
 
     e is one in the place of the site, or in its only place, and zero in the others. ‖z‖² is
@@ -76,14 +76,14 @@ def stacked_moment(data: SiteData, query: Query, bound: Bound) -> Array:
     return pack_symmetric(total) / data.units
 
 
-def view_moment(data: SiteData, query: Query, bound: Bound) -> Array:
+def view_moment(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of x xᵀ of one view's scaled deviation x, packed."""
     persons = clip_columns(_one_view(data, query), math.sqrt(bound.norm))
     total = add_second_moment(np.zeros((len(persons),) * 2, order="F"), persons, 1.0)
     return pack_symmetric(total) / data.units
 
 
-def view_product(data: SiteData, query: Query, bound: Bound) -> Array:
+def view_product(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of x xᵀ Q of one view's scaled deviation x, D_v x K entries."""
     persons = _one_view(data, query)
     basis = feature_argument(query, "basis", len(persons))

@@ -13,14 +13,14 @@ from consortium.privacy.clipping import clip_columns
 from consortium.privacy.view_bounds import PartsBound
 
 
-def coordinate_mean(data: SiteData, query: Query, bound: Bound) -> Array:
+def coordinate_mean(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of their weighted entries, length D."""
     del query
     means = [part.mean(axis=1) for part in _weighted_columns(data, _parts(bound))]
     return np.concatenate(means)
 
 
-def coordinate_moment(data: SiteData, query: Query, bound: Bound) -> Array:
+def coordinate_moment(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of z zᵀ, packed, z = (weighted entries, c e): D + S entries.
 
     e is one in the place of the site, or in its only place; how many there are is the bound's, so

@@ -35,7 +35,7 @@ _FARTHEST = 1e12  # deviations: further out is as far out, and a number
 _LEAST_DISTANCE = 1e-30  # squared, of a pair
 
 
-def glm_counts(data: SiteData, query: Query, bound: Bound) -> Array:
+def glm_counts(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of t - ½, in the site's own place.
 
     Who is replaced moves it from one half to the other at the most, which is 1 over the persons,
@@ -54,7 +54,7 @@ def glm_counts(data: SiteData, query: Query, bound: Bound) -> Array:
     return blocks.join({"counts": found})
 
 
-def glm_norms(data: SiteData, query: Query, bound: Bound) -> Array:
+def glm_norms(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Means over persons of the look, of a t̃ x, a x xᵀ (packed) and x in the site's own place.
 
     Returns
@@ -71,7 +71,7 @@ def glm_norms(data: SiteData, query: Query, bound: Bound) -> Array:
         return blocks.join(found)
 
 
-def glm_slope_norms(data: SiteData, query: Query, bound: Bound) -> Array:
+def glm_slope_norms(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """As `glm_norms`, with t x, x xᵀ, (t, x) in the site's own place, and t².
 
     Returns

@@ -54,7 +54,7 @@ class _Weights:
     """rows x n. Of units with several rows: what the contrast's w differs by from row to row."""
 
 
-def glm_contrast(data: SiteData, query: Query, bound: Bound) -> Array:
+def glm_contrast(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Means over persons of c w R^-¼ u, c w t̃, squared differences of pairs, ‖c u‖²/V and c w.
 
     Returns
@@ -67,7 +67,7 @@ def glm_contrast(data: SiteData, query: Query, bound: Bound) -> Array:
         return _second_round(blocks, data, query, people, _group_weights(blocks, people, query))
 
 
-def glm_slope(data: SiteData, query: Query, bound: Bound) -> Array:
+def glm_slope(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """As `glm_contrast`, with t of a column with limits, centred by its mean.
 
     Returns

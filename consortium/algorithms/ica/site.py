@@ -43,7 +43,7 @@ def unmixing_and_data(data: SiteData, query: Query) -> tuple[Array, Array]:
     return unmixing, data.reduced(whitening)
 
 
-def rotation(data: SiteData, query: Query, bound: Bound) -> Array:
+def rotation(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
     (unmixing, reduced), score = unmixing_and_data(data, query), _named_score(query)
     if data.unit == "timepoint":
@@ -52,14 +52,14 @@ def rotation(data: SiteData, query: Query, bound: Bound) -> Array:
     return clipped_mean(map(infomax.antisymmetric_part, moments), bound.norm, data.units)
 
 
-def fixed_point(data: SiteData, query: Query, bound: Bound) -> Array:
+def fixed_point(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
     unmixing, reduced = unmixing_and_data(data, query)
     steps = infomax.subject_steps(unmixing, reduced, data.lengths, _named_score(query))
     return clipped_mean(steps, bound.norm, data.units)
 
 
-def gradient(data: SiteData, query: Query, bound: Bound) -> Array:
+def gradient(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
     unmixing, reduced = unmixing_and_data(data, query)
     bias = array_argument(query, "bias", 1)
@@ -73,7 +73,7 @@ def gradient(data: SiteData, query: Query, bound: Bound) -> Array:
     return clipped_mean(means, bound.norm, data.units)
 
 
-def map_products(data: SiteData, query: Query, bound: Bound) -> Array:
+def map_products(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped Y Zᵀ / T (y zᵀ of a volume), V x R entries."""
     unmixing, reduced = unmixing_and_data(data, query)
     shape, spans = (data.voxels, len(unmixing)), _Spans(reduced, data.lengths)

@@ -33,7 +33,7 @@ CONSTANT = 0.5
 HELD_WEIGHT = math.sqrt(0.75)
 
 
-def mean_gradient(data: SiteData, query: Query, bound: Bound) -> Array:
+def mean_gradient(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over all persons of the clipped gradients of those who train: one for each parameter."""
     parameters, sizes, inputs, labels, trains = _asked(data, query)
     total: Array = sum_clipped_gradients(parameters, sizes, inputs, labels, bound.norm, trains)
@@ -41,7 +41,7 @@ def mean_gradient(data: SiteData, query: Query, bound: Bound) -> Array:
     return total
 
 
-def accuracy_counts(data: SiteData, query: Query, bound: Bound) -> Array:
+def accuracy_counts(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """(√.75 h, r - h/2, l) over all persons, scaled so that √2 becomes the bound."""
     parameters, sizes, inputs, labels, trains = _asked(data, query)
     with np.errstate(all="ignore"):

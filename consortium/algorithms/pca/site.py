@@ -20,7 +20,7 @@ from consortium.kernels.power import add_subject_product, add_volume_products
 from consortium.privacy.bounds import Bound, Unit
 
 
-def second_moment(data: SiteData, query: Query, bound: Bound) -> Array:
+def second_moment(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped second moment, packed: D(D+1)/2 entries."""
     del query
     part = partial(_sum_moments, data.features, data.unit, bound.norm)
@@ -28,14 +28,14 @@ def second_moment(data: SiteData, query: Query, bound: Bound) -> Array:
     return pack_symmetric(total) / data.units
 
 
-def power_product(data: SiteData, query: Query, bound: Bound) -> Array:
+def power_product(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped X Xᵀ Q / T (x xᵀ Q of a volume), D x K entries."""
     basis = feature_argument(query, "basis", data.features)
     part = partial(_sum_products, basis, data.unit, bound.norm)
     return sum_over_persons(data, part, basis.shape) / data.units
 
 
-def variances_within(data: SiteData, query: Query, bound: Bound) -> Array:
+def variances_within(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of the clipped second moment of Qᵀ X, packed: K(K+1)/2 entries."""
     basis = feature_argument(query, "basis", data.features)
     part = partial(_sum_variances, basis, bound.norm)

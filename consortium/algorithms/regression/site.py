@@ -16,7 +16,7 @@ from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns
 
 
-def regression_moment(data: SiteData, query: Query, bound: Bound) -> Array:
+def regression_moment(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of z zᵀ, packed, for z = (x, c e, αy): P + S + 1 entries.
 
     e is one in the place of the site, or in its only place, and zero in the others. Whatever the
@@ -27,7 +27,7 @@ def regression_moment(data: SiteData, query: Query, bound: Bound) -> Array:
     return mean_packed_square(_weighted(data, query), bound.norm)
 
 
-def regression_influence(data: SiteData, query: Query, bound: Bound) -> Array:
+def regression_influence(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of (A z)² (qᵀz)², entry by entry: P + S numbers.
 
     A z is what a person's residual qᵀz is multiplied by in each coefficient's error; `influence`

@@ -7,7 +7,7 @@ from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_vector
 
 
-def mean_embedding(data: SiteData, query: Query, bound: Bound) -> Array:
+def mean_embedding(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of their Fourier features, which have norm one, times the bound."""
     frequencies = feature_argument(query, "frequencies", data.features)
     embedding: Array = fourier_features(data.table(), frequencies).mean(axis=1)

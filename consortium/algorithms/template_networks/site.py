@@ -30,14 +30,14 @@ from consortium.privacy.clipping import clip_vector, column_norms
 _Measure = Callable[[Array, Array], Array]
 
 
-def mean_maps(data: SiteData, query: Query, bound: Bound) -> Array:
+def mean_maps(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of their maps by dual regression, d·R entries, row by row."""
     templates = _templates(data, query)
     total = _sum(person_maps, data, query, templates, bound, templates.shape)
     return total.ravel() / len(data.lengths)
 
 
-def mean_connectivity(data: SiteData, query: Query, bound: Bound) -> Array:
+def mean_connectivity(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of Fisher's z between their networks' courses, R(R - 1)/2 entries."""
     templates = _templates(data, query)
     count = templates.shape[1]

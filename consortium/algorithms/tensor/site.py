@@ -20,7 +20,7 @@ from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, column_norms, finite_columns
 
 
-def _mixture_second(data: SiteData, query: Query, bound: Bound) -> Array:
+def _mixture_second(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean of z zᵀ, z = (x, c e), packed: (D + S)(D + S + 1)/2 entries.
 
     e is one in the place of the site, or in its only place, and zero in the others: where the
@@ -32,7 +32,7 @@ def _mixture_second(data: SiteData, query: Query, bound: Bound) -> Array:
     return mean_packed_square(np.vstack([persons, rows]), bound.norm)
 
 
-def _mixture_third(data: SiteData, query: Query, bound: Bound) -> Array:
+def _mixture_third(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean of v ⊗ v ⊗ v, v = Wᵀ (x - o), packed: K (K + 1)(K + 2)/6 entries.
 
     o is the site's offset as the first release told it: public, so that what is taken from a
@@ -53,7 +53,7 @@ def _offset(data: SiteData, query: Query) -> Array:
     return np.asarray(offsets[place_argument(query, len(offsets))])
 
 
-def _topic_second(data: SiteData, query: Query, bound: Bound) -> Array:
+def _topic_second(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean of the symmetric products of two different words of a person, packed."""
     words = _words(data, query, index_argument(query, "size", data.features + 1))
     lengths = [column_norms(word) for word in words]
@@ -65,7 +65,7 @@ def _topic_second(data: SiteData, query: Query, bound: Bound) -> Array:
     return mean
 
 
-def _topic_third(data: SiteData, query: Query, bound: Bound) -> Array:
+def _topic_third(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean of the symmetric product of three whitened words, packed."""
     whitening = array_argument(query, "whitening", 2)
     words = _words(data, query, len(whitening))
@@ -74,7 +74,7 @@ def _topic_third(data: SiteData, query: Query, bound: Bound) -> Array:
     return mean_mixed_cube(whitened[0], whitened[1], whitened[2], bound.norm)
 
 
-def _topic_cube(data: SiteData, query: Query, bound: Bound) -> Array:
+def _topic_cube(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean of the symmetric product of three words, packed: D (D + 1)(D + 2)/6 entries.
 
     Words have no negative entries, so that two persons' products don't point apart.

@@ -22,7 +22,7 @@ STATISTICS = REGISTRY["admm"].statistics
 def answer(name, table, query, bound):
     site = ArrayData([person[:, None] for person in table.T])
     with np.errstate(all="ignore"):
-        return STATISTICS[name](site, query, bound)
+        return STATISTICS[name](None, site, query, bound)
 
 
 def moved(name, bound, query, one, other):

@@ -46,7 +46,7 @@ def test_squares_cost_nothing_beside_the_mean(reach):
 
     def apart(one, other):
         sites = sites_of(np.column_stack([one, other]), VIEWS, (1, 1))
-        both = [local(each, None, release.bound) for each in sites]
+        both = [local(None, each, None, release.bound) for each in sites]
         assert all(np.linalg.norm(v / reach) <= math.sqrt(1.5) * (1 + 1e-9) for v in both)
         return np.linalg.norm((both[0] - both[1]) / reach) / 2
 

@@ -151,7 +151,7 @@ def private(views, epsilon, seed, pairs=3, **analysis):
             query, bound = stage.complete(query), stage.bound
             local = CCA.statistics[query.statistic]
             mean = sum(
-                w * local(s, replace(query, site=k), bound)
+                w * local(None, s, replace(query, site=k), bound)
                 for k, (w, s) in enumerate(zip(weights, sites, strict=True))
             )
             deviation = deviations[query.stage]

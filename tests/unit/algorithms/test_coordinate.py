@@ -43,7 +43,7 @@ def solve(table, *, mu=None, generator=None, **analysis):
     parameters = COORDINATE.Parameters.model_validate({**PROMISE, **analysis})
     (release,) = COORDINATE(parameters, shape_of(site)).planned()
     run = COORDINATE(parameters, shape_of(site)).run()
-    values = COORDINATE.statistics[next(run).statistic](site[0], Query("", ""), release.bound)
+    values = COORDINATE.statistics[next(run).statistic](None, site[0], Query("", ""), release.bound)
     deviation = 0.0
     if mu is not None:
         deviation = release.bound.sensitivity(table.shape[1]) / (mu * math.sqrt(release.share))
@@ -138,7 +138,7 @@ def test_an_observer_finds_no_more_than_the_level_says_and_would_with_one_weight
         (release,) = COORDINATE(parameters, shape_of([one])).planned()
         local, asked = COORDINATE.statistics[release.statistic], Query("", "")
         distance = np.linalg.norm(
-            local(one, asked, release.bound) - local(two, asked, release.bound)
+            local(None, one, asked, release.bound) - local(None, two, asked, release.bound)
         )
         return distance / release.bound.sensitivity(4) * mu * math.sqrt(release.share)
 
@@ -273,7 +273,7 @@ def test_an_entry_outside_its_limits_or_missing_moves_nothing_else():
 def test_a_plain_bound_is_refused():
     site = make_feature_sites(VIEWS)[0]
     with pytest.raises(PrivacyError, match="nothing of the views"):
-        COORDINATE.statistics["coordinate_mean"](site, None, Bound(1.0))
+        COORDINATE.statistics["coordinate_mean"](None, site, None, Bound(1.0))
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def person(generator):
 def released(query, table, bound=None):
     with np.errstate(all="ignore"):
         bound = bound or BOUNDS[query.statistic]
-        return GLM.statistics[query.statistic](site_of(table), query, bound)
+        return GLM.statistics[query.statistic](None, site_of(table), query, bound)
 
 
 def ratios(query, table, other, bound=None):

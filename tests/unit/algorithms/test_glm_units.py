@@ -169,7 +169,7 @@ def test_replacing_a_unit_with_all_its_rows_moves_no_block_further_than_planned(
             other = table.copy()
             other[:, 0] = hostile_unit(generator, site.features, 5)
             told = [
-                local(TableData(each, site.extent.views), query, stage.bound)
+                local(None, TableData(each, site.extent.views), query, stage.bound)
                 for each in (table, other)
             ]
             move = stage.bound.split((told[0] - told[1]) * table.shape[1])
@@ -186,7 +186,7 @@ def test_a_reach_without_end_is_answered_in_the_bounds_of_the_plan() -> None:
     stage = Glm(trial.parameters, replace(trial.shape, noise=NOISE)).releases[0]
     query = stage.complete(Query(stage.stage, stage.statistic, {}))
     query = replace(query, arguments={**query.arguments, "covariate-reach": 1e300})
-    told = Glm.statistics[stage.statistic](trial.sites[0], query, stage.bound)
+    told = Glm.statistics[stage.statistic](None, trial.sites[0], query, stage.bound)
     assert np.isfinite(told).all()
 
 

@@ -197,8 +197,8 @@ def test_the_planned_sensitivity_is_exact(brains):
     one[:5], other[5:10] = np.eye(5), np.eye(5)
     query = Query("networks", "projectors", dict(release.fixed) | {"cutoff": 0.0})
     local = GROUP_ICA.statistics["projectors"]
-    moved = local(ArrayData([one]), query, release.bound) - local(
-        ArrayData([other]), query, release.bound
+    moved = local(None, ArrayData([one]), query, release.bound) - local(
+        None, ArrayData([other]), query, release.bound
     )
     assert np.linalg.norm(moved) == pytest.approx(release.bound.sensitivity(1), rel=1e-12)
 
@@ -277,7 +277,7 @@ def test_a_question_that_nobody_asks_is_refused(brains, change):
     arguments = {"directions": 2, "cutoff": 40.0, "global_signal": "keep", **change}
     with pytest.raises(ProtocolError, match="discard"):
         GROUP_ICA.statistics["projectors"](
-            brains[0], Query("networks", "projectors", arguments), Bound(1.5, cone=True)
+            None, brains[0], Query("networks", "projectors", arguments), Bound(1.5, cone=True)
         )
 
 
@@ -373,7 +373,7 @@ def test_what_a_hospital_takes_off_is_what_it_sent(brains, gain):
     cutoff, site = GROUP_ICA(parameters, shape).cutoff, brains[0]
     release = make_plan(study(cutoff=36.0), shape).stages[0].release
     query, local = Query("networks", "projectors", dict(release.fixed)), mean_projector
-    sent = [unpack_symmetric(local(each, query, release.bound)) for each in brains]
+    sent = [unpack_symmetric(local(None, each, query, release.bound)) for each in brains]
     blocks = [gain * block for block in site.blocks()]
     own = list(directions_of(blocks, basis_at(PLACES, cutoff), "keep", NETWORKS))
     found = combine_projectors(own, np.mean(sent, axis=0), ReleaseShare(40, 160, 4, 1e-6))

@@ -122,7 +122,7 @@ def test_one_person_in_another_bin_moves_the_statistic_by_all_of_its_sensitivity
     other = np.array([[0.9, 0.0, 0.0, 0.0]])
     query, bound = Query("s", "bin_shares", {"entry": 0, "bins": 4}), Bound(1.0, cone=True)
     before, after = (
-        HISTOGRAM.statistics["bin_shares"](sites_of(t, (("x", 1),), (4,))[0], query, bound)
+        HISTOGRAM.statistics["bin_shares"](None, sites_of(t, (("x", 1),), (4,))[0], query, bound)
         for t in (one, other)
     )
     assert np.linalg.norm(after - before) == pytest.approx(bound.sensitivity(4))
@@ -142,7 +142,7 @@ def test_what_does_not_fit_is_refused():
     (site, *_) = make_feature_sites(VIEWS)
     empty = Query("s", "bin_shares", {"entry": 0, "bins": 0})
     with pytest.raises(ProtocolError, match="'bins' are none"):
-        HISTOGRAM.statistics["bin_shares"](site, empty, Bound(1.0))
+        HISTOGRAM.statistics["bin_shares"](None, site, empty, Bound(1.0))
 
 
 @pytest.mark.parametrize(("deviation", "words"), [(0.01, "counted to within"), (2.0, "Nothing")])

@@ -116,9 +116,9 @@ def test_arguments_that_don_t_fit_are_refused_by_the_site(name, wrong):
     right |= {"score": "tanh"}
     arguments = {k: v for k, v in {**right, **wrong}.items() if v is not None}
     (site, *_) = make_sites("subject")
-    ICA.statistics[name](site, Query("ica", name, right), Bound(1.0))
+    ICA.statistics[name](None, site, Query("ica", name, right), Bound(1.0))
     with pytest.raises(ProtocolError, match="discard"):
-        ICA.statistics[name](site, Query("ica", name, arguments), Bound(1.0))
+        ICA.statistics[name](None, site, Query("ica", name, arguments), Bound(1.0))
 
 
 @pytest.mark.parametrize("bias", [None, np.zeros(3), np.zeros((2, 1)), 0.0])
@@ -127,7 +127,7 @@ def test_a_bias_that_does_not_fit_is_refused_by_the_site(bias):
     arguments = {k: v for k, v in arguments.items() if v is not None}
     with pytest.raises(ProtocolError, match="bias"):
         ICA.statistics["infomax"](
-            make_sites("subject")[0], Query("ica", "infomax", arguments), Bound(1.0)
+            None, make_sites("subject")[0], Query("ica", "infomax", arguments), Bound(1.0)
         )
 
 
@@ -138,8 +138,8 @@ def test_a_bound_by_default_clips_few():
     _, planned = ICA(parameters, shape_of(sites)).planned()
     wide, site = Bound(1e6), sites[0]
     for query in queries[1:]:
-        clipped = ICA.statistics["rotation"](site, query, planned.bound)
-        whole = ICA.statistics["rotation"](site, query, wide)
+        clipped = ICA.statistics["rotation"](None, site, query, planned.bound)
+        whole = ICA.statistics["rotation"](None, site, query, wide)
         assert np.linalg.norm(clipped - whole) < 0.35 * planned.bound.norm
 
 

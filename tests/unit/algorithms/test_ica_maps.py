@@ -47,7 +47,7 @@ def test_maps_are_the_mean_of_clipped_products(unit, bound):
         else:
             products += [np.outer(y, z) for y, z in zip(fine.T, courses.T, strict=True)]
     expected = np.mean([p * min(1, bound / np.linalg.norm(p)) for p in products], axis=0)
-    found = map_products(site, query(unmixing, whitening), Bound(bound))
+    found = map_products(None, site, query(unmixing, whitening), Bound(bound))
     assert found == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
@@ -69,7 +69,7 @@ def test_fine_maps_are_found_from_coarse_data():
             question = run.send(answer)
             stage = stages[question.stage]
             asked = stage.complete(question)
-            values = ICA.statistics[question.statistic](site, asked, stage.bound)
+            values = ICA.statistics[question.statistic](None, site, asked, stage.bound)
             answer = Release(np.asarray(values).ravel(), 0.25)
     except StopIteration as stop:
         result = stop.value
@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_refused():
     good, wrong = np.ones((REGIONS, 2)), np.ones((VOXELS, 2))
     for unmixing, whitening in ((np.eye(2), wrong), (np.eye(3), good), (np.ones(2), good)):
         with pytest.raises(ProtocolError):
-            map_products(site, query(unmixing, whitening), Bound(1.0))
+            map_products(None, site, query(unmixing, whitening), Bound(1.0))
     with pytest.raises(StudyError, match="maps_resolution"):
         ICA(
             ICA.Parameters(components=200, maps=True),

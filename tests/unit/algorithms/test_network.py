@@ -209,9 +209,9 @@ def test_a_query_that_does_not_fit_is_refused_by_the_site(wrong):
         "constants": 0,
     }
     local = NETWORK.statistics["network_gradient"]
-    local(site, Query("network", "network_gradient", right), Bound(1.0))
+    local(None, site, Query("network", "network_gradient", right), Bound(1.0))
     with pytest.raises(ProtocolError, match="discard"):
-        local(site, Query("network", "network_gradient", {**right, **wrong}), Bound(1.0))
+        local(None, site, Query("network", "network_gradient", {**right, **wrong}), Bound(1.0))
 
 
 def unequal_sites(seed=0):
@@ -294,7 +294,7 @@ def test_the_accuracy_counts_who_is_held_out_and_the_largest_class_of_all():
     }
     query = Query("accuracy", "network_accuracy", arguments)
     bound = Bound(np.sqrt(2.0), influence=np.sqrt(2.0))
-    told = NETWORK.statistics["network_accuracy"](site, query, bound)
+    told = NETWORK.statistics["network_accuracy"](None, site, query, bound)
     held = ~who_trains(site.table(), 0.3)
     first = table[1] < 0
     right, largest = (first & held).sum(), max(first.sum(), (~first).sum())

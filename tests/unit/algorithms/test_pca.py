@@ -174,7 +174,7 @@ def test_a_basis_that_does_not_fit_is_refused():
     site = make_sites()[0]
     for basis in (np.ones((5, 2)), np.ones(6), 1.0):
         with pytest.raises(ProtocolError, match="basis"):
-            PCA.statistics["power"](site, Query("pca", "power", {"basis": basis}), Bound(1.0))
+            PCA.statistics["power"](None, site, Query("pca", "power", {"basis": basis}), Bound(1.0))
 
 
 def test_more_components_than_features_are_refused():

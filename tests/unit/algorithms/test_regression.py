@@ -224,7 +224,7 @@ def test_the_targets_square_costs_nothing_more(weight):
         Query("regression", "regression_moment", arguments),
         Bound(1 + weight**2, cone=True),
     )
-    one, other = (REGRESSION.statistics[query.statistic](each, query, bound) for each in site)
+    one, other = (REGRESSION.statistics[query.statistic](None, each, query, bound) for each in site)
     assert one[-1] == pytest.approx(other[-1])  # α² y²
     assert np.linalg.norm(one - other) == pytest.approx(bound.sensitivity(1))
 

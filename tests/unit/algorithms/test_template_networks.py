@@ -251,7 +251,9 @@ def test_two_persons_whose_maps_point_apart_reach_the_sensitivity():
     for sign in (-1.0, 1.0):
         person = np.outer([1e-6, sign, 0, 0, 0, 0], wave)
         site = ArrayData([person], templates=shape)
-        told.append(NETWORKS_BY_TEMPLATES.statistics["template_maps"](site, query, planned.bound))
+        told.append(
+            NETWORKS_BY_TEMPLATES.statistics["template_maps"](None, site, query, planned.bound)
+        )
     moved = np.linalg.norm(told[1] - told[0])
     assert 0.999 <= moved / planned.bound.sensitivity(1) <= 1.0 + 1e-12
 
@@ -282,7 +284,7 @@ def test_no_template_of_any_scale_moves_a_statistic_further(statistic, seed):
         query, told = Query("stage", statistic, arguments), []
         for _ in range(2):
             site = ArrayData([wild(6, 9)], templates=given)
-            told.append(local(site, query, bound))
+            told.append(local(None, site, query, bound))
         assert np.isfinite(told).all()
         assert np.linalg.norm(told[1] - told[0]) <= bound.sensitivity(1) * (1 + 1e-9)
 
@@ -353,7 +355,7 @@ def test_a_question_that_nobody_asks_is_refused(shifted, change):
     local = NETWORKS_BY_TEMPLATES.statistics["template_maps"]
     bound = NETWORKS_BY_TEMPLATES(study().analysis, shape_of(shifted)).planned()[0].bound
     with pytest.raises(ProtocolError, match="discard"):
-        local(shifted[0], Query("maps", "template_maps", arguments), bound)
+        local(None, shifted[0], Query("maps", "template_maps", arguments), bound)
 
 
 def test_a_plan_says_what_the_largest_site_has_alone(shifted):

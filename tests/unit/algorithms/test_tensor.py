@@ -136,7 +136,7 @@ def test_the_margin_is_wide_where_noise_allows_it():
         second, _ = TENSOR(parameters, shape).planned()
         steps = TENSOR(parameters, shape).run()
         query = second.complete(next(steps))
-        values = TENSOR.statistics[query.statistic](site[0], query, second.bound)
+        values = TENSOR.statistics[query.statistic](None, site[0], query, second.bound)
         whitening = steps.send(Release(values, deviation)).arguments["whitening"]
         rows.append(np.sqrt(np.square(whitening.T @ table).sum(axis=0).mean()))
     # The root mean square of a whitened person is 1 / margin.
@@ -202,7 +202,7 @@ def test_what_is_taken_from_a_person_depends_on_nobody_else():
 
     def answer(columns):
         (site,) = sites_of(columns, views, (columns.shape[1],))
-        return columns.shape[1] * TENSOR.statistics[query.statistic](site, query, third.bound)
+        return columns.shape[1] * TENSOR.statistics[query.statistic](None, site, query, third.bound)
 
     together = answer(table)
     assert together == pytest.approx(answer(table[:, :20]) + answer(table[:, 20:]))
@@ -219,7 +219,9 @@ def test_a_site_that_did_not_answer_has_no_offset():
     second, _ = TENSOR(parameters, shape).planned()
     query = second.complete(next(steps))
     local = TENSOR.statistics[query.statistic]
-    values = [local(part, replace(query, site=k), second.bound) for k, part in enumerate(parts)]
+    values = [
+        local(None, part, replace(query, site=k), second.bound) for k, part in enumerate(parts)
+    ]
     asked = steps.send(Release(np.mean(values, axis=0), 0.0, sites=(0, 1, 2)))
     offsets = asked.arguments["offsets"]
     means = np.array([table[:, 100 * k : 100 * (k + 1)].mean(axis=1) for k in range(3)])
@@ -247,7 +249,7 @@ def test_offsets_that_do_not_fit_are_refused_by_the_site(offsets):
     arguments = {"whitening": np.ones((6, 2)), "reach": 1.0}
     query = Query("third", "mixture_third", arguments | {"offsets": offsets}, site=3)
     with pytest.raises(ProtocolError, match="discard"):
-        TENSOR.statistics["mixture_third"](site, query, Bound(1.0))
+        TENSOR.statistics["mixture_third"](None, site, query, Bound(1.0))
 
 
 def test_messages_have_the_planned_sizes():
@@ -282,8 +284,8 @@ def test_the_whole_moment_whitened_is_the_moment_of_whitened_words():
     starts = {"starts": np.array([0.0, 8.0, 16.0])}
     whole = Query("third", "topic_cube", {**starts, "size": 8})
     small = Query("third", "topic_third", {**starts, "whitening": whitening})
-    cube = TENSOR.statistics["topic_cube"](site, whole, Bound(1.0, cone=True))
-    third = TENSOR.statistics["topic_third"](site, small, Bound(1.0))
+    cube = TENSOR.statistics["topic_cube"](None, site, whole, Bound(1.0, cone=True))
+    third = TENSOR.statistics["topic_third"](None, site, small, Bound(1.0))
     again = pack_cubic(transform_tensor(unpack_cubic(cube, 8), whitening))
     assert again == pytest.approx(third, rel=1e-6, abs=1e-12)
 
@@ -346,6 +348,11 @@ def test_a_query_that_does_not_fit_is_refused_by_the_site(wrong):
     (site, *_) = make_feature_sites(tuple((name, 2) for name in WORDS))
     right = {"starts": np.array([0.0, 2.0, 4.0]), "size": 2}
     local = TENSOR.statistics["topic_second"]
-    local(site, Query("second", "topic_second", right), Bound(1.0, cone=True))
+    local(None, site, Query("second", "topic_second", right), Bound(1.0, cone=True))
     with pytest.raises(ProtocolError, match="discard"):
-        local(site, Query("second", "topic_second", {**right, **wrong}), Bound(1.0, cone=True))
+        local(
+            None,
+            site,
+            Query("second", "topic_second", {**right, **wrong}),
+            Bound(1.0, cone=True),
+        )

@@ -29,12 +29,12 @@ def states(result, table):
     return [getattr(cell, "state", cell if isinstance(cell, str) else "") for cell in last]
 
 
-def weighted_mean(study, sites, query, bound):
+def weighted_mean(plan, sites, query, bound):
     """What is released, in plain float64."""
-    local = REGISTRY[study.algorithm].statistics[query.statistic]
+    local = plan.statistics[query.statistic]
     units = np.array([site.units for site in sites], dtype=np.float64)
     each = [
-        np.ravel(local(site, replace(query, site=number), bound))
+        np.ravel(local(plan, site, replace(query, site=number), bound))
         for number, site in enumerate(sites)
     ]
     return np.average(each, axis=0, weights=units)
@@ -49,7 +49,7 @@ def test_no_release_is_rounded(name, case):
         done = simulation.step()
         if stage.release.neighbours or stage.release.released != "sum":
             continue
-        expected = weighted_mean(study, sites, query, stage.mechanism.bound)
+        expected = weighted_mean(simulation.plan.analysis, sites, query, stage.mechanism.bound)
         reach = max(float(np.abs(expected).max()), 1e-3 * stage.mechanism.bound.norm)
         assert np.abs(np.ravel(done.values) - expected).max() <= 1e-12 * reach
         told += 1

@@ -47,7 +47,7 @@ def test_each_answer_carries_noise_enough_to_stand_alone(scheme: str) -> None:
     assert mechanism.scheme == "local"
     own = np.array(mechanism.noise.local) / mechanism.weights
     true = [
-        average._mean_volume(site, Query("", ""), mechanism.bound)
+        average._mean_volume(None, site, Query("", ""), mechanism.bound)
         for site in make_sites(features=4000)
     ]
     assert (rows - true).std(axis=1) == pytest.approx(own, rel=0.05)

@@ -43,6 +43,7 @@ def test_all_that_noise_rests_on_is_told():
         "holders",
         "threshold",
         "stages",
+        "computed",
     }
     (stage,) = told["stages"]
     assert {"entries", "bits", "log2_step", "correlated", "local"} <= set(stage)

@@ -86,7 +86,7 @@ def statistics(bids, cache, unit, engine):
         arguments["pca", "variances"] = {"basis": basis}
     return {
         f"{algorithm} {name}": REGISTRY[algorithm]
-        .statistics[name](data, Query("", name, each), Bound(0.3))
+        .statistics[name](None, data, Query("", name, each), Bound(0.3))
         .tobytes()
         for (algorithm, name), each in arguments.items()
     }

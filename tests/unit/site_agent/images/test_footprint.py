@@ -71,7 +71,7 @@ def questions(size, unit):
 
 
 def answer(data, algorithm, query):
-    return REGISTRY[algorithm].statistics[query.statistic](data, query, Bound(0.3)).tobytes()
+    return REGISTRY[algorithm].statistics[query.statistic](None, data, query, Bound(0.3)).tobytes()
 
 
 @pytest.mark.parametrize("smoothing", [None, 6.0])

@@ -182,7 +182,7 @@ def test_an_algorithm_of_either_kind_sees_persons_as_columns(bids: Path) -> None
     shape = data.extent.shape((3,), (3,), "subject")
     (release,) = algorithm(study.analysis, shape).planned()
     local = algorithm.statistics[release.statistic]
-    mean = local(data, Query(release.stage, release.statistic), release.bound)
+    mean = local(None, data, Query(release.stage, release.statistic), release.bound)
     clipped = data.table() / np.maximum(1, np.linalg.norm(data.table(), axis=0))
     expected = np.concatenate([clipped.mean(axis=1), np.square(clipped).mean(axis=1) / 2**0.5])
     np.testing.assert_allclose(mean, expected, rtol=1e-6)
