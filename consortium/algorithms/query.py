@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -113,7 +113,7 @@ class Query:
     """Name of the planned release that this round draws on."""
     statistic: str
     """Key of the algorithm's ``statistics``."""
-    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     """Public arguments (arrays, numbers, names): those that earlier releases decide, until a site
     completes them from its own plan."""
     neighbour_answers: NeighbourAnswers | None = None
