@@ -25,10 +25,7 @@ sys.modules["prefect._internal.analytics"] = None  # type: ignore[assignment]
 def need_prefect() -> None:
     """Do nothing if Prefect can be imported, which a site's installation mostly lacks.
 
-    Raises
-    ------
-    ConfigurationError
-        If it, or what it needs, is not installed.
+    Raises ConfigurationError if it, or what it needs, is not installed.
     """
     lacking = [name for name in ("prefect", "fastapi", "sqlalchemy") if find_spec(name) is None]
     if lacking:

@@ -82,13 +82,7 @@ def scheduled_study(run_due: RunDue, may_open: bool = False) -> Flow[[str], Stat
 
 
 def check_schedule(cron: str, timezone: str) -> CronSchedule:
-    """Return a schedule.
-
-    Raises
-    ------
-    ConfigurationError
-        If cron text or time zone is wrong.
-    """
+    """Return a schedule; raises ConfigurationError if cron text or time zone is wrong."""
     if not timezone:
         raise _unusable("timezone", timezone)
     try:
@@ -113,10 +107,7 @@ def _unusable(field: str, given: str) -> ConfigurationError:
 def check_server() -> None:
     """Refuse to schedule anything where no Prefect server is named.
 
-    Raises
-    ------
-    ConfigurationError
-        With how to start one.
+    Raises ConfigurationError with how to start one.
     """
     if not os.environ.get("PREFECT_API_URL"):
         raise ConfigurationError(
@@ -140,7 +131,8 @@ def serve_schedule(
 ) -> None:
     """Schedule a study on the consortium's Prefect, and carry its runs out from here until stopped.
 
-    Logs stay on this machine, Prefect is shown a pulse, and the loop is what tries again.
+    Logs stay on this machine, Prefect is shown a pulse, and the loop is what tries again. Raises
+    ConfigurationError if the server can't be reached.
 
     Parameters
     ----------
@@ -154,11 +146,6 @@ def serve_schedule(
         Ask for a run at once: one was interrupted.
     stop : callable
         Asked between runs.
-
-    Raises
-    ------
-    ConfigurationError
-        If the server can't be reached.
     """
 
     def make_flow(may_open: bool) -> Flow[[str], State[None]]:

@@ -63,6 +63,9 @@ class Service:
     ) -> None:
         """Register the deployment and work until stopped.
 
+        Raises ConfigurationError if the server can't be reached at the start; later absences are
+        waited out.
+
         Parameters
         ----------
         stop : callable
@@ -71,11 +74,6 @@ class Service:
             Ask for a run at once: one was interrupted.
         missed : callable
             Makes the state of a due run that a later one stands for.
-
-        Raises
-        ------
-        ConfigurationError
-            If the server can't be reached at the start; later absences are waited out.
         """
         try:
             with get_client(sync_client=True) as client:

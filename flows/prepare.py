@@ -27,6 +27,9 @@ def prepare_all(
 ) -> None:
     """Call ``work`` with 0 to count - 1, as tasks on a runner.
 
+    Raises ConfigurationError if the runner is not installed or takes other options. Raises
+    ConsortiumError of the first person whose scans can't be prepared.
+
     Parameters
     ----------
     work : callable
@@ -37,13 +40,6 @@ def prepare_all(
         The runner's own, such as ``max_workers`` or a scheduler's ``address``.
     home : Path
         For the embedded Prefect, where PREFECT_API_URL names none.
-
-    Raises
-    ------
-    ConfigurationError
-        If the runner is not installed or takes other options.
-    ConsortiumError
-        Of the first person whose scans can't be prepared.
     """
     with embedded_prefect(home):
         from prefect import State, flow, task

@@ -37,17 +37,14 @@ _STRICT = {"follow_redirects": False, "timeout": _ANSWER}
 def agent_as_flow(site: str, work: Callable[[], None]) -> None:
     """Let an agent work, shown as a flow run on the site's own Prefect.
 
+    Raises ConfigurationError if no Prefect server is named.
+
     Parameters
     ----------
     site : str
         Shown by Prefect; nothing else is, an error's text neither.
     work : callable
         The agent's own installed code; what it raises is raised here.
-
-    Raises
-    ------
-    ConfigurationError
-        If no Prefect server is named.
     """
     url = PREFECT_API_URL.value()
     if not url:

@@ -173,10 +173,7 @@ class StudyFlow:
     def run(self) -> None:
         """Let Prefect run the flow.
 
-        Raises
-        ------
-        ConsortiumError
-            What ended the study before its time; the sites have been told.
+        Raises ConsortiumError: what ended the study before its time; the sites have been told.
         """
 
         @flow(name="consortium-study", flow_run_name="{run}", **_FLOW)

@@ -141,17 +141,14 @@ class Agent:
     def work(self, *, once: bool, idle: float = float("inf")) -> None:
         """Take part in runs until told to stop.
 
+        Raises ConsortiumError with ``once``: what ended this site's part before its time.
+
         Parameters
         ----------
         once : bool
             Return when the first run that this site took part in has ended.
         idle : float
             Give up after so many seconds without anything to do.
-
-        Raises
-        ------
-        ConsortiumError
-            With ``once``: what ended this site's part before its time.
         """
         try:
             with only_one(self.folder, "agent"):
@@ -211,10 +208,7 @@ class Agent:
     def post_consents(self) -> None:
         """Let the coordinator know what is approved here and what no longer is, unless it knows.
 
-        Raises
-        ------
-        ExchangeError
-            If the exchange can't be used.
+        Raises ExchangeError if the exchange can't be used.
         """
         name, exchange, tell = self.config.name, self.site.exchange, self.site.log.line_once
         post_withdrawn(self.folder, self.site.identity, name, exchange, tell)
@@ -239,10 +233,7 @@ class Agent:
     def round_trip(self) -> bool:
         """Look at every run once; True if anything was done.
 
-        Raises
-        ------
-        CopyError
-            If this site takes no further part in anything.
+        Raises CopyError if this site takes no further part in anything.
         """
         self._check_halt()
         self._ahead.look(self._admission.ready)

@@ -32,6 +32,9 @@ def run_participants(
 ) -> tuple[int, tuple[SkippedPerson, ...]]:
     """Write networks of some or all participants; other participants may be there already.
 
+    Raises DataError if a named participant, an image, the templates, the settings or the folder
+    can't be used.
+
     Parameters
     ----------
     source : Path
@@ -53,11 +56,6 @@ def run_participants(
         Who have networks now.
     left_out : tuple of Skipped
         Who have none, and why; nobody who was named.
-
-    Raises
-    ------
-    DataError
-        If a named participant, an image, the templates, the settings or the folder can't be used.
     """
     study = _study(settings)
     wanted = {label.removeprefix("sub-") for label in labels}
@@ -86,13 +84,7 @@ def _study(settings: Mapping[str, Any]) -> Study:
 
 
 def check_there(source: Path, wanted: Iterable[str]) -> None:
-    """Refuse a participant who has no folder in a data set.
-
-    Raises
-    ------
-    DataError
-        If there is one.
-    """
+    """Refuse a participant who has no folder in a data set; raises DataError if there is one."""
     lacking = sorted({*wanted}.difference(labels_in(source)))
     if lacking:
         raise DataError(f"{source} has no folder sub-{lacking[0]}; correct --participant-label.")

@@ -131,10 +131,7 @@ class SiteConfig(FrozenModel):
     ) -> Self:
         """Make a configuration from what a user typed.
 
-        Raises
-        ------
-        ConfigurationError
-            If the name is not one that a study can use.
+        Raises ConfigurationError if the name is not one that a study can use.
         """
         if name == CENTRE:
             raise ConfigurationError(
@@ -155,10 +152,7 @@ class SiteConfig(FrozenModel):
     def load(cls, folder: Path) -> Self:
         """Read ``site.yaml`` of a site's folder.
 
-        Raises
-        ------
-        ConfigurationError
-            If it is missing, or a field is unknown, missing or out of range.
+        Raises ConfigurationError if it is missing, or a field is unknown, missing or out of range.
         """
         path = folder / CONFIG
         if not path.exists():
@@ -190,10 +184,7 @@ class SiteConfig(FrozenModel):
     def save(self, folder: Path) -> None:
         """Write ``site.yaml`` with a comment on every field.
 
-        Raises
-        ------
-        ConfigurationError
-            If it can't be written.
+        Raises ConfigurationError if it can't be written.
         """
         write_model(folder / CONFIG, self, _TITLE)
 

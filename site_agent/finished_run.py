@@ -23,10 +23,7 @@ RUN = "run.json"
 def study_file(output: Path) -> Path:
     """Where an output folder keeps the study as it was signed.
 
-    Raises
-    ------
-    OutputError
-        If it has none.
+    Raises OutputError if it has none.
     """
     path = output / EVIDENCE / "study" / "study.yaml"
     if not path.is_file():
@@ -51,10 +48,7 @@ class FinishedRun:
     def persons(self, site: str) -> tuple[int, int]:
         """Participants of a site in the release, and of all sites.
 
-        Raises
-        ------
-        StudyError
-            If the site is not in it.
+        Raises StudyError if the site is not in it.
         """
         sites, units = self.plan.study.sites, self.plan.shape.units
         present = self.release.sites
@@ -66,14 +60,9 @@ class FinishedRun:
 def read_finished(output: Path, signed: SignedStudy) -> FinishedRun:
     """Read the first release of a run, as its centre signed it.
 
-    Raises
-    ------
-    OutputError
-        If a file is missing or damaged.
-    ContradictionError
-        If messages and numbers don't fit each other, or are of another study.
-    ConfigurationError
-        If the run was announced with another version of this software.
+    Raises OutputError if a file is missing or damaged. Raises ContradictionError if messages and
+    numbers don't fit each other, or are of another study. Raises ConfigurationError if the run was
+    announced with another version of this software.
     """
     run = _run(output)
 

@@ -51,6 +51,9 @@ def write_networks(
 ) -> int:
     """Write the networks of every person whom a study would take.
 
+    Raises ConsortiumError if the study, its templates or an image can't be used, or the folder is
+    not fit.
+
     Parameters
     ----------
     folder : Path
@@ -68,11 +71,6 @@ def write_networks(
     -------
     int
         Persons.
-
-    Raises
-    ------
-    ConsortiumError
-        If the study, its templates or an image can't be used, or the folder is not fit.
     """
     site = SiteFolder.open(folder)
     check_target(target, site.config)
@@ -91,6 +89,8 @@ def write_everybody(
 ) -> int:
     """Write the networks of all persons of a data set, and what makes the folder one of BIDS.
 
+    Raises DataError if an image can't be used, or the folder was made otherwise.
+
     Parameters
     ----------
     target : Path
@@ -108,11 +108,6 @@ def write_everybody(
     -------
     int
         Persons.
-
-    Raises
-    ------
-    DataError
-        If an image can't be used, or the folder was made otherwise.
     """
     names = _names(dataset, values.shape[1])
     _start(target, study, values)
@@ -158,13 +153,7 @@ def _given(path: Path, space: Space) -> Templates:
 
 
 def check_target(target: Path, config: SiteConfig) -> None:
-    """Refuse a folder that others read, or that holds something.
-
-    Raises
-    ------
-    DataError
-        If it is one.
-    """
+    """Refuse a folder that others read, or that holds something; raises DataError if it is one."""
     place = target.resolve()
     if "://" not in config.exchange and place.is_relative_to(Path(config.exchange).resolve()):
         raise DataError(f"{target} lies on the exchange, which others read; name another folder.")
@@ -175,10 +164,7 @@ def check_target(target: Path, config: SiteConfig) -> None:
 def normalized_templates(templates: Templates, file: Path) -> Array:
     """Return templates as columns of norm 1: D x K.
 
-    Raises
-    ------
-    DataError
-        If one follows from the others.
+    Raises DataError if one follows from the others.
     """
     values = np.asarray(templates.values, dtype=np.float64)
     values = values / column_norms(values)

@@ -49,6 +49,8 @@ def write_posterior(
 ) -> tuple[str, ...]:
     """Write a hospital's own networks, the release's, and the posterior's.
 
+    Raises ConsortiumError if run, data or folder can't be used.
+
     Parameters
     ----------
     folder : Path
@@ -66,11 +68,6 @@ def write_posterior(
     -------
     tuple of str
         What came out, in sentences.
-
-    Raises
-    ------
-    ConsortiumError
-        If run, data or folder can't be used.
     """
     site = SiteFolder.open(folder)
     check_target(target, site.config)

@@ -14,10 +14,7 @@ of one."""
 def count_persons(folder: Path, study: Path, roster: Path) -> int:
     """How many persons of a site a study would load.
 
-    Raises
-    ------
-    ConsortiumError
-        As `site_agent.approval.inspection.inspect`.
+    Raises ConsortiumError as `site_agent.approval.inspection.inspect`.
     """
     return len(_dataset(folder, study, roster).lengths)
 
@@ -25,10 +22,7 @@ def count_persons(folder: Path, study: Path, roster: Path) -> int:
 def prepare_person(folder: Path, study: Path, roster: Path, number: int) -> None:
     """Leave one person's prepared series in the site's cache, where the agent will find them.
 
-    Raises
-    ------
-    ConsortiumError
-        If an image or table can't be used.
+    Raises ConsortiumError if an image or table can't be used.
     """
     _dataset(folder, study, roster).prepare(number)
 

@@ -25,10 +25,7 @@ class Settings:
 class SettingsFiles:
     """The two files of a site's folder, read when made.
 
-    Raises
-    ------
-    ConfigurationError
-        If either can't be read.
+    Raises ConfigurationError if either can't be read.
     """
 
     def __init__(self, folder: Path, clock: Clock) -> None:

@@ -93,13 +93,7 @@ class SiteStatus:
 
 
 def read_status(folder: Path) -> SiteStatus:
-    """Look a site's folder through.
-
-    Raises
-    ------
-    ConfigurationError
-        If a file can't be read.
-    """
+    """Look a site's folder through; raises ConfigurationError if a file can't be read."""
     config, identity, trust = SiteConfig.load(folder), load_identity(folder), read_pinned(folder)
     approved = tuple(
         ListedApproval(each, _refused(trust, each)) for each in approvals(folder, identity)

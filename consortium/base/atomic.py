@@ -23,10 +23,7 @@ DAMAGED = (
 def path_in_folder(folder: Path, name: str) -> Path:
     """Path of a file that lies in a folder, whoever chose its name.
 
-    Raises
-    ------
-    ValueError
-        If the name, or a link that it goes through, leads out of the folder.
+    Raises ValueError if the name, or a link that it goes through, leads out of the folder.
     """
     root = folder.resolve()
     try:
@@ -41,6 +38,8 @@ def path_in_folder(folder: Path, name: str) -> Path:
 def write_bytes(path: Path, data: bytes, *, mode: int = 0o666) -> Path:
     """Write a file so that a crash leaves the old one or the new one, never half of it.
 
+    Raises OutputError if the folder can't be written; an earlier file is then unchanged.
+
     Parameters
     ----------
     path : Path
@@ -52,11 +51,6 @@ def write_bytes(path: Path, data: bytes, *, mode: int = 0o666) -> Path:
     -------
     Path
         The file's.
-
-    Raises
-    ------
-    OutputError
-        If the folder can't be written; an earlier file is then unchanged.
     """
     draft = path.with_name(f".{path.name}.part")
     try:
@@ -85,25 +79,15 @@ def write_text(path: Path, text: str) -> Path:
 def write_json(path: Path, content: Mapping[str, Any]) -> Path:
     """Write strict JSON as `write_bytes` does.
 
-    Raises
-    ------
-    OutputError
-        If the file can't be written.
-    ValueError
-        If a number is infinite or NaN, which JSON does not know.
+    Raises OutputError if the file can't be written. Raises ValueError if a number is infinite or
+    NaN, which JSON does not know.
     """
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     return write_text(path, text + "\n")
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder unless it is there.
-
-    Raises
-    ------
-    OutputError
-        If it can't be made.
-    """
+    """Make a folder unless it is there; raises OutputError if it can't be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

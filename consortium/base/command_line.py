@@ -59,10 +59,8 @@ class Terminal:
     def confirm(self, question: str, without: str) -> None:
         """Ask for a yes.
 
-        Raises
-        ------
-        ConfigurationError
-            If the answer is no, or nobody is there to give one: ``without`` says what to do then.
+        Raises ConfigurationError if the answer is no, or nobody is there to give one: ``without``
+        says what to do then.
         """
         if not sys.stdin.isatty():
             raise ConfigurationError(

@@ -16,10 +16,7 @@ _LOCK = "lock"
 def only_one(folder: Path, who: str = "centre") -> Iterator[None]:
     """Keep a second centre, or agent, out of the same folder.
 
-    Raises
-    ------
-    OutputError
-        If one is at work there, or the folder can't be made or written to.
+    Raises OutputError if one is at work there, or the folder can't be made or written to.
     """
     with _lock(folder, who):
         yield

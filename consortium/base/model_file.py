@@ -20,11 +20,8 @@ _Model = TypeVar("_Model", bound=BaseModel)
 def read_model(path: Path, model: type[_Model]) -> _Model:
     """Read a model from plain YAML: no aliases, no tags, no field twice; empty means defaults.
 
-    Raises
-    ------
-    ConfigurationError
-        If the file can't be read, or a field is unknown, missing or out of range; the message
-        names it.
+    Raises ConfigurationError if the file can't be read, or a field is unknown, missing or out of
+    range; the message names it.
     """
     try:
         values = read_yaml(path)
@@ -46,10 +43,7 @@ def read_model(path: Path, model: type[_Model]) -> _Model:
 def write_model(path: Path, model: BaseModel, title: str) -> None:
     """Write a model with its fields' descriptions as comments; `read_model` gives it back.
 
-    Raises
-    ------
-    ConfigurationError
-        If the file can't be written.
+    Raises ConfigurationError if the file can't be written.
     """
     text = "\n".join([*_comment(title, ""), *_lines(model, "")]) + "\n"
     try:

@@ -17,12 +17,8 @@ _PART = 1 << 20
 def regular(path: Path) -> Path:
     """Return the path of a regular file, or of a link to one.
 
-    Raises
-    ------
-    DataError
-        If it is a pipe, a device, a socket or a folder.
-    OSError
-        If nothing is there.
+    Raises DataError if it is a pipe, a device, a socket or a folder. Raises OSError if nothing is
+    there.
     """
     if not stat.S_ISREG(path.stat().st_mode):
         raise DataError(
@@ -34,12 +30,8 @@ def regular(path: Path) -> Path:
 def text_of(path: Path, most: int = MOST_TEXT, errors: str = "strict") -> str:
     """Read a regular file of so many bytes at the most as UTF-8.
 
-    Raises
-    ------
-    DataError
-        If it is no regular file, or larger.
-    OSError, ValueError
-        If it can't be read.
+    Raises DataError if it is no regular file, or larger. Raises OSError, ValueError if it can't be
+    read.
     """
     if regular(path).stat().st_size > most:
         raise DataError(f"{path} has more than {most:,} bytes; give one that describes its data.")
@@ -49,10 +41,7 @@ def text_of(path: Path, most: int = MOST_TEXT, errors: str = "strict") -> str:
 def sizes_unpacked(packed: bytes) -> Iterator[int]:
     """Bytes that a stream of zlib unpacks to, part by part, of which none is kept.
 
-    Raises
-    ------
-    zlib.error
-        If it is none.
+    Raises zlib.error if it is none.
     """
     unpacker, part = zlib.decompressobj(), b""
     while packed or part:

@@ -56,13 +56,7 @@ class PlainLoader(yaml.SafeLoader):
 
 
 def parse_yaml(text: str) -> Any:
-    """Read plain YAML.
-
-    Raises
-    ------
-    PlainYamlError
-        If it is too long, not YAML, or not plain.
-    """
+    """Read plain YAML; raises PlainYamlError if it is too long, not YAML, or not plain."""
     if len(text) > MOST_TEXT:
         raise PlainYamlError(None)
     try:
@@ -80,10 +74,7 @@ def _loaded(text: str) -> Any:
 def read_limited(path: Path) -> bytes:
     """Read a file that somebody else may have sent, and no more than a little above `MOST_TEXT`.
 
-    Raises
-    ------
-    OSError
-        If it can't be read.
+    Raises OSError if it can't be read.
     """
     with path.open("rb") as file:
         return file.read(4 * MOST_TEXT + 1)
@@ -92,22 +83,12 @@ def read_limited(path: Path) -> bytes:
 def read_yaml(path: Path) -> Any:
     """Read a plain YAML file.
 
-    Raises
-    ------
-    OSError
-        If the file can't be read.
-    ValueError
-        If it is not text, or `parse_yaml` refuses it.
+    Raises OSError if the file can't be read. Raises ValueError if it is not text, or `parse_yaml`
+    refuses it.
     """
     return parse_yaml(read_limited(path).decode("utf-8"))
 
 
 def write_yaml(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a YAML file whole.
-
-    Raises
-    ------
-    OutputError
-        If it can't be written.
-    """
+    """Write a YAML file whole; raises OutputError if it can't be written."""
     write_bytes(path, yaml.safe_dump(dict(content), sort_keys=False).encode())

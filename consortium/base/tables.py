@@ -11,12 +11,7 @@ MOST_BYTES = 1 << 26
 def read_rows(path: Path) -> list[dict[str, str]]:
     """Read a tab-separated table whose lines are all as wide as its first.
 
-    Raises
-    ------
-    OSError
-        If it can't be read.
-    OutputError
-        If it is too large, or no such table.
+    Raises OSError if it can't be read. Raises OutputError if it is too large, or no such table.
     """
     if path.stat().st_size > MOST_BYTES:
         raise OutputError(f"{path} is too large to be a table of results.")

@@ -53,10 +53,7 @@ class ReleasedCoefficients:
 def read_released(folder: Path) -> ReleasedCoefficients:
     """Read the tables of coefficients of a run.
 
-    Raises
-    ------
-    OutputError
-        If there are none, or they are damaged.
+    Raises OutputError if there are none, or they are damaged.
     """
     single, errors = (_rows(folder, name) for name in ("coefficients", "coefficientserrors"))
     try:
@@ -87,16 +84,13 @@ def released_coefficients(
 def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Table:
     """Work out a combination of coefficients for every outcome, as a run of its own would test it.
 
+    Raises StudyError if it is no such sum, names what is not there, or is of nothing.
+
     Parameters
     ----------
     expression : str
         Names of columns or levels with + and - between them, as ``patients - controls`` or
         ``0.5 * ward=b + 0.5 * ward=c - ward=a``.
-
-    Raises
-    ------
-    StudyError
-        If it is no such sum, names what is not there, or is of nothing.
     """
     weights = _weights(released, expression)
     values = released.values @ weights
@@ -132,15 +126,12 @@ def worked_out(released: ReleasedCoefficients, expressions: Sequence[str]) -> Ta
 def joint(released: ReleasedCoefficients, expressions: Sequence[str]) -> Table:
     """Test for every outcome whether any of several combinations is apart from 0.
 
+    Raises StudyError if one is no such sum, or they say the same twice.
+
     Parameters
     ----------
     expressions : sequence of str
         As of `compare_coefficients`, or a column's name for all its levels against the first.
-
-    Raises
-    ------
-    StudyError
-        If one is no such sum, or they say the same twice.
     """
     wide = [each for text in expressions for each in _levels_of(released, text)]
     weights, rank = _directions(released, wide), len(wide)

@@ -33,10 +33,7 @@ _UNSCHEDULED = (
 def public_description(scheduled: ScheduledStudy) -> DeploymentInfo:
     """Say what everybody may know of a study, for its deployment's page.
 
-    Raises
-    ------
-    StudyError
-        If the study can't be read.
+    Raises StudyError if the study can't be read.
     """
     study = read_study(scheduled.study)
     privacy = study.privacy
@@ -127,6 +124,9 @@ def deploy(
 ) -> None:
     """Schedule a study on the consortium's Prefect, and carry its runs out from here until stopped.
 
+    Raises ConfigurationError if no Prefect server is named, it can't be reached, or the schedule is
+    wrong. Raises OutputError if another service on this machine serves the study.
+
     Parameters
     ----------
     scheduled : ScheduledStudy
@@ -136,13 +136,6 @@ def deploy(
     on_demand : bool
         Whether a run that the schedule has no date for, as whoever reaches the Prefect server may
         order, opens a run of the study, too.
-
-    Raises
-    ------
-    ConfigurationError
-        If no Prefect server is named, it can't be reached, or the schedule is wrong.
-    OutputError
-        If another service on this machine serves the study.
     """
     schedule = check_schedule(scheduled.cron, scheduled.timezone)
     check_server()

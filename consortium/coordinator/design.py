@@ -41,10 +41,7 @@ class Assumed:
     def plan(self) -> Plan:
         """Its plan, made even if it is expected to show nothing.
 
-        Raises
-        ------
-        ConsortiumError
-            If it can't be planned at all.
+        Raises ConsortiumError if it can't be planned at all.
         """
         analysis = self.study.analysis
         if "anyway" in type(analysis).model_fields:
@@ -107,10 +104,7 @@ class StudyDesign:
 def design(assumed: Assumed) -> StudyDesign:
     """Foretell a study and those near it.
 
-    Raises
-    ------
-    ConsortiumError
-        If the study itself can't be planned.
+    Raises ConsortiumError if the study itself can't be planned.
     """
     study, outlook = assumed.study, Outlook(assumed.plan)
     more = [(extra, assumed.with_hospitals(extra)) for extra in HOSPITALS]

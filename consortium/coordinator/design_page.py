@@ -49,12 +49,8 @@ def design_studies(
 ) -> tuple[Path, tuple[StudyDesign, ...]]:
     """Foretell studies, and write page and JSON; a hospital's limit is the usual policy's.
 
-    Raises
-    ------
-    StudyError
-        If the studies protect different units.
-    ConsortiumError
-        If one can't be planned, or the folder can't be written.
+    Raises StudyError if the studies protect different units. Raises ConsortiumError if one can't be
+    planned, or the folder can't be written.
     """
     units = {each.study.privacy.unit for each in assumed}
     if len(units) > 1:
@@ -74,10 +70,7 @@ def write_design(
 ) -> tuple[Path, Path]:
     """Write ``design.html`` and ``design.json``, from public numbers alone.
 
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
+    Raises OutputError if the folder can't be written.
     """
     content = {"studies": [_study(each) for each in designs], "ledger": _ledger(ledger)}
     environment = plain_environment("consortium.report")

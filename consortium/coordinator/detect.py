@@ -37,10 +37,7 @@ class Detected:
     def suggested(self) -> dict[str, str]:
         """Answers that a new glm lacks, by names: column, levels and outcomes.
 
-        Raises
-        ------
-        StudyError
-            If no column has two levels, or there are several to choose from.
+        Raises StudyError if no column has two levels, or there are several to choose from.
         """
         wanted = [name for name in self.groups if not _COVARIATE.fullmatch(name)]
         if len(wanted) != 1:
@@ -69,13 +66,7 @@ class Detected:
 
 
 def detect(table: Path) -> Detected:
-    """Read a table of persons.
-
-    Raises
-    ------
-    DataError
-        If it can't be read.
-    """
+    """Read a table of persons; raises DataError if it can't be read."""
     names = [name for name in given_in(table, ()) if _PLAIN.fullmatch(name)]
     rows = [row for _, row in person_rows(table, names)]
     groups: dict[str, tuple[str, str]] = {}

@@ -185,17 +185,13 @@ BLANK = "…"
 def write_dpia(folder: Path, plan: Plan, volumes: int) -> tuple[Path, Path]:
     """Write ``dpia.html`` and ``dpia.md``, from the study file and public sizes alone.
 
+    Raises StudyError if the study protects nobody, so that there is nothing to assess. Raises
+    OutputError if the folder can't be written.
+
     Parameters
     ----------
     volumes : int
         T, volumes of one person.
-
-    Raises
-    ------
-    StudyError
-        If the study protects nobody, so that there is nothing to assess.
-    OutputError
-        If the folder can't be written.
     """
     study = plan.study
     if study.privacy.scheme == "none":

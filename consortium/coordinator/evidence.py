@@ -35,6 +35,9 @@ def keep_evidence(
 ) -> None:
     """Keep all that a check needs, and sign for every file: the last thing written to a folder.
 
+    Raises ExchangeError if a message of the run is gone. Raises OutputError if a file can't be read
+    or written.
+
     Parameters
     ----------
     folder : Path
@@ -45,13 +48,6 @@ def keep_evidence(
         With its signature, mask and atlas beside it.
     rounds : int
         Rounds that were released.
-
-    Raises
-    ------
-    ExchangeError
-        If a message of the run is gone.
-    OutputError
-        If a file can't be read or written.
     """
     keep_papers(folder, plan.study, study_file)
     keep_messages(folder, releases, plan, rounds)
@@ -62,12 +58,8 @@ def keep_papers(folder: Path, study: Study, study_file: Path) -> None:
     """Copy the signed study and the files that it names.
 
     Its signature holds the keys of its own sites, which the announcement lists; the roster, which
-    names the consortium's other members, too, is not published.
-
-    Raises
-    ------
-    OutputError
-        If a file can't be read or written.
+    names the consortium's other members, too, is not published. Raises OutputError if a file can't
+    be read or written.
     """
     place = folder / kept.EVIDENCE / STUDY_FOLDER
     copies = {
@@ -90,12 +82,7 @@ def named_files(study: Study) -> tuple[str, ...]:
 def keep_messages(folder: Path, releases: Releases, plan: Plan, rounds: int) -> None:
     """Copy from the exchange what the centre posted, and what sites attested.
 
-    Raises
-    ------
-    ExchangeError
-        If one is gone.
-    OutputError
-        If a file can't be written.
+    Raises ExchangeError if one is gone. Raises OutputError if a file can't be written.
     """
     mail, sizes, place = releases.mail, releases.sizes, folder / kept.EVIDENCE
     names = Names(mail.context.run)

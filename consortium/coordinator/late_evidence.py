@@ -43,18 +43,10 @@ class Found:
 def fetch_late(folder: Path, exchange: Exchange) -> Found:
     """Add to a published folder the attestations that its exchange has and it has not.
 
-    Nothing that is there is changed.
-
-    Raises
-    ------
-    ConfigurationError
-        If this is no output folder with its evidence.
-    ContradictionError
-        If what the folder holds of the run was not signed so.
-    ExchangeError
-        If the exchange can't be read.
-    OutputError
-        If a file can't be written.
+    Nothing that is there is changed. Raises ConfigurationError if this is no output folder with its
+    evidence. Raises ContradictionError if what the folder holds of the run was not signed so.
+    Raises ExchangeError if the exchange can't be read. Raises OutputError if a file can't be
+    written.
     """
     provenance = read_provenance(folder, None, Verdict())
     record, names = provenance.record, Names(provenance.record.run)
@@ -79,12 +71,7 @@ def fetch_late(folder: Path, exchange: Exchange) -> Found:
 
 
 def check_attestation(record: EvidenceRecord, site: str, data: bytes) -> None:
-    """Refuse what is not a site's own attestation of the run.
-
-    Raises
-    ------
-    ProtocolError
-    """
+    """Refuse what is not a site's own attestation of the run; raises ProtocolError."""
     opened = unseal(
         data,
         record.keys,

@@ -90,6 +90,9 @@ def new_study(
 ) -> Study:
     """Write a study file.
 
+    Raises StudyError if the file is there already, an answer is missing, or the answers make no
+    sound study; nothing is written then. Raises OutputError if the file can't be written.
+
     Parameters
     ----------
     algorithm : str
@@ -99,14 +102,6 @@ def new_study(
         Answers that are there already, by the names of `QUESTIONS`.
     ask : callable, optional
         For what is missing; without it the usual is taken, and what has none is an error.
-
-    Raises
-    ------
-    StudyError
-        If the file is there already, an answer is missing, or the answers make no sound study;
-        nothing is written then.
-    OutputError
-        If the file can't be written.
     """
     if path.exists():
         raise StudyError(f"{path} exists and is left as it is; choose another name for the study.")

@@ -43,6 +43,9 @@ class Provenance:
 def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Provenance:
     """Check the signed study, under keys that come from elsewhere if possible.
 
+    Raises ContradictionError if something was not signed so, or by another key. Raises
+    ConfigurationError if this is no folder of a run, or the fingerprints can't be read.
+
     Parameters
     ----------
     folder : Path
@@ -51,13 +54,6 @@ def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Prove
         File of fingerprints.
     verdict : Verdict
         Is told whose word the keys rest on.
-
-    Raises
-    ------
-    ContradictionError
-        If something was not signed so, or by another key.
-    ConfigurationError
-        If this is no folder of a run, or the fingerprints can't be read.
     """
     study_file = folder / names.EVIDENCE / STUDY_FOLDER / STUDY_FILE
     run = as_contradiction(lambda: read_run(folder), "run.json")
@@ -112,13 +108,7 @@ def _compare_keys(
 
 
 def fingerprints(path: Path) -> dict[str, str]:
-    """Read fingerprints by name.
-
-    Raises
-    ------
-    ConfigurationError
-        If the file can't be read so.
-    """
+    """Read fingerprints by name; raises ConfigurationError if the file can't be read so."""
     try:
         content = read_yaml(path)
         return {str(name): str(value) for name, value in dict(content).items()}
@@ -131,10 +121,7 @@ def fingerprints(path: Path) -> dict[str, str]:
 def announced_members(message: bytes) -> Roster:
     """Who took part, as an announcement claims; the study's signature is to hold these keys.
 
-    Raises
-    ------
-    ContradictionError
-        If it is no announcement.
+    Raises ContradictionError if it is no announcement.
     """
     try:
         keys_by_name = read_announcement(read_unchecked(message).body)["keys"]

@@ -44,14 +44,9 @@ class Carriage(NamedTuple):
 def write_relay_job(study: Study, platform: Platform, how: Carriage, output: Path) -> None:
     """Write the folder that the platform takes.
 
-    Raises
-    ------
-    ConfigurationError
-        If cape-relay is not installed.
-    StudyError
-        If the platform's names are not as many as the study's sites, or some are the same.
-    OutputError
-        If the folder is there already or can't be written.
+    Raises ConfigurationError if cape-relay is not installed. Raises StudyError if the platform's
+    names are not as many as the study's sites, or some are the same. Raises OutputError if the
+    folder is there already or can't be written.
     """
     try:
         from cape_relay import RelayError, job

@@ -57,10 +57,7 @@ class RunFiles:
 def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
     """Run a study as the centre, or go on with it after a crash.
 
-    Raises
-    ------
-    ConsortiumError
-        What ended the study; the sites have been told.
+    Raises ConsortiumError: what ended the study; the sites have been told.
     """
     need_prefect()
     signed = read_signed(files.study, read_roster(files.roster))

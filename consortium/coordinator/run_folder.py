@@ -36,12 +36,8 @@ def claim_run(
 ) -> RunRecord:
     """Take up the folder's run of this study, or name a new one if there is none that goes on.
 
-    A complete run is taken up, too: its outputs are then written again from its transcript.
-
-    Raises
-    ------
-    OutputError
-        If the folder holds another study whose run was not given up.
+    A complete run is taken up, too: its outputs are then written again from its transcript. Raises
+    OutputError if the folder holds another study whose run was not given up.
     """
     known = read_run(folder)
     if known is not None:
@@ -83,10 +79,7 @@ def _given_up(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> bool:
 def read_run(folder: Path) -> RunRecord | None:
     """Return the run that a folder belongs to, or None.
 
-    Raises
-    ------
-    OutputError
-        If the record is damaged.
+    Raises OutputError if the record is damaged.
     """
     path = folder / RECORD
     if not path.exists():

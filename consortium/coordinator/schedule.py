@@ -75,10 +75,7 @@ def settings_folder(environment: Mapping[str, str] = os.environ) -> Path:
 def new_schedule(files: RunFiles, cron: str, timezone: str = "UTC") -> ScheduledStudy:
     """Make a record of a study's files, with absolute paths; ``files.out`` holds all its runs.
 
-    Raises
-    ------
-    StudyError
-        If the study can't be used.
+    Raises StudyError if the study can't be used.
     """
     exchange = str(files.exchange)
     return ScheduledStudy(
@@ -98,10 +95,7 @@ def new_schedule(files: RunFiles, cron: str, timezone: str = "UTC") -> Scheduled
 def save_scheduled(folder: Path, record: ScheduledStudy) -> Path:
     """Write a record under the study's name; returns its path.
 
-    Raises
-    ------
-    ConfigurationError
-        If it can't be written.
+    Raises ConfigurationError if it can't be written.
     """
     path = _path(folder, record.name)
     try:
@@ -114,10 +108,7 @@ def save_scheduled(folder: Path, record: ScheduledStudy) -> Path:
 def load_scheduled(folder: Path, study: str) -> ScheduledStudy:
     """Read the record of a scheduled study.
 
-    Raises
-    ------
-    ConfigurationError
-        If there is none, or the name is none, or the record is damaged.
+    Raises ConfigurationError if there is none, or the name is none, or the record is damaged.
     """
     if not _NAME.fullmatch(study):
         raise ConfigurationError(
@@ -149,12 +140,9 @@ def last_date(folder: Path, record: ScheduledStudy) -> datetime | None:
 def not_covered(record: ScheduledStudy, today: date) -> list[str]:
     """Say why the next run would not be opened, one sentence a site; empty if it would be.
 
-    It is opened if the approvals of so many sites cover it as a run may start with.
-
-    Raises
-    ------
-    ConsortiumError
-        If a file or the exchange can't be used, or the study is not the one that was deployed.
+    It is opened if the approvals of so many sites cover it as a run may start with. Raises
+    ConsortiumError if a file or the exchange can't be used, or the study is not the one that was
+    deployed.
     """
     signed, exchange = _signed(record), record.open_exchange()
     study = signed.study
@@ -167,10 +155,7 @@ def not_covered(record: ScheduledStudy, today: date) -> list[str]:
 def unfinished_output(record: ScheduledStudy) -> Path | None:
     """Output folder of a run that was opened and has neither ended nor been given up, or None.
 
-    Raises
-    ------
-    ConsortiumError
-        If its record or its last word is damaged.
+    Raises ConsortiumError if its record or its last word is damaged.
     """
     numbered = _numbered(record.out)
     if not numbered:

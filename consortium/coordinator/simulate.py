@@ -25,13 +25,7 @@ from site_agent.loading.open import open_dataset
 def simulate_study(
     study_path: Path, folders: Mapping[str, Path], out: Path, seed: int, console: Console
 ) -> PrivacyReport:
-    """Run a study with all sites in this process.
-
-    Raises
-    ------
-    ConsortiumError
-        As a run would.
-    """
+    """Run a study with all sites in this process; raises ConsortiumError as a run would."""
     one_thread()  # as a run would
     study = read_study(study_path)
     missing = [site for site in study.sites if site not in folders]

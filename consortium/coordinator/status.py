@@ -47,12 +47,8 @@ class RunStatus:
 def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunStatus:
     """Where a run stands, from what lies on the exchange and what its centre wrote down.
 
-    Raises
-    ------
-    ExchangeError
-        If the exchange can't be read.
-    OutputError
-        If the centre's note is damaged.
+    Raises ExchangeError if the exchange can't be read. Raises OutputError if the centre's note is
+    damaged.
     """
     place, running = f"runs/{run}", in_use(folder)
     waiting = read_waiting(folder) if running else None  # a dead centre's deadlines mean nothing

@@ -15,13 +15,7 @@ class Cancellation:
     """Set by whoever hears of it, in any thread."""
 
     def check(self) -> None:
-        """Go on, unless the run was cancelled.
-
-        Raises
-        ------
-        RunCancelledError
-            If it was.
-        """
+        """Go on, unless the run was cancelled; raises RunCancelledError if it was."""
         if self.order.is_set():
             raise RunCancelledError("The run was cancelled on the coordinator's Prefect.")
 

@@ -102,12 +102,8 @@ class Centre:
     def open(self) -> Plan:
         """Announce the run, let the sites join, and replay the rounds of an earlier start.
 
-        Raises
-        ------
-        SiteError
-            If too few sites are there at the deadline, or one is lost while keys are agreed.
-        BudgetError, StudyError
-            If the study can't be carried out with these sites.
+        Raises SiteError if too few sites are there at the deadline, or one is lost while keys are
+        agreed. Raises BudgetError, StudyError if the study can't be carried out with these sites.
         """
         self._mail.post(self._names.study(), ANNOUNCEMENT, 0, self.context.announcement)
         self.context = self.context.started_with(self._wait_for_sites())
@@ -215,10 +211,7 @@ class Centre:
     def step(self) -> Round:
         """Run the pending round to its release.
 
-        Raises
-        ------
-        SiteError
-            If more sites are missing than the study allows, or one refuses.
+        Raises SiteError if more sites are missing than the study allows, or one refuses.
         """
         session = self._open_session
         number, stage = session.number, session.stage

@@ -69,13 +69,7 @@ def encode_closing(body: _Body) -> bytes:
 
 
 def decode_closing(kind: type[_BodyType], data: bytes, sender: str) -> _BodyType:
-    """Decode a body.
-
-    Raises
-    ------
-    ProtocolError
-        If it is malformed; it names the ``sender``.
-    """
+    """Decode a body; raises ProtocolError if it is malformed; it names the ``sender``."""
     try:
         return msgspec.msgpack.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

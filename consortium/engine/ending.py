@@ -56,17 +56,13 @@ def end_notice(error: ConsortiumError | None = None) -> bytes:
 def read_end(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> Ended | None:
     """Return how a run ended; None if it has not.
 
+    Raises ProtocolError if what lies there is not the centre's last word. Raises ExchangeError if
+    the exchange can't be read.
+
     Parameters
     ----------
     keys : mapping of str to bytes
         Public keys, the centre's among them.
-
-    Raises
-    ------
-    ProtocolError
-        If what lies there is not the centre's last word.
-    ExchangeError
-        If the exchange can't be read.
     """
     message = exchange.get(Names(run).end(), MOST_NOTICE)
     if message is None:

@@ -84,10 +84,7 @@ class Mailbox:
     def post(self, name: str, kind: str, number: int, body: bytes) -> None:
         """Sign a message and put it on the exchange.
 
-        Raises
-        ------
-        TakenError
-            If another lies there, of this centre's or of somebody else's.
+        Raises TakenError if another lies there, of this centre's or of somebody else's.
         """
         message = seal(self.identity, self.context.run, CENTRE, kind, number, body)
         self.put_own(name, message, kind, number)
@@ -104,10 +101,8 @@ class Mailbox:
     def put(self, name: str, message: bytes) -> None:
         """Put a message on the exchange, again and again while that fails.
 
-        Raises
-        ------
-        ExchangeError
-            If the name holds another message, or it fails until the time of one answer has passed.
+        Raises ExchangeError if the name holds another message, or it fails until the time of one
+        answer has passed.
         """
         self._patiently(lambda: self.exchange.put(name, message))
 
@@ -129,10 +124,7 @@ class Mailbox:
     def own(self, name: str, data: bytes, kind: str, number: int) -> bytes:
         """Open a message that the centre posted before a crash.
 
-        Raises
-        ------
-        TakenError
-            If somebody else wrote it.
+        Raises TakenError if somebody else wrote it.
         """
         try:
             return unseal(

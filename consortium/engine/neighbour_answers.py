@@ -50,15 +50,12 @@ def broadcast_limit(stage: Stage) -> int:
 def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int) -> Array:
     """Decode a neighbour's answer.
 
+    Raises ProtocolError if it is malformed, or answers another question than ``context``.
+
     Returns
     -------
     array, shape (entries,)
         In the statistic's units.
-
-    Raises
-    ------
-    ProtocolError
-        If it is malformed, or answers another question than ``context``.
     """
     try:
         said = msgspec.msgpack.decode(body, type=Broadcast)

@@ -59,13 +59,7 @@ def encode_note(note: SiteNote) -> bytes:
 
 
 def decode_note(data: bytes, site: str) -> SiteNote:
-    """Decode a site's sizes.
-
-    Raises
-    ------
-    ProtocolError
-        If they are malformed or not positive.
-    """
+    """Decode a site's sizes; raises ProtocolError if they are malformed or not positive."""
     try:
         note = msgspec.msgpack.decode(data, type=SiteNote)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -99,12 +93,8 @@ def encode_query(query: Query) -> tuple[bytes, dict[str, bytes]]:
 def sketch_query(data: bytes) -> Query:
     """Decode a query without its arrays, so that it can be judged before anything is fetched.
 
-    Every array has its shape, holds zeros and takes no memory.
-
-    Raises
-    ------
-    ProtocolError
-        If it is malformed.
+    Every array has its shape, holds zeros and takes no memory. Raises ProtocolError if it is
+    malformed.
     """
     body = _decode(data)
     arguments = {
@@ -119,15 +109,12 @@ def sketch_query(data: bytes) -> Query:
 def decode_query(data: bytes, fetch: Callable[[str, int], bytes]) -> Query:
     """Decode a query.
 
+    Raises ProtocolError if it is malformed, or an array is not the one that was named.
+
     Parameters
     ----------
     fetch : callable
         Returns the array of a digest, given the digest and the number of bytes.
-
-    Raises
-    ------
-    ProtocolError
-        If it is malformed, or an array is not the one that was named.
     """
     body = _decode(data)
     arguments: dict[str, Argument] = {}
@@ -184,13 +171,7 @@ def _array(content: bytes, shape: tuple[int, ...], name: str) -> Array:
 
 
 def read_announcement(body: bytes) -> Mapping[str, Any]:
-    """Parse the JSON object of an announcement.
-
-    Raises
-    ------
-    ProtocolError
-        If it is not one.
-    """
+    """Parse the JSON object of an announcement; raises ProtocolError if it is not one."""
     try:
         value = msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

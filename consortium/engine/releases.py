@@ -36,10 +36,7 @@ class Releases:
     def post(self, total: RoundSum, context: bytes, released: Array, stage: Stage) -> bytes:
         """Say for everybody what a round released; returns the record ρ of it.
 
-        Raises
-        ------
-        TakenError
-            If something else was said of the round before.
+        Raises TakenError if something else was said of the round before.
         """
         shown, bits = stage.mechanism.shown, stage.mechanism.lattice.bits
         body = messages.encode(release_message(total, context, released, bits, shown=shown))
@@ -56,12 +53,8 @@ class Releases:
     def check_kept(self, kept: Kept, stage: Stage) -> bytes:
         """Hold a round of the transcript against what was said of it; returns its record ρ.
 
-        Raises
-        ------
-        OutputError
-            If the transcript holds another release: somebody changed it.
-        ExchangeError
-            If the exchange doesn't hold the release any more.
+        Raises OutputError if the transcript holds another release: somebody changed it. Raises
+        ExchangeError if the exchange doesn't hold the release any more.
         """
         posted = self._posted(kept.number, stage)
         if posted is None:
@@ -83,10 +76,7 @@ class Releases:
     def close(self, closing: Closing) -> None:
         """Post the closing; one from before a crash stands, if it tells of the same.
 
-        Raises
-        ------
-        TakenError
-            If another was posted.
+        Raises TakenError if another was posted.
         """
         name = Names(self.context.run).closing()
         stored = self.mail.get(name, most_closing(len(closing.records)) + OVERHEAD)
@@ -104,10 +94,7 @@ class Releases:
     def receive_attestation(self, data: bytes) -> str:
         """Take what a site says of the run; returns the site's name.
 
-        Raises
-        ------
-        ProtocolError
-            If it is no site's attestation.
+        Raises ProtocolError if it is no site's attestation.
         """
         keys, run = self.context.keys, self.context.run
         opened = unseal(data, keys, run=run, kind=ATTESTATION, limit=len(data), round=0)

@@ -55,10 +55,7 @@ class RunContext:
     def started_with(self, sites: tuple[str, ...]) -> RunContext:
         """Return the setting of the run once it is known who is there.
 
-        Raises
-        ------
-        StudyError
-            If the study can't be carried out with these sites.
+        Raises StudyError if the study can't be carried out with these sites.
         """
         study = self.study.started_with(sites)
         keys = {name: self.keys[name] for name in (*sites, CENTRE)}
@@ -71,13 +68,7 @@ def start_notice(sites: tuple[str, ...]) -> bytes:
 
 
 def read_start(body: bytes) -> tuple[str, ...]:
-    """Read a `start_notice`.
-
-    Raises
-    ------
-    ProtocolError
-        If it is none.
-    """
+    """Read a `start_notice`; raises ProtocolError if it is none."""
     try:
         sites = json.loads(body)["sites"]
         if not (isinstance(sites, list) and all(isinstance(site, str) for site in sites)):

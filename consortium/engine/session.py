@@ -35,10 +35,7 @@ class Round:
 class Session:
     """The centre's half of an algorithm, one round at a time.
 
-    Raises
-    ------
-    PrivacyError
-        If the algorithm asks for what the plan does not hold.
+    Raises PrivacyError if the algorithm asks for what the plan does not hold.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -71,19 +68,15 @@ class Session:
     def accept(self, values: Array, survivors: Sequence[int]) -> Round:
         """Take the pending round's release and go on to the next query.
 
+        Raises BudgetError if with so few sites the release would break the promise. Raises
+        PrivacyError if the algorithm's next query is not in the plan.
+
         Parameters
         ----------
         values : array
             As `Mechanism.release` returned it.
         survivors : sequence of int
             Sites in the sum.
-
-        Raises
-        ------
-        BudgetError
-            If with so few sites the release would break the promise.
-        PrivacyError
-            If the algorithm's next query is not in the plan.
         """
         stage, mechanism = self.stage, self.stage.mechanism
         present = tuple(sorted(survivors))
@@ -140,18 +133,15 @@ def own_answers(mechanism: Mechanism, values: Array, present: Sequence[int]) -> 
 def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
     """Return the stage that a query draws on.
 
+    Raises PrivacyError if stage, statistic or the form of an argument is not planned, or the
+    stage's rounds are used up.
+
     Parameters
     ----------
     query : Query
         Of its arrays only the shapes are looked at.
     before : sequence of str
         Stages of all earlier rounds.
-
-    Raises
-    ------
-    PrivacyError
-        If stage, statistic or the form of an argument is not planned, or the stage's rounds are
-        used up.
     """
     stage = plan.stage(query.stage)
     if query.statistic != stage.release.statistic:
@@ -179,17 +169,13 @@ def with_fixed_arguments(stage: Stage, query: Query) -> Query:
     """Put in what study and sizes decide, of which a query has marks only.
 
     By the marks a party whose libraries draw or compute other numbers is found out, and no site's
-    answer is pooled with the answers to another question.
+    answer is pooled with the answers to another question. Raises PrivacyError if the query has
+    another mark for one of them.
 
     Parameters
     ----------
     query : Query
         One that `check_planned` has found in form.
-
-    Raises
-    ------
-    PrivacyError
-        If the query has another mark for one of them.
     """
     for name, value in stage.release.known.items():
         if not _agree(query.arguments[name], stage.release.marks[name], value):

@@ -38,13 +38,7 @@ class Transcript:
         write_bytes(self.folder / f"{name}.json", describe_round(done))
 
     def rounds(self) -> Iterator[Kept]:
-        """Yield the stored rounds in order.
-
-        Raises
-        ------
-        OutputError
-            If a file is damaged.
-        """
+        """Yield the stored rounds in order; raises OutputError if a file is damaged."""
         number = 1
         while (path := self.folder / f"round-{number:05d}.json").exists():
             try:

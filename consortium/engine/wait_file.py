@@ -76,10 +76,7 @@ class WaitFile:
     def clear(self) -> None:
         """Nobody is awaited; what an earlier process left goes, too.
 
-        Raises
-        ------
-        OutputError
-            If the note can't be removed.
+        Raises OutputError if the note can't be removed.
         """
         self._shown = None
         try:
@@ -93,10 +90,7 @@ class WaitFile:
 def read_waiting(folder: Path) -> Waiting | None:
     """Return what the centre of an output folder waits for, or None.
 
-    Raises
-    ------
-    OutputError
-        If the note is damaged.
+    Raises OutputError if the note is damaged.
     """
     path = work_folder(folder) / WAITING
     try:

@@ -17,6 +17,9 @@ _FORMS = "a directory, file:///path, s3://bucket/prefix or sftp://user@host[:por
 def open_exchange(place: str | Path, credentials: Path | None = None) -> Exchange:
     """Open the exchange that an address names.
 
+    Raises ConfigurationError if the address or the credentials are wrong, or support for its kind
+    is not installed. Raises ExchangeError if the place can't be used.
+
     Parameters
     ----------
     place : str or Path
@@ -25,13 +28,6 @@ def open_exchange(place: str | Path, credentials: Path | None = None) -> Exchang
     credentials : Path, optional
         YAML file with the fields of `S3Credentials` or `SftpCredentials`, readable by its owner
         only. An S3 place without it uses what Amazon's own tools would.
-
-    Raises
-    ------
-    ConfigurationError
-        If the address or the credentials are wrong, or support for its kind is not installed.
-    ExchangeError
-        If the place can't be used.
     """
     if isinstance(place, Path) or "://" not in place:
         return DirectoryExchange(Path(place))

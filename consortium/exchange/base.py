@@ -38,19 +38,13 @@ class Exchange(Protocol):
     def put(self, name: str, data: bytes | memoryview) -> None:
         """Store bytes; storing the same bytes again changes nothing.
 
-        Raises
-        ------
-        ExchangeError
-            If the name holds other bytes already, or the place can't be written.
+        Raises ExchangeError if the name holds other bytes already, or the place can't be written.
         """
 
     def get(self, name: str, limit: int) -> bytes | None:
         """Fetch bytes, or None if nothing was stored.
 
-        Raises
-        ------
-        ExchangeError
-            If there are more than ``limit`` bytes, or the place can't be read.
+        Raises ExchangeError if there are more than ``limit`` bytes, or the place can't be read.
         """
 
     def children(self, prefix: str) -> list[str]:
@@ -64,10 +58,7 @@ class RemovableExchange(Protocol):
     def remove(self, name: str) -> None:
         """Take bytes away, and folders that this leaves empty.
 
-        Raises
-        ------
-        ExchangeError
-            If this party may not.
+        Raises ExchangeError if this party may not.
         """
 
 
@@ -105,10 +96,7 @@ def get_each(
 def check_name(name: str) -> str:
     """Refuse names that could lead out of the exchange.
 
-    Raises
-    ------
-    ExchangeError
-        If the name is not made of lower-case words with slashes between them.
+    Raises ExchangeError if the name is not made of lower-case words with slashes between them.
     """
     if len(name) > 300 or not _NAME.fullmatch(name):
         raise ExchangeError(f"{name[:80]!r} can't name a message; use lower-case words and '/'.")

@@ -78,6 +78,8 @@ def directory_of(place: str) -> Path | None:
 def fault_of(exchange: Exchange, party: str, token: str) -> str:
     """Put, list and fetch a probe, and see that it can't be written over.
 
+    Raises ExchangeError if the place can't be used.
+
     Parameters
     ----------
     party : str
@@ -89,11 +91,6 @@ def fault_of(exchange: Exchange, party: str, token: str) -> str:
     -------
     str
         What is wrong, in a sentence; empty if nothing is.
-
-    Raises
-    ------
-    ExchangeError
-        If the place can't be used.
     """
     place, data = f"probes/{party}", token.encode()
     exchange.put(f"{place}/{token}", data)

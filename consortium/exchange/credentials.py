@@ -67,11 +67,8 @@ class SftpCredentials(FrozenModel):
 def load_credentials(path: Path, model: type[_Model]) -> _Model:
     """Read a credentials file; relative paths in it are meant from its folder.
 
-    Raises
-    ------
-    ConfigurationError
-        If it is missing, others may read it, a field is unknown, missing or malformed, or a file
-        that it names is not there.
+    Raises ConfigurationError if it is missing, others may read it, a field is unknown, missing or
+    malformed, or a file that it names is not there.
     """
     text = _read_private(path)
     try:
@@ -94,13 +91,7 @@ def load_credentials(path: Path, model: type[_Model]) -> _Model:
 
 
 def check_private(path: Path, status: os.stat_result) -> None:
-    """Refuse a file that others on this machine may read.
-
-    Raises
-    ------
-    ConfigurationError
-        If they may.
-    """
+    """Refuse a file that others on this machine may read; raises ConfigurationError if they may."""
     if stat.S_IMODE(status.st_mode) & 0o077:
         raise ConfigurationError(f"{path} may be read by others; run 'chmod 600' on it.")
 

@@ -27,17 +27,14 @@ _HERE = os.O_NOFOLLOW
 class DirectoryExchange:
     """One file per message, put in place whole by an atomic link.
 
+    Raises ExchangeError if it is not there.
+
     Parameters
     ----------
     root : Path
         The directory, or a link to it. It is never made here: where a share is to be mounted, a
         folder of one's own would be waited in for ever. What is made below it gets its mode and
         group, whatever the umask, so that all its users can work there.
-
-    Raises
-    ------
-    ExchangeError
-        If it is not there.
     """
 
     pace = 0.002

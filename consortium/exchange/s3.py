@@ -33,19 +33,15 @@ _ELSEWHERE = {"AuthorizationHeaderMalformed", "PermanentRedirect", "301"}
 class S3Exchange:
     """One object per message below a prefix of a bucket.
 
+    Raises ConfigurationError if the server does not honour conditional writes. Raises ExchangeError
+    if the bucket can't be written to.
+
     Parameters
     ----------
     prefix : str
         Without a slash at its ends; may be empty.
     patience : float
         Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
-
-    Raises
-    ------
-    ConfigurationError
-        If the server does not honour conditional writes.
-    ExchangeError
-        If the bucket can't be written to.
     """
 
     pace = 0.02

@@ -35,15 +35,13 @@ TROUBLE = (OSError, BotoCoreError, ClientError, aiohttp.ClientError)
 class S3Client:
     """A client that keeps nothing in mind and tries once: its callers try again.
 
+    Raises TROUBLE, ValueError if the credentials are none that the libraries know to use; nobody is
+    asked.
+
     Parameters
     ----------
     patience : float
         Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
-
-    Raises
-    ------
-    TROUBLE, ValueError
-        If the credentials are none that the libraries know to use; nobody is asked.
     """
 
     def __init__(self, credentials: S3Credentials, patience: float) -> None:

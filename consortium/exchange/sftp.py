@@ -21,19 +21,15 @@ _SHORT = 32 << 10  # bytes that come in one answer
 class SftpExchange:
     """One file per message below a directory of the server.
 
+    Raises ConfigurationError if the private key can't be used. Raises ExchangeError if the server
+    is not the known one, can't be reached or refuses.
+
     Parameters
     ----------
     root : str
         Absolute path of the directory; it is made if its parent exists.
     patience : float
         Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
-
-    Raises
-    ------
-    ConfigurationError
-        If the private key can't be used.
-    ExchangeError
-        If the server is not the known one, can't be reached or refuses.
     """
 
     pace = 0.01

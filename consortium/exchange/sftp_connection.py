@@ -87,12 +87,8 @@ class Connection:
 def connect(address: Address, credentials: SftpCredentials, patience: float) -> Connection:
     """Log in.
 
-    Raises
-    ------
-    ConfigurationError
-        If the private key can't be used.
-    ExchangeError
-        If the server can't be reached, is another than the known one, or does not let the user in.
+    Raises ConfigurationError if the private key can't be used. Raises ExchangeError if the server
+    can't be reached, is another than the known one, or does not let the user in.
     """
     login: dict[str, Any] = {"port": address.port, "username": address.user}
     if credentials.key_file is not None:
@@ -157,6 +153,8 @@ class Reconnecting:
     def ask(self, what: str, act: Callable[[Connection], _Found], size: int = 0) -> _Found:
         """Do something on the server, again if the connection was lost since the last time.
 
+        Raises ConfigurationError, ExchangeError.
+
         Parameters
         ----------
         what : str
@@ -165,10 +163,6 @@ class Reconnecting:
             May be called twice.
         size : int
             Bytes that it moves at most.
-
-        Raises
-        ------
-        ConfigurationError, ExchangeError
         """
         with self._lock:
             if self._connection is not None:

@@ -52,13 +52,7 @@ def write_request(
     key: Ed25519PrivateKey,
     replaced: Ed25519PrivateKey | None = None,
 ) -> JoinRequest:
-    """Sign a request and write it.
-
-    Raises
-    ------
-    OutputError
-        If the file can't be written.
-    """
+    """Sign a request and write it; raises OutputError if the file can't be written."""
     before = replaced.public_key().public_bytes_raw() if replaced else None
     request = JoinRequest(site, key.public_key().public_bytes_raw(), centre, before)
     text = request.signed()
@@ -77,12 +71,8 @@ def write_request(
 def read_request(path: Path) -> JoinRequest:
     """Read a request and check its signatures.
 
-    Raises
-    ------
-    StudyError
-        If it is missing, or not a request.
-    SignatureError
-        If it was changed, or the sender doesn't hold the keys.
+    Raises StudyError if it is missing, or not a request. Raises SignatureError if it was changed,
+    or the sender doesn't hold the keys.
     """
     try:
         file = _File.model_validate(read_yaml(path))
@@ -107,16 +97,14 @@ def read_request(path: Path) -> JoinRequest:
 def admit_site(members: Roster, request: JoinRequest, *, lost_key: bool = False) -> Roster:
     """Put a site on the roster, or give it the key that it asks for.
 
+    Raises StudyError if the request is for another consortium, or the site is known under another
+    key.
+
     Parameters
     ----------
     lost_key : bool
         Whether a known site may change its key without its old key's signature; somebody must
         then have made sure by other means who asks.
-
-    Raises
-    ------
-    StudyError
-        If the request is for another consortium, or the site is known under another key.
     """
     site, known = request.site, members.sites.get(request.site)
     if not members.descends_from(request.centre):

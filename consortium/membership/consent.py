@@ -36,10 +36,7 @@ _ROUNDING = 1 + 1e-9  # ε survives the way to μ and back only so far
 class Terms:
     """How often, how dearly and how long an approved study may run.
 
-    Raises
-    ------
-    StudyError
-        If a number allows nothing, or is none.
+    Raises StudyError if a number allows nothing, or is none.
     """
 
     runs: int = 1
@@ -87,10 +84,7 @@ class Terms:
 class Consent:
     """What a site allows of one exact study, as it is written on the exchange.
 
-    Raises
-    ------
-    StudyError
-        If a number is out of range.
+    Raises StudyError if a number is out of range.
     """
 
     site: str
@@ -119,6 +113,8 @@ def post_consent(
 ) -> str:
     """Sign a consent and leave it on the exchange, where it replaces the site's earlier ones.
 
+    Raises ExchangeError if the exchange can't be used, or holds so many names that none is left.
+
     Parameters
     ----------
     identity_key : Ed25519PrivateKey
@@ -128,11 +124,6 @@ def post_consent(
     -------
     str
         Name of the message.
-
-    Raises
-    ------
-    ExchangeError
-        If the exchange can't be used, or holds so many names that none is left.
     """
     place = _place(study_name, consent.site)
     keys = {consent.site: identity_key.public_key().public_bytes_raw()}
@@ -159,17 +150,13 @@ def read_consents(
 ) -> dict[str, Consent | None]:
     """Return each site's newest consent to exactly this study; None if it gave none.
 
-    What is forged, damaged, too large or meant for another study is passed over.
+    What is forged, damaged, too large or meant for another study is passed over. Raises
+    ExchangeError if the exchange can't be read.
 
     Parameters
     ----------
     keys : mapping of str to bytes
         Public keys of the sites.
-
-    Raises
-    ------
-    ExchangeError
-        If the exchange can't be read.
     """
     return {site: _newest(exchange, study, site, keys) for site in study.sites}
 

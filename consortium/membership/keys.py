@@ -29,15 +29,12 @@ class Identity:
 def create_identity(folder: Path, entropy: bytes) -> Identity:
     """Write new keys, readable by their owner only.
 
+    Raises ConfigurationError if there are keys already, or they can't be written.
+
     Parameters
     ----------
     entropy : bytes
         64 fresh secret bytes.
-
-    Raises
-    ------
-    ConfigurationError
-        If there are keys already, or they can't be written.
     """
     path = folder / KEYS
     try:
@@ -57,10 +54,7 @@ def create_identity(folder: Path, entropy: bytes) -> Identity:
 def load_identity(folder: Path, name: str = KEYS) -> Identity:
     """Read the keys, or earlier ones that were kept under another name.
 
-    Raises
-    ------
-    ConfigurationError
-        If they are missing, damaged, or readable by others.
+    Raises ConfigurationError if they are missing, damaged, or readable by others.
     """
     path = folder / name
     try:

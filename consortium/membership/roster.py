@@ -34,10 +34,7 @@ class Handover(FrozenModel):
 class Roster:
     """A roster whose signature was checked.
 
-    Raises
-    ------
-    StudyError
-        If a member lacks a name or a key of its own, or there are too many.
+    Raises StudyError if a member lacks a name or a key of its own, or there are too many.
     """
 
     serial: int
@@ -96,21 +93,12 @@ class Roster:
     def with_site(self, name: str, key: bytes) -> Roster:
         """Admit a site, or give it another key.
 
-        Raises
-        ------
-        StudyError
-            If another member has that key or name.
+        Raises StudyError if another member has that key or name.
         """
         return replace(self, serial=self.serial + 1, sites={**self.sites, name: key})
 
     def without_site(self, name: str) -> Roster:
-        """Remove a site.
-
-        Raises
-        ------
-        StudyError
-            If it is not on the roster.
-        """
+        """Remove a site; raises StudyError if it is not on the roster."""
         if name not in self.sites:
             there = ", ".join(sorted(self.sites)) or "no site yet"
             raise StudyError(f"{name} is not on the roster, which has {there}; correct the name.")
@@ -120,12 +108,8 @@ class Roster:
     def handed_over(self, old: Ed25519PrivateKey, new: bytes) -> Roster:
         """Give the consortium a new key, vouched for by the old one.
 
-        Raises
-        ------
-        SignatureError
-            If ``old`` is not the consortium's key.
-        StudyError
-            If somebody has the new key already.
+        Raises SignatureError if ``old`` is not the consortium's key. Raises StudyError if somebody
+        has the new key already.
         """
         self.check_owner(old)
         voucher = Handover(
@@ -136,12 +120,7 @@ class Roster:
         )
 
     def check_owner(self, key: Ed25519PrivateKey) -> None:
-        """Refuse a key that is not the consortium's.
-
-        Raises
-        ------
-        SignatureError
-        """
+        """Refuse a key that is not the consortium's; raises SignatureError."""
         public = key.public_key().public_bytes_raw()
         if public != self.centre:
             raise SignatureError(

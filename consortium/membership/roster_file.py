@@ -52,12 +52,8 @@ class _File(FrozenModel):
 def read_roster(path: Path) -> Roster:
     """Read a roster and check its signature, and that each of its keys vouches for the next.
 
-    Raises
-    ------
-    StudyError
-        If it is missing, or not a roster.
-    SignatureError
-        If somebody else than the consortium's key signed it, or it was changed.
+    Raises StudyError if it is missing, or not a roster. Raises SignatureError if somebody else than
+    the consortium's key signed it, or it was changed.
     """
     try:
         file = _File.model_validate(read_yaml(path))
@@ -78,12 +74,8 @@ def read_roster(path: Path) -> Roster:
 def save_roster(path: Path, members: Roster, key: Ed25519PrivateKey) -> None:
     """Sign a roster and write it.
 
-    Raises
-    ------
-    SignatureError
-        If the key is not the one that the roster names as the consortium's.
-    OutputError
-        If the file can't be written.
+    Raises SignatureError if the key is not the one that the roster names as the consortium's.
+    Raises OutputError if the file can't be written.
     """
     members.check_owner(key)
     content: dict[str, Any] = {
@@ -99,10 +91,7 @@ def save_roster(path: Path, members: Roster, key: Ed25519PrivateKey) -> None:
 def roster_keys(study: Study, roster: Mapping[str, bytes], where: str) -> dict[str, bytes]:
     """Keys of a study's sites and of the centre.
 
-    Raises
-    ------
-    StudyError
-        If one is not on the roster, or has the coordinator's name.
+    Raises StudyError if one is not on the roster, or has the coordinator's name.
     """
     if CENTRE in study.sites:
         raise StudyError(

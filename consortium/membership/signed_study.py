@@ -66,12 +66,8 @@ def signature_path(study: Path) -> Path:
 def sign_study(path: Path, members: Roster, key: Ed25519PrivateKey) -> SignedStudy:
     """Sign a study for its sites and write the signature beside it.
 
-    Raises
-    ------
-    StudyError
-        If the study can't be used, or a site is not on the roster.
-    OutputError
-        If the signature can't be written.
+    Raises StudyError if the study can't be used, or a site is not on the roster. Raises OutputError
+    if the signature can't be written.
     """
     found = _digests(path, members)
     file = _File(
@@ -88,12 +84,8 @@ def sign_study(path: Path, members: Roster, key: Ed25519PrivateKey) -> SignedStu
 def read_signed(path: Path, members: Roster) -> SignedStudy:
     """Read a study and check that the consortium's key signed exactly this.
 
-    Raises
-    ------
-    StudyError
-        If the study can't be used, or has no signature.
-    SignatureError
-        If study, mask or keys are not those that were signed.
+    Raises StudyError if the study can't be used, or has no signature. Raises SignatureError if
+    study, mask or keys are not those that were signed.
     """
     found = _digests(path, members)
     beside = signature_path(path)
@@ -137,12 +129,8 @@ def _digests(path: Path, members: Roster) -> SignedStudy:
 def mask_digest(study: Study, folder: Path) -> str:
     """SHA-256 of the mask's file beside a study, or of the word 'template', in hexadecimal.
 
-    A study that names more files has the SHA-256 of the mask's digest and theirs.
-
-    Raises
-    ------
-    StudyError
-        If the file can't be read, or lies elsewhere.
+    A study that names more files has the SHA-256 of the mask's digest and theirs. Raises StudyError
+    if the file can't be read, or lies elsewhere.
     """
     name, atlas = study.data.mask, study.data.atlas
     others = [(atlas, "atlas")] if atlas else []

@@ -20,6 +20,9 @@ _ENDS = ".nii", ".nii.gz"
 def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
     """Write the maps that were found as one image, or as dense maps; it costs no privacy.
 
+    Raises DataError if the run found no component, its maps can't be read, or the file can't be
+    made there. Raises OutputError if the folder holds no result, or the file can't be written.
+
     Parameters
     ----------
     folder : Path
@@ -31,13 +34,6 @@ def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
     -------
     tuple of int
         Components of the run that it holds, from 1, in their order.
-
-    Raises
-    ------
-    DataError
-        If the run found no component, its maps can't be read, or the file can't be made there.
-    OutputError
-        If the folder holds no result, or the file can't be written.
     """
     if target.exists():
         raise DataError(f"{target} is there already; name another file, or remove it.")

@@ -38,15 +38,12 @@ _FORMATS = {
 def write_claims(folder: Path, run: Finished, files: Sequence[Path]) -> None:
     """Write the entry, where noise protected anybody, and the catalogue.
 
+    Raises OutputError if the folder can't be written.
+
     Parameters
     ----------
     files : sequence of Path
         What else the catalogue names, relative to the folder.
-
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
     """
     entry = deployment_entry(run)
     if entry is not None:

@@ -89,10 +89,7 @@ class Difference:
 def read_outcome(folder: Path) -> ComparedRun:
     """Read what a comparison needs.
 
-    Raises
-    ------
-    OutputError
-        If the folder holds no result, or a damaged one.
+    Raises OutputError if the folder holds no result, or a damaged one.
     """
     report = read_privacy_report(folder / "privacy_report.json")
     maps = [path for end in _MAPS for path in sorted(folder.glob(f"tpl-*/func/*_components{end}"))]
@@ -110,10 +107,7 @@ def read_outcome(folder: Path) -> ComparedRun:
 def match_components(first: ComparedRun, second: ComparedRun) -> Matching:
     """Match the components that were found, so that the correlations' sizes add up to the most.
 
-    Raises
-    ------
-    DataError
-        If the maps can't be read, or are not of one mesh.
+    Raises DataError if the maps can't be read, or are not of one mesh.
     """
     if first.maps is None or second.maps is None:
         return Matching((), np.zeros((0, 0)))

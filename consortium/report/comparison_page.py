@@ -36,12 +36,7 @@ def write_comparison(
 ) -> tuple[Path, tuple[str, ...]]:
     """Write the page; returns where it is, and the comparison in a few sentences.
 
-    Raises
-    ------
-    DataError
-        If maps can't be read.
-    OutputError
-        If the folder can't be written.
+    Raises DataError if maps can't be read. Raises OutputError if the folder can't be written.
     """
     matching = match_components(first, second)
     effects = sorted(differences(first, second), key=lambda each: -abs(each.z))

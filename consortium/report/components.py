@@ -53,6 +53,8 @@ def tidy_components(
 ) -> Components:
     """Order, sign and scale component maps.
 
+    Raises DataError if the shapes don't fit, a value is not finite or a variance is negative.
+
     Parameters
     ----------
     maps : array, shape (D, R)
@@ -67,11 +69,6 @@ def tidy_components(
     -------
     Components
         The same whatever the order and the signs of the incoming columns.
-
-    Raises
-    ------
-    DataError
-        If the shapes don't fit, a value is not finite or a variance is negative.
     """
     _check(maps, grid, variances)
     # One contiguous row per component: its sums then don't depend on its neighbours, to the bit.

@@ -32,10 +32,7 @@ Folders are without a slash at the end: the validator would not match the folder
 def start_dataset(folder: Path, run: Finished) -> None:
     """Write description, README and what validators pass over.
 
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
+    Raises OutputError if the folder can't be written.
     """
     write_json(folder / "dataset_description.json", describe(run.study))
     write_text(folder / "README.md", _readme(run))

@@ -97,10 +97,7 @@ def finish_result(
 ) -> Finished:
     """Put together what is told; the same result gives the same maps.
 
-    Raises
-    ------
-    DataError
-        If the maps don't fit the study's grid or hold a value that is not finite.
+    Raises DataError if the maps don't fit the study's grid or hold a value that is not finite.
     """
     maps = _component_maps(study, space, result) if result.maps and not study.features else None
     return Finished(study, space, result, report, day, maps, legend or Legend())

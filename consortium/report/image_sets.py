@@ -23,18 +23,13 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
     """Write every set as one image, in `ImageSet`'s order of entities, before ``desc``; and masks.
 
     A set on a mesh becomes a CIFTI file and a GIFTI file of each hemisphere, and has no mask.
+    Raises ValueError if two sets would be one file; none is written then. Raises OutputError if the
+    folder can't be written.
 
     Returns
     -------
     list of Path
         The images.
-
-    Raises
-    ------
-    ValueError
-        If two sets would be one file; none is written then.
-    OutputError
-        If the folder can't be written.
     """
     study, space = run.study, run.space
     names = _names(study, space, run.result)
@@ -120,10 +115,7 @@ def _about_maps(images: ImageSet) -> dict[str, Any]:
 def write_mask(folder: Path, study: Study, grid: Grid) -> Path:
     """Write the mask of a grid, with its sidecar.
 
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
+    Raises OutputError if the folder can't be written.
     """
     stem = folder / f"tpl-{study.data.space}" / "anat" / mask_stem(study, grid)
     write_json(stem.with_name(f"{stem.name}_mask.json"), _about(study, grid))

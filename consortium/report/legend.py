@@ -62,10 +62,7 @@ class Legend:
 def read_legend(study: Study, folder: Path) -> Legend:
     """Read the files that ``report`` of a study names, in the study's folder.
 
-    Raises
-    ------
-    DataError
-        If a file is outside ``folder``, is missing or can't be used.
+    Raises DataError if a file is outside ``folder``, is missing or can't be used.
     """
     atlas, networks = study.report.atlas, study.report.networks
     return Legend(

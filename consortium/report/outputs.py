@@ -41,10 +41,7 @@ METHODS, BIBLIOGRAPHY = "methods.md", "references.bib"
 def write_credit(folder: Path, run: Finished) -> tuple[Path, Path]:
     """Write the text in Markdown, which cites as Pandoc does, and its BibTeX.
 
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
+    Raises OutputError if the folder can't be written.
     """
     found = citation_keys(run.study, run.report, images=run.has_images)
     cited = [
@@ -67,7 +64,8 @@ def escape_markdown(text: str) -> str:
 def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[Path, ...]:
     """Write privacy report, maps, loadings, tables and the page.
 
-    Files of an earlier run are replaced one by one; the page comes last.
+    Files of an earlier run are replaced one by one; the page comes last. Raises OutputError if the
+    folder can't be written. Raises ValueError if two sets of maps would be one file.
 
     Parameters
     ----------
@@ -78,13 +76,6 @@ def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[P
     -------
     tuple of Path
         What people may want to open, relative to the folder.
-
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
-    ValueError
-        If two sets of maps would be one file.
     """
     write_privacy_report(folder / "privacy_report.json", run.report)
     start_dataset(folder, run)
@@ -108,15 +99,12 @@ def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[P
 def write_component_maps(folder: Path, run: Finished) -> list[Path]:
     """Write maps and mask, and the privacy noise of each voxel where it can be told.
 
+    Raises OutputError if the folder can't be written.
+
     Returns
     -------
     list of Path
         The images; none if the study has no component maps.
-
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
     """
     if run.components is None:
         return []

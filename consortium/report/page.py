@@ -21,15 +21,12 @@ _PICTURE = r"data:image/webp;base64,[A-Za-z0-9+/=]+"
 def write_page(folder: Path, run: Finished) -> Path:
     """Write `report.html`, whatever was analysed.
 
+    Raises OutputError if the folder can't be written.
+
     Parameters
     ----------
     folder : Path
         Output folder; an earlier page is replaced.
-
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
     """
     templates = _environment()
     summary, findings, explanations = (

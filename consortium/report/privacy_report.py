@@ -193,10 +193,7 @@ class PrivacyReport(ReportRecord):
 def write_privacy_report(path: Path, report: PrivacyReport) -> Path:
     """Write the report as strict JSON, in place of an earlier one.
 
-    Raises
-    ------
-    OutputError
-        If the file can't be written.
+    Raises OutputError if the file can't be written.
     """
     return write_json(path, report.model_dump(mode="json"))
 
@@ -204,10 +201,7 @@ def write_privacy_report(path: Path, report: PrivacyReport) -> Path:
 def read_privacy_report(path: Path) -> PrivacyReport:
     """Read what `write_privacy_report` wrote: its inverse.
 
-    Raises
-    ------
-    OutputError
-        If the file is missing, is not a privacy report or contradicts itself.
+    Raises OutputError if the file is missing, is not a privacy report or contradicts itself.
     """
     try:
         return PrivacyReport.model_validate_json(path.read_bytes())

@@ -60,6 +60,8 @@ def write_surface(
 ) -> list[Path]:
     """Write maps (D x K) with a sidecar.
 
+    Raises OutputError if the folder can't be written.
+
     Parameters
     ----------
     folder : Path
@@ -81,11 +83,6 @@ def write_surface(
     -------
     list of Path
         The CIFTI file, and GIFTI files of the left and the right hemisphere.
-
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
     """
     write_json(folder / f"{name}_{suffix}.json", {**about, **about_mesh(mesh)})
     dense = _cifti(mesh, values, labels)

@@ -29,13 +29,7 @@ Entries = tuple[Sequence[str], Sequence[tuple[str, ...]]]
 
 
 def write_tables(folder: Path, run: Finished) -> list[Path]:
-    """Write the result's tables.
-
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
-    """
+    """Write the result's tables; raises OutputError if the folder can't be written."""
     written = []
     for title, table in run.result.tables.items():
         name = f"desc-{label(run.study.study + run.study.algorithm + title)}_results"
@@ -96,10 +90,7 @@ def write_loading_table(
 ) -> Path:
     """Write a view's loadings (D_v x K), a line for each entry and a column for each of K.
 
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
+    Raises OutputError if the folder can't be written.
     """
     heads, names = entries
     rows = [(*name, *row.tolist()) for name, row in zip(names, values, strict=True)]
@@ -115,10 +106,7 @@ def write_loading_rows(
 ) -> Path:
     """Write rows of names and of what each column of a view's loadings holds.
 
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
+    Raises OutputError if the folder can't be written.
     """
     study = run.study
     path = folder / f"desc-{label(study.study + study.algorithm + view.name)}_loadings.tsv"

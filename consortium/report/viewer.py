@@ -34,10 +34,7 @@ STEPS = 64
 def write_viewer(folder: Path, run: Finished) -> Path | None:
     """Write the viewer, if there is a map to look at.
 
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
+    Raises OutputError if the folder can't be written.
     """
     maps = [_told(run, shown) for shown in shown_maps(run)]
     if not maps:

@@ -153,10 +153,7 @@ def unload(
 ) -> Vectors:
     """Undo `load`; ``clear`` as for `SealedVectors`.
 
-    Raises
-    ------
-    ProtocolError
-        If the payload is not the one that was sealed; ``what`` names the message.
+    Raises ProtocolError if the payload is not the one that was sealed; ``what`` names the message.
     """
     digest, tag = body.seal[: -crypto.TAG_BYTES], body.seal[-crypto.TAG_BYTES :]
     start = max(len(payload) - crypto.TAG_BYTES, 0) if clear else body.masked
@@ -196,10 +193,8 @@ class Parts:
 def split_message(data: bytes | memoryview, limit: int) -> Parts:
     """Take a message apart.
 
-    Raises
-    ------
-    ProtocolError
-        If it is over ``limit`` bytes, or too short for the envelopes that it claims to have.
+    Raises ProtocolError if it is over ``limit`` bytes, or too short for the envelopes that it
+    claims to have.
     """
     manifest, before = _last(memoryview(data), limit)
     envelope, payload = _last(before, limit)

@@ -52,10 +52,7 @@ def derive(
 def shared_secret(private: X25519PrivateKey, public: bytes) -> bytes:
     """X25519 (RFC 7748): the 32-byte secret that both owners compute.
 
-    Raises
-    ------
-    ProtocolError
-        If the public key is one of those that agree on zero with everybody.
+    Raises ProtocolError if the public key is one of those that agree on zero with everybody.
     """
     check_public_key(public, "the partner")
     return private.exchange(X25519PublicKey.from_public_bytes(public))
@@ -64,10 +61,7 @@ def shared_secret(private: X25519PrivateKey, public: bytes) -> bytes:
 def check_public_key(public: bytes, owner: str) -> None:
     """Refuse a public key of low order, whose agreements are no secret.
 
-    Raises
-    ------
-    ProtocolError
-        It names the ``owner``.
+    Raises ProtocolError: it names the ``owner``.
     """
     u = (int.from_bytes(public, "little") & ((1 << 255) - 1)) % _PRIME
     if len(public) != KEY_BYTES or u in _LOW_ORDER:
@@ -135,10 +129,8 @@ def keyed_digest(key: bytes, *parts: bytes | memoryview) -> bytes:
 def decrypt(key: bytes, sealed: bytes, what: str) -> bytes:
     """Undo `encrypt`.
 
-    Raises
-    ------
-    SignatureError
-        If the key is another one or a bit was changed; ``what`` names the message.
+    Raises SignatureError if the key is another one or a bit was changed; ``what`` names the
+    message.
     """
     return decrypt_apart(key, sealed[:DIGEST_BYTES], memoryview(sealed)[DIGEST_BYTES:], what)
 

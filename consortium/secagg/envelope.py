@@ -96,6 +96,9 @@ def unseal(
 ) -> Opened:
     """Check a message and take it out of its envelope.
 
+    Raises ProtocolError if the message is too large, malformed, or not the one expected. Raises
+    SignatureError if the signature is not the sender's over exactly these bytes.
+
     Parameters
     ----------
     roster : mapping of str to bytes
@@ -108,13 +111,6 @@ def unseal(
         Who must have sent it; anybody of the roster if left out.
     round : int, optional
         Round that it must belong to; any round if left out.
-
-    Raises
-    ------
-    ProtocolError
-        If the message is too large, malformed, or not the one expected.
-    SignatureError
-        If the signature is not the sender's over exactly these bytes.
     """
     if len(data) > limit:
         raise ProtocolError(
@@ -144,10 +140,7 @@ def unseal(
 def read_unchecked(data: bytes) -> Opened:
     """What an envelope says, **unchecked**: to learn whose keys it is to be checked with.
 
-    Raises
-    ------
-    ProtocolError
-        If it is no envelope.
+    Raises ProtocolError if it is no envelope.
     """
     return _opened(_parse(data, "stored"))
 
@@ -185,6 +178,8 @@ def has_signed(
 def contradicts(found: bytes, own: bytes, roster: Mapping[str, bytes]) -> bool:
     """Whether a sender has signed something else for the same run, kind and round.
 
+    Raises ProtocolError if ``own`` is no such message.
+
     Parameters
     ----------
     found : bytes
@@ -193,11 +188,6 @@ def contradicts(found: bytes, own: bytes, roster: Mapping[str, bytes]) -> bool:
         A message that `seal` made.
     roster : mapping of str to bytes
         As in `unseal`.
-
-    Raises
-    ------
-    ProtocolError
-        If ``own`` is no such message.
     """
     said = _parse(own, "stored")
     try:

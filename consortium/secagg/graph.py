@@ -83,10 +83,7 @@ def draw_holders(lots: bytes, sites: int, own: int, count: int) -> tuple[int, ..
 def check_holders(points: Sequence[int], sites: int, own: int, count: int, name: str) -> None:
     """Refuse an advertised draw that no sound site makes; the parameters are `draw_holders`'.
 
-    Raises
-    ------
-    ProtocolError
-        It names the site.
+    Raises ProtocolError: it names the site.
     """
     ascending = list(points) == sorted(set(points))
     inside = not points or 1 <= min(points) <= max(points) <= sites

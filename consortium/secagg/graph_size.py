@@ -77,6 +77,8 @@ def plan_neighbourhood(
 ) -> Neighbourhood | None:
     """Choose the fewest holders whose failure probability is low enough.
 
+    Raises StudyError if the numbers make no consortium.
+
     Parameters
     ----------
     sites, colluding, dropouts : int
@@ -92,11 +94,6 @@ def plan_neighbourhood(
     -------
     Neighbourhood or None
         None if the sites are few or a graph that is much less than complete won't do.
-
-    Raises
-    ------
-    StudyError
-        If the numbers make no consortium.
     """
     if not (0 <= colluding < sites and 0 <= dropouts < sites and 0 < failure < 1):
         raise StudyError(

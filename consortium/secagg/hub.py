@@ -16,8 +16,9 @@ from consortium.secagg.unmasking import Opener, RoundSum, opened_vectors, read_u
 class Hub:
     """The centre in one run: a pure function of its arguments and of the messages it received.
 
-    After a crash it is built again and fed the stored messages in any order within a step. A
-    round whose unmask request was posted is told so by `restore` before its contributions.
+    After a crash it is built again and fed the stored messages in any order within a step. A round
+    whose unmask request was posted is told so by `restore` before its contributions. Raises
+    ProtocolError if the identity isn't the roster's, or the secret has another length.
 
     Parameters
     ----------
@@ -29,11 +30,6 @@ class Hub:
         Must belong to the roster's key of the centre.
     secret : bytes
         32 bytes from the system's random generator, drawn once for this run.
-
-    Raises
-    ------
-    ProtocolError
-        If the identity isn't the roster's, or the secret has another length.
     """
 
     def __init__(
@@ -65,6 +61,9 @@ class Hub:
     ) -> None:
         """Open a round for contributions.
 
+        Raises ProtocolError if the round was opened before, is not of this run, or an argument is
+        out of range.
+
         Parameters
         ----------
         number : int
@@ -83,11 +82,6 @@ class Hub:
             Most neighbours' answers that a site's manifest lists.
         clear : bool
             Whether the open vectors lie readable for everybody.
-
-        Raises
-        ------
-        ProtocolError
-            If the round was opened before, is not of this run, or an argument is out of range.
         """
         advance(HUB, self.setup.state, "open", "The centre")
         self.session.check_round(number)
@@ -110,13 +104,9 @@ class Hub:
     def restore(self, number: int, request: bytes) -> None:
         """Tell a rebuilt hub, before a round's contributions, which request it had posted.
 
-        Contributions of sites that were posted as lost are then refused, as they were, and so
-        are those that are not what was posted of them.
-
-        Raises
-        ------
-        ProtocolError
-            If the request is not this hub's for this round, or contributions were fed before.
+        Contributions of sites that were posted as lost are then refused, as they were, and so are
+        those that are not what was posted of them. Raises ProtocolError if the request is not this
+        hub's for this round, or contributions were fed before.
         """
         tally = self._tally(number)
         after = tally.after("restore")
@@ -131,10 +121,7 @@ class Hub:
     def receive_contribution(self, data: bytes | memoryview) -> str:
         """Take a site's contribution and return the site's name.
 
-        Raises
-        ------
-        ProtocolError
-            If it is unsound, late, not of an open round, or the site's second.
+        Raises ProtocolError if it is unsound, late, not of an open round, or the site's second.
         """
         largest = max((tally.nbytes for tally in self._tallies.values()), default=0)
         heard = max((tally.heard for tally in self._tallies.values()), default=0)
@@ -159,14 +146,9 @@ class Hub:
     def request(self, number: int) -> bytes:
         """Close a round's contributions, and ask the survivors to unmask their sum.
 
-        Asked again, it returns the same bytes.
-
-        Raises
-        ------
-        ThresholdError
-            If fewer sites than the minimum have contributed; the round stays open.
-        ProtocolError
-            If the round is not open or has no masks.
+        Asked again, it returns the same bytes. Raises ThresholdError if fewer sites than the
+        minimum have contributed; the round stays open. Raises ProtocolError if the round is not
+        open or has no masks.
         """
         tally = self._tally(number)
         if not tally.entries:
@@ -182,10 +164,7 @@ class Hub:
     def receive_unmasking(self, data: bytes) -> str:
         """Take a site's answer to the unmask request and return the site's name.
 
-        Raises
-        ------
-        ProtocolError
-            If it is unsound, not due, or an answer to another request.
+        Raises ProtocolError if it is unsound, not due, or an answer to another request.
         """
         opened = self.session.unseal(messages.UNMASKING, data, self.session.limits.unmasking)
         tally = self._tally(opened.round)
@@ -203,11 +182,8 @@ class Hub:
     def sum(self, number: int) -> RoundSum:
         """Open a round's sum and finish the round; its memory is given back.
 
-        Raises
-        ------
-        ThresholdError
-            If too few sites have contributed or answered, or too many shares are wrong; the
-            message names the sites, and the round stays as it is, so that more may answer.
+        Raises ThresholdError if too few sites have contributed or answered, or too many shares are
+        wrong; the message names the sites, and the round stays as it is, so that more may answer.
         """
         tally = self._tally(number)
         if tally.entries:
@@ -226,10 +202,7 @@ class Hub:
     def abandon(self, number: int) -> None:
         """Give up a round; other rounds are not touched.
 
-        Raises
-        ------
-        ProtocolError
-            If the round is not open.
+        Raises ProtocolError if the round is not open.
         """
         self._finish(number, self._tally(number).after("abandon"))
 

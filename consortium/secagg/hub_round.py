@@ -70,16 +70,13 @@ class Tally:
     def add(self, sender: str, body: Vectors, manifest: bytes) -> None:
         """Count a contribution.
 
+        Raises ProtocolError if the sender is counted already or was posted as lost, or the vectors
+        are not those of this round.
+
         Parameters
         ----------
         manifest : bytes
             What the sender signed of it.
-
-        Raises
-        ------
-        ProtocolError
-            If the sender is counted already or was posted as lost, or the vectors are not those
-            of this round.
         """
         if sender in self.contributed:
             raise ProtocolError(
@@ -123,10 +120,8 @@ class Tally:
     def close(self, event: str) -> tuple[HubRound, tuple[str, ...]]:
         """Survivors with whom the round can go on, and its state then.
 
-        Raises
-        ------
-        ThresholdError
-            If they are fewer than the minimum, or than those posted before a crash.
+        Raises ThresholdError if they are fewer than the minimum, or than those posted before a
+        crash.
         """
         after = self.after(event)
         survivors = self.roster.ordered(self.contributed)
@@ -144,15 +139,13 @@ class Tally:
     ) -> None:
         """Keep a site's answer to the request.
 
+        Raises ProtocolError if the sender isn't a survivor, has answered before, or answers another
+        request.
+
         Parameters
         ----------
         owners : sequence of str, optional
             Sites whose shares the sender holds, in roster order; everybody's if left out.
-
-        Raises
-        ------
-        ProtocolError
-            If the sender isn't a survivor, has answered before, or answers another request.
         """
         survivors = self.survivors or ()
         if sender not in survivors or sender in self.answers:

@@ -43,10 +43,7 @@ class HubSetup:
     def known(self) -> HubKeys:
         """What the hub's rounds need of the set-up.
 
-        Raises
-        ------
-        ProtocolError
-            Before all sites have advertised.
+        Raises ProtocolError before all sites have advertised.
         """
         if self._keys is None:
             raise ProtocolError(
@@ -69,11 +66,8 @@ class HubSetup:
     def receive_advertisement(self, data: bytes) -> str:
         """Take a site's advertisement and return the site's name.
 
-        Raises
-        ------
-        ProtocolError
-            If it is unsound or the site has advertised before. The last one completes the
-            bundle, which is refused if two sites advertise the same key.
+        Raises ProtocolError if it is unsound or the site has advertised before. The last one
+        completes the bundle, which is refused if two sites advertise the same key.
         """
         advance(HUB, self.state, "advertisement", "The centre")
         sender, _ = read_advertisement(self._member.session, data)
@@ -92,10 +86,7 @@ class HubSetup:
     def keys(self) -> bytes:
         """Bundle of all advertisements and the hub's own channel key, for every site.
 
-        Raises
-        ------
-        ProtocolError
-            Before all sites have advertised.
+        Raises ProtocolError before all sites have advertised.
         """
         advance(HUB, self.state, "keys", "The centre")
         return self._bundle(self._advertisements)
@@ -103,10 +94,8 @@ class HubSetup:
     def receive_share(self, data: bytes) -> str:
         """Take a site's share message and return the site's name.
 
-        Raises
-        ------
-        ProtocolError
-            If it is unsound, made for other keys than the hub's bundle, or came before.
+        Raises ProtocolError if it is unsound, made for other keys than the hub's bundle, or came
+        before.
         """
         advance(HUB, self.state, "share", "The centre")
         sender, given = read_share(self._member.session, self.known.directory, data)
@@ -119,10 +108,7 @@ class HubSetup:
     def check_common(self, own: bytes) -> None:
         """Compare what the sites say that all have in common with what the hub has.
 
-        Raises
-        ------
-        DisagreementError
-            If a site's differs; it names the site.
+        Raises DisagreementError if a site's differs; it names the site.
         """
         for site, given in self._given.items():
             check_common(given.shared, site, own, "the centre")
@@ -130,10 +116,7 @@ class HubSetup:
     def shares(self, site: str) -> bytes:
         """What one site gets of everybody's shares.
 
-        Raises
-        ------
-        ProtocolError
-            Before all sites have sent theirs.
+        Raises ProtocolError before all sites have sent theirs.
         """
         advance(HUB, self.state, "shares", "The centre")
         body = handed_to(self.known.directory, site, self._given)

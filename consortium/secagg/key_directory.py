@@ -43,10 +43,7 @@ class Member:
     ) -> Member:
         """Check a member against the roster.
 
-        Raises
-        ------
-        ProtocolError
-            If the identity isn't the roster's, or the secret has another length.
+        Raises ProtocolError if the identity isn't the roster's, or the secret has another length.
         """
         roster.check_identity(name, identity, secret)
         session = KeySession(run, roster, rounds)
@@ -64,10 +61,7 @@ RUN_BYTES = 128
 class KeySession:
     """What hub and sites of one run have in common.
 
-    Raises
-    ------
-    ProtocolError
-        If the name is empty or over 128 bytes, or ``rounds`` negative.
+    Raises ProtocolError if the name is empty or over 128 bytes, or ``rounds`` negative.
     """
 
     run: str
@@ -108,10 +102,8 @@ class KeySession:
     ) -> Opened:
         """Check that a member has signed a message of this run; see `unseal`.
 
-        Raises
-        ------
-        ProtocolError
-            If not, or if it is not of the ``sender`` or of the round that are named.
+        Raises ProtocolError if not, or if it is not of the ``sender`` or of the round that are
+        named.
         """
         return unseal(
             data,
@@ -124,12 +116,7 @@ class KeySession:
         )
 
     def check_round(self, number: int) -> None:
-        """Refuse a round that the run does not have.
-
-        Raises
-        ------
-        ProtocolError
-        """
+        """Refuse a round that the run does not have; raises ProtocolError."""
         if not 1 <= number <= self.rounds:
             raise ProtocolError(
                 f"Round {number} is not among the run's rounds 1 to {self.rounds}; "
@@ -190,10 +177,8 @@ def read_advertisement(
 ) -> tuple[str, messages.Advertisement]:
     """Check one advertisement, perhaps of a given site, and return its sender and body.
 
-    Raises
-    ------
-    ProtocolError
-        If it is not a sound advertisement for this session; the message names the site.
+    Raises ProtocolError if it is not a sound advertisement for this session; the message names the
+    site.
     """
     opened = session.unseal(messages.ADVERTISE, data, session.limits.advertisement, site, 0)
     if opened.sender == CENTRE:
@@ -222,11 +207,8 @@ def read_advertisement(
 def read_keys(session: KeySession, bundle: bytes) -> Directory:
     """Check the hub's bundle of advertisements.
 
-    Raises
-    ------
-    ProtocolError
-        If it is not the hub's, has not one sound advertisement of every site, or two public keys
-        in it are equal or one is of low order.
+    Raises ProtocolError if it is not the hub's, has not one sound advertisement of every site, or
+    two public keys in it are equal or one is of low order.
     """
     opened = session.unseal(messages.KEYS, bundle, session.limits.keys, CENTRE, 0)
     body = messages.decode(messages.Keys, opened.body, CENTRE)

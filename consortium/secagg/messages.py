@@ -214,10 +214,8 @@ def encode(body: Body) -> bytes:
 def decode(kind: type[BodyType], data: bytes, sender: str) -> BodyType:
     """Decode a body.
 
-    Raises
-    ------
-    ProtocolError
-        If a field is missing, unknown, or of another type or length; it names the ``sender``.
+    Raises ProtocolError if a field is missing, unknown, or of another type or length; it names the
+    ``sender``.
     """
     try:
         return msgspec.msgpack.decode(data, type=kind)
@@ -230,9 +228,7 @@ def decode(kind: type[BodyType], data: bytes, sender: str) -> BodyType:
 def check_vectors(context: bytes, masked: Ring, opened: Ring | None, bits: int, where: str) -> None:
     """Refuse what can't be a contribution of numbers of so many bits; ``where`` names the site.
 
-    Raises
-    ------
-    ProtocolError
+    Raises ProtocolError.
     """
     vectors = [masked] if opened is None else [masked, opened]
     dtype = masked.dtype

@@ -74,10 +74,8 @@ def pack(vector: Ring, bits: int) -> NDArray[np.uint8]:
 def unpack(data: bytes | memoryview, bits: int, entries: int, what: str) -> Ring:
     """Read so many packed numbers; a view of the bytes where they have a type's own width.
 
-    Raises
-    ------
-    ProtocolError
-        If they have another length, or a free bit that is not zero; ``what`` names them.
+    Raises ProtocolError if they have another length, or a free bit that is not zero; ``what`` names
+    them.
     """
     if len(data) != packed_bytes(entries, bits):
         raise ProtocolError(

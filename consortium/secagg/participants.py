@@ -19,11 +19,8 @@ NAME_BYTES = 63
 class Participants:
     """Everything that the parties of a run have agreed on beforehand.
 
-    Raises
-    ------
-    ProtocolError
-        If names or keys are missing, doubled or malformed, or the numbers are unsafe even if no
-        site works for the centre.
+    Raises ProtocolError if names or keys are missing, doubled or malformed, or the numbers are
+    unsafe even if no site works for the centre.
     """
 
     sites: tuple[str, ...]
@@ -97,9 +94,7 @@ class Participants:
     def check_identity(self, name: str, identity: Ed25519PrivateKey, secret: bytes) -> None:
         """Refuse an identity that is not the roster's, and a secret of another length than 32.
 
-        Raises
-        ------
-        ProtocolError
+        Raises ProtocolError.
         """
         if self.keys.get(name) != identity.public_key().public_bytes_raw():
             raise ProtocolError(

@@ -34,10 +34,11 @@ class _Round:
 class Party:
     """One site in one run: a pure function of its arguments and of the messages it received.
 
-    Every message is derived from ``secret``, so that a party built again after a crash, and fed
-    the stored bundles, says the same. The caller stores each contribution before it is sent and
-    tells a rebuilt party of it by `restore`: two contributions to one round would carry the same
-    masks, and their difference would be readable.
+    Every message is derived from ``secret``, so that a party built again after a crash, and fed the
+    stored bundles, says the same. The caller stores each contribution before it is sent and tells a
+    rebuilt party of it by `restore`: two contributions to one round would carry the same masks, and
+    their difference would be readable. Raises ProtocolError if the identity isn't the roster's, or
+    the secret has another length.
 
     Parameters
     ----------
@@ -51,11 +52,6 @@ class Party:
         Must belong to the roster's key.
     secret : bytes
         32 bytes from the system's random generator, drawn once for this run.
-
-    Raises
-    ------
-    ProtocolError
-        If the identity isn't the roster's, or the secret has another length.
     """
 
     def __init__(
@@ -101,6 +97,8 @@ class Party:
     ) -> memoryview:
         """Return a message of which the hub learns only ``masked``'s sum, and ``opened`` as it is.
 
+        Raises ProtocolError if the round was contributed to before, or an argument is malformed.
+
         Parameters
         ----------
         number : int
@@ -120,11 +118,6 @@ class Party:
             What neighbours told this site, to be signed for everybody, too.
         clear : bool
             Whether everybody may read ``opened``.
-
-        Raises
-        ------
-        ProtocolError
-            If the round was contributed to before, or an argument is malformed.
         """
         after = self._after(number, "contribute")
         bits = bits or 8 * masked.itemsize
@@ -145,11 +138,8 @@ class Party:
     def unmask(self, number: int, request: bytes) -> bytes:
         """Answer the hub's lists of survivors and lost sites; once a round.
 
-        Raises
-        ------
-        ProtocolError
-            If the lists are not sound (see `check_request`), if this site has contributed
-            nothing, or has answered another request of this round.
+        Raises ProtocolError if the lists are not sound (see `check_request`), if this site has
+        contributed nothing, or has answered another request of this round.
         """
         after = self._after(number, "unmask")
         near = self.directory.graph.neighbours(self.name)
@@ -179,6 +169,8 @@ class Party:
     ) -> None:
         """Tell a rebuilt party, once its set-up is complete, what it did in a round.
 
+        Raises ProtocolError if the round is known already, or no such history is possible.
+
         Parameters
         ----------
         number, context
@@ -187,11 +179,6 @@ class Party:
             Whether a contribution was stored, sent or not.
         answered_request : bytes, optional
             The unmask request that was answered.
-
-        Raises
-        ------
-        ProtocolError
-            If the round is known already, or no such history is possible.
         """
         after = self._after(number, "restore")
         if not contributed and answered_request is not None:

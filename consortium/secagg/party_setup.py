@@ -36,13 +36,7 @@ class PartySetup:
 
     @property
     def keys(self) -> PartyKeys:
-        """What the set-up has come to so far.
-
-        Raises
-        ------
-        ProtocolError
-            Before the keys are known.
-        """
+        """What the set-up has come to so far; raises ProtocolError before the keys are known."""
         if self._keys is None:
             raise ProtocolError(
                 f"{self._member.name} has no keys of the others yet; receive them first."
@@ -70,16 +64,13 @@ class PartySetup:
     ) -> bytes:
         """Take everybody's keys, and return this site's secret shares for all.
 
+        Raises ProtocolError if an advertisement is missing, unsound, or not as its site signed it.
+
         Parameters
         ----------
         common : callable
             Makes, of everybody's notes, a digest of what all must have in common, such as a plan;
             what it raises is raised here, and nothing was changed.
-
-        Raises
-        ------
-        ProtocolError
-            If an advertisement is missing, unsound, or not as its site signed it.
         """
         after = advance(PARTY, self.state, "receive keys", self._member.name)
         directory = read_keys(self._member.session, bundle)
@@ -113,12 +104,8 @@ class PartySetup:
     def receive_shares(self, bundle: bytes) -> None:
         """Take this site's shares of the others' seeds; the set-up is complete.
 
-        Raises
-        ------
-        ProtocolError
-            If a share message is missing, unsound, or from another set-up.
-        DisagreementError
-            If a site has something else where all must have the same.
+        Raises ProtocolError if a share message is missing, unsound, or from another set-up. Raises
+        DisagreementError if a site has something else where all must have the same.
         """
         name, session = self._member.name, self._member.session
         after = advance(PARTY, self.state, "receive shares", name)

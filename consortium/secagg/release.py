@@ -71,11 +71,8 @@ def ring_digests(vector: Ring) -> tuple[bytes, ...]:
 def read_release(session: KeySession, number: int, data: bytes) -> messages.Release:
     """Check what the hub says of a round as anybody can who knows the roster.
 
-    Raises
-    ------
-    ProtocolError
-        If it is not the hub's for this round, or its lists are not, in roster order, every site
-        on one of them, with enough survivors.
+    Raises ProtocolError if it is not the hub's for this round, or its lists are not, in roster
+    order, every site on one of them, with enough survivors.
     """
     opened = session.unseal(messages.RELEASE, data, len(data), CENTRE, number)
     body = messages.decode(messages.Release, opened.body, CENTRE)
@@ -109,10 +106,7 @@ def check_seeds(
 ) -> None:
     """Hold the seeds that the hub shows against what their owners signed before round 1.
 
-    Raises
-    ------
-    ProtocolError
-        If there are none; or it names the site whose seed is another.
+    Raises ProtocolError if there are none; or it names the site whose seed is another.
     """
     if len(release.seeds) != len(session.roster.sites):
         raise ProtocolError(
@@ -134,15 +128,13 @@ def check_answered(
 ) -> messages.Request:
     """Hold a release against the request that the hub posted before any mask was opened.
 
+    Raises ProtocolError if another request was answered, or another list of survivors or manifest
+    stands in it.
+
     Returns
     -------
     Request
         Whose manifests are checked, each against its own site's signature.
-
-    Raises
-    ------
-    ProtocolError
-        If another request was answered, or another list of survivors or manifest stands in it.
     """
     if hashlib.sha256(request).digest() != release.request:
         raise ProtocolError(
@@ -172,11 +164,8 @@ def signed_manifests(
 ) -> dict[str, messages.Manifest]:
     """What each survivor signed for, checked as anybody can.
 
-    Raises
-    ------
-    ProtocolError
-        If one is not the site's own for this round and question, or of another size; ``clear`` as
-        for `added`.
+    Raises ProtocolError if one is not the site's own for this round and question, or of another
+    size; ``clear`` as for `added`.
     """
     if len(request.manifests) != len(request.survivors):
         raise ProtocolError(
@@ -216,13 +205,8 @@ def added(
 
     That is the masked vector; where an open one lies readable behind it (``clear``), the masked
     vector less the open one, since what is released is then the open vectors' sum less the other.
-
-    Raises
-    ------
-    AlteredError
-        If it is not: who runs the exchange can have done that, or the site.
-    ProtocolError
-        If the site has signed for free bits that are not zero.
+    Raises AlteredError if it is not: who runs the exchange can have done that, or the site. Raises
+    ProtocolError if the site has signed for free bits that are not zero.
     """
     data = memoryview(found)[: manifest.size]
     if len(data) != manifest.size or contribution.digests(data) != manifest.chunks:

@@ -76,11 +76,8 @@ def read_share(
 ) -> tuple[str, CheckedShares]:
     """Check one site's share message as the hub can, without decrypting anything.
 
-    Raises
-    ------
-    ProtocolError
-        If it is not signed by the site, malformed, made for another set of keys, or holds other
-        ciphertexts than the site has signed for everybody.
+    Raises ProtocolError if it is not signed by the site, malformed, made for another set of keys,
+    or holds other ciphertexts than the site has signed for everybody.
     """
     opened = session.unseal(messages.SHARE, envelope, session.limits.share, sender, 0)
     body = messages.decode(messages.Share, opened.body, opened.sender)
@@ -103,10 +100,8 @@ def read_shared(
 ) -> messages.Shared:
     """Check what a site says of its shares, for everybody.
 
-    Raises
-    ------
-    ProtocolError
-        If it is not signed by the site, malformed, or made for another set of keys.
+    Raises ProtocolError if it is not signed by the site, malformed, or made for another set of
+    keys.
     """
     opened = session.unseal(messages.SHARED, envelope, session.limits.share, site, 0)
     body = messages.decode(messages.Shared, opened.body, site)
@@ -135,10 +130,7 @@ def handed_to(
 def read_shares(session: KeySession, reader: str, bundle: bytes) -> dict[str, messages.SharePart]:
     """Take what the hub hands to a site apart: one part, still unchecked, of each site.
 
-    Raises
-    ------
-    ProtocolError
-        If the bundle is not the hub's, not for this ``reader``, or not complete.
+    Raises ProtocolError if the bundle is not the hub's, not for this ``reader``, or not complete.
     """
     opened = session.unseal(messages.SHARES, bundle, session.limits.shares, CENTRE, 0)
     body = messages.decode(messages.Shares, opened.body, CENTRE)
@@ -155,10 +147,7 @@ def read_shares(session: KeySession, reader: str, bundle: bytes) -> dict[str, me
 def check_common(shared: messages.Shared, site: str, own: bytes, who: str) -> None:
     """Compare what a site says that all have in common with what ``who`` has.
 
-    Raises
-    ------
-    DisagreementError
-        If they differ.
+    Raises DisagreementError if they differ.
     """
     if shared.common != own:
         raise DisagreementError(
@@ -179,6 +168,9 @@ def open_share(
 ) -> bytes:
     """Decrypt what ``sender`` gave ``name`` to hold.
 
+    Raises ProtocolError if it is not what the sender signed for this holder, can't be decrypted, or
+    has another number of rounds.
+
     Parameters
     ----------
     session, directory
@@ -187,12 +179,6 @@ def open_share(
         Their channels' agreement.
     root : bytes
         What the sender has signed.
-
-    Raises
-    ------
-    ProtocolError
-        If it is not what the sender signed for this holder, can't be decrypted, or has another
-        number of rounds.
     """
     holders = directory.graph.holders(sender)
     place = holders.index(name)

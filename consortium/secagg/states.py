@@ -98,6 +98,8 @@ def advance(
 ) -> _State:
     """Next state after an event.
 
+    Raises ProtocolError if the table does not list it.
+
     Parameters
     ----------
     table : mapping
@@ -106,11 +108,6 @@ def advance(
         The present state and what is about to happen.
     where : str
         Who it happens to, for the message.
-
-    Raises
-    ------
-    ProtocolError
-        If the table does not list it.
     """
     try:
         return table[state, event]

@@ -36,6 +36,9 @@ from consortium.errors import StudyError
 def threshold(sites: int, colluding: int, dropouts: int) -> int:
     """Smallest safe number t of answers that opens a round's sum.
 
+    Raises StudyError if no threshold is safe; the message says how many drop-outs would be
+    possible.
+
     Parameters
     ----------
     sites : int
@@ -49,11 +52,6 @@ def threshold(sites: int, colluding: int, dropouts: int) -> int:
     -------
     int
         t with c < t <= n − d.
-
-    Raises
-    ------
-    StudyError
-        If no threshold is safe; the message says how many drop-outs would be possible.
     """
     if not (sites >= 1 and 0 <= colluding < sites and dropouts >= 0):
         raise StudyError(

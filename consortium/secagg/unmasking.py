@@ -79,20 +79,16 @@ def read_unmask_request(
 ) -> messages.Request:
     """Check a request as anybody can.
 
+    Raises ProtocolError if it is not the hub's for this round and question, or the two lists are
+    not, in roster order, every site on one of them. Raises ThresholdError if it names fewer
+    survivors than the roster's minimum.
+
     Parameters
     ----------
     number : int
         Round.
     context : bytes
         Digest of the round's question.
-
-    Raises
-    ------
-    ProtocolError
-        If it is not the hub's for this round and question, or the two lists are not, in roster
-        order, every site on one of them.
-    ThresholdError
-        If it names fewer survivors than the roster's minimum.
     """
     opened = session.unseal(messages.UNMASK, data, len(data), CENTRE, number)
     body = messages.decode(messages.Request, opened.body, CENTRE)
@@ -109,10 +105,7 @@ def read_manifest(
 ) -> messages.Manifest:
     """Check a manifest as anybody can: it is the site's own, for this round and question.
 
-    Raises
-    ------
-    ProtocolError
-        If it is not.
+    Raises ProtocolError if it is not.
     """
     opened = session.unseal(messages.MANIFEST, data, len(data), site, number)
     body = messages.decode(messages.Manifest, opened.body, site)
@@ -152,14 +145,10 @@ def check_request(
 
     It must show what its ``neighbours`` in the graph of masks have contributed, under their own
     signatures: a centre that opened a sum before a colluding site had sent its vector could let
-    that site choose it so that the total is any number it likes. Each site is watched by all of
-    its neighbours; in a complete graph these are all others.
-
-    Raises
-    ------
-    ProtocolError
-        As `read_unmask_request`, or if the site itself is not among the survivors, or a neighbour
-        is without having said what it sent.
+    that site choose it so that the total is any number it likes. Each site is watched by all of its
+    neighbours; in a complete graph these are all others. Raises ProtocolError as
+    `read_unmask_request`, or if the site itself is not among the survivors, or a neighbour is
+    without having said what it sent.
     """
     if not session.roster.masked:
         raise ProtocolError("This run was set up without masks; no unmask request is due in it.")
@@ -224,11 +213,8 @@ class Opener:
     def open(self) -> RoundSum:
         """Take off every survivor's own mask, and the pair masks with the lost.
 
-        Raises
-        ------
-        ThresholdError
-            If fewer of a site's holders than the threshold have answered, or too many shares
-            are wrong; it names the sites.
+        Raises ThresholdError if fewer of a site's holders than the threshold have answered, or too
+        many shares are wrong; it names the sites.
         """
         tally, number, context = self._tally, self._tally.number, self._tally.context
         survivors, lost = tally.survivors or (), tally.lost()

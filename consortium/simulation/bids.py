@@ -114,6 +114,10 @@ def make_consortium(
 ) -> MadeUp:
     """Write a consortium's data sets and, beside them, the truth that no site sees.
 
+    Raises OutputError if a data set's folder or the truth's holds files already. Raises DataError
+    if there are fewer known networks than the recipe asks for. Raises ValueError if the recipe does
+    not give one number of subjects per site.
+
     Parameters
     ----------
     folder : Path
@@ -126,15 +130,6 @@ def make_consortium(
     Returns
     -------
     MadeUp
-
-    Raises
-    ------
-    OutputError
-        If a data set's folder or the truth's holds files already.
-    DataError
-        If there are fewer known networks than the recipe asks for.
-    ValueError
-        If the recipe does not give one number of subjects per site.
     """
     grid = template_grid(recipe.resolution)
     names, maps = network_maps(grid.affine, grid.shape, grid.mask, count=recipe.networks)

@@ -38,6 +38,9 @@ def start_derivatives(
 ) -> None:
     """Make a BIDS derivatives data set without runs.
 
+    Raises OutputError if the folder already holds something, which might be another data set's
+    subjects.
+
     Parameters
     ----------
     folder : Path
@@ -48,11 +51,6 @@ def start_derivatives(
         Labels without ``sub-``.
     columns : mapping of str to sequence of str, optional
         Further columns of ``participants.tsv``, in the subjects' order.
-
-    Raises
-    ------
-    OutputError
-        If the folder already holds something, which might be another data set's subjects.
     """
     require_empty(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -69,12 +67,7 @@ def start_derivatives(
 
 
 def require_empty(folder: Path) -> None:
-    """Refuse a folder that holds anything.
-
-    Raises
-    ------
-    OutputError
-    """
+    """Refuse a folder that holds anything; raises OutputError."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError(f"{folder} is not an empty folder; remove it or choose another.")
 

@@ -43,6 +43,8 @@ def network_maps(
 ) -> tuple[tuple[str, ...], NDArray[np.float32]]:
     """Draw the first networks of the table on a grid.
 
+    Raises DataError if the mask has another shape, or the table has fewer networks.
+
     Parameters
     ----------
     affine : array, shape (4, 4)
@@ -59,11 +61,6 @@ def network_maps(
     names : tuple of str
     maps : array, shape (D, R)
         Unit-free, largest value about 1; rows in the order of ``image[mask]``.
-
-    Raises
-    ------
-    DataError
-        If the mask has another shape, or the table has fewer networks.
     """
     if mask.shape != tuple(shape):
         msg = f"A mask of shape {mask.shape} does not fit a grid of shape {tuple(shape)}; "

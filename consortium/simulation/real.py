@@ -56,6 +56,10 @@ def split_over_sites(
 ) -> RealData:
     """Cut series in time and deal the pieces to sites, in turn.
 
+    Raises DataError if an image is not 4-D, lies on another grid than the first, or is too short
+    for so many pieces, or if there are fewer pieces than sites. Raises OutputError if a site's
+    folder holds files already.
+
     Parameters
     ----------
     folder : Path
@@ -72,14 +76,6 @@ def split_over_sites(
     Returns
     -------
     RealData
-
-    Raises
-    ------
-    DataError
-        If an image is not 4-D, lies on another grid than the first, or is too short for so many
-        pieces, or if there are fewer pieces than sites.
-    OutputError
-        If a site's folder holds files already.
     """
     series = [_read(path) for path in images]
     if pieces * len(series) < len(sites):

@@ -268,6 +268,8 @@ def garch_filter(
 ) -> Courses:
     """Turn white noise z into x_t = s_t z_t with s²_t = (1 − α − β) + α x²_{t−1} + β s²_{t−1}.
 
+    Raises ValueError if the model has no finite variance.
+
     Parameters
     ----------
     innovations : array, shape (`BURN_IN` + T, ...)
@@ -280,11 +282,6 @@ def garch_filter(
     Returns
     -------
     array, shape (T, ...)
-
-    Raises
-    ------
-    ValueError
-        If the model has no finite variance.
     """
     if not (shock >= 0 and persistence >= 0 and shock + persistence < 1):
         msg = f"shock {shock} and persistence {persistence} must be at least 0 and sum below 1."

@@ -64,16 +64,13 @@ class Anatomy:
 def read_anatomy(path: Path) -> Anatomy:
     """Read an atlas of labels and the table beside it that names them.
 
+    Raises DataError if one of the two can't be used.
+
     Parameters
     ----------
     path : Path
         A 3-D NIfTI of whole numbers, 0 outside. The table has the same name, ending in ``.tsv``,
         and columns ``index`` and ``name``.
-
-    Raises
-    ------
-    DataError
-        If one of the two can't be used.
     """
     image, values = read_image(path, "anatomical atlas")
     if values.ndim != 3 or not np.array_equal(values, np.rint(values)):
@@ -88,13 +85,7 @@ def table_of(path: Path) -> Path:
 
 
 def read_names(path: Path) -> dict[int, str]:
-    """Read a table with columns ``index`` and ``name``.
-
-    Raises
-    ------
-    DataError
-        If it can't be used.
-    """
+    """Read a table with columns ``index`` and ``name``; raises DataError if it can't be used."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)

@@ -58,14 +58,11 @@ class Regions:
 def read_maps(path: Path, grid: Grid) -> NDArray[np.float32]:
     """Read maps of a 4-D (or 3-D) NIfTI at the voxels of a grid, resampled linearly.
 
+    Raises DataError if the file can't be used.
+
     Returns
     -------
     array of float32, shape (V, K)
-
-    Raises
-    ------
-    DataError
-        If the file can't be used.
     """
     image, values = read_image(path, "file of maps")
     return sample_maps(values[..., None] if values.ndim == 3 else values, image, grid).T
@@ -74,7 +71,8 @@ def read_maps(path: Path, grid: Grid) -> NDArray[np.float32]:
 def read_regions(path: Path, grid: Grid) -> Regions:
     """Read an atlas: a 3-D image of whole numbers (labels), or 4-D with a map for each region.
 
-    An atlas on another grid is resampled: labels to the nearest voxel, maps linearly.
+    An atlas on another grid is resampled: labels to the nearest voxel, maps linearly. Raises
+    DataError if the file can't be used, or a region has no voxel in the study's mask.
 
     Parameters
     ----------
@@ -85,11 +83,6 @@ def read_regions(path: Path, grid: Grid) -> Regions:
     -------
     Regions
         In the order of the labels (0 is outside), or of the maps; negative weights count as zero.
-
-    Raises
-    ------
-    DataError
-        If the file can't be used, or a region has no voxel in the study's mask.
     """
     image, values = read_image(path, "atlas")
     if values.ndim == 3:
@@ -111,17 +104,14 @@ def read_image(
 ) -> tuple[nib.Nifti1Image, NDArray[np.float32]]:
     """Read a 3-D or 4-D image of finite numbers, and its values.
 
+    Raises DataError if it is none, or must not leave the hospital where it was made.
+
     Parameters
     ----------
     what : str
         Its name in messages.
     at_home : bool
         Whether nothing of it leaves the hospital, so that it may be one that is kept there.
-
-    Raises
-    ------
-    DataError
-        If it is none, or must not leave the hospital where it was made.
     """
     try:
         image = load_nifti(path)

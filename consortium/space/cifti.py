@@ -28,15 +28,12 @@ def grayordinates(image: nib.Cifti2Image) -> int:
 def cortex_rows(path: Path, image: nib.Cifti2Image, mesh: Mesh) -> NDArray[np.intp]:
     """Which grayordinates of a dense file the mesh's D vertices are, in their order: shape (D,).
 
+    Raises DataError if a hemisphere is missing, is of another mesh or has another medial wall.
+
     Parameters
     ----------
     path : Path
         The file, for messages.
-
-    Raises
-    ------
-    DataError
-        If a hemisphere is missing, is of another mesh or has another medial wall.
     """
     models = image.header.matrix.get_index_map(1).brain_models
     named = {model.brain_structure: model for model in models}

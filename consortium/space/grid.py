@@ -40,10 +40,7 @@ LARGEST_CONDITION = 1e6
 class Grid:
     """Voxels of a study.
 
-    Raises
-    ------
-    DataError
-        If the mask is not 3-D or is empty, or the affine can't be inverted.
+    Raises DataError if the mask is not 3-D or is empty, or the affine can't be inverted.
     """
 
     mask: NDArray[np.bool_]
@@ -92,6 +89,8 @@ class Grid:
     def image(self, values: NDArray[Any]) -> nib.Nifti1Image:
         """Put values back in their places; voxels outside the mask are zero.
 
+        Raises DataError if the first axis is not D long.
+
         Parameters
         ----------
         values : array, shape (D,) or (D, K)
@@ -101,11 +100,6 @@ class Grid:
         -------
         nibabel.Nifti1Image
             3-D or 4-D, float32, in mm of the MNI152 space.
-
-        Raises
-        ------
-        DataError
-            If the first axis is not D long.
         """
         if values.ndim not in (1, 2) or values.shape[0] != self.features:
             msg = f"Values of shape {values.shape} don't fit a grid of {self.features} voxels; "
@@ -122,6 +116,8 @@ class Grid:
 def study_grid(data: DataSection, folder: Path) -> Grid:
     """Grid that a study's data section asks for.
 
+    Raises DataError if the mask file is outside ``folder``, is missing or can't be used.
+
     Parameters
     ----------
     data : DataSection
@@ -134,11 +130,6 @@ def study_grid(data: DataSection, folder: Path) -> Grid:
     -------
     Grid
         The same at every site for the same study and mask file; compare ``digest`` to be sure.
-
-    Raises
-    ------
-    DataError
-        If the mask file is outside ``folder``, is missing or can't be used.
     """
     if data.mask == TEMPLATE:
         return template_grid(data.resolution)
@@ -155,15 +146,12 @@ def study_grid(data: DataSection, folder: Path) -> Grid:
 def template_grid(resolution: float) -> Grid:
     """Brain mask of the MNI152 template that nilearn carries.
 
+    Raises DataError if it is below `FINEST`.
+
     Parameters
     ----------
     resolution : float
         Edge of a voxel in mm.
-
-    Raises
-    ------
-    DataError
-        If it is below `FINEST`.
     """
     if resolution < FINEST:
         raise DataError(
@@ -208,10 +196,8 @@ def _resampled(
 def mask_grid(path: Path) -> Grid:
     """Grid of a 3-D NIfTI mask; voxels that are neither zero nor NaN belong to it.
 
-    Raises
-    ------
-    DataError
-        If the file is missing, is no NIfTI of real numbers, is not 3-D or holds no voxel.
+    Raises DataError if the file is missing, is no NIfTI of real numbers, is not 3-D or holds no
+    voxel.
     """
     try:
         image = load_nifti(path)

@@ -112,15 +112,13 @@ class Mesh:
 def read_mesh(files: MeshFiles, folder: Path) -> Mesh:
     """Read the mesh that a view names.
 
+    Raises DataError if a file is outside ``folder``, is missing, or is no surface or wall of this
+    mesh.
+
     Parameters
     ----------
     folder : Path
         Folder of the study file, which all files that it names lie beside.
-
-    Raises
-    ------
-    DataError
-        If a file is outside ``folder``, is missing, or is no surface or wall of this mesh.
     """
     if files.surfaces is None:
         surfaces = _built_in()
@@ -139,16 +137,13 @@ def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES, unpacked: int | 
     """Open a GIFTI file of one hemisphere that holds all of its numbers.
 
     Whoever wrote it may be the coordinator: one that names a further file is not followed there.
+    Raises DataError if it can't be read, is none, or says itself that it is of the other
+    hemisphere.
 
     Parameters
     ----------
     most, unpacked : int
         Bytes that it may have, and those that its numbers may have; else those of a study's files.
-
-    Raises
-    ------
-    DataError
-        If it can't be read, is none, or says itself that it is of the other hemisphere.
     """
     try:
         image = open_gifti(path, most, unpacked)
@@ -169,12 +164,7 @@ def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES, unpacked: int | 
 def open_gifti(path: Path, most: int = _MOST_BYTES, unpacked: int | None = None) -> Any:
     """Read a GIFTI file whole, after a look at what it unpacks to; otherwise as `load_gifti`.
 
-    Raises
-    ------
-    DAMAGED
-        If it is too large or none.
-    DataError
-        If it is no regular file.
+    Raises DAMAGED if it is too large or none. Raises DataError if it is no regular file.
     """
     if regular(path).stat().st_size > most:
         raise ValueError("too large for one hemisphere")
@@ -210,10 +200,7 @@ def _unpacked_size(text: str) -> Iterator[int]:
 def mesh_values(path: Path, image: Any) -> NDArray[np.float64]:
     """The one number that a GIFTI file has for every vertex, shape (N,).
 
-    Raises
-    ------
-    DataError
-        If it has none, or several.
+    Raises DataError if it has none, or several.
     """
     arrays = [np.asarray(each.data) for each in image.darrays]
     if len(arrays) != 1 or arrays[0].ndim != 1 or arrays[0].dtype.kind not in "biuf":
@@ -236,10 +223,7 @@ def _built_in() -> tuple[tuple[Array, Array], ...]:
 def read_sides(mesh: MeshName, paths: Sequence[Path]) -> tuple[tuple[Array, Array], ...]:
     """Vertices in mm and triangles of the left and of the right surface.
 
-    Raises
-    ------
-    DataError
-        If a file is missing, or is no surface of this mesh.
+    Raises DataError if a file is missing, or is no surface of this mesh.
     """
     found = []
     for side, path in zip(SIDES, paths, strict=True):

@@ -61,14 +61,9 @@ def _header(image: Any) -> Any:
 def open_image(path: Path) -> Any:
     """Open a file as nibabel does, once its header was found plausible; no value is read.
 
-    Raises
-    ------
-    DataError
-        If it is no regular file, or GIFTI, of which nibabel reads all values at once.
-    ValueError
-        If the header claims extensions without end, or more values than the file can hold.
-    UNREADABLE
-        Whatever nibabel makes of it.
+    Raises DataError if it is no regular file, or GIFTI, of which nibabel reads all values at once.
+    Raises ValueError if the header claims extensions without end, or more values than the file can
+    hold. Raises UNREADABLE whatever nibabel makes of it.
     """
     if ".gii" in regular(path).suffixes:
         raise _of_surface(path)
@@ -86,19 +81,13 @@ def open_image(path: Path) -> Any:
 def load_nifti(path: Path) -> Any:
     """Open an image of voxels as `open_image` does.
 
+    Raises DataError if the file is of a surface: GIFTI, or CIFTI. Raises ValueError if the header
+    claims more voxels, volumes or extensions than an image has, or than the file can hold. Raises
+    UNREADABLE whatever nibabel makes of it.
+
     Returns
     -------
     nibabel.spatialimages.SpatialImage
-
-    Raises
-    ------
-    DataError
-        If the file is of a surface: GIFTI, or CIFTI.
-    ValueError
-        If the header claims more voxels, volumes or extensions than an image has, or than the
-        file can hold.
-    UNREADABLE
-        Whatever nibabel makes of it.
     """
     image = open_image(path)
     if not isinstance(image, SpatialImage):

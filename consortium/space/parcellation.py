@@ -21,6 +21,8 @@ from consortium.space.nifti import open_image
 def read_parcellation(path: Path, mesh: Mesh) -> Regions:
     """Read the parcels of a mesh's cortex; vertices of its medial wall count for none.
 
+    Raises DataError if the file can't be used, is of another mesh, or names two parcels alike.
+
     Parameters
     ----------
     path : Path
@@ -30,11 +32,6 @@ def read_parcellation(path: Path, mesh: Mesh) -> Regions:
     -------
     Regions
         Means over the mesh's D vertices, in the order of the labels' keys, with their names.
-
-    Raises
-    ------
-    DataError
-        If the file can't be used, is of another mesh, or names two parcels alike.
     """
     try:
         image = open_image(path)
@@ -91,10 +88,7 @@ def parcels_of(image: nib.Cifti2Image) -> int:
 def parcel_places(path: Path, image: nib.Cifti2Image, regions: Regions) -> NDArray[np.intp]:
     """Which columns of a file of parcels an atlas's regions are, by name.
 
-    Raises
-    ------
-    DataError
-        If one is not there, or twice.
+    Raises DataError if one is not there, or twice.
     """
     names = [str(parcel.name) for parcel in image.header.matrix.get_index_map(1).parcels]
     lacking = [name for name in regions.names if names.count(name) != 1]

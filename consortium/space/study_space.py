@@ -205,6 +205,8 @@ class Space:
 def study_space(study: Study, folder: Path) -> Space:
     """Space that a study asks for.
 
+    Raises DataError if a file is outside ``folder``, is missing or can't be used.
+
     Parameters
     ----------
     study : Study
@@ -212,11 +214,6 @@ def study_space(study: Study, folder: Path) -> Space:
         ``resolution``, ``atlas`` and ``maps_resolution``.
     folder : Path
         Folder of the study file, which all files that it names lie beside.
-
-    Raises
-    ------
-    DataError
-        If a file is outside ``folder``, is missing or can't be used.
     """
     images = image_space(study.data, folder)
     views = tuple(_view_space(view, images, folder) for view in study.features)
@@ -247,10 +244,7 @@ def _view_space(view: BaseView, images: Space, folder: Path) -> AnyViewSpace:
 def image_space(data: DataSection, folder: Path) -> Space:
     """Space of a study's images: its mesh, or its grid, its atlas and the voxels of its maps.
 
-    Raises
-    ------
-    DataError
-        As `study_space`.
+    Raises DataError as `study_space`.
     """
     grid = study_grid(data, folder)
     mesh = read_mesh(data.mesh_files, folder) if data.mesh_files else None

@@ -27,6 +27,9 @@ def read_surface_templates(
 ) -> Templates:
     """Read templates at the vertices of a study's mesh, or their means in the regions on it.
 
+    Raises DataError if a file can't be used, is of another mesh or wall, must not leave the
+    hospital where it was made, or a map is the same everywhere.
+
     Parameters
     ----------
     path : Path
@@ -34,12 +37,6 @@ def read_surface_templates(
         and beside it the right one's; a map for each network.
     at_home : bool
         Whether nothing of them leaves the hospital, as of `read_image`.
-
-    Raises
-    ------
-    DataError
-        If a file can't be used, is of another mesh or wall, must not leave the hospital where it
-        was made, or a map is the same everywhere.
     """
     if path.suffix == ".gii":
         names = side_file_names(path.name)
@@ -62,17 +59,14 @@ def read_dense(
 ) -> tuple[nib.Cifti2Image, NDArray[np.float32]]:
     """Read dense maps of CIFTI, and their values at all grayordinates: K x G.
 
+    Raises DataError if it is none, or must not leave the hospital where it was made.
+
     Parameters
     ----------
     mesh : str
         What it should be on, for messages.
     at_home : bool
         As of `read_surface_templates`.
-
-    Raises
-    ------
-    DataError
-        If it is none, or must not leave the hospital where it was made.
     """
     try:
         if not path.name.endswith(DENSE) or path.stat().st_size > _MOST_BYTES:

@@ -27,6 +27,9 @@ def read_templates(
 ) -> Templates:
     """Read templates at a study's features, and at the voxels of its maps.
 
+    Raises DataError if the file can't be used, lies in another space, or a map is the same
+    everywhere.
+
     Parameters
     ----------
     path : Path
@@ -39,11 +42,6 @@ def read_templates(
         Voxels of full-resolution maps.
     at_home : bool
         Whether nothing of them leaves the hospital, as of `read_image`.
-
-    Raises
-    ------
-    DataError
-        If the file can't be used, lies in another space, or a map is the same everywhere.
     """
     image, values = read_image(path, "file of templates", at_home=at_home)
     inside = share_inside(voxel_places(np.asarray(image.affine), grid), image.shape)

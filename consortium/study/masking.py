@@ -43,10 +43,7 @@ def plan_graph(study: Study) -> Neighbourhood | None:
 def plan_masking(study: Study) -> Masking:
     """Choose between all sites and a graph; every party of a run comes to the same.
 
-    Raises
-    ------
-    StudyError
-        If the study's numbers of colluding sites and drop-outs are unsafe together.
+    Raises StudyError if the study's numbers of colluding sites and drop-outs are unsafe together.
     """
     privacy, sites = study.privacy, len(study.sites)
     if privacy.scheme in ("local", "none"):

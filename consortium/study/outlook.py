@@ -99,10 +99,7 @@ class Outlook:
     def fewest(self) -> Outlook | None:
         """That of the study if no more sites answer than must; None if all must.
 
-        Raises
-        ------
-        StudyError
-            If nothing is expected to be seen then.
+        Raises StudyError if nothing is expected to be seen then.
         """
         found = with_fewest(self.plan)
         return None if found is None else Outlook(found)

@@ -148,13 +148,7 @@ class Plan:
         return max(self.site_outsider_loss(site) for site in range(len(self.study.sites)))
 
     def stage(self, name: str) -> Stage:
-        """Look a stage up by name.
-
-        Raises
-        ------
-        PrivacyError
-            If the plan has no such stage.
-        """
+        """Look a stage up by name; raises PrivacyError if the plan has no such stage."""
         for stage in self.stages:
             if stage.name == name:
                 return stage
@@ -170,18 +164,14 @@ def promised_mu(study: Study) -> float:
 def make_plan(study: Study, shape: Shape, *, agreed: bool = False) -> Plan:
     """Plan a study.
 
+    Raises StudyError if the parameters don't fit the data's sizes or the number of drop-outs is
+    unsafe, or nothing is expected to be seen of a study that is not agreed. Raises BudgetError if
+    the releases can't be made within the promised ε.
+
     Parameters
     ----------
     agreed : bool
         Whether everybody has agreed to it: then it is carried out, whatever it is expected to show.
-
-    Raises
-    ------
-    StudyError
-        If the parameters don't fit the data's sizes or the number of drop-outs is unsafe, or
-        nothing is expected to be seen of a study that is not agreed.
-    BudgetError
-        If the releases can't be made within the promised ε.
     """
     if len(shape.units) != len(study.sites):
         raise StudyError(
@@ -251,15 +241,12 @@ def count_rounds(study: Study, extent: Extent) -> int:
 def with_fewest(plan: Plan) -> Plan | None:
     """The plan of a study in which as few sites answer as may, those with the fewest participants.
 
+    Raises StudyError if nothing is expected to be seen then.
+
     Returns
     -------
     Plan or None
         None if all sites must answer, or fewer can't be planned by themselves.
-
-    Raises
-    ------
-    StudyError
-        If nothing is expected to be seen then.
     """
     study, shape = plan.study, plan.shape
     left = study.fewest - study.privacy.dropouts
@@ -288,10 +275,8 @@ def planned_releases(
 ) -> tuple[PlannedRelease, ...]:
     """Every release that a study's analysis may make.
 
-    Raises
-    ------
-    StudyError
-        If the parameters don't fit the sizes, or are too small or large to be computed with.
+    Raises StudyError if the parameters don't fit the sizes, or are too small or large to be
+    computed with.
     """
     try:
         analysis = REGISTRY[study.algorithm](study.analysis, shape)

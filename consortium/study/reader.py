@@ -15,11 +15,8 @@ from consortium.study.spec import Study
 def parse_study(text: str, where: str = "study") -> Study:
     """Read a study from YAML text.
 
-    Raises
-    ------
-    StudyError
-        If the text is not YAML, or a field is unknown, missing or out of range; the message
-        names the field.
+    Raises StudyError if the text is not YAML, or a field is unknown, missing or out of range; the
+    message names the field.
     """
     if len(text) > MOST_TEXT:
         raise StudyError(f"{where} is larger than a megabyte; a study file is a page of YAML.")
@@ -42,10 +39,7 @@ def parse_study(text: str, where: str = "study") -> Study:
 def read_study(path: Path) -> Study:
     """Read a study file.
 
-    Raises
-    ------
-    StudyError
-        If the file is missing or `parse_study` refuses its text.
+    Raises StudyError if the file is missing or `parse_study` refuses its text.
     """
     try:
         text = read_limited(path).decode("utf-8")

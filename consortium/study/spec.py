@@ -340,10 +340,7 @@ class Study(Section):
     def started_with(self, sites: tuple[str, ...]) -> Study:
         """Return the study of a run that starts with some of the sites.
 
-        Raises
-        ------
-        StudyError
-            If they are too few, or not the study's in the study's order.
+        Raises StudyError if they are too few, or not the study's in the study's order.
         """
         if len(sites) < self.fewest or sites != tuple(s for s in self.sites if s in sites):
             raise StudyError(

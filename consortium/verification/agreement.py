@@ -43,17 +43,13 @@ class RunAgreement:
 def read_agreement(record: EvidenceRecord, approved: RunContext) -> RunAgreement:
     """Check the messages before round 1, and work the plan out anew.
 
+    Raises ContradictionError if one is not what the study and the others lead to. Raises
+    ConfigurationError if the run was announced with another version of this software.
+
     Parameters
     ----------
     approved : RunContext
         As the signed study has it.
-
-    Raises
-    ------
-    ContradictionError
-        If one is not what the study and the others lead to.
-    ConfigurationError
-        If the run was announced with another version of this software.
     """
     body = record.message(ANNOUNCED, ANNOUNCEMENT)
     _check_announced(body, approved)

@@ -15,12 +15,7 @@ from consortium.verification.verdict import Verdict
 def read_closing(
     record: EvidenceRecord, agreement: RunAgreement, rounds: Sequence[Released]
 ) -> bodies.Closing:
-    """Check that the centre closed the run with exactly these rounds.
-
-    Raises
-    ------
-    ContradictionError
-    """
+    """Check that the centre closed the run with exactly these rounds; raises ContradictionError."""
     try:
         closing = bodies.decode_closing(bodies.Closing, record.message(CLOSED, CLOSING), "centre")
     except ProtocolError as error:

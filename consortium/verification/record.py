@@ -27,13 +27,7 @@ class EvidenceRecord:
     """Returns a file of the folder, or None."""
 
     def file(self, name: str) -> bytes:
-        """Return a file.
-
-        Raises
-        ------
-        ContradictionError
-            If it is missing.
-        """
+        """Return a file; raises ContradictionError if it is missing."""
         data = self.read(name)
         if data is None:
             raise ContradictionError(
@@ -44,10 +38,7 @@ class EvidenceRecord:
     def message(self, name: str, kind: str, number: int = 0, sender: str = CENTRE) -> bytes:
         """Return the body of a signed message.
 
-        Raises
-        ------
-        ContradictionError
-            If it is missing, or not the sender's of this kind, run and round.
+        Raises ContradictionError if it is missing, or not the sender's of this kind, run and round.
         """
         data = self.file(name)
         try:

@@ -33,15 +33,13 @@ def replay(
 ) -> Replayed:
     """Feed the releases to the analysis.
 
+    Raises ContradictionError if there are more rounds than the analysis asks for, or a release
+    breaks the promise.
+
     Parameters
     ----------
     seed : int, optional
         Of a step of the size of rounding in every release; without it there is none.
-
-    Raises
-    ------
-    ContradictionError
-        If there are more rounds than the analysis asks for, or a release breaks the promise.
     """
     session, queries = Session(agreement.plan), []
     generator = None if seed is None else np.random.default_rng(seed)
@@ -68,17 +66,14 @@ def other_queries(
 ) -> Apart:
     """Questions that differ from what the analysis asks here: by file, how far; rounding is told.
 
+    Raises ContradictionError if a question can't be read.
+
     Parameters
     ----------
     fetch : callable
         Returns a public array, given its digest and size.
     verdict : Verdict
         Is told of small deviations.
-
-    Raises
-    ------
-    ContradictionError
-        If a question can't be read.
     """
     found: dict[str, dict[str, float]] = {}
     for due, done in zip(again.queries, rounds, strict=True):

@@ -57,10 +57,7 @@ class Released:
 def read_round(record: EvidenceRecord, agreement: RunAgreement, kept: Kept) -> Released:
     """Hold a round's messages and numbers against each other.
 
-    Raises
-    ------
-    ContradictionError
-        At the first that doesn't fit.
+    Raises ContradictionError at the first that doesn't fit.
     """
     number = kept.number
     query = record.message(round_file(number, QUERY), QUERY, number)

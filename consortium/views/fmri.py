@@ -95,10 +95,7 @@ class FmriView(BaseView):
     def size(self, image_features: int, maps: int) -> int:
         """As many as there are component maps, or else rows of an image; or pairs of these.
 
-        Raises
-        ------
-        StudyError
-            If there is no pair, or more than `MOST_EDGES`.
+        Raises StudyError if there is no pair, or more than `MOST_EDGES`.
         """
         nodes = maps if self.components else image_features
         if not self.is_of_edges:

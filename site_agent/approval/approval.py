@@ -46,10 +46,8 @@ class Papers:
 def read_papers(folder: Path, name: str, own_key: bytes, study: Path, roster: Path) -> Papers:
     """Read a study as a site does before it says yes: signed, by its consortium, with its key.
 
-    Raises
-    ------
-    StudyError, SignatureError
-        If a file can't be used or is not what it must be, or the study protects nobody.
+    Raises StudyError, SignatureError if a file can't be used or is not what it must be, or the
+    study protects nobody.
     """
     members = read_roster(roster)
     check_members(folder, members)
@@ -79,17 +77,14 @@ def approve(
 def approve_papers(folder: Path, identity: Identity, papers: Papers, terms: Terms) -> Approval:
     """Record a signed yes to a study and its keys, in the place of any earlier yes to it.
 
+    Raises ConfigurationError if the record can't be written.
+
     Parameters
     ----------
     folder : Path
         The site's folder.
     papers : Papers
         What the site's people were shown.
-
-    Raises
-    ------
-    ConfigurationError
-        If the record can't be written.
     """
     signed = papers.signed
     approval = Approval(signed.study, signed.file, signed.mask, signed.keys, signed.folder, terms)
@@ -100,6 +95,9 @@ def approve_papers(folder: Path, identity: Identity, papers: Papers, terms: Term
 
 def take_back(folder: Path, study: str) -> ConsortiumError | None:
     """Take a yes back; a running agent reserves nothing for the study from now on.
+
+    Raises StudyError if the study is not approved. Raises ConfigurationError if the site's folder
+    can't be used.
 
     Parameters
     ----------
@@ -112,13 +110,6 @@ def take_back(folder: Path, study: str) -> ConsortiumError | None:
     -------
     ConsortiumError or None
         Why the coordinator could not be told.
-
-    Raises
-    ------
-    StudyError
-        If the study is not approved.
-    ConfigurationError
-        If the site's folder can't be used.
     """
     config, identity = SiteConfig.load(folder), load_identity(folder)
     retire_record(folder, identity, study)
@@ -138,12 +129,8 @@ def post_withdrawn(
 ) -> None:
     """Take back what lies on the exchange of yeses that don't count any more.
 
-    Raises
-    ------
-    ConfigurationError
-        If a record of what is approved can't be read, and ``tell`` is not told so.
-    ExchangeError
-        If the exchange can't be used.
+    Raises ConfigurationError if a record of what is approved can't be read, and ``tell`` is not
+    told so. Raises ExchangeError if the exchange can't be used.
     """
     valid = {approval.study.digest for approval in approvals(folder, identity, tell)}
     for approval in withdrawn_approvals(folder, identity):

@@ -38,13 +38,7 @@ class SiteFolder:
 
     @classmethod
     def open(cls, path: Path) -> SiteFolder:
-        """Read settings and keys.
-
-        Raises
-        ------
-        ConfigurationError
-            If either can't be read.
-        """
+        """Read settings and keys; raises ConfigurationError if either can't be read."""
         return cls(path, SiteConfig.load(path), load_identity(path))
 
     @cached_property

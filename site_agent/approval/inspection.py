@@ -184,10 +184,8 @@ def _who_lacks_what(skipped: Sequence[SkippedPerson]) -> Iterator[str]:
 def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     """Load what a study would load, and hold the study against the site's rules and ledger.
 
-    Raises
-    ------
-    ConsortiumError
-        If the study is not signed, not of this site's consortium, or a file can't be used.
+    Raises ConsortiumError if the study is not signed, not of this site's consortium, or a file
+    can't be used.
     """
     site = SiteFolder.open(folder)
     case = StudyCase(site, site.papers(study, roster))
@@ -340,20 +338,14 @@ def say_yes(
     """Approve a study for so many runs from now on, and tell the coordinator.
 
     ``papers`` are what the site's people were shown; ``ask`` is called once nothing speaks against
-    it, and raises what shall stop it.
+    it, and raises what shall stop it. Raises StudyError if the last day is over before it began.
+    Raises ConsortiumError if the site's policy refuses the study, or a file can't be used.
 
     Returns
     -------
     approval : Approval
     trouble : ConsortiumError or None
         Why the coordinator could not be told.
-
-    Raises
-    ------
-    StudyError
-        If the last day is over before it began.
-    ConsortiumError
-        If the site's policy refuses the study, or a file can't be used.
     """
     if terms.ended(today):
         raise StudyError(

@@ -51,14 +51,9 @@ class Permission:
     def check_new_run(self, ledger: Ledger, dataset: str) -> None:
         """Refuse another run than those that were approved, before an image is opened.
 
-        Raises
-        ------
-        StudyError
-            If the mask is not the one that was approved.
-        PrivacyError
-            If the approved runs are used up, or the approval has ended.
-        BudgetError
-            If one more run could cost more than was approved.
+        Raises StudyError if the mask is not the one that was approved. Raises PrivacyError if the
+        approved runs are used up, or the approval has ended. Raises BudgetError if one more run
+        could cost more than was approved.
         """
         approval, study, terms = self.approval, self.approval.study, self.approval.terms
         if mask_digest(study, approval.folder) != approval.mask:
@@ -90,21 +85,16 @@ class Permission:
 def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Permission:
     """Return what is allowed now of a study that was approved when its run began.
 
+    Raises WithdrawnError if the approval was taken back, or another study, mask or set of keys was
+    approved. Raises StudyError if one of its keys was replaced since. Raises ConfigurationError if
+    a record can't be read.
+
     Parameters
     ----------
     folder : Path
         The site's.
     begun : Approval
         Which the run was set up with.
-
-    Raises
-    ------
-    WithdrawnError
-        If the approval was taken back, or another study, mask or set of keys was approved.
-    StudyError
-        If one of its keys was replaced since.
-    ConfigurationError
-        If a record can't be read.
     """
     name, trust = begun.study.study, read_pinned(folder)
     held = newest_approval(folder, identity, name)

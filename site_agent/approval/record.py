@@ -48,18 +48,16 @@ def approvals(
 ) -> list[Approval]:
     """Every study that a site has approved; a yes that ended is passed over, wherever it lies.
 
+    Raises ConfigurationError if a record is damaged, not signed with the site's present key, or not
+    where the newest yes to its study is kept, and ``tell`` is not given; if the serials can't be
+    read.
+
     Parameters
     ----------
     folder : Path
         The site's.
     tell : callable, optional
         Is told of a record that can't be used, whose study is then passed over.
-
-    Raises
-    ------
-    ConfigurationError
-        If a record is damaged, not signed with the site's present key, or not where the
-        newest yes to its study is kept, and ``tell`` is not given; if the serials can't be read.
     """
     found, serials = [], _read_serials(folder, identity)
     for path in sorted((folder / APPROVED).glob("*.json")):
@@ -77,10 +75,7 @@ def approvals(
 def newest_approval(folder: Path, identity: Identity, study: str) -> Approval | None:
     """The yes to one study that counts, whatever lies beside it.
 
-    Raises
-    ------
-    ConfigurationError
-        As `approvals`, of this study's record.
+    Raises ConfigurationError as `approvals`, of this study's record.
     """
     path = folder / APPROVED / f"{study}.json"
     serials = _read_serials(folder, identity)
@@ -113,10 +108,7 @@ def withdrawn_approvals(folder: Path, identity: Identity) -> Iterator[Approval]:
 def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
     """Write a signed record in the place of the study's earlier one.
 
-    Raises
-    ------
-    ConfigurationError
-        If it can't be written.
+    Raises ConfigurationError if it can't be written.
     """
     path, study = _path_of(folder, approval), approval.study.study
     try:
@@ -134,12 +126,8 @@ def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
 def retire_record(folder: Path, identity: Identity, study: str) -> None:
     """Put a study's record aside: it is approved no more, wherever a copy of it lies.
 
-    Raises
-    ------
-    StudyError
-        If the study is not approved.
-    ConfigurationError
-        If the record can't be put aside.
+    Raises StudyError if the study is not approved. Raises ConfigurationError if the record can't be
+    put aside.
     """
     known = {path.stem: path for path in (folder / APPROVED).glob("*.json")}
     if study not in known:

@@ -29,6 +29,8 @@ def find_subjects(
 ) -> tuple[tuple[Subject, ...], tuple[SkippedPerson, ...]]:
     """Find who is there; reads names of files only.
 
+    Raises DataError if there is nobody, or a listed file is missing.
+
     Parameters
     ----------
     source : Path or sequence of Path
@@ -45,11 +47,6 @@ def find_subjects(
     skipped : tuple of Skipped
         Subjects of a BIDS data set without a fitting image, or with one in their folder that is
         named as another's.
-
-    Raises
-    ------
-    DataError
-        If there is nobody, or a listed file is missing.
     """
     if isinstance(source, Path):
         return _in_dataset(source, data)

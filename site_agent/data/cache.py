@@ -53,6 +53,9 @@ class BlockCache:
     def get(self, key: str, shape: tuple[int, int], make: Callable[[], Block]) -> Block:
         """Return a block of a known shape, made and stored first if it isn't there or is damaged.
 
+        Raises ConfigurationError if the folder can't be written. Raises DataError if the block has
+        another shape: its files changed since they were counted.
+
         Parameters
         ----------
         key : str
@@ -66,13 +69,6 @@ class BlockCache:
         -------
         array, shape (D, T), float32, in Fortran order
             Mapped from the file and not to be written to, unless it was made just now.
-
-        Raises
-        ------
-        ConfigurationError
-            If the folder can't be written.
-        DataError
-            If the block has another shape: its files changed since they were counted.
         """
         stored = self.find(key, shape)
         if stored is not None:
@@ -89,13 +85,7 @@ class BlockCache:
         return self._read(key, self.folder / f"{key}.npy", shape)
 
     def store(self, key: str, block: Block) -> None:
-        """Store a block.
-
-        Raises
-        ------
-        ConfigurationError
-            If the folder can't be written.
-        """
+        """Store a block; raises ConfigurationError if the folder can't be written."""
         try:
             self._write(self.folder / f"{key}.npy", block)
         except OSError as error:
@@ -148,15 +138,12 @@ def _cache_of_process(folder: Path) -> BlockCache:
 def block_key(subject: Subject, data: DataSection, target: Target, unit: Unit = "subject") -> str:
     """Name a block by all that it depends on: recordings with their files, settings, space, unit.
 
+    Raises DataError if a file is gone.
+
     Returns
     -------
     str
         SHA-256 in hexadecimal; a file that is touched gets a new one.
-
-    Raises
-    ------
-    DataError
-        If a file is gone.
     """
     runs = [[_facts(path) for path in run.files] for run in subject.runs]
     apart = {"atlas", "maps_resolution", "maps_smoothing", "mesh", "surfaces", "cortex", *CHOICE}
@@ -168,17 +155,13 @@ def block_key(subject: Subject, data: DataSection, target: Target, unit: Unit = 
 def vector_key(recordings: Sequence[Path], view: EegView) -> str:
     """Name one person's vector by the recordings that it is made from, and by all of its view.
 
-    A recording is several files, which lie together with its tables.
+    A recording is several files, which lie together with its tables. Raises DataError if a file is
+    gone.
 
     Returns
     -------
     str
         SHA-256 in hexadecimal.
-
-    Raises
-    ------
-    DataError
-        If a file is gone.
     """
     homes = {path.parent for path in recordings}
     files = sorted(path for home in homes for path in home.iterdir() if path.is_file())

@@ -76,11 +76,7 @@ def doubts_about(source: Path, study: Study, aliases: Aliases) -> Iterator[str]:
 
     What the site's own JSON beside a table says of levels, units and codes is held against the
     study, too; and persons of the table are named who have no folder where a study takes images.
-
-    Raises
-    ------
-    DataError
-        If a table can't be read.
+    Raises DataError if a table can't be read.
     """
     wording, units = Wording(study.data.missing, aliases), study.analysis.grouped
     by_session = units is not None and units.sessions
@@ -225,6 +221,8 @@ def few_lacking(
 ) -> Iterator[str]:
     """Say which columns so few lack that a later study which needs them would be refused.
 
+    Raises DataError if the table of persons can't be read.
+
     Parameters
     ----------
     source : Path
@@ -235,11 +233,6 @@ def few_lacking(
         The policy's ``fewest_subjects_chosen``.
     is_told : bool
         Whether their number was released before, so that it must stay as it is.
-
-    Raises
-    ------
-    DataError
-        If the table of persons can't be read.
     """
     table = source / PARTICIPANTS
     if not table.is_file() or not people:

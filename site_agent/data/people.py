@@ -30,10 +30,7 @@ def chosen_by(
 ) -> Without:
     """Leave out whom a study does not take: with ``by_session`` who has no session that fits.
 
-    Raises
-    ------
-    DataError
-        When asked: if there is no participants.tsv, or it lacks a column.
+    Raises DataError when asked: if there is no participants.tsv, or it lacks a column.
     """
     if not data.persons:
         return excludes_nobody
@@ -50,10 +47,7 @@ def rows_that_fit(
 ) -> dict[str, bool]:
     """Whether each line of some persons fits a study's rules, by person, or person and session.
 
-    Raises
-    ------
-    DataError
-        As `chosen_by`.
+    Raises DataError as `chosen_by`.
     """
     lines = person_rows(table, rules, wording, among=set(labels), by_session=by_session)
     return {row: meets_rules(cells, rules) for row, cells in lines}
@@ -62,10 +56,7 @@ def rows_that_fit(
 def left_out_here(table: Path | None) -> Without:
     """Leave out whom the hospital's own table names, with the reason that stands there.
 
-    Raises
-    ------
-    DataError
-        When asked: if the table is not there, or a line lacks its person or reason.
+    Raises DataError when asked: if the table is not there, or a line lacks its person or reason.
     """
     return excludes_nobody if table is None else partial(_named_in, table)
 
@@ -73,10 +64,7 @@ def left_out_here(table: Path | None) -> Without:
 def candidates(config: SiteConfig, data: DataSection) -> list[str]:
     """Labels of who has a folder and is in a study by its rules and the hospital's own table.
 
-    Raises
-    ------
-    DataError
-        As `chosen_by` and `left_out_here`.
+    Raises DataError as `chosen_by` and `left_out_here`.
     """
     labels = labels_in(config.dataset)
     chosen = chosen_by(config.dataset, data, config.aliases)
@@ -99,10 +87,7 @@ def everybody_in(folder: Path) -> set[str]:
 def read_left_out(table: Path) -> dict[str, str]:
     """Read the hospital's own table: reasons, by label without ``sub-``.
 
-    Raises
-    ------
-    DataError
-        As `left_out_here`.
+    Raises DataError as `left_out_here`.
     """
     reasons = {label: (row[REASON] or "").strip() for label, row in person_rows(table, [REASON])}
     for label, reason in reasons.items():
@@ -117,13 +102,7 @@ def meets_rules(row: Row, rules: Mapping[str, PersonRule]) -> bool:
 
 
 def participants_path(source: Path | Sequence[Path]) -> Path:
-    """Where a data set keeps its table of persons.
-
-    Raises
-    ------
-    DataError
-        If it is a list of images.
-    """
+    """Where a data set keeps its table of persons; raises DataError if it is a list of images."""
     if isinstance(source, Path):
         return source / PARTICIPANTS
     raise DataError(

@@ -118,6 +118,9 @@ def person_table_rows(
 ) -> Iterator[tuple[str, Mapping[str, str], Path]]:
     """Yield every person's label, cells and file.
 
+    Raises DataError if there is no folder of any person, or the path leads out of the data set or
+    to another person's files.
+
     Parameters
     ----------
     folder : Path
@@ -126,12 +129,6 @@ def person_table_rows(
         Its file has ``sub-*`` for a person's folder.
     by_session : bool
         Whether ``ses-*`` in it stands for each of a person's sessions, which then are rows.
-
-    Raises
-    ------
-    DataError
-        If there is no folder of any person, or the path leads out of the data set or to another
-        person's files.
     """
     names = [name for name, _ in view.single_columns]
     files = personal_files(folder, view.file)
@@ -184,10 +181,7 @@ def _of_sessions(label: str, path: Path) -> Iterator[tuple[str, Path]]:
 def similar_column(folder: Path, view: TableView, name: str) -> str | None:
     """What the first person's file that has anything calls a column that it has not, by spelling.
 
-    Raises
-    ------
-    DataError
-        As `person_table_rows`.
+    Raises DataError as `person_table_rows`.
     """
     read = (_lines(folder, path) for _, path in personal_files(folder, view.file))
     lines = next((each for each in read if each), [])

@@ -20,6 +20,8 @@ def scale_vector(
 ) -> Vector:
     """Scale, centre and normalize one person's vector.
 
+    Raises DataError if a value is not finite, or a vector of zeros is to be normalized.
+
     Parameters
     ----------
     values : array, shape (D_view,)
@@ -31,11 +33,6 @@ def scale_vector(
         Bring it to Euclidean norm 1.
     where : Path
         The person's file, for the error.
-
-    Raises
-    ------
-    DataError
-        If a value is not finite, or a vector of zeros is to be normalized.
     """
     vector = np.asarray(values, dtype=np.float64) / scale
     if not np.isfinite(vector).all():

@@ -120,18 +120,13 @@ class Survey:
     def sound(self, nobody: str) -> Survey:
         """Return the survey itself, if a study can be run on it.
 
-        Whose data are unusable is left out like others: whether a site takes part does not hang
-        on one person's files.
+        Whose data are unusable is left out like others: whether a site takes part does not hang on
+        one person's files. Raises DataError if nobody takes part.
 
         Parameters
         ----------
         nobody : str
             What to say if nobody takes part.
-
-        Raises
-        ------
-        DataError
-            If nobody takes part.
         """
         if not self.lengths:
             unusable = (each.detail for each in self.skipped if each.reason == "unusable")

@@ -50,6 +50,8 @@ def read_table(
 ) -> tuple[dict[str, Vector], dict[str, SkippedPerson]]:
     """Read a view's vectors from its table.
 
+    Raises DataError if the table is not there, can't be read, or lacks a column.
+
     Parameters
     ----------
     folder : Path
@@ -66,11 +68,6 @@ def read_table(
     lacking : dict of str to Skipped
         Persons of the table who lack a value, ``no-view``, or have one that the study's levels
         leave out, ``does-not-fit``.
-
-    Raises
-    ------
-    DataError
-        If the table is not there, can't be read, or lacks a column.
     """
     vectors: dict[str, Vector] = {}
     lacking: dict[str, SkippedPerson] = {}
@@ -162,13 +159,8 @@ def person_rows(
 
     Cells are separated by tabs, or by commas where the first line has no tab. A name that goes on
     with a session, as FreeSurfer's do (``sub-01_ses-2``), is its person's; ``by_session`` it is a
-    row of its own, as is a line with a session in a column session_id.
-
-    Raises
-    ------
-    DataError
-        If the table is not there, can't be read, lacks a column, or has a person twice with
-        different cells.
+    row of its own, as is a line with a session in a column session_id. Raises DataError if the
+    table is not there, can't be read, lacks a column, or has a person twice with different cells.
     """
     seen: dict[str, tuple[int, int]] = {}
     wanted = {name: wording.column(name) for name in columns}
@@ -233,12 +225,8 @@ def _is_torn(text: str) -> bool:
 def given_in(table: Path, labels: Iterable[str]) -> dict[str, dict[str, str]]:
     """What some persons have in each column, by its name and their label, whatever else it holds.
 
-    Who has nothing in a column is not there.
-
-    Raises
-    ------
-    DataError
-        If the table is not there, can't be read, or names no persons.
+    Who has nothing in a column is not there. Raises DataError if the table is not there, can't be
+    read, or names no persons.
     """
     wanted = set(labels)
     with _opened(table, MOST_BYTES) as file:
@@ -287,15 +275,12 @@ def _cells(file: Iterator[str]) -> Iterator[list[str]]:
 def read_lines(path: Path, give: str = _ANY) -> list[list[str]]:
     """Read the table of one recording as lines of cells, the header first, without empty lines.
 
+    Raises DataError if it can't be read, is larger than `MOST_BYTES_OF_RUN`, or is empty.
+
     Parameters
     ----------
     give : str
         What is wanted, for people.
-
-    Raises
-    ------
-    DataError
-        If it can't be read, is larger than `MOST_BYTES_OF_RUN`, or is empty.
     """
     with _opened(path, MOST_BYTES_OF_RUN, give, errors="strict") as file:
         rows = [row for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row]

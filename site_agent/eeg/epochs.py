@@ -39,13 +39,9 @@ class Epochs:
 def cut_epochs(recording: Recording, view: EegView) -> Epochs:
     """Reference, filter, resample, cut, take the baseline away, and leave unsound epochs out.
 
-    An epoch is unsound if it reaches over an end of the recording, touches a span that is marked
-    as bad, goes beyond the view's peak to peak on a channel, or has a constant channel.
-
-    Raises
-    ------
-    DataError
-        If the recording's rate is too low for the pass band.
+    An epoch is unsound if it reaches over an end of the recording, touches a span that is marked as
+    bad, goes beyond the view's peak to peak on a channel, or has a constant channel. Raises
+    DataError if the recording's rate is too low for the pass band.
     """
     nothing = np.zeros((0, len(view.channels), 0))
     lacking = _lacking(recording, view)

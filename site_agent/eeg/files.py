@@ -34,10 +34,7 @@ from site_agent.images.nifti import open_nifti, read_whole
 def read_events(path: Path) -> tuple[Marker, ...]:
     """Read ``_events.tsv``: onset, duration and trial_type, or else value.
 
-    Raises
-    ------
-    DataError
-        If a column or a number is missing.
+    Raises DataError if a column or a number is missing.
     """
     rows = read_lines(path)
     name = next((column for column in ("trial_type", "value") if column in rows[0]), None)
@@ -56,10 +53,7 @@ def read_events(path: Path) -> tuple[Marker, ...]:
 def bad_channels(path: Path | None) -> set[str]:
     """Channels that ``_channels.tsv`` calls bad; none without a table.
 
-    Raises
-    ------
-    DataError
-        If the table can't be read.
+    Raises DataError if the table can't be read.
     """
     if path is None:
         return set()
@@ -87,6 +81,8 @@ def find_recordings(
 ) -> dict[str, tuple[Path, ...] | SkippedPerson]:
     """Find every person's recordings of a task; reads names of files only.
 
+    Raises DataError if nobody has one.
+
     Parameters
     ----------
     folder : Path
@@ -98,11 +94,6 @@ def find_recordings(
     -------
     dict of str to tuple of Path or Skipped
         By label; why a person has none, or why it can't be used, as one that is named as another's.
-
-    Raises
-    ------
-    DataError
-        If nobody has one.
     """
     people: dict[str, tuple[Path, ...] | SkippedPerson] = {}
     for home in sorted(path for path in folder.glob("sub-*") if path.is_dir()):
@@ -144,7 +135,8 @@ def read_recording(path: Path, channels: Sequence[str]) -> Recording:
     """Read the study's channels of a run, and its events.
 
     Events come from the BIDS table beside it, or else from the file's own markers. Channels that
-    the BIDS table of channels or the file calls bad count as missing.
+    the BIDS table of channels or the file calls bad count as missing. Raises DataError if the file
+    or a table beside it is damaged, or a value is not finite.
 
     Parameters
     ----------
@@ -154,11 +146,6 @@ def read_recording(path: Path, channels: Sequence[str]) -> Recording:
     Returns
     -------
     Recording
-
-    Raises
-    ------
-    DataError
-        If the file or a table beside it is damaged, or a value is not finite.
     """
     if path.name.endswith(NIFTI):
         names, rate, signals = _read_nifti(path)

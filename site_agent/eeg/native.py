@@ -29,10 +29,7 @@ Native = tuple[list[str], float, Signals, set[str], tuple[Marker, ...]]
 def load_mne() -> Any:
     """Import MNE, which costs a second or two, and only who reads EEG should pay.
 
-    Raises
-    ------
-    ConfigurationError
-        If it is not installed.
+    Raises ConfigurationError if it is not installed.
     """
     try:
         import mne
@@ -46,6 +43,9 @@ def load_mne() -> Any:
 
 def read_native(path: Path, channels: Sequence[str]) -> Native:
     """Read the study's channels, as far as they are there.
+
+    Raises DataError if the file is damaged or cut short, or not of volts. Raises ConfigurationError
+    if MNE is not installed.
 
     Parameters
     ----------
@@ -63,13 +63,6 @@ def read_native(path: Path, channels: Sequence[str]) -> Native:
     bad : set of str
         Channels that the file calls bad.
     markers : tuple of Marker
-
-    Raises
-    ------
-    DataError
-        If the file is damaged or cut short, or not of volts.
-    ConfigurationError
-        If MNE is not installed.
     """
     mne = load_mne()
     try:

@@ -77,6 +77,8 @@ def plain_channel(name: str) -> str:
 def match_channels(wanted: Iterable[str], there: Iterable[str], where: object) -> Mapping[str, str]:
     """Find the study's channels among a recording's.
 
+    Raises DataError if two of the recording's channels could be meant.
+
     Parameters
     ----------
     wanted : iterable of str
@@ -90,11 +92,6 @@ def match_channels(wanted: Iterable[str], there: Iterable[str], where: object) -
     -------
     mapping of str to str
         The recording's name by the study's; channels that are not there are left out.
-
-    Raises
-    ------
-    DataError
-        If two of the recording's channels could be meant.
     """
     names = list(there)
     found: dict[str, str] = {}

@@ -29,8 +29,9 @@ def read_recordings(
     """Read a view's vectors from a data set's EEG recordings.
 
     Epochs of all of a person's runs are pooled. A person without recording, without the study's
-    channels or events, or with too few sound epochs is left out; a damaged recording must be
-    mended first.
+    channels or events, or with too few sound epochs is left out; a damaged recording must be mended
+    first. Raises DataError if nobody has a recording of the task. Raises ConfigurationError if MNE
+    is not installed, or the cache can't be written.
 
     Parameters
     ----------
@@ -50,13 +51,6 @@ def read_recordings(
     skipped : list of Skipped
         Everybody else: ``no-view``, ``unusable``, ``not-chosen`` by their recordings' names, or
         ``does-not-fit`` for want of sound epochs.
-
-    Raises
-    ------
-    DataError
-        If nobody has a recording of the task.
-    ConfigurationError
-        If MNE is not installed, or the cache can't be written.
     """
     reader = _Reader(folder, view, BlockCache(cache))
     vectors: dict[str, Vector] = {}

@@ -18,6 +18,8 @@ class Engine(Protocol):
     ) -> Iterator[Made]:
         """Yield ``work(item)`` in the order of the items, a few of which are worked on ahead.
 
+        Raises EngineError if workers are lost, again and again, or can't be reached.
+
         Parameters
         ----------
         work : callable
@@ -27,11 +29,6 @@ class Engine(Protocol):
             As little as names the work, for the same reason.
         each : int
             Bytes that one item takes at the most, from its beginning until its result is taken.
-
-        Raises
-        ------
-        EngineError
-            If workers are lost, again and again, or can't be reached.
         """
 
     def close(self) -> None:

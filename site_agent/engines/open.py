@@ -13,12 +13,8 @@ from site_agent.engines.threads import Threads
 def open_engine(config: SiteConfig) -> Engine:
     """Make it ready; nothing is started or connected to before it is used.
 
-    From here on this process computes with one BLAS thread, whatever the engine.
-
-    Raises
-    ------
-    ConfigurationError
-        If its package is not installed.
+    From here on this process computes with one BLAS thread, whatever the engine. Raises
+    ConfigurationError if its package is not installed.
     """
     one_thread()
     if config.engine == "threads":

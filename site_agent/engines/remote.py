@@ -85,11 +85,8 @@ class RemoteEngine:
     ) -> Iterator[Made]:
         """Yield ``work(item)`` in the order of the items, computed elsewhere.
 
-        Raises
-        ------
-        EngineError
-            If workers can't be reached, or were lost three times in a row over one item, or
-            compute with other software or another processor than the agent.
+        Raises EngineError if workers can't be reached, or were lost three times in a row over one
+        item, or compute with other software or another processor than the agent.
         """
         waiting: deque[_Call] = deque()
         try:

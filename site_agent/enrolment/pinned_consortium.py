@@ -41,17 +41,14 @@ class PinnedConsortium:
     def check_keys(self, study: str, keys: Mapping[str, bytes]) -> None:
         """Refuse a study's keys unless they are those of the newest roster.
 
+        Raises StudyError if a key was replaced, or its owner is no member any more.
+
         Parameters
         ----------
         study : str
             The study's name.
         keys : mapping of str to bytes
             Public keys of its sites and of the centre, as they were approved.
-
-        Raises
-        ------
-        StudyError
-            If a key was replaced, or its owner is no member any more.
         """
         newest = {**self.sites, CENTRE: self.centre}
         replaced = [name for name, key in sorted(keys.items()) if newest.get(name) != key]
@@ -64,13 +61,7 @@ class PinnedConsortium:
 
 
 def read_pinned(folder: Path) -> PinnedConsortium | None:
-    """Return the pinned consortium, or None.
-
-    Raises
-    ------
-    ConfigurationError
-        If the record is damaged.
-    """
+    """Return the pinned consortium, or None; raises ConfigurationError if the record is damaged."""
     path = folder / PINNED
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -90,13 +81,7 @@ def read_pinned(folder: Path) -> PinnedConsortium | None:
 
 
 def pin_consortium(folder: Path, trust: PinnedConsortium) -> None:
-    """Remember a consortium.
-
-    Raises
-    ------
-    ConfigurationError
-        If it can't be written.
-    """
+    """Remember a consortium; raises ConfigurationError if it can't be written."""
     content = {
         "centre": trust.centre.hex(),
         "serial": trust.serial,
@@ -113,12 +98,8 @@ def pin_consortium(folder: Path, trust: PinnedConsortium) -> None:
 def check_members(folder: Path, members: Roster) -> PinnedConsortium:
     """Hold a roster against the pinned consortium; returns what to pin next.
 
-    Raises
-    ------
-    SignatureError
-        If another consortium signed it, or it gave two rosters the same number.
-    StudyError
-        If it is older than one that was seen.
+    Raises SignatureError if another consortium signed it, or it gave two rosters the same number.
+    Raises StudyError if it is older than one that was seen.
     """
     known = read_pinned(folder)
     if known is not None and not members.descends_from(known.centre):

@@ -20,6 +20,9 @@ _SET_ASIDE = "approved-before"
 def join_consortium(folder: Path, name: str, centre: str) -> tuple[Path, JoinRequest]:
     """Pin a consortium's key and write a signed request to be admitted.
 
+    Raises ConfigurationError if the key is malformed or another than the pinned one, or a file
+    can't be used.
+
     Parameters
     ----------
     folder : Path
@@ -34,11 +37,6 @@ def join_consortium(folder: Path, name: str, centre: str) -> tuple[Path, JoinReq
     path : Path
         The request, for the coordinator.
     request : JoinRequest
-
-    Raises
-    ------
-    ConfigurationError
-        If the key is malformed or another than the pinned one, or a file can't be used.
     """
     trust = _settle(folder, centre)
     path = folder / f"{name}.join.yaml"
@@ -52,13 +50,9 @@ def join_consortium(folder: Path, name: str, centre: str) -> tuple[Path, JoinReq
 def rotate_key(folder: Path, name: str, centre: str) -> tuple[Path, JoinRequest]:
     """Draw new keys, keep the old ones as ``keys.old``, and write a request that both sign.
 
-    What was approved with the old key is set aside: the new one's roster needs a new yes.
-    Called again after a crash in the middle, it goes on where it stopped.
-
-    Raises
-    ------
-    ConfigurationError
-        As `join_consortium`, and if an earlier change is not finished.
+    What was approved with the old key is set aside: the new one's roster needs a new yes. Called
+    again after a crash in the middle, it goes on where it stopped. Raises ConfigurationError as
+    `join_consortium`, and if an earlier change is not finished.
     """
     _settle(folder, centre)
     if (folder / KEYS).exists() or not (folder / _OLD).exists():
@@ -70,10 +64,7 @@ def rotate_key(folder: Path, name: str, centre: str) -> tuple[Path, JoinRequest]
 def earlier_key(folder: Path) -> bytes | None:
     """Public key before the last change, as long as ``keys.old`` is kept.
 
-    Raises
-    ------
-    ConfigurationError
-        If the file can't be used.
+    Raises ConfigurationError if the file can't be used.
     """
     return load_identity(folder, _OLD).public if (folder / _OLD).exists() else None
 
@@ -83,10 +74,7 @@ def open_anchor(
 ) -> LedgerAnchor:
     """Return the anchor of a site's ledger on its exchange.
 
-    Raises
-    ------
-    ConfigurationError, ExchangeError, LedgerError
-        If a file or the exchange can't be used.
+    Raises ConfigurationError, ExchangeError, LedgerError if a file or the exchange can't be used.
     """
     exchange, ledger = config.open_exchange(), Ledger(config.ledger)
     return LedgerAnchor(exchange, identity, config.name, ledger, earlier_key(folder), answers)
@@ -96,6 +84,9 @@ def change_key(
     folder: Path, config: SiteConfig, centre: str
 ) -> tuple[Path, JoinRequest, ConsortiumError | None]:
     """Change a site's key, and leave the ledger's head on the exchange under the new one.
+
+    Raises LedgerError, ExchangeError if the ledger is not the newest, or the exchange can't tell;
+    then no key is changed. Raises ConfigurationError as `rotate_key`.
 
     Parameters
     ----------
@@ -110,13 +101,6 @@ def change_key(
         As `rotate_key` returns them.
     trouble : ConsortiumError or None
         Why the head could not be left; the agent does so when it starts.
-
-    Raises
-    ------
-    LedgerError, ExchangeError
-        If the ledger is not the newest, or the exchange can't tell; then no key is changed.
-    ConfigurationError
-        As `rotate_key`.
     """
     if (folder / KEYS).exists():
         open_anchor(folder, config, load_identity(folder)).check()

@@ -52,6 +52,8 @@ def to_sum(features: int, lengths: Sequence[int], shape: tuple[int, ...]) -> int
 def scratch_space(shape: tuple[int, int], memory: int | None, folder: Path) -> NDArray[np.float32]:
     """Room for what is kept from round to round: in memory, or on disk if that is short.
 
+    Raises ConfigurationError if the disk is full.
+
     Parameters
     ----------
     shape : (int, int)
@@ -59,11 +61,6 @@ def scratch_space(shape: tuple[int, int], memory: int | None, folder: Path) -> N
         Bytes that the site may take.
     folder : Path
         Where the file lies, which has no name and ends with the array.
-
-    Raises
-    ------
-    ConfigurationError
-        If the disk is full.
     """
     size = 4 * math.prod(shape)
     if memory is None or _KEPT * size <= memory:

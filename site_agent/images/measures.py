@@ -47,6 +47,8 @@ def measure_images(
 ) -> tuple[dict[str, Vector], list[SkippedPerson]]:
     """Work out a view's vectors from a data set's images.
 
+    Raises DataError if nobody has an image, or the component maps are not independent.
+
     Parameters
     ----------
     source : Path
@@ -70,11 +72,6 @@ def measure_images(
         By person's label, without ``sub-``.
     skipped : list of Skipped
         Everybody else.
-
-    Raises
-    ------
-    DataError
-        If nobody has an image, or the component maps are not independent.
     """
     settings = view.view
     if settings.measure == "image":
@@ -130,10 +127,7 @@ def band_energy(courses: Courses, step: float, band: tuple[float, float]) -> Vec
 def connectivity(courses: Courses) -> Vector:
     """Fisher's z of the correlation of every two courses (R x T), shape (R(R - 1)/2,).
 
-    Raises
-    ------
-    DataError
-        If a course does not vary.
+    Raises DataError if a course does not vary.
     """
     wide = np.asarray(courses, dtype=np.float64)
     sizes = column_norms((wide - wide.mean(axis=1, keepdims=True)).T)
@@ -221,6 +215,8 @@ def read_contrasts(
 ) -> tuple[dict[str, Values], list[SkippedPerson]]:
     """Read every person's image whose name ends as the study says.
 
+    Raises DataError if nobody has one.
+
     Parameters
     ----------
     source : Path
@@ -237,11 +233,6 @@ def read_contrasts(
     vectors : dict of str to array, shape (D,)
         Values of the regions, or else voxels, by person's label.
     skipped : list of Skipped
-
-    Raises
-    ------
-    DataError
-        If nobody has one.
     """
     vectors: dict[str, Values] = {}
     skipped: list[SkippedPerson] = []
@@ -277,13 +268,9 @@ def read_contrasts(
 def read_volume(path: Path, grid: Grid) -> Values:
     """Read a 3-D image at the study's voxels, interpolated linearly, shape (D,).
 
-    What is not finite counts as missing, as first-level analyses write NaN outside their mask:
-    it becomes 0, unless too much of the study's mask is missing.
-
-    Raises
-    ------
-    DataError
-        If the image can't be used, or has finite values in less than `COVERAGE` of the mask.
+    What is not finite counts as missing, as first-level analyses write NaN outside their mask: it
+    becomes 0, unless too much of the study's mask is missing. Raises DataError if the image can't
+    be used, or has finite values in less than `COVERAGE` of the mask.
     """
     image = open_volume(path, grid)
     volume = read_whole(path, image).reshape(image.shape[:3])

@@ -29,10 +29,7 @@ _SECONDS = {8: 1.0, 16: 1e-3, 24: 1e-6}
 def open_nifti(path: Path) -> nib.Nifti1Image:
     """Open any image of real numbers; no voxel is read.
 
-    Raises
-    ------
-    DataError
-        If it is not a NIfTI file, not of real numbers, or cut short.
+    Raises DataError if it is not a NIfTI file, not of real numbers, or cut short.
     """
     try:
         image = load_nifti(path)
@@ -49,6 +46,9 @@ def open_nifti(path: Path) -> nib.Nifti1Image:
 def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
     """Open a 4-D image and check all that its header tells; no voxel is read.
 
+    Raises DataError if it is not a NIfTI file, not 4-D, not of real numbers, cut short, has a
+    singular affine or shows less than `COVERAGE` of the study's voxels.
+
     Parameters
     ----------
     grid : Grid
@@ -58,12 +58,6 @@ def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
     -------
     nibabel.Nifti1Image
         Of shape (I, J, K, T), not loaded.
-
-    Raises
-    ------
-    DataError
-        If it is not a NIfTI file, not 4-D, not of real numbers, cut short, has a singular affine
-        or shows less than `COVERAGE` of the study's voxels.
     """
     image = open_nifti(path)
     if len(image.shape) != 4:
@@ -76,12 +70,7 @@ def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
 def open_volume(path: Path, grid: Grid) -> nib.Nifti1Image:
     """Open a 3-D image; otherwise as `open_series`.
 
-    A fourth axis of length one is let pass.
-
-    Raises
-    ------
-    DataError
-        As `open_series`.
+    A fourth axis of length one is let pass. Raises DataError as `open_series`.
     """
     image = open_nifti(path)
     if len(image.shape) < 3 or any(length > 1 for length in image.shape[3:]):
@@ -93,10 +82,7 @@ def open_volume(path: Path, grid: Grid) -> nib.Nifti1Image:
 def read_whole(path: Path, image: nib.Nifti1Image) -> NDArray[np.float64]:
     """Read all values of an image, in the shape of its header; gzip's checksum is compared.
 
-    Raises
-    ------
-    DataError
-        If the file is cut short or damaged, or has more than `MOST_VALUES`.
+    Raises DataError if the file is cut short or damaged, or has more than `MOST_VALUES`.
     """
     if math.prod(image.shape) > MOST_VALUES:
         raise DataError(f"{path} claims more than {MOST_VALUES:,} values; give a shorter one.")
@@ -113,10 +99,7 @@ def read_whole(path: Path, image: nib.Nifti1Image) -> NDArray[np.float64]:
 def repetition_time(path: Path) -> float:
     """Seconds from volume to volume, from the JSON beside a series or its header.
 
-    Raises
-    ------
-    DataError
-        If neither tells it.
+    Raises DataError if neither tells it.
     """
     return sidecar_step(path, _header_step)
 
@@ -124,10 +107,7 @@ def repetition_time(path: Path) -> float:
 def sidecar_step(path: Path, otherwise: Callable[[Path], float]) -> float:
     """Seconds from volume to volume, from the JSON beside a series, or else what a file says.
 
-    Raises
-    ------
-    DataError
-        If neither tells it.
+    Raises DataError if neither tells it.
     """
     sidecar = sidecar_path(path)
     try:

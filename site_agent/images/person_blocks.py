@@ -45,10 +45,7 @@ class PersonBlocks:
     def blocks(self) -> Iterator[Block]:
         """Yield one after the other, prepared first if it is not in the cache.
 
-        Raises
-        ------
-        DataError
-            If an image or table can't be used; the message names the file.
+        Raises DataError if an image or table can't be used; the message names the file.
         """
         for subject, length in zip(self.subjects, self.lengths, strict=True):
             prepared_as = subject, self.data, self.target, self.unit

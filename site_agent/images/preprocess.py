@@ -44,7 +44,8 @@ def preprocess_person(
     and standardized together.
 
     Where a volume is the unit, one that is not finite counts as zero: whether a person's other
-    volumes take part must not hang on it.
+    volumes take part must not hang on it. Raises DataError if an image or table can't be used; the
+    message names the file.
 
     Parameters
     ----------
@@ -57,11 +58,6 @@ def preprocess_person(
     -------
     array, shape (D, T), float32
         Volumes are contiguous in memory (Fortran order).
-
-    Raises
-    ------
-    DataError
-        If an image or table can't be used; the message names the file.
     """
     if unit == "timepoint":
         runs = [_read(run, data, target, unit) for run in subject.runs]
@@ -100,6 +96,9 @@ def _read(run: RecordingRun, data: DataSection, target: Target, unit: Unit = "su
 def read_series(path: Path, smoothing: float | None, grid: Grid, unit: Unit = "subject") -> Block:
     """Read the study's voxels of an image, volume by volume.
 
+    Raises DataError if the image can't be used, or a value in the mask is not finite and a person
+    is the unit.
+
     Parameters
     ----------
     smoothing : float or None
@@ -111,11 +110,6 @@ def read_series(path: Path, smoothing: float | None, grid: Grid, unit: Unit = "s
     Returns
     -------
     array, shape (T, D), float32
-
-    Raises
-    ------
-    DataError
-        If the image can't be used, or a value in the mask is not finite and a person is the unit.
     """
     image = open_series(path, grid)
     same = same_grid(image, grid)
@@ -186,10 +180,7 @@ def confound_design(
 def project_out(series: Block, basis: NDArray[np.float64], where: Path) -> None:
     """Subtract, in place, a series' (T x D) projection on an orthonormal basis (T x P).
 
-    Raises
-    ------
-    DataError
-        If the basis leaves no degree of freedom.
+    Raises DataError if the basis leaves no degree of freedom.
     """
     volumes, rank = basis.shape
     if rank >= volumes:
@@ -208,14 +199,9 @@ def project_out(series: Block, basis: NDArray[np.float64], where: Path) -> None:
 def standardize_series(series: Block, data: DataSection, where: Path) -> None:
     """Scale a series (T x D) in place.
 
-    'voxel' gives every course unit variance, or makes it zero if it is constant; it and
-    'subject' then make the mean of the volumes' squared norms 1, the trace of the subject's
-    second moment.
-
-    Raises
-    ------
-    DataError
-        If 'voxel' finds constant courses only.
+    'voxel' gives every course unit variance, or makes it zero if it is constant; it and 'subject'
+    then make the mean of the volumes' squared norms 1, the trace of the subject's second moment.
+    Raises DataError if 'voxel' finds constant courses only.
     """
     if data.standardize == "none":
         series *= np.float32(data.scale)
@@ -286,6 +272,9 @@ OUTLIERS = ("motion_outlier*", "non_steady_state_outlier*")
 def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray[np.float64]:
     """Read confounds as a matrix.
 
+    Raises DataError if a column or a line is missing, or a value after the first line is not a
+    number.
+
     Parameters
     ----------
     path : Path
@@ -301,11 +290,6 @@ def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray
     array, shape (T, C)
         Each column once, in the order of the patterns. A first line of ``n/a``, which fMRIPrep
         gives to derivatives, is 0.
-
-    Raises
-    ------
-    DataError
-        If a column or a line is missing, or a value after the first line is not a number.
     """
     rows = read_lines(path, "the confounds that fMRIPrep wrote")
     header, lines = rows[0], rows[1:]

@@ -45,12 +45,8 @@ def recording_remarks(subjects: Sequence[Subject]) -> tuple[str, ...]:
 def volumes_of(run: RecordingRun, target: Target) -> int:
     """Volumes of a recording, once its headers were found to fit a study's voxels or vertices.
 
-    Of a file of parcels its names have to be those of the study's regions.
-
-    Raises
-    ------
-    DataError
-        If they do not fit.
+    Of a file of parcels its names have to be those of the study's regions. Raises DataError if they
+    do not fit.
     """
     if isinstance(target.grid, Mesh):
         return count_volumes(run, target.grid, target.regions)
@@ -60,10 +56,7 @@ def volumes_of(run: RecordingRun, target: Target) -> int:
 def seconds_apart(run: RecordingRun) -> float:
     """Seconds from volume to volume, from the JSON beside a recording or its header.
 
-    Raises
-    ------
-    DataError
-        If neither tells it.
+    Raises DataError if neither tells it.
     """
     on_mesh = run.bold.name.endswith(ON_MESHES)
     return surface_step(run.bold) if on_mesh else repetition_time(run.bold)

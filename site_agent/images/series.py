@@ -111,13 +111,7 @@ class SiteDataset:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Volumes of each subject, from headers alone.
-
-        Raises
-        ------
-        DataError
-            If nobody can take part.
-        """
+        """Volumes of each subject, from headers alone; raises DataError if nobody can take part."""
         return self.sound.lengths
 
     @property
@@ -139,10 +133,7 @@ class SiteDataset:
     def survey(self) -> Survey:
         """All that the headers tell; problems of single images are told, not raised.
 
-        Raises
-        ------
-        DataError
-            If the data set itself isn't there.
+        Raises DataError if the data set itself isn't there.
         """
         everybody, lacking = find_subjects(self.source, self.data)
         having = {*(s.label for s in everybody), *(s.label for s in lacking if s.reason in CHOICES)}
@@ -166,13 +157,7 @@ class SiteDataset:
 
     @cached_property
     def sound(self) -> Survey:
-        """The survey, if the study can be run on it.
-
-        Raises
-        ------
-        DataError
-            As `lengths`.
-        """
+        """The survey, if the study can be run on it; raises DataError as `lengths`."""
         return self.survey.sound(
             f"All {len(self.survey.skipped)} subjects are left out, as they are not chosen, lack "
             f"images or have fewer volumes than minimum_volumes ({self.data.minimum_volumes}); "
@@ -184,12 +169,8 @@ class SiteDataset:
 
         D x T_m of what is analysed, or V x T_m of the voxels of full-resolution maps.
 
-        No more than the block that was yielded last is held here.
-
-        Raises
-        ------
-        DataError
-            If an image or table can't be used; the message names the file.
+        No more than the block that was yielded last is held here. Raises DataError if an image or
+        table can't be used; the message names the file.
         """
         yield from self._people(resolution).blocks()
 
@@ -202,12 +183,7 @@ class SiteDataset:
     ) -> Iterator[NDArray[Any]]:
         """Yield the sums of fixed chunks of persons, in order, computed on the engine.
 
-        Raises
-        ------
-        DataError
-            As `blocks`.
-        EngineError
-            If the engine can't be used.
+        Raises DataError as `blocks`. Raises EngineError if the engine can't be used.
         """
         people = self._people(resolution)
         work = (
@@ -225,24 +201,14 @@ class SiteDataset:
         return PersonBlocks((subject,), (length,), *prepared_as)
 
     def table(self) -> NDArray[Any]:
-        """Raise: a study of series has no feature vectors.
-
-        Raises
-        ------
-        DataError
-            Always.
-        """
+        """Raise: a study of series has no feature vectors; raises DataError always."""
         raise DataError("The study has image series and no feature vectors; name its features.")
 
     def load(self) -> Iterator[str]:
         """Bring everybody's blocks into the cache; yields how far that has come, in words.
 
         Whose files turn out to be damaged, such as by a value that is not finite, is left out.
-
-        Raises
-        ------
-        DataError
-            As `lengths`.
+        Raises DataError as `lengths`.
         """
         yield "headers"
         subjects = self.survey.subjects
@@ -265,13 +231,7 @@ class SiteDataset:
         return max(to_prepare(each, max(self.survey.lengths, default=0)) for each in targets)
 
     def prepare(self, number: int) -> None:
-        """Bring one subject's blocks into the cache.
-
-        Raises
-        ------
-        DataError
-            As `blocks`.
-        """
+        """Bring one subject's blocks into the cache; raises DataError as `blocks`."""
         cache_blocks(self._one(number))
 
     def reduced(self, basis: NDArray[Any]) -> Block:

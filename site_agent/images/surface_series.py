@@ -46,17 +46,14 @@ def count_volumes(
 ) -> int:
     """Volumes of a recording, from what its files' heads tell.
 
+    Raises DataError if a file can't be read, or does not fit.
+
     Parameters
     ----------
     mesh : Mesh, optional
         The study's; of CIFTI the vertices are then compared with its own.
     regions : Regions, optional
         The study's; names of parcels are then compared with theirs.
-
-    Raises
-    ------
-    DataError
-        If a file can't be read, or does not fit.
     """
     if is_of_parcels(run):
         image = _open_parcels(run.bold)
@@ -81,6 +78,9 @@ def read_surface_series(
 ) -> Series:
     """Read a recording at the study's vertices, or of its parcels if it has these.
 
+    Raises DataError if a file can't be read, is of another mesh or wall, or a value is not finite
+    and a person is the unit.
+
     Parameters
     ----------
     unit : {'subject', 'timepoint'}
@@ -92,12 +92,6 @@ def read_surface_series(
     -------
     array, shape (T, D), float32
         The same values as nibabel gives; D vertices, or regions of a file of parcels.
-
-    Raises
-    ------
-    DataError
-        If a file can't be read, is of another mesh or wall, or a value is not finite and a person
-        is the unit.
     """
     if is_of_parcels(run):
         series = _of_parcels(run.bold, regions)
@@ -111,10 +105,7 @@ def read_surface_series(
 def surface_step(path: Path) -> float:
     """Seconds from volume to volume, from the JSON beside a series or, of CIFTI, its own axis.
 
-    Raises
-    ------
-    DataError
-        If neither tells it.
+    Raises DataError if neither tells it.
     """
     return sidecar_step(path, _axis_step)
 

@@ -34,6 +34,8 @@ def read_surfaces(
 ) -> tuple[dict[str, Vector], list[SkippedPerson]]:
     """Read every person's map on the study's mesh.
 
+    Raises DataError if nobody has a map.
+
     Parameters
     ----------
     source : Path
@@ -49,11 +51,6 @@ def read_surfaces(
         By person's label, without ``sub-``.
     skipped : list of Skipped
         Everybody else.
-
-    Raises
-    ------
-    DataError
-        If nobody has a map.
     """
     vectors: dict[str, Vector] = {}
     skipped: list[SkippedPerson] = []
@@ -116,10 +113,7 @@ def _patterns(values: str) -> tuple[re.Pattern[str], ...]:
 def _one_map(home: Path, paths: Iterable[Path], values: str) -> Sides:
     """The files of a person's one map, of the first kind that there is.
 
-    Raises
-    ------
-    DataError
-        If there are several maps, or one hemisphere is missing.
+    Raises DataError if there are several maps, or one hemisphere is missing.
     """
     for pattern in _patterns(values):
         maps: dict[tuple[Path, str], Sides] = defaultdict(dict)
@@ -147,10 +141,8 @@ def _complete(sides: Sides) -> Sides:
 def _read(sides: Sides, mesh: Mesh) -> NDArray[np.float64]:
     """Values at the study's vertices, shape (D,).
 
-    Raises
-    ------
-    DataError
-        If a file can't be read, is of another mesh, has another medial wall, or lacks a value.
+    Raises DataError if a file can't be read, is of another mesh, has another medial wall, or lacks
+    a value.
     """
     if _BOTH in sides:
         return _read_cifti(sides[_BOTH], mesh)

@@ -32,7 +32,8 @@ def iterate_volumes(
     """Yield an image's volumes one at a time, in order, as float32.
 
     The file is read once from start to end, so that gzip's own checksum is compared too, which
-    reading slices through nibabel never does.
+    reading slices through nibabel never does. Raises DataError if the file ends early, goes on far
+    behind its last volume, or its compression is damaged.
 
     Parameters
     ----------
@@ -45,11 +46,6 @@ def iterate_volumes(
     ------
     array
         Shape (I, J, K), or as many voxels as ``places`` has.
-
-    Raises
-    ------
-    DataError
-        If the file ends early, goes on far behind its last volume, or its compression is damaged.
     """
     stored, done = image.dataobj, 0
     try:
@@ -68,10 +64,7 @@ def iterate_volumes(
 def check_finite(path: Path, number: int, row: Voxels, unit: Unit) -> None:
     """Refuse a volume, counted from 1, while it is in the processor's cache, or make it zero.
 
-    Raises
-    ------
-    DataError
-        If a value is not finite and a person is the unit.
+    Raises DataError if a value is not finite and a person is the unit.
     """
     if np.isfinite(row).all():
         return
@@ -91,10 +84,7 @@ def stored_places(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
 def stored_volumes(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[Any]]:
     """Yield each volume's values as the file has them, from a file that is whole.
 
-    Raises
-    ------
-    UNREADABLE
-        And `unpacker_errors`, if it is not.
+    Raises UNREADABLE and `unpacker_errors`, if it is not.
     """
     return _mapped(path, image) if path.suffix == ".nii" else _unpacked(path, image)
 

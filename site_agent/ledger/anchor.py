@@ -82,17 +82,14 @@ class LedgerAnchor:
     def post(self) -> ExchangeError | None:
         """Put the ledger's head on the exchange; the same head again changes nothing.
 
+        Raises LedgerError if the ledger can't be read, or this site signed another line of this
+        number before: as in `check`.
+
         Returns
         -------
         ExchangeError or None
             What kept it from there. It is for the log: the next head says all that this one
             would have said, and no answer waits for it.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger can't be read, or this site signed another line of this number before:
-            as in `check`.
         """
         head = self._ledger.head()
         if head == EMPTY:
@@ -114,22 +111,17 @@ class LedgerAnchor:
         """Check the ledger's chain, and compare it with what the site signed before.
 
         Names are chosen without reading anything: the `MOST_READ` nearest to the ledger's head on
-        either side. More names would be a flood, which hides no more than deletion does.
+        either side. More names would be a flood, which hides no more than deletion does. Raises
+        LedgerError if the ledger was altered or closed, is behind one of the heads, or has another
+        line in its place. Unless it is another ledger altogether, it is then closed for every agent
+        that shares it. Also if this site's store of messages has answers that it lacks, or the site
+        has answered and none of its heads is there. Raises ExchangeError if the exchange can't be
+        read.
 
         Returns
         -------
         int
             How many of the site's own heads were found and agree.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger was altered or closed, is behind one of the heads, or has another line
-            in its place. Unless it is another ledger altogether, it is then closed for every
-            agent that shares it. Also if this site's store of messages has answers that it lacks,
-            or the site has answered and none of its heads is there.
-        ExchangeError
-            If the exchange can't be read.
         """
         agreeing = self._agreeing()
         self._check_store()
@@ -140,12 +132,8 @@ class LedgerAnchor:
     def accept(self) -> Head:
         """Put the ledger's head on the exchange, which holds none: people say it is the newest.
 
-        Raises
-        ------
-        LedgerError
-            As `check`, but not for want of heads.
-        ExchangeError
-            If the exchange can't be used.
+        Raises LedgerError as `check`, but not for want of heads. Raises ExchangeError if the
+        exchange can't be used.
         """
         self._agreeing()
         if self._answers is not None:

@@ -93,10 +93,7 @@ def next_entry(head: Head, charge: Charge, event: str, at: str) -> LedgerEntry:
 def follow(head: Head, entries: Iterable[LedgerEntry], where: str) -> Iterator[LedgerEntry]:
     """Yield lines as they follow one another from a head.
 
-    Raises
-    ------
-    LedgerError
-        If a line was changed, removed or put in.
+    Raises LedgerError if a line was changed, removed or put in.
     """
     for entry in entries:
         if entry != next_entry(head, entry.charge, entry.event, entry.at):

@@ -8,13 +8,7 @@ _SCALE = 2 * 1074  # bits: the square of every double is a whole number of 2**-_
 
 
 def exact_square(mu: float) -> int:
-    """Return μ² as a whole number of 2^-2148.
-
-    Raises
-    ------
-    LedgerError
-        If it is no number.
-    """
+    """Return μ² as a whole number of 2^-2148; raises LedgerError if it is no number."""
     if not math.isfinite(mu):
         raise LedgerError(
             f"The ledger holds μ = {mu}, which is no price; restore it from a backup."

@@ -115,6 +115,8 @@ class Export:
 def export_json(ledger: Ledger, *, site: str, at: str, key: Ed25519PrivateKey) -> bytes:
     """Write a ledger as JSON, in the format that the module describes.
 
+    Raises LedgerError if the ledger was altered.
+
     Parameters
     ----------
     site : str
@@ -123,11 +125,6 @@ def export_json(ledger: Ledger, *, site: str, at: str, key: Ed25519PrivateKey) -
         Time of the export, for people.
     key : Ed25519PrivateKey
         The site's.
-
-    Raises
-    ------
-    LedgerError
-        If the ledger was altered.
     """
     entries = ledger.entries()
     lines = [
@@ -152,13 +149,8 @@ def verify_export(data: bytes) -> Export:
     """Read an exported ledger, and check its chain and its signature.
 
     Compare ``key`` with the site's, and ``head`` with one that was seen elsewhere: who holds the
-    site's key can make another sound file.
-
-    Raises
-    ------
-    LedgerError
-        If it is not such a file, a line was changed, removed or put in, or the key that the
-        file names did not sign it.
+    site's key can make another sound file. Raises LedgerError if it is not such a file, a line was
+    changed, removed or put in, or the key that the file names did not sign it.
     """
     try:
         file = msgspec.json.decode(data, type=_File)

@@ -103,13 +103,7 @@ class LedgerFile:
             self.connection.close()
 
     def lay_out(self) -> None:
-        """Make the table in an empty file.
-
-        Raises
-        ------
-        LedgerError
-            If the file has another layout.
-        """
+        """Make the table in an empty file; raises LedgerError if the file has another layout."""
         (layout,) = self.connection.execute("PRAGMA user_version").fetchone()
         (tables,) = self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if layout == 0 and not tables:
@@ -144,10 +138,7 @@ class LedgerFile:
     def enroll(self, labels: Collection[str]) -> str:
         """Write a group of persons down, unless it is there; returns its digest.
 
-        Raises
-        ------
-        LedgerError
-            If the key of the persons' marks is lost or is another ledger's.
+        Raises LedgerError if the key of the persons' marks is lost or is another ledger's.
         """
         key = self._key()
         marks = sorted({person_mark(key, label) for label in labels})
@@ -200,10 +191,7 @@ class LedgerFile:
     def members(self, digest: str) -> Ids:
         """Persons of a group, as sorted rows.
 
-        Raises
-        ------
-        LedgerError
-            If they are not those that were charged.
+        Raises LedgerError if they are not those that were charged.
         """
         if digest not in self.groups:
             found = self.connection.execute("SELECT members FROM groups WHERE digest=?", (digest,))
@@ -223,12 +211,8 @@ class LedgerFile:
     def catch_up(self) -> None:
         """Read and check the lines that were added since the last time.
 
-        So a round costs no walk over all lines, and yet every line is checked once.
-
-        Raises
-        ------
-        LedgerError
-            If a line was altered, or the file is not the one that was read before.
+        So a round costs no walk over all lines, and yet every line is checked once. Raises
+        LedgerError if a line was altered, or the file is not the one that was read before.
         """
         if self.head != EMPTY and self.digest_at(self.head.seq) != self.head.digest:
             raise LedgerError(
@@ -281,13 +265,7 @@ class LedgerFile:
         )
 
     def check_halt(self) -> None:
-        """Refuse a ledger that was closed.
-
-        Raises
-        ------
-        LedgerError
-            With the reason that was given.
-        """
+        """Refuse a ledger that was closed; raises LedgerError with the reason that was given."""
         row = self.connection.execute("SELECT why FROM halts LIMIT 1").fetchone()
         if row is not None:
             raise LedgerError(str(row[0]))

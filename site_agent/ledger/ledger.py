@@ -39,15 +39,12 @@ class Ledger(LedgerReader):
     def enroll(self, labels: Collection[str]) -> str:
         """Write down who is charged together, by marks that tell nobody's label; once.
 
+        Raises LedgerError if the key of the marks, which lies beside the ledger, is lost.
+
         Returns
         -------
         str
             Digest of the group, as `Charge.persons` names it.
-
-        Raises
-        ------
-        LedgerError
-            If the key of the marks, which lies beside the ledger, is lost.
         """
         with self._writing() as file:
             return file.enroll(labels)
@@ -56,20 +53,14 @@ class Ledger(LedgerReader):
         """Reserve a round's price; False if this very charge was reserved before.
 
         Every limit is held in the transaction that writes the line, so that no order of runs,
-        agents or processes passes one.
+        agents or processes passes one. Raises BudgetError, PrivacyError if a limit does not cover
+        it; nothing is written. Raises LedgerError if the round is in the ledger with another price
+        or question, or the ledger was closed.
 
         Parameters
         ----------
         at : str
             Time, for people.
-
-        Raises
-        ------
-        BudgetError, PrivacyError
-            If a limit does not cover it; nothing is written.
-        LedgerError
-            If the round is in the ledger with another price or question, or the ledger was
-            closed.
         """
         with self._marking() as file:
             file.check_halt()
@@ -92,6 +83,10 @@ class Ledger(LedgerReader):
     def tell(self, charge: Charge, sizes: Sizes, least: int, limits: LedgerLimits, at: str) -> bool:
         """Write down that a run is told how many take part, and who they are; False if it was.
 
+        Raises PrivacyError if the numbers would tell of a few persons, the approved runs are used
+        up, or the run was told of others; nothing is written. Raises LedgerError if the ledger was
+        closed.
+
         Parameters
         ----------
         charge : Charge
@@ -100,14 +95,6 @@ class Ledger(LedgerReader):
             The policy's ``fewest_subjects_chosen``.
         at : str
             Time, for people.
-
-        Raises
-        ------
-        PrivacyError
-            If the numbers would tell of a few persons, the approved runs are used up, or the run
-            was told of others; nothing is written.
-        LedgerError
-            If the ledger was closed.
         """
         with self._marking() as file:
             file.check_halt()
@@ -146,10 +133,7 @@ class Ledger(LedgerReader):
     def spend(self, charge: Charge, at: str) -> None:
         """Mark a reserved round as answered; once, however often it is called.
 
-        Raises
-        ------
-        LedgerError
-            If it was not reserved.
+        Raises LedgerError if it was not reserved.
         """
         with self._writing() as file:
             _spend(file, charge, at)
@@ -157,13 +141,9 @@ class Ledger(LedgerReader):
     def take_back(self, charge: Charge, at: str) -> None:
         """Make a reservation void whose answer was never sent; the round is never paid for again.
 
-        To be called by who reserved it and knows that nothing left the site. After a restart
-        nobody knows, and what is reserved stays charged.
-
-        Raises
-        ------
-        LedgerError
-            If it was not reserved, or was answered.
+        To be called by who reserved it and knows that nothing left the site. After a restart nobody
+        knows, and what is reserved stays charged. Raises LedgerError if it was not reserved, or was
+        answered.
         """
         with self._marking() as file:
             if file.find(charge, "reserve") != charge or file.find(charge, "spend") is not None:
@@ -186,10 +166,7 @@ class Ledger(LedgerReader):
     def settle(self) -> None:
         """Write what is due, and bring every line into the main file; at the end of a run.
 
-        Raises
-        ------
-        LedgerError
-            As `spend`.
+        Raises LedgerError as `spend`.
         """
         self._settled = -math.inf  # so that it is done when the lines are written
         with self._marking():

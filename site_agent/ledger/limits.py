@@ -182,12 +182,8 @@ def counted(unit: str) -> tuple[str, ...]:
 def check_charge(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
     """Hold a new charge against all limits.
 
-    Raises
-    ------
-    PrivacyError
-        If it begins a run, and no further one may begin.
-    BudgetError
-        If it, or for a run's first charge the whole run, would pass a limit.
+    Raises PrivacyError if it begins a run, and no further one may begin. Raises BudgetError if it,
+    or for a run's first charge the whole run, would pass a limit.
     """
     if not 0.0 <= charge.mu < math.inf:
         raise BudgetError(f"μ = {charge.mu} is no price; tell the people of the study.")

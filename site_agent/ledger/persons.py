@@ -22,10 +22,7 @@ MARK = 16  # bytes
 def read_key(ledger: Path) -> bytes | None:
     """Return the key beside a ledger, or None if there is none yet.
 
-    Raises
-    ------
-    LedgerError
-        If it can't be read or is none.
+    Raises LedgerError if it can't be read or is none.
     """
     path = key_path(ledger)
     try:
@@ -42,10 +39,7 @@ def read_key(ledger: Path) -> bytes | None:
 def make_key(ledger: Path) -> bytes:
     """Make the key beside a ledger, readable by its owner only; another process's is taken.
 
-    Raises
-    ------
-    LedgerError
-        If it can't be written.
+    Raises LedgerError if it can't be written.
     """
     path, draft = key_path(ledger), key_path(ledger).with_suffix(f".{secrets.token_hex(8)}")
     try:

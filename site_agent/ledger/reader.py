@@ -30,16 +30,13 @@ class LedgerReader:
     """A ledger that is read; safe to share among threads and processes.
 
     Whoever reads a sum holds SQLite's write lock meanwhile, so that nothing is added between.
+    Raises LedgerError if it can't be opened or has another layout. Altered lines show at the first
+    use.
 
     Parameters
     ----------
     path : Path
         The database; made if missing, readable by its owner only.
-
-    Raises
-    ------
-    LedgerError
-        If it can't be opened or has another layout. Altered lines show at the first use.
     """
 
     def __init__(self, path: Path) -> None:
@@ -166,9 +163,7 @@ class LedgerReader:
     def check_sizes(self, sizes: Sizes, least: int) -> None:
         """Refuse numbers of persons that would tell of fewer than so many, as `Ledger.tell` does.
 
-        Raises
-        ------
-        PrivacyError
+        Raises PrivacyError.
         """
         with self._writing() as file:
             check_told(file, sizes, least)
@@ -222,23 +217,14 @@ class LedgerReader:
             return file.digest_at(seq)
 
     def entries(self) -> list[LedgerEntry]:
-        """All lines, oldest first.
-
-        Raises
-        ------
-        LedgerError
-            If a line was changed, removed or put in.
-        """
+        """All lines, oldest first; raises LedgerError if a line was changed, removed or put in."""
         with self._using() as file:
             return list(follow(EMPTY, file.read(), str(self.path)))
 
     def verify(self) -> None:
         """Check every line anew; at the start and before a run, since it takes 20 µs a line.
 
-        Raises
-        ------
-        LedgerError
-            If a line was altered, or the ledger was closed.
+        Raises LedgerError if a line was altered, or the ledger was closed.
         """
         self.entries()
         with self._writing() as file:
@@ -275,9 +261,7 @@ class LedgerReader:
 def check_told(file: LedgerFile, sizes: Sizes, least: int) -> None:
     """Compare who would take part with every set behind a number that was told.
 
-    Raises
-    ------
-    PrivacyError
+    Raises PrivacyError.
     """
     check_sizes(sizes, file.rows(sizes.persons), file.told(), least)
     if sizes.recordings:

@@ -44,16 +44,14 @@ class ReportedSet(NamedTuple):
 def check_sizes(sizes: Sizes, rows: Ids, reported: Iterable[ReportedSet], least: int) -> None:
     """Refuse a number of persons that tells of fewer than so many.
 
+    Raises PrivacyError.
+
     Parameters
     ----------
     rows : array of int
         Rows of ``sizes.persons`` in the ledger; 0 for who is in no set.
     least : int
         The policy's ``fewest_subjects_chosen``.
-
-    Raises
-    ------
-    PrivacyError
     """
     here, left = len(sizes.persons), len(sizes.whole) - len(sizes.persons)
     apart = [(count_differing(rows, each.members), each.study) for each in reported]
@@ -71,14 +69,12 @@ def check_sizes(sizes: Sizes, rows: Ids, reported: Iterable[ReportedSet], least:
 def check_apart(apart: Sequence[tuple[int, str]], least: int, what: str) -> bool:
     """Refuse a set that differs by few from one that was told; whether just this one was told.
 
+    Raises PrivacyError.
+
     Parameters
     ----------
     apart : sequence of (int, str)
         By how many it differs from each, and whose study that was told for.
-
-    Raises
-    ------
-    PrivacyError
     """
     if any(many == 0 for many, _ in apart):
         return True

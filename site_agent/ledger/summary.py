@@ -71,10 +71,7 @@ def _ledger_of(folder: Path) -> Ledger | None:
 def verify_file(path: Path) -> str:
     """Check an exported ledger, whoever's it is; returns what was checked, in a sentence.
 
-    Raises
-    ------
-    LedgerError
-        If it can't be read, is not such a file, or was changed.
+    Raises LedgerError if it can't be read, is not such a file, or was changed.
     """
     try:
         data = path.read_bytes()

@@ -97,10 +97,7 @@ class StudyRow:
 def accounts(ledger: Ledger, policy: Policy) -> list[Account]:
     """Work out the account of each unit that the policy allows, or that was ever charged.
 
-    Raises
-    ------
-    LedgerError
-        If the ledger can't be read.
+    Raises LedgerError if the ledger can't be read.
     """
     charged = standing_reservations(ledger.entries())
     units = sorted({*policy.units, *(entry.charge.unit for entry in charged)})

@@ -197,10 +197,7 @@ class FeatureDataset:
     def lengths(self) -> tuple[int, ...]:
         """One vector for every unit: a person who has all views, or several who belong together.
 
-        Raises
-        ------
-        DataError
-            If nobody has.
+        Raises DataError if nobody has.
         """
         return self.sound.lengths
 
@@ -234,22 +231,13 @@ class FeatureDataset:
     def survey(self) -> Survey:
         """Who has all views, and who is left out for want of which.
 
-        Raises
-        ------
-        DataError
-            If the data set or a table isn't there.
+        Raises DataError if the data set or a table isn't there.
         """
         return self._matched[0]
 
     @cached_property
     def sound(self) -> Survey:
-        """The survey, if the study can be run on it.
-
-        Raises
-        ------
-        DataError
-            As `lengths`.
-        """
+        """The survey, if the study can be run on it; raises DataError as `lengths`."""
         return self.survey.sound(self._nobody)
 
     @property
@@ -268,10 +256,7 @@ class FeatureDataset:
     def load(self) -> Iterator[str]:
         """Read all views; yields how far that has come, in words.
 
-        Raises
-        ------
-        DataError
-            As `lengths`.
+        Raises DataError as `lengths`.
         """
         if not self.source.is_dir():
             raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")

@@ -65,10 +65,7 @@ class Loading:
     def data(self) -> Data:
         """The data, loaded and found sound.
 
-        Raises
-        ------
-        ConsortiumError
-            What went wrong while they were loaded.
+        Raises ConsortiumError: what went wrong while they were loaded.
         """
         if self._failure is not None:
             raise self._failure

@@ -42,13 +42,8 @@ def too_few_new(ledger: Ledger, policy: Policy, labels: Sequence[str]) -> Iterat
 def samples_of(study: Study, data: Data) -> int:
     """Return the number of volumes that is told.
 
-    All of them where a volume is the unit of privacy; else so many times the median person's,
-    in two digits, as single persons' numbers are theirs.
-
-    Raises
-    ------
-    DataError
-        If nobody takes part.
+    All of them where a volume is the unit of privacy; else so many times the median person's, in
+    two digits, as single persons' numbers are theirs. Raises DataError if nobody takes part.
     """
     lengths = data.lengths
     if study.privacy.unit == "timepoint":

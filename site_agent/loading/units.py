@@ -29,10 +29,7 @@ def sessions_in(folder: Path) -> list[str]:
 def read_each_session(folder: Path, study: Study, read: Callable[[Study], Found]) -> Found:
     """Read a view of images session by session: vectors by participant and session.
 
-    Raises
-    ------
-    DataError
-        If no session has any.
+    Raises DataError if no session has any.
     """
     vectors, skipped, trouble = dict[str, Vector](), list[SkippedPerson](), list[DataError]()
     for session in sessions_in(folder):
@@ -81,10 +78,8 @@ def families_of(
 ) -> dict[str, str]:
     """Whom each participant is one unit with, by label: a family's name, or their own label.
 
-    Raises
-    ------
-    DataError
-        If participants.tsv is not there, or has not the column, or two families of one participant.
+    Raises DataError if participants.tsv is not there, or has not the column, or two families of one
+    participant.
     """
     own = {label: f"sub-{label}" for label in persons}
     if units.family is None:

@@ -51,6 +51,10 @@ MOST_LINES = 300
 def write_site_page(folder: Path, now: datetime, to: Path | None = None) -> Path:
     """Write the page of a site's folder, for the folder's owner only.
 
+    Raises ConfigurationError if a file of the folder can't be read. Raises LedgerError if the
+    ledger was altered: there is then nothing to show. Raises OutputError if the page can't be
+    written.
+
     Parameters
     ----------
     folder : Path
@@ -64,15 +68,6 @@ def write_site_page(folder: Path, now: datetime, to: Path | None = None) -> Path
     -------
     Path
         The page.
-
-    Raises
-    ------
-    ConfigurationError
-        If a file of the folder can't be read.
-    LedgerError
-        If the ledger was altered: there is then nothing to show.
-    OutputError
-        If the page can't be written.
     """
     text = _environment().get_template("site.html.j2").render(**_content(folder, now))
     return write_bytes(to or folder / PAGE, text.encode(), mode=0o600)

@@ -169,10 +169,7 @@ class Policy(FrozenModel):
     def load(cls, folder: Path) -> Self:
         """Read ``policy.yaml`` of a site's folder; without one, the defaults hold.
 
-        Raises
-        ------
-        ConfigurationError
-            If it can't be read, or a field is unknown or out of range.
+        Raises ConfigurationError if it can't be read, or a field is unknown or out of range.
         """
         path = folder / POLICY
         # A link to nowhere is a policy that is lost, not one that was never written.
@@ -181,10 +178,7 @@ class Policy(FrozenModel):
     def save(self, folder: Path) -> None:
         """Write ``policy.yaml`` with every field and its explanation.
 
-        Raises
-        ------
-        ConfigurationError
-            If it can't be written.
+        Raises ConfigurationError if it can't be written.
         """
         write_model(folder / POLICY, self, _TITLE)
 

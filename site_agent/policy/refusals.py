@@ -76,24 +76,14 @@ def refuse_by_policy(
 ) -> None:
     """Refuse a study that `refusals` has something against; the parameters are the same.
 
-    Raises
-    ------
-    BudgetError
-        If the first problem is one of ε.
-    PrivacyError
-        If it is any other.
+    Raises BudgetError if the first problem is one of ε. Raises PrivacyError if it is any other.
     """
     for error in refusals(policy, study, plan, request):
         raise error
 
 
 def check_statistic(policy: Policy, name: str) -> None:
-    """Refuse a statistic that the policy does not list.
-
-    Raises
-    ------
-    PrivacyError
-    """
+    """Refuse a statistic that the policy does not list; raises PrivacyError."""
     if policy.statistics is not None and name not in policy.statistics:
         raise PrivacyError(
             f"{POLICY}: field 'statistics': '{name[:40]}' is asked for and "

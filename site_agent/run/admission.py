@@ -61,19 +61,15 @@ class Admission:
     def admit(self, run: str, message: bytes) -> Participation | None:
         """Begin to take part in an announced run; None if this site has no part in it.
 
+        Raises SignatureError if a run of an approved study is announced by somebody else than its
+        centre. Raises ConfigurationError if the site's own settings can't be gone by. Raises
+        ConsortiumError if the study is not as it was approved, or a rule of this site forbids the
+        run.
+
         Parameters
         ----------
         message : bytes
             The announcement, from whomever.
-
-        Raises
-        ------
-        SignatureError
-            If a run of an approved study is announced by somebody else than its centre.
-        ConfigurationError
-            If the site's own settings can't be gone by.
-        ConsortiumError
-            If the study is not as it was approved, or a rule of this site forbids the run.
         """
         tell, signed = self.site.log.line_once, False
         approved = approvals(self.folder, self.site.identity, tell)

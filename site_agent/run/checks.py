@@ -81,10 +81,7 @@ class Checks:
     def advance(self) -> bool:
         """Check a round or attest the run, if that is possible now.
 
-        Raises
-        ------
-        ReleaseError
-            If a release is not what sites signed for; that was attested.
+        Raises ReleaseError if a release is not what sites signed for; that was attested.
         """
         if not self.joined.context.study.checkers or self._sent:
             return False

@@ -43,16 +43,13 @@ class LogLines:
     def keep(self, text: str, subject: str = "") -> None:
         """Add a line.
 
+        Raises OutputError if the folder can't be written.
+
         Parameters
         ----------
         subject : str
             Whose earlier line goes, so that its lines push no others off the page; without one
             every line stays.
-
-        Raises
-        ------
-        OutputError
-            If the folder can't be written.
         """
         line, before = Line(self._now(), text), self._newest.get(subject)
         if before is not None and before in self._lines:

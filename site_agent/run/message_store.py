@@ -25,18 +25,14 @@ _MOST_ABSENT = 256  # names of messages; who waits asks for few, again and again
 class MessageStore:
     """Messages by run and name; a name is written once.
 
-    One that another process stored since this one found it missing is not seen by `load`; to
-    store another under its name is an error all the same.
+    One that another process stored since this one found it missing is not seen by `load`; to store
+    another under its name is an error all the same. Raises LedgerError if it can't be made or
+    opened.
 
     Parameters
     ----------
     path : Path
         The database; made if missing, readable by its owner only.
-
-    Raises
-    ------
-    LedgerError
-        If it can't be made or opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,10 +52,7 @@ class MessageStore:
     def save(self, run: str, name: str, data: bytes) -> None:
         """Store a message.
 
-        Raises
-        ------
-        LedgerError
-            If the name holds another message, or the disk can't be written.
+        Raises LedgerError if the name holds another message, or the disk can't be written.
         """
         self.save_all(run, {name: data})
 

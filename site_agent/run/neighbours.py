@@ -92,14 +92,9 @@ class Neighbours:
     def collect(self, stage: Stage) -> NeighbourAnswers:
         """Collect what this site and its neighbours answered in all rounds before.
 
-        Whose answer is not there is looked for again the next times.
-
-        Raises
-        ------
-        ProtocolError
-            If what this site stored of its own is not what it said.
-        ExchangeError
-            If the exchange can't be read.
+        Whose answer is not there is looked for again the next times. Raises ProtocolError if what
+        this site stored of its own is not what it said. Raises ExchangeError if the exchange can't
+        be read.
         """
         within = (self.site, *stage.release.neighbours[self.site])
         for asked in self._asked[max(0, self._searched - _LATEST) :]:
@@ -169,10 +164,7 @@ class NeighbourEvidence:
     def due(self, stage: Stage, heard: Sequence[Heard]) -> tuple[Heard, ...]:
         """What the next manifest lists, of all that was ever ``heard``; the oldest first.
 
-        Raises
-        ------
-        ExchangeError
-            If the exchange can't be read.
+        Raises ExchangeError if the exchange can't be read.
         """
         self._settle()
         fresh = [each for each in heard if each not in self._released]

@@ -68,13 +68,9 @@ class Outbox:
     def deliver(self) -> ExchangeError | None:
         """Put on the exchange what is due; what fails stays due, and the last failure is returned.
 
-        A message that can't be put, for ever perhaps, holds up no other.
-
-        Raises
-        ------
-        CopyError
-            If another message, signed with this site's own key, lies where one of these is due;
-            the rest is not put on the exchange.
+        A message that can't be put, for ever perhaps, holds up no other. Raises CopyError if
+        another message, signed with this site's own key, lies where one of these is due; the rest
+        is not put on the exchange.
         """
         due, self._due = self._due, []
         trouble = None
@@ -110,12 +106,7 @@ class Outbox:
     ) -> bytes:
         """Check that a message is its sender's for this run and round, and take out its body.
 
-        ``limit`` is that of the body.
-
-        Raises
-        ------
-        ProtocolError
-            If it is not.
+        ``limit`` is that of the body. Raises ProtocolError if it is not.
         """
         return unseal(
             message,
@@ -141,10 +132,7 @@ class Outbox:
     def _array(self, digest: str, size: int) -> bytes:
         """Fetch a public array by its SHA-256.
 
-        Raises
-        ------
-        ExchangeError
-            If it is not there yet, or is another.
+        Raises ExchangeError if it is not there yet, or is another.
         """
         data = self._exchange.get(self.names.array(digest), size)
         if data is None or hashlib.sha256(data).hexdigest() != digest:

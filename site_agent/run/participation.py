@@ -29,6 +29,8 @@ _ASIDE_EVERY, _ASIDE_PACES = 0.2, 25  # s, or as many times the exchange's pace 
 class Participation:
     """One site's part in one run.
 
+    Raises PrivacyError if the study protects nobody.
+
     Parameters
     ----------
     context : RunContext
@@ -37,11 +39,6 @@ class Participation:
         The study's data on their way; the site says that it is there when they have come.
     permission : callable
         Returns what the site's people allow of the study now, or raises why they don't.
-
-    Raises
-    ------
-    PrivacyError
-        If the study protects nobody.
     """
 
     def __init__(
@@ -69,12 +66,8 @@ class Participation:
         """Do what can be done now; False if there is nothing to do.
 
         Each look costs one request, for the message that the centre is to send next. What else may
-        be there, such as the run's end, is looked for now and then.
-
-        Raises
-        ------
-        ConsortiumError
-            If the site takes no further part in the run, or a message is not what it must be.
+        be there, such as the run's end, is looked for now and then. Raises ConsortiumError if the
+        site takes no further part in the run, or a message is not what it must be.
         """
         if self.ended is not None:
             return False

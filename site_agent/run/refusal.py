@@ -24,10 +24,7 @@ from site_agent.run.site import Site
 def send_refusal(site: Site, run: str, error: ConsortiumError) -> None:
     """Tell the centre that this site takes no further part; nothing of why but a code.
 
-    Raises
-    ------
-    ConsortiumError
-        If it can't be stored or put on the exchange.
+    Raises ConsortiumError if it can't be stored or put on the exchange.
     """
     notice = json.dumps({"code": error.code, "reason": public_reason(error)}).encode()
     site.store.save(run, REFUSED, notice)

@@ -89,20 +89,14 @@ class Rounds:
     def advance(self) -> bool:
         """Answer what the centre is to ask next; False if it has not.
 
-        Raises
-        ------
-        ConsortiumError
-            As `Participation.advance`.
+        Raises ConsortiumError as `Participation.advance`.
         """
         return self._answer_unmasking() if self._open is not None else self._answer_query()
 
     def advance_aside(self) -> bool:
         """Answer a query that came though the last round was not closed, or check a release.
 
-        Raises
-        ------
-        ConsortiumError
-            As `Participation.advance`.
+        Raises ConsortiumError as `Participation.advance`.
         """
         return (self._open is not None and self._answer_query()) or self._checks.advance()
 
@@ -259,6 +253,8 @@ def local_statistic(
 ) -> Array:
     """The site's own numbers; its algorithm is trusted with the data, the query is not.
 
+    Raises PrivacyError if it can't be computed for this query, or is not what was planned.
+
     Parameters
     ----------
     mechanism : Mechanism
@@ -268,11 +264,6 @@ def local_statistic(
     -------
     array of float64, shape (entries,)
         Within the bound's norm.
-
-    Raises
-    ------
-    PrivacyError
-        If it can't be computed for this query, or is not what was planned.
     """
     local = plan.statistics[query.statistic]
     try:

@@ -83,10 +83,7 @@ class Setup:
     def advance(self) -> bool:
         """Take the next step if it can be taken now; the last one has an outcome.
 
-        Raises
-        ------
-        ConsortiumError
-            As `Participation.advance`.
+        Raises ConsortiumError as `Participation.advance`.
         """
         if not self._step():
             return False
@@ -193,13 +190,9 @@ class Setup:
     def _check_counted(self, plan: Plan | None) -> None:
         """Hold the study against the site's rules, now that it is known who would take part.
 
-        Whether their number may be told is asked first. Whatever speaks against it is one answer
-        to others, and uses an approved run up: it may be about one person. A run that goes on
-        has its rounds in the ledger.
-
-        Raises
-        ------
-        DeclinedError
+        Whether their number may be told is asked first. Whatever speaks against it is one answer to
+        others, and uses an approved run up: it may be about one person. A run that goes on has its
+        rounds in the ledger. Raises DeclinedError.
         """
         site, study = self.site, self.context.study
         centres = self.permission().centres

@@ -52,10 +52,8 @@ def tell_result(report: PrivacyReport, folder: Path) -> None:
 def site_sizes(text: str | None, study: Study) -> tuple[int, ...]:
     """Read a number for every site of a study.
 
-    Raises
-    ------
-    StudyError
-        If there are not as many, one is no number, or the study itself states none or others.
+    Raises StudyError if there are not as many, one is no number, or the study itself states none or
+    others.
     """
     sites = len(study.sites)
     if text is None:

@@ -34,10 +34,7 @@ _MARK = ".consortium-demo"
 def clear_demo(root: Path) -> DemoFolders:
     """Make a demo's folder, without what an earlier demo left.
 
-    Raises
-    ------
-    OutputError
-        If the folder holds something that is not a demo.
+    Raises OutputError if the folder holds something that is not a demo.
     """
     if root.exists():
         if any(root.iterdir()) and not (root / _MARK).exists():

@@ -83,6 +83,8 @@ def run_demo(
 ) -> None:
     """Make hospitals, run studies over their agents, and judge what they found.
 
+    Raises ConsortiumError if any part fails.
+
     Parameters
     ----------
     root : Path
@@ -95,11 +97,6 @@ def run_demo(
         4-D NIfTI files to deal out instead of making scans up.
     full_brain : bool
         One study of scans of 70,000 voxels.
-
-    Raises
-    ------
-    ConsortiumError
-        If any part fails.
     """
     need_prefect()
     if real:

@@ -110,6 +110,8 @@ _TRUTH = (
 def tell_story(root: Path, *, subjects: int, seed: int, console: Console) -> None:
     """Find networks from one release, then by rounds, then where patients differ in them.
 
+    Raises ConsortiumError if any part fails.
+
     Parameters
     ----------
     root : Path
@@ -118,11 +120,6 @@ def tell_story(root: Path, *, subjects: int, seed: int, console: Console) -> Non
         Persons of a hospital, in the mean over the four.
     seed : int
         Of the made-up scans; noise and keys are never seeded.
-
-    Raises
-    ------
-    ConsortiumError
-        If any part fails.
     """
     place = clear_demo(root)
     recipe = _recipe(subjects, seed)

@@ -35,10 +35,7 @@ class ViewReport(Protocol):
     def write(self, folder: Path, run: Finished, view: AnyViewSpace, values: Array) -> Path:
         """Write a view's loadings (D_v x K) with a sidecar, and return the file.
 
-        Raises
-        ------
-        OutputError
-            If the folder can't be written.
+        Raises OutputError if the folder can't be written.
         """
 
 
@@ -65,12 +62,8 @@ def split_views(space: Space, values: Array) -> list[tuple[AnyViewSpace, Array]]
 def write_loadings(folder: Path, run: Finished) -> list[Path]:
     """Write the loadings of a study of persons, a file for each view that has any.
 
-    A view of which nothing is told, such as what a `glm` adjusts for, has none: zeros alone.
-
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
+    A view of which nothing is told, such as what a `glm` adjusts for, has none: zeros alone. Raises
+    OutputError if the folder can't be written.
     """
     if run.loadings is None:
         return []
