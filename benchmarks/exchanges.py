@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.latency import Door, measure, settle
 from benchmarks.table import Row
 from benchmarks.timing import show
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.coordinator.run import RunFiles
 from site_agent.config import SiteConfig
 from tests.support.exchange_servers import SSHD, BucketServer, FileServer

@@ -23,7 +23,7 @@ from consortium.algorithms.base import SurfacePlaces
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA
 from consortium.algorithms.glm.power import forecast_power, why_hopeless
-from consortium.space.kept_modes import surface_places
+from consortium.space.kept_basis import surface_places
 from consortium.space.mesh import read_mesh
 from consortium.views.meshes import MeshFiles
 

@@ -15,13 +15,12 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.timing import show
-from consortium.coordinator.demo.agents import start_agent
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders, start_agent
 from consortium.coordinator.run import RunFiles, run_study
 from consortium.engine.clock import Clock
 from consortium.membership.admission import admit_site, read_request
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import found_roster, save_roster
+from consortium.membership.roster import found_roster, save_roster
 from consortium.membership.signed_study import sign_study
 from consortium.simulation.bids import Recipe, make_consortium
 from site_agent.approval.approval import Terms, approve

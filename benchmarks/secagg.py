@@ -21,7 +21,7 @@ from consortium.privacy.mechanism import Sharing, plan_mechanism
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import CENTRE, Hub, Participants, Party, threshold
 from consortium.secagg.contribution import Vectors
-from consortium.secagg.graph_size import plan_neighbourhood
+from consortium.secagg.graph import plan_neighbourhood
 from consortium.secagg.hub_round import Tally
 from consortium.secagg.keystream import CHUNK_BYTES, RINGS, RingType, _encryptor, add_streams
 from consortium.secagg.packing import packed_bytes

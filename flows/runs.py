@@ -21,7 +21,7 @@ from prefect.exceptions import PrefectException
 from prefect.states import Cancelled, Crashed
 from pydantic import ValidationError
 
-from consortium.engine.cancellation import Cancellation
+from consortium.engine.clock import Cancellation
 
 UNHEARD = (
     httpx.HTTPError,

@@ -34,8 +34,8 @@ from prefect.states import Cancelled, Failed
 from consortium.algorithms.base import Result
 from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.base.stopping import take_signals
-from consortium.engine.cancellation import Cancellation
 from consortium.engine.centre import Centre
+from consortium.engine.clock import Cancellation
 from consortium.engine.session import Session
 from consortium.engine.wait_file import Waiting
 from consortium.errors import (

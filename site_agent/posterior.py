@@ -4,7 +4,9 @@ See `consortium.kernels.home_posterior` for what they are, and why they must not
 """
 
 import gzip
+import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import cast
@@ -12,15 +14,19 @@ from typing import cast
 import numpy as np
 
 from consortium import __version__
-from consortium.algorithms.base import Result
+from consortium.algorithms.base import Release, Result
 from consortium.algorithms.group_ica.at_home import results_at_home
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.subspace import basis_at, directions_of
-from consortium.base.atomic import write_bytes, write_json, write_text
+from consortium.base.atomic import DAMAGED, path_in_folder, write_bytes, write_json, write_text
 from consortium.base.formatting import count
-from consortium.errors import DataError, StudyError
+from consortium.engine.run_context import RunContext
+from consortium.engine.session import per_statistic_unit
+from consortium.engine.transcript import TRANSCRIPT, Transcript
+from consortium.errors import DataError, OutputError, StudyError
 from consortium.kernels.home_posterior import Posterior, ReleaseShare, combine_projectors
 from consortium.kernels.moments import unpack_symmetric
+from consortium.membership.signed_study import SignedStudy
 from consortium.report.as_templates import HOME_PAGE
 from consortium.report.bids import about_image, label, resolution_label
 from consortium.report.dataset import BIDS_VERSION, GENERATOR
@@ -28,14 +34,94 @@ from consortium.report.image_sets import image_set_grid, on_grid
 from consortium.report.surface_files import surface_folder, write_surface
 from consortium.space.mesh import Mesh
 from consortium.space.nifti import mark_kept
+from consortium.space.study_space import Space, study_space
+from consortium.study.plan import Plan
+from consortium.verification.agreement import read_agreement
+from consortium.verification.record import EVIDENCE, EvidenceRecord
+from consortium.verification.rounds import read_round
 from site_agent.approval.folder import SiteFolder
-from site_agent.finished_run import FinishedRun, read_finished, study_file
 from site_agent.images.series import SiteDataset
 from site_agent.networks import check_target
 from site_agent.posterior_page import NAMES, posterior_html, posterior_summary
 
+RUN = "run.json"
 _LEAST = 2
 _README = files("site_agent.page") / "templates" / "posterior.md"
+
+
+def study_file(output: Path) -> Path:
+    """Where an output folder keeps the study as it was signed.
+
+    Raises OutputError if it has none.
+    """
+    path = output / EVIDENCE / "study" / "study.yaml"
+    if not path.is_file():
+        raise OutputError(
+            f"{output} is no output folder of a run with its evidence; ask the coordinator for the "
+            "whole folder."
+        )
+    return path
+
+
+@dataclass(frozen=True, eq=False)
+class FinishedRun:
+    """A run of one release."""
+
+    run: str
+    plan: Plan
+    """Of the sites that it started with."""
+    space: Space
+    release: Release
+    """In the statistic's units."""
+
+    def persons(self, site: str) -> tuple[int, int]:
+        """Participants of a site in the release, and of all sites.
+
+        Raises StudyError if the site is not in it.
+        """
+        sites, units = self.plan.study.sites, self.plan.shape.units
+        present = self.release.sites
+        if site not in sites or sites.index(site) not in present:
+            raise StudyError(f"{site} took no part in the release of {self.run}; name another run.")
+        return units[sites.index(site)], sum(units[s] for s in present)
+
+
+def read_finished(output: Path, signed: SignedStudy) -> FinishedRun:
+    """Read the first release of a run, as its centre signed it.
+
+    Raises OutputError if a file is missing or damaged. Raises ContradictionError if messages and
+    numbers don't fit each other, or are of another study. Raises ConfigurationError if the run was
+    announced with another version of this software.
+    """
+    run = _run(output)
+
+    def read(name: str) -> bytes | None:
+        try:
+            return path_in_folder(output / EVIDENCE, name).read_bytes()
+        except (OSError, ValueError):
+            return None
+
+    space = study_space(signed.study, signed.folder)
+    record = EvidenceRecord(run, signed.keys, read)
+    context = RunContext(run, signed.study, signed.keys, space.digest, space.extent, signed.file)
+    agreement = read_agreement(record, context)
+    kept = next(Transcript(output / TRANSCRIPT).rounds(), None)
+    if kept is None:
+        raise OutputError(f"{output} holds no release; ask the coordinator for the whole folder.")
+    mechanism = read_round(record, agreement, kept).stage.mechanism
+    values = mechanism.lattice.decode(kept.ring)
+    return FinishedRun(
+        run, agreement.plan, space, per_statistic_unit(mechanism, values, kept.survivors)
+    )
+
+
+def _run(output: Path) -> str:
+    try:
+        return str(json.loads((output / RUN).read_text(encoding="utf-8"))["run"])
+    except (OSError, *DAMAGED) as error:
+        raise OutputError(
+            f"{output / RUN} can't be read; ask the coordinator for the whole folder."
+        ) from error
 
 
 def write_posterior(

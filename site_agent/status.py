@@ -8,7 +8,7 @@ from consortium.base.lock import in_use
 from consortium.engine.wait_file import Waiting, read_waiting
 from consortium.errors import ConsortiumError
 from consortium.membership.keys import load_identity
-from consortium.membership.roster_file import fingerprint
+from consortium.membership.roster import fingerprint
 from site_agent.approval.approval import Approval, approvals
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, read_pinned

@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[1]
 UNIT = Path("tests/unit")
 TABLE = Path(__file__).with_name("guards.json")
 BY_HAND = {
-    "consortium/coordinator/demo/agents.py": ("make demo",),
     "consortium/coordinator/demo/run.py": ("make demo", "make full-brain"),
     "site_agent/bids_app.py": ("tests/end_to_end/test_bids_app.py",),
     "site_agent/commands/bids_app.py": ("tests/end_to_end/test_bids_app.py",),

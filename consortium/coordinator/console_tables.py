@@ -11,7 +11,7 @@ from consortium.base.formatting import count, moment, number
 from consortium.coordinator.status import RunStatus
 from consortium.privacy.audit import AuditRow
 from consortium.privacy.loss import printed_loss
-from consortium.report.cells import cell_text
+from consortium.report.tables import cell_text
 from consortium.study.outlook import HEADS, Outlook
 from consortium.study.plan import Plan
 from consortium.study.spec import open_vectors

@@ -20,8 +20,8 @@ from consortium.coordinator.design import (
     project_accounts,
 )
 from consortium.errors import StudyError
-from consortium.report.cells import cell_text
 from consortium.report.pictures import DOTS, SIZE, Picture, to_picture
+from consortium.report.tables import cell_text
 from consortium.report.templating import plain_environment
 from site_agent.policy.policy import Policy
 

@@ -16,7 +16,7 @@ from consortium.exchange.checkup import check_probe, compared_clock, directory_o
 from consortium.exchange.modes import shared_directory
 from consortium.membership.consent import missing_consents, read_consents, runs_joined
 from consortium.membership.keys import load_identity
-from consortium.membership.roster_file import read_roster
+from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import read_signed
 
 CENTRE = "centre"

@@ -27,8 +27,15 @@ from consortium.space.study_space import Space
 from consortium.study.spec import Study
 from consortium.verification.agreement import RunAgreement
 from consortium.verification.record import evidence_path, round_file
-from consortium.verification.replay import Replayed, query_distance, replay
-from consortium.verification.rounding import SLACK, TRIES, Apart, Spread
+from consortium.verification.replay import (
+    SLACK,
+    TRIES,
+    Apart,
+    Replayed,
+    Spread,
+    query_distance,
+    replay,
+)
 from consortium.verification.rounds import Released
 from consortium.verification.verdict import Verdict
 

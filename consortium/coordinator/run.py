@@ -14,15 +14,14 @@ from consortium.coordinator.evidence import keep_evidence
 from consortium.coordinator.outputs import Publisher
 from consortium.coordinator.progress_bar import RoundsBar, tell_plainly
 from consortium.coordinator.run_folder import claim_run
-from consortium.engine.cancellation import Cancellation
 from consortium.engine.centre import Centre
-from consortium.engine.clock import Clock
+from consortium.engine.clock import Cancellation, Clock
 from consortium.engine.run_context import RunContext
 from consortium.engine.session import Round
 from consortium.errors import StudyError
 from consortium.exchange import Exchange, open_exchange
 from consortium.membership.keys import load_identity
-from consortium.membership.roster_file import read_roster
+from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import read_signed
 from consortium.report.legend import read_legend
 from consortium.report.privacy_report import PrivacyReport

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.base.work import work_folder
-from consortium.engine.ending import read_end
+from consortium.engine.closing import read_end
 from consortium.errors import OutputError
 from consortium.exchange.base import Exchange
 from consortium.study.spec import Study

@@ -16,7 +16,7 @@ from consortium.errors import DataError
 from consortium.space.mesh import DAMAGED, open_gifti
 from consortium.space.nifti import open_image
 from consortium.space.surface_templates import DENSE, read_dense
-from consortium.verification.rounding import SLACK
+from consortium.verification.replay import SLACK
 
 TURNED = "sign or order of maps"
 """A part that is endlessly far apart if maps agree but for these."""

@@ -16,11 +16,11 @@ from consortium.base.frozen_model import FrozenModel
 from consortium.base.strict_yaml import read_yaml, write_yaml
 from consortium.coordinator.run import RunFiles
 from consortium.coordinator.run_folder import RECORD, read_run
-from consortium.engine.ending import read_end
+from consortium.engine.closing import read_end
 from consortium.errors import ConfigurationError, OutputError
 from consortium.exchange.base import Exchange
 from consortium.membership.consent import missing_consents, read_consents, runs_joined
-from consortium.membership.roster_file import read_roster
+from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
 from consortium.study.reader import read_study
 from consortium.study.spec import Name

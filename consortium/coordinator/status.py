@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consortium.base.lock import in_use
-from consortium.engine.ending import seems_complete
+from consortium.engine.closing import seems_complete
 from consortium.engine.names import MOST_NOTICE, Names
 from consortium.engine.wait_file import read_waiting
 from consortium.exchange.base import Exchange

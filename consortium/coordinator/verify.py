@@ -32,10 +32,8 @@ from consortium.verification.agreement import RunAgreement, read_agreement
 from consortium.verification.attestations import hear_attestations, read_closing
 from consortium.verification.equivocation import check_equivocation
 from consortium.verification.record import EvidenceRecord, evidence_path, round_file
-from consortium.verification.replay import Replayed, other_queries, replay
-from consortium.verification.rounding import Apart
-from consortium.verification.rounds import Released, read_round, transcript_file
-from consortium.verification.sums import add_rounds_again
+from consortium.verification.replay import Apart, Replayed, other_queries, replay
+from consortium.verification.rounds import Released, add_rounds_again, read_round, transcript_file
 from consortium.verification.verdict import Verdict
 
 _CENTRE = "Its signature and digest are the centre's: only the centre can have caused it."

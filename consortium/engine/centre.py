@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Result, Shape
 from consortium.engine.clock import Clock
-from consortium.engine.closing import Closing, most_closing
-from consortium.engine.ending import end_notice
+from consortium.engine.closing import Closing, end_notice, most_closing
 from consortium.engine.kept_round import Kept
 from consortium.engine.mailbox import AwaitedMessages, Mailbox
 from consortium.engine.names import (

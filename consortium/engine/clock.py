@@ -1,9 +1,12 @@
-"""Time as an argument, and waiting that is neither late nor busy."""
+"""Time as an argument, waiting that is neither late nor busy, and an order to give a run up."""
 
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from threading import Event
+
+from consortium.errors import RunCancelledError
 
 SLOWEST_POLL = 0.25  # s
 _EAGERNESS = 0.1
@@ -58,3 +61,25 @@ class Clock:
             took = self.now() - looked
             step = min(max(waited * _EAGERNESS, _SHARE * took, pace), max(slowest, pace))
             self.pause(min(step, left))
+
+
+@dataclass(frozen=True)
+class Cancellation:
+    """Whether somebody cancelled a run; it is never taken back."""
+
+    order: Event = field(default_factory=Event)
+    """Set by whoever hears of it, in any thread."""
+
+    def check(self) -> None:
+        """Go on, unless the run was cancelled; raises RunCancelledError if it was."""
+        if self.order.is_set():
+            raise RunCancelledError("The run was cancelled on the coordinator's Prefect.")
+
+    def clock(self, clock: Clock) -> Clock:
+        """Return the same time, whose waiting ends once the run is cancelled."""
+
+        def pause(seconds: float) -> None:
+            self.check()
+            clock.pause(seconds)
+
+        return replace(clock, pause=pause)

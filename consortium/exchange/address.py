@@ -78,8 +78,7 @@ def _sftp(url: SplitResult, credentials: Path | None) -> Exchange:
             "An SFTP exchange needs a credentials file with 'known_hosts' and 'key_file'; name it."
         )
     try:
-        from consortium.exchange.sftp import SftpExchange
-        from consortium.exchange.sftp_connection import Address
+        from consortium.exchange.sftp import Address, SftpExchange
     except ImportError as error:
         raise _not_installed("sftp") from error
     entry = load_credentials(credentials, SftpCredentials)

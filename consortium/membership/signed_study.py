@@ -14,8 +14,7 @@ from consortium.base.atomic import path_in_folder
 from consortium.base.frozen_model import FrozenModel
 from consortium.base.strict_yaml import read_limited, read_yaml, write_yaml
 from consortium.errors import SignatureError, StudyError
-from consortium.membership.roster import Key, Roster, Signature, verifies
-from consortium.membership.roster_file import roster_keys
+from consortium.membership.roster import Key, Roster, Signature, roster_keys, verifies
 from consortium.secagg.crypto import pack_tuple
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study

@@ -30,8 +30,8 @@ from consortium.python.privacy import Privacy
 from consortium.python.result import data_frame
 from consortium.python.scratch import Img, Imgs, copy_beside, copy_surfaces, lay_out, scratch_folder
 from consortium.python.simulated import publish
-from consortium.report.cells import plain_table
 from consortium.report.privacy_report import SEEDED
+from consortium.report.tables import plain_table
 from consortium.simulation.simulation import shape_of
 from consortium.space.grid import TEMPLATE
 from consortium.space.study_space import study_space

@@ -9,10 +9,10 @@ from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import ImageSet
 from consortium.base.atomic import write_json
 from consortium.report.bids import about_image, about_study, label, map_stem, mask_stem, write_image
-from consortium.report.cells import cell_json
 from consortium.report.finished import Finished
 from consortium.report.neurovault import about_map
 from consortium.report.surface_files import surface_folder, surface_name, write_surface
+from consortium.report.tables import cell_json
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
 from consortium.space.study_space import Space

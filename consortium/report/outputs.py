@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from consortium.base.atomic import write_json, write_text
 from consortium.report.bids import about_image, about_study, map_stem, write_image
-from consortium.report.cells import cell_json
 from consortium.report.claims import write_claims
 from consortium.report.dataset import DATASET, start_dataset
 from consortium.report.finished import ComponentMaps, Finished
@@ -29,7 +28,7 @@ from consortium.report.references import bibtex, citation_keys
 from consortium.report.sections.methods import paragraphs
 from consortium.report.sections.verdict import guarantee_text
 from consortium.report.surface_files import surface_folder, surface_name, write_surface
-from consortium.report.tables import write_tables
+from consortium.report.tables import cell_json, write_tables
 from consortium.report.viewer import write_viewer
 from consortium.report.views import write_loadings
 from consortium.space.mesh import Mesh

@@ -1,9 +1,8 @@
 """Who holds shares of whose seeds, and who has a mask in common with whom.
 
 With few sites everybody holds a share of everybody's seeds, its own included, and every two sites
-have a mask in common. With many (see `consortium.secagg.graph_size`) each site draws its holders
-and names them in its advertisement, so that the bundle of keys, whose digest is part of every
-mask, fixes one graph for all:
+have a mask in common. With many each site draws its holders and names them in its advertisement, so
+that the bundle of keys, whose digest is part of every mask, fixes one graph for all:
 
 - the *holders* of a site are those it drew, never itself; they get the shares of its seeds;
 - its *owners* are the sites that drew it;
@@ -14,15 +13,195 @@ keys: it has one outcome, whatever others do before or after. An advertisement t
 few holders, or its own site, is no sound one. A site that names only friends of the centre has
 merely given its own seeds away, which a friend of the centre could do by word of mouth; it can't
 take away an edge that an honest site drew.
+
+How few neighbours a site needs, for masks and shares within a random graph instead of among all: J.
+Bell, K. A. Bonawitz, A. Gascón, T. Lepoint and M. Raykova, Secure single-server aggregation with
+(poly)logarithmic overhead, CCS 2020.
+
+Setting: n sites, c of them and the centre collude, h = n − c are honest, d may drop out. Who
+colludes is settled before the draws: a centre that wins sites over after it has seen the graph can
+choose those around one victim, and no bound below holds against it (that of a complete graph does).
+Each site draws k of the others from its own secret, which no key of another can influence: from a
+public seed the centre and its friends, who choose their keys last, could try keys until the graph
+suits them. What they can do is to have the run started anew, which is another draw and another
+failure probability. The k are the site's *holders*: they get the shares of its seeds, of which t
+open one. Two sites share a pair mask if either drew the other. A site answers one list a round,
+with at least n − d survivors on it. An event is named that must not happen, and its probability
+bounded over the draws of honest sites:
+
+1. *Some honest site has more than x colluding holders*: at most h P[Hyp(n − 1, c, k) > x]. Without
+   it, both secrets of one honest site never open if t > (k + x)/2 (as in `threshold`).
+2. Let K be the honest sites whose key seed opens. Each honest site lists at most d as lost, and
+   each member of K needs t − x of these answers: |K| <= h d/(t − x), the *hidden losses*. The
+   answers to different lists are spread over all neighbourhoods, which is why this is more than
+   the d of a complete graph, and why noise must be planned for h − |K| honest sites.
+3. *The honest sites without K fall apart*, so that more than one sum is learnt: some set A of at
+   most half of them, and the rest B, drew nobody from each other. Union bound over A and K, with
+   C(|A| − 1 + |K| + c, k)/C(n − 1, k) for each member of A, C(n − 1 − |A|, k)/C(n − 1, k) of B.
+
+Honest sites that were shown different bundles of keys share no mask that cancels, and an honest
+site that was shown another draw of itself goes no further: both leave less to learn, not more.
+
+That drop-outs stop a round is no question of privacy; with y the most that a neighbourhood loses
+except with the same probability (if who drops out does not depend on the graph), t = k − y. If none
+may drop out, no honest site ever lists one as lost, and the least t of 1 is enough. So few holders
+would do then that one colluding site more than supposed could open somebody's seeds, where a
+complete graph loses little by it. k and t are therefore chosen as if a third of the sites colluded.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import comb, exp, lgamma
 
-from consortium.errors import ProtocolError
+from consortium.errors import ProtocolError, StudyError
 
+FEWEST_SITES = 33
+"""Up to 32 sites the complete graph costs little."""
+FAILURE = 2.0**-40
+MOST_HIDDEN = 0.02
+"""Hidden losses as a share of the honest sites: they cost as much of the noise's variance."""
+SUPPOSED = 3
+"""One site of so many is taken for colluding at least when k and t are chosen without drop-outs."""
+MOST_HOLDERS = 0.5
+"""Holders as a share of the sites: with more of them nearly everybody is everybody's neighbour."""
 LOT_BYTES = 16
 """Bytes of a lot; two of 256 sites draw the same with probability below 2^-112."""
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """A planned graph."""
+
+    holders: int
+    """k, sites that each site draws."""
+    threshold: int
+    """t, of k shares."""
+    hidden: int
+    """Honest sites that may be missing from a sum without anybody's noticing; plan the noise for as
+    many drop-outs, or for the announced ones if they are more."""
+    failure: float
+    """Most probability, over the graph, that the promise does not hold; add it to δ."""
+
+
+def plan_neighbourhood(
+    sites: int,
+    colluding: int,
+    dropouts: int,
+    *,
+    failure: float = FAILURE,
+    most_hidden: float = MOST_HIDDEN,
+    most_holders: float = MOST_HOLDERS,
+) -> Neighbourhood | None:
+    """Choose the fewest holders whose failure probability is low enough.
+
+    Raises StudyError if the numbers make no consortium.
+
+    Parameters
+    ----------
+    sites, colluding, dropouts : int
+        n, c and d.
+    failure : float
+        Target of the failure probability, and of that of a round's being stopped by drop-outs.
+    most_hidden : float
+        Hidden losses as a share of the honest sites, at most.
+    most_holders : float
+        Holders as a share of the other sites, at most.
+
+    Returns
+    -------
+    Neighbourhood or None
+        None if the sites are few or a graph that is much less than complete won't do.
+    """
+    if not (0 <= colluding < sites and 0 <= dropouts < sites and 0 < failure < 1):
+        raise StudyError(
+            f"{colluding} colluding and {dropouts} missing of {sites} sites make no consortium; "
+            "leave at least one honest site."
+        )
+    if sites < FEWEST_SITES:
+        return None
+    most = int(most_holders * (sites - 1))
+    plans = (_plan(sites, colluding, dropouts, k, failure) for k in range(1, most + 1))
+    allowed = most_hidden * (sites - colluding)
+    return next((p for p in plans if p and p.failure <= failure and p.hidden <= allowed), None)
+
+
+def _plan(
+    sites: int, colluding: int, dropouts: int, k: int, failure: float
+) -> Neighbourhood | None:
+    """Plan with k holders, or None if no threshold is safe."""
+    honest = sites - colluding
+    supposed = colluding if dropouts else max(colluding, sites // SUPPOSED)
+    bad = _most(sites - 1, supposed, k, failure / 2, honest)
+    gone = _most(sites - 1, dropouts, k, failure, sites)
+    threshold = k - gone if dropouts else (k + bad) // 2 + 1
+    if threshold > k or 2 * threshold <= k + bad:
+        return None
+    hidden = honest * dropouts // (threshold - bad)
+    if hidden >= honest - 1:
+        return None
+    risk = max(_risk(sites, many, hidden, k, bad) for many in (colluding, supposed))
+    return Neighbourhood(k, threshold, hidden, risk)
+
+
+def least_safe(sites: int, dropouts: int, holders: int, threshold: int) -> bool:
+    """Whether k and t are safe at least if no site works for the centre.
+
+    Parameters
+    ----------
+    sites, dropouts, holders, threshold : int
+        n, d, k and t.
+    """
+    if not (0 < holders < sites - 1 and holders < 2 * threshold <= 2 * holders):
+        return False
+    hidden = sites * dropouts // threshold
+    return hidden < sites - 1 and split_bound(sites, 0, hidden, holders) <= FAILURE
+
+
+def _risk(sites: int, colluding: int, hidden: int, k: int, bad: int) -> float:
+    """Bound the probability of the docstring's first and third event together."""
+    crowded = (sites - colluding) * draw_tail(sites - 1, colluding, k, bad)
+    return crowded + split_bound(sites, colluding, hidden, k)
+
+
+def _most(population: int, marked: int, drawn: int, failure: float, times: int) -> int:
+    """Marked ones that none of several draws exceeds but with probability ``failure``."""
+    for most in range(min(marked, drawn) + 1):
+        if times * draw_tail(population, marked, drawn, most) <= failure:
+            return most
+    raise AssertionError("no draw has more marked ones than there are")
+
+
+def draw_tail(population: int, marked: int, drawn: int, most: int) -> float:
+    """P[more than ``most`` marked ones in a draw without replacement], hypergeometric, exact."""
+    above = range(most + 1, min(marked, drawn) + 1)
+    ways = sum(comb(marked, i) * comb(population - marked, drawn - i) for i in above)
+    return ways / comb(population, drawn)
+
+
+def split_bound(sites: int, colluding: int, removed: int, k: int) -> float:
+    """Bound the probability that honest sites fall apart once any ``removed`` of them are gone."""
+    return min(1.0, sum(exp(term) for term in _splits(sites, colluding, removed, k)))
+
+
+def _splits(sites: int, colluding: int, removed: int, k: int) -> Iterator[float]:
+    """Logarithms of the union bound's terms, one for each size of the smaller part."""
+    honest = sites - colluding
+    everything = _log_comb(sites - 1, k)
+    for size in range(1, (honest - removed) // 2 + 1):
+        within = size - 1 + removed + colluding
+        if within < k:
+            continue
+        rest = honest - removed - size
+        inside = size * (_log_comb(within, k) - everything)
+        outside = rest * (_log_comb(sites - 1 - size, k) - everything)
+        yield _log_comb(honest, size) + _log_comb(honest - size, removed) + inside + outside
+
+
+def _log_comb(n: int, k: int) -> float:
+    """Logarithm of a binomial coefficient; minus infinity if it is zero."""
+    if not 0 <= k <= n:
+        return float("-inf")
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
 @dataclass(frozen=True)

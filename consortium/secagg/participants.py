@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.errors import ProtocolError
 from consortium.secagg import crypto
-from consortium.secagg.graph_size import least_safe
+from consortium.secagg.graph import least_safe
 from consortium.secagg.threshold import most_dropouts, threshold
 
 CENTRE = "centre"
@@ -29,7 +29,7 @@ class Participants:
     """Ed25519 public keys (32 bytes) of all sites and of `CENTRE`."""
     threshold: int
     """t, shares that open a seed (see `consortium.secagg.threshold`, or, in a random graph,
-    `consortium.secagg.graph_size`); 0 for a run in which nothing is masked."""
+    `consortium.secagg.graph`); 0 for a run in which nothing is masked."""
     minimum: int
     """m, fewest sites that a sum may have."""
     holders: int = 0
@@ -75,7 +75,7 @@ class Participants:
         if not least_safe(sites, lost, self.holders, self.threshold):
             raise ProtocolError(
                 f"A threshold of {self.threshold} of {self.holders} holders with {self.minimum} of "
-                f"{sites} sites is unsafe; take both from consortium.secagg.graph_size."
+                f"{sites} sites is unsafe; take both from consortium.secagg.graph."
             )
 
     @property

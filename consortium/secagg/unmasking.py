@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from consortium.errors import ProtocolError, ThresholdError
-from consortium.secagg import field, keystream, messages, shamir
+from consortium.secagg import keystream, messages, shamir
 from consortium.secagg.hub_round import Tally
 from consortium.secagg.key_directory import Directory, KeySession
 from consortium.secagg.key_schedule import commitment, mask_private, public_bytes
@@ -207,7 +207,7 @@ class Opener:
         self._session, self._directory, self._tally = session, directory, tally
         self._shares: dict[str, dict[str, bytes]] = {site: {} for site in session.roster.sites}
         # In a complete graph few sets of sites answer for all seeds: their weights are kept.
-        self._weights = functools.cache(field.weights_at_zero)
+        self._weights = functools.cache(shamir.weights_at_zero)
         self.wrong: list[tuple[str, str]] = []
 
     def open(self) -> RoundSum:

@@ -1,5 +1,7 @@
-"""An image's values at the study's voxels."""
+"""An image's values at the study's voxels, smoothed and sampled by one linear operator."""
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,70 @@ from scipy import ndimage
 
 from consortium.space.grid import Grid
 
+Floats = NDArray[np.float64]
+Resampler = Callable[[NDArray[Any]], NDArray[Any]]
+"""From a volume (I x J x K) to the D voxels of a grid's mask."""
+
+_ORDER = 3
+_NOTHING = 1e-3
+"""Standard deviation in voxels of a Gaussian whose weight of a neighbour is 0 in floating point."""
+_ALIGNED = 1e-6
+"""Voxels by which an image's axes may turn away from the grid's over its whole length."""
 Places = NDArray[np.float64]
+
+
+def resampler(affine: Floats, shape: tuple[int, ...], grid: Grid, sigma: NDArray[Any]) -> Resampler:
+    """Make what smooths an image by a Gaussian and interpolates it by cubic splines.
+
+    Where the axes of image and grid are parallel, as in template spaces, both are products of one
+    small matrix for each axis, which is as exact and many times faster.
+
+    Parameters
+    ----------
+    affine : array, shape (4, 4)
+        The image's, which can be inverted.
+    shape : tuple of int
+        (I, J, K) of the image.
+    sigma : array, shape (3,)
+        Standard deviation of the Gaussian in the image's voxels; all zero for none.
+    """
+    sigma = np.where(sigma < _NOTHING, 0.0, sigma)
+    to_image = np.linalg.inv(affine) @ grid.affine
+    turned = np.abs(to_image[:3, :3] - np.diag(np.diag(to_image))[:3, :3]) * max(grid.shape)
+    if (turned > _ALIGNED).any():
+        return _general(voxel_places(affine, grid), sigma)
+    first, second, third = (
+        _axis(int(shape[k]), grid.shape[k], to_image[k, k], to_image[k, 3], float(sigma[k]))
+        for k in range(3)
+    )
+
+    def along_axes(volume: NDArray[Any]) -> NDArray[Any]:
+        box = np.tensordot(first, volume, axes=(1, 0))
+        box = np.tensordot(box, second, axes=(1, 1))  # I' x K x J'
+        return np.asarray(np.tensordot(box, third, axes=(1, 1))[grid.mask])
+
+    return along_axes
+
+
+def _general(places: Floats, sigma: NDArray[Any]) -> Resampler:
+    def anywhere(volume: NDArray[Any]) -> NDArray[Any]:
+        smooth = ndimage.gaussian_filter(volume, sigma) if sigma.any() else volume
+        return sample(smooth, places, order=_ORDER)
+
+    return anywhere
+
+
+@lru_cache(maxsize=64)  # most images of a data set have one grid
+def _axis(length: int, count: int, step: float, start: float, sigma: float) -> Floats:
+    """What the voxels of one axis weigh at the grid's places along it, shape (count, length)."""
+    basis = np.eye(length)
+    if sigma:
+        basis = ndimage.gaussian_filter1d(basis, sigma, axis=0)
+    places = np.round(start + step * np.arange(count), 9)[None]  # the last voxel is inside
+    columns = [
+        ndimage.map_coordinates(column, places, order=_ORDER, mode="constant") for column in basis.T
+    ]
+    return np.stack(columns, axis=1)
 
 
 def voxel_places(affine: NDArray[np.float64], grid: Grid) -> Places:

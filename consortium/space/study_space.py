@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from consortium.algorithms.base import AnyPlaces, Extent, Places, SurfacePlaces, Templates
 from consortium.base.atomic import path_in_folder
 from consortium.errors import DataError
-from consortium.space.atlas import Regions, read_maps, read_regions
+from consortium.space.atlas import Regions, read_maps, read_parcellation, read_regions
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
-from consortium.space.kept_basis import KeptBasis
-from consortium.space.kept_modes import surface_places
+from consortium.space.kept_basis import KeptBasis, surface_places
 from consortium.space.mesh import Mesh, read_mesh
-from consortium.space.parcellation import read_parcellation
 from consortium.space.surface_templates import read_surface_templates
 from consortium.space.target import Target
 from consortium.space.templates import read_templates

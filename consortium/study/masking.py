@@ -1,13 +1,13 @@
 """Who masks with whom in a study: all sites with all, or each with a few that it draws.
 
 Up to 32 sites, or where a graph would cost more than it saves, masks and shares go between all
-sites. Beyond that a graph is drawn (see `consortium.secagg.graph_size`), and the study's promise
+sites. Beyond that a graph is drawn (see `consortium.secagg.graph`), and the study's promise
 is planned for what a graph may hide and for the probability that it fails.
 """
 
 from dataclasses import dataclass
 
-from consortium.secagg.graph_size import Neighbourhood, plan_neighbourhood
+from consortium.secagg.graph import Neighbourhood, plan_neighbourhood
 from consortium.secagg.threshold import threshold
 from consortium.study.spec import Study
 

@@ -1,17 +1,31 @@
-"""One round of a published run: what was asked, what was signed for, what was released."""
+"""One round of a published run: what was asked, signed for and released, and its sum once more.
+
+The sum is of the very messages on the exchange: exact, and trusting nobody.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from consortium.engine.closing import release_record
 from consortium.engine.kept_round import Kept
-from consortium.engine.names import QUERY
+from consortium.engine.names import QUERY, Names
 from consortium.engine.queries import query_context, sketch_query
-from consortium.errors import ConsortiumError, ContradictionError
+from consortium.errors import (
+    AlteredError,
+    ConsortiumError,
+    ContradictionError,
+    ExchangeError,
+    ProtocolError,
+)
+from consortium.exchange.base import Exchange
 from consortium.secagg import messages
 from consortium.secagg.contribution import opened_digest
+from consortium.secagg.keystream import Ring
 from consortium.secagg.packing import pack
 from consortium.secagg.release import (
+    add_again,
+    added,
+    agrees,
     check_answered,
     check_seeds,
     read_release,
@@ -21,6 +35,7 @@ from consortium.secagg.release import (
 from consortium.study.plan import Stage
 from consortium.verification.agreement import RunAgreement
 from consortium.verification.record import EvidenceRecord, evidence_path, round_file
+from consortium.verification.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -168,3 +183,55 @@ def _check_kept(
 def transcript_file(number: int, suffix: str) -> str:
     """Path of a round's file in the output folder."""
     return f"transcript/round-{number:05d}.{suffix}"
+
+
+def add_rounds_again(
+    exchange: Exchange, agreement: RunAgreement, rounds: list[Released], verdict: Verdict
+) -> None:
+    """Add every round again that releases its masked sum."""
+    names = Names(agreement.context.run)
+    for done in rounds:
+        if not done.summed:
+            continue
+        where = names.round(done.number, messages.CONTRIBUTION)
+        try:
+            _add(exchange, names, agreement, done)
+        except ContradictionError as error:
+            verdict.contradict(
+                error, "Only the centre, who signed for these numbers, can have caused it."
+            )
+        except ConsortiumError as error:
+            verdict.leave_open(where, str(error))
+            verdict.shown.discard(done.number)
+        else:
+            verdict.shown.add(done.number)
+
+
+def _add(exchange: Exchange, names: Names, agreement: RunAgreement, done: Released) -> None:
+    number, release, mechanism = done.number, done.release, done.stage.mechanism
+    clear = mechanism.public
+
+    def vector(site: str) -> Ring:
+        manifest = done.manifests[site]
+        place = names.round(number, messages.CONTRIBUTION, site)
+        limit = agreement.session.limits.contribution(manifest.size, len(manifest.heard))
+        found = exchange.get(place, limit)
+        if found is None:
+            raise ExchangeError(f"{place} is gone, so round {number} can't be added again.")
+        return added(site, number, manifest, found, mechanism.entries, clear=clear)
+
+    vectors = (vector(site) for site in release.survivors)
+    directory, entries = agreement.directory, mechanism.entries
+    try:
+        total = add_again(
+            agreement.session, directory, number, release, vectors, entries, clear=clear
+        )
+    except AlteredError:
+        raise
+    except ProtocolError as error:  # signed for, and yet no vector of this round
+        raise ContradictionError(names.round(number, messages.RELEASE), str(error)) from error
+    if not agrees(total, release):
+        raise ContradictionError(
+            names.round(number, messages.RELEASE),
+            f"the numbers released in round {number} are not the sum of what sites signed.",
+        )

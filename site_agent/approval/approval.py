@@ -8,8 +8,7 @@ from consortium.errors import ConsortiumError, StudyError
 from consortium.exchange.base import Exchange
 from consortium.membership.consent import Terms, read_consents, withdraw
 from consortium.membership.keys import Identity, load_identity
-from consortium.membership.roster import Roster
-from consortium.membership.roster_file import fingerprint, read_roster
+from consortium.membership.roster import Roster, fingerprint, read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
 from site_agent.approval.record import (
     Approval,

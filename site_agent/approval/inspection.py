@@ -33,8 +33,7 @@ from site_agent.data.bids import labels_in
 from site_agent.data.doubts import Misnamed, doubts_about, few_lacking
 from site_agent.data.people import candidates, read_left_out
 from site_agent.data.survey import SkippedPerson, Subject
-from site_agent.images.quality import quality_remarks
-from site_agent.images.recordings import recording_remarks
+from site_agent.images.recordings import quality_remarks, recording_remarks
 from site_agent.images.series import SiteDataset
 from site_agent.ledger.totals import over_limit
 from site_agent.loading.feature_vectors import FeatureDataset

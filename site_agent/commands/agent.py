@@ -45,7 +45,7 @@ def start(
 @app.command(rich_help_panel=DAILY)
 def status(folder: Folder = Path(), as_json: AsJson = False) -> None:
     """Show the site's configuration, its approved studies and what its agent waits for."""
-    from site_agent.ledger.summary import budget_json, budget_sentences
+    from site_agent.ledger.export import budget_json, budget_sentences
     from site_agent.status import read_status
 
     found = read_status(folder)
@@ -75,9 +75,8 @@ def show_ledger(
     from consortium.base.formatting import count
     from consortium.membership.keys import load_identity
     from site_agent.config import SiteConfig
-    from site_agent.ledger.export import export_json
+    from site_agent.ledger.export import export_json, print_accounts, verify_file
     from site_agent.ledger.ledger import Ledger
-    from site_agent.ledger.summary import print_accounts, verify_file
     from site_agent.policy.policy import Policy
 
     if verify is not None:

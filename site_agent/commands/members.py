@@ -30,7 +30,7 @@ def init(
 
     from consortium.base.atomic import make_folder
     from consortium.membership.keys import create_identity
-    from consortium.membership.roster_file import fingerprint
+    from consortium.membership.roster import fingerprint
     from site_agent.config import SiteConfig
     from site_agent.enrolment.request import join_consortium
     from site_agent.policy.policy import Policy
@@ -77,7 +77,7 @@ def join(
 
 
 def _tell_request(path: Path, key: bytes) -> None:
-    from consortium.membership.roster_file import fingerprint
+    from consortium.membership.roster import fingerprint
 
     out.print(f"Give {path} to the coordinator, and read out this fingerprint by telephone:")
     out.print(fingerprint(key))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from consortium.algorithms.base import Serious
 from consortium.base.formatting import count
-from consortium.study.choice import PersonRule
+from consortium.study.data_section import PersonRule
 from consortium.study.spec import Study
 from consortium.views.column import Column
 from site_agent.data.bids import labels_in

@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from consortium.errors import DataError
-from consortium.study.choice import PersonRule
-from consortium.study.data_section import DataSection
+from consortium.study.data_section import DataSection, PersonRule
 from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
 from site_agent.data.survey import SkippedPerson, Without, excludes_nobody, in_turn

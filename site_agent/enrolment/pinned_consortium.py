@@ -13,7 +13,7 @@ from pathlib import Path
 
 from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.errors import ConfigurationError, OutputError, SignatureError, StudyError
-from consortium.membership.roster_file import Roster, fingerprint
+from consortium.membership.roster import Roster, fingerprint
 from consortium.secagg import CENTRE
 from site_agent.layout import PINNED
 

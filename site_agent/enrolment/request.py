@@ -6,7 +6,7 @@ from pathlib import Path
 from consortium.errors import ConfigurationError, ConsortiumError
 from consortium.membership.admission import JoinRequest, write_request
 from consortium.membership.keys import KEYS, Identity, create_identity, load_identity
-from consortium.membership.roster_file import fingerprint
+from consortium.membership.roster import fingerprint
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin_consortium, read_pinned
 from site_agent.layout import APPROVED

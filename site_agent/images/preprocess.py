@@ -13,8 +13,7 @@ from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
-from consortium.space.resampling import resampler
-from consortium.space.sampling import lies_in
+from consortium.space.sampling import lies_in, resampler
 from consortium.space.smoothing import FWHM_PER_SIGMA
 from consortium.space.target import Target
 from consortium.study.data_section import DataSection

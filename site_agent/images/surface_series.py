@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from consortium.base.regular_file import regular
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
-from consortium.space.atlas import Regions
+from consortium.space.atlas import Regions, parcel_places, parcels_of
 from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti
 from consortium.space.nifti import MOST_VOLUMES, open_image
-from consortium.space.parcellation import parcel_places, parcels_of
 from site_agent.data.bids import PARCEL_SERIES
 from site_agent.data.survey import RecordingRun
 from site_agent.images.nifti import sidecar_step

@@ -40,8 +40,8 @@ from site_agent.ledger.limits import counted
 from site_agent.ledger.totals import UNITS, Account, StudyRow, accounts, studies
 from site_agent.page.state import Row, agent_activity, approved, count_left_out, worths
 from site_agent.policy.policy import Policy
-from site_agent.run.log_lines import read_log_lines
 from site_agent.run.message_store import MessageStore
+from site_agent.run.site_log import read_log_lines
 from site_agent.status import read_status
 
 MOST_LINES = 300

@@ -7,7 +7,7 @@ foresees, and within its own ledger.
 
 from collections.abc import Callable, Sequence
 
-from consortium.engine.ending import Ended, read_end
+from consortium.engine.closing import Ended, read_end
 from consortium.engine.run_context import RunContext
 from consortium.errors import (
     EngineError,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from consortium.algorithms.base import AnalysisPlan, Array, Query
-from consortium.engine.ending import read_end
+from consortium.engine.closing import read_end
 from consortium.engine.names import QUERY
 from consortium.engine.neighbour_answers import answers_neighbours
 from consortium.engine.queries import MOST_QUERY, decode_query, query_context, sketch_query

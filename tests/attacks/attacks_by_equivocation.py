@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.coordinator.evidence import keep_evidence
 from consortium.coordinator.verify import Checkup
 from consortium.engine.round_messages import RoundMessages

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.errors import PrivacyError, SiteError
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import Roster
+from consortium.membership.roster import Roster
 from consortium.privacy.gdp import epsilon_of
 from consortium.study.plan import promised_mu
 from site_agent.approval.approval import Approval, Terms, approvals, approve, take_back

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.engine.kept_round import Kept
 from consortium.engine.transcript import Transcript
 from consortium.errors import OutputError, StudyError
 from consortium.membership import admission, signed_study
 from consortium.membership.keys import Identity, create_identity, load_identity
-from consortium.membership.roster import Roster
-from consortium.membership.roster_file import found_roster, read_roster, save_roster
+from consortium.membership.roster import Roster, found_roster, read_roster, save_roster
 from consortium.study.reader import read_study
 from site_agent.approval.approval import Approval, Terms, approvals, approve
 from site_agent.enrolment.pinned_consortium import PinnedConsortium
@@ -61,7 +60,7 @@ def study_edited_on_its_way(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.membership.roster_file:verifies",
+    guard="consortium.membership.roster:verifies",
     without="the thief takes part, and decrypts, in another site's name",
     stops="was changed after the coordinator signed it",
     instead=always(True),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from consortium.errors import ExchangeError
-from consortium.exchange import sftp_connection
+from consortium.exchange import sftp
 from consortium.exchange.credentials import SftpCredentials
 from tests.attacks.attack_kinds import Stage, attack
 
@@ -30,7 +30,7 @@ def _drip(server: socket.socket) -> None:
 
 @attack(
     "exchange",
-    guard="consortium.exchange.sftp_connection:connect",
+    guard="consortium.exchange.sftp:connect",
     without="the reader waits as long as the server likes, though something always comes",
     stops="can't be reached",
     instead=_unhurried,
@@ -41,12 +41,12 @@ def byte_now_and_then(stage: Stage) -> bool:
     hosts.touch()
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=_drip, args=(server,), daemon=True).start()
-        address = sftp_connection.Address("user", "127.0.0.1", server.getsockname()[1])
+        address = sftp.Address("user", "127.0.0.1", server.getsockname()[1])
         entry = SftpCredentials(known_hosts=hosts, password="x")  # type: ignore[arg-type]
 
         def enter() -> None:
             try:
-                sftp_connection.connect(address, entry, _SOON)
+                sftp.connect(address, entry, _SOON)
             except ExchangeError as error:
                 stage.said.append(str(error))
 

@@ -228,7 +228,7 @@ def test_a_private_key_is_kept_private(file_server: FileServer, tmp_path: Path) 
 
 def test_silence_at_the_door_is_given_up(file_server: FileServer, tmp_path: Path) -> None:
     from consortium.exchange.credentials import SftpCredentials, load_credentials
-    from consortium.exchange.sftp_connection import Address, connect
+    from consortium.exchange.sftp import Address, connect
 
     entry = load_credentials(file_server.credentials(tmp_path), SftpCredentials)
     with socket.create_server(("127.0.0.1", 0)) as mute:

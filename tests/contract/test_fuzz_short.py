@@ -18,7 +18,7 @@ from consortium.errors import (
     StudyError,
 )
 from consortium.exchange.credentials import SftpCredentials, load_credentials
-from consortium.membership.roster_file import found_roster, read_roster, save_roster
+from consortium.membership.roster import found_roster, read_roster, save_roster
 from consortium.space.grid import mask_grid
 from tests.long.fuzz import all_targets
 from tests.long.fuzz_mutations import Make

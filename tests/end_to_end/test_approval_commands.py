@@ -11,12 +11,12 @@ import nibabel as nib
 import pytest
 
 from consortium.base.lock import only_one
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.engine.clock import Clock
 from consortium.errors import LedgerError
 from consortium.membership.consent import Consent, read_consents
 from consortium.membership.keys import load_identity
-from consortium.membership.roster_file import Roster, fingerprint, read_roster
+from consortium.membership.roster import Roster, fingerprint, read_roster
 from consortium.study.reader import read_study
 from site_agent.agent import Agent
 from site_agent.approval.approval import approvals

@@ -9,7 +9,7 @@ import pytest
 import typer.main
 
 from consortium import __version__
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.simulation.networks import network_maps
 from consortium.space.grid import template_grid
 from consortium.study.reader import read_study

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from consortium.base.lock import only_one
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.membership.keys import create_identity
-from consortium.membership.roster_file import Roster, read_roster
+from consortium.membership.roster import Roster, read_roster
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.command_line import PROGRAMS, enter, refused
 from tests.support.membership_files import PLAIN, give_scans, papers, public, publish

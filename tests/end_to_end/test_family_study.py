@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from site_agent.approval.folder import SiteFolder
 from tests.support.command_line import enter
 from tests.support.finished_run import carry_out

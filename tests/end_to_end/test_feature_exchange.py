@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.errors import SiteError
 from consortium.simulation.dataset import start_derivatives
 from site_agent.layout import LEDGER

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from tests.support.command_line import Said
 from tests.support.membership_files import give_scans, papers
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from scipy.ndimage import gaussian_filter
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.simulation.dataset import start_derivatives
 from consortium.space.study_space import study_space
 from consortium.study.reader import parse_study

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from consortium.coordinator.new_study import DRAFTS
-from consortium.membership.roster_file import read_roster
+from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import read_signed
 from consortium.report.outputs import write_outputs
 from consortium.space.grid import template_grid

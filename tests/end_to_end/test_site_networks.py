@@ -8,7 +8,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.simulation.networks import network_maps
 from consortium.space.grid import template_grid
 from consortium.study.reader import read_study

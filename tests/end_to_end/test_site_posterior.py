@@ -10,9 +10,9 @@ from tempfile import mkdtemp
 import numpy as np
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.errors import DataError
-from consortium.membership.roster_file import read_roster
+from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import read_signed
 from consortium.report.dataset import BIDS_VERSION
 from consortium.simulation.bids import Recipe, make_consortium
@@ -20,8 +20,8 @@ from consortium.simulation.signals import SignalLevels
 from consortium.space.grid import template_grid
 from consortium.space.templates import read_templates
 from consortium.study.reader import read_study
-from site_agent.finished_run import read_finished
 from site_agent.page.page import write_site_page
+from site_agent.posterior import read_finished
 from tests.support.command_line import enter, refused
 from tests.support.finished_run import carry_out
 from tests.support.local_consortium import SITES, LocalConsortium, build

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.errors import DataError
 from consortium.report.bids import label
 from consortium.simulation.dataset import start_derivatives

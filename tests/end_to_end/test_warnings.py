@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.membership.keys import load_identity
 from site_agent.approval.approval import approvals
 from site_agent.ledger.entries import Charge

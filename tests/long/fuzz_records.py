@@ -18,8 +18,7 @@ from consortium.engine.wait_file import Waiting, read_waiting
 from consortium.exchange.credentials import S3Credentials, SftpCredentials, load_credentials
 from consortium.membership.admission import JoinRequest, read_request, write_request
 from consortium.membership.keys import Identity
-from consortium.membership.roster import Handover, Roster
-from consortium.membership.roster_file import read_roster, save_roster
+from consortium.membership.roster import Handover, Roster, read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study, signature_path
 from consortium.secagg import CENTRE
 from consortium.study.reader import parse_study, read_study

@@ -16,13 +16,13 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.timing import show
-from consortium.coordinator.demo.agents import start_agent
-from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.demo.prepare import (
+    DemoFolders,
     approve_everywhere,
     clear_demo,
     found_consortium,
     make_scans,
+    start_agent,
     write_study,
 )
 from consortium.coordinator.demo.story import SITES

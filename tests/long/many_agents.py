@@ -17,7 +17,7 @@ from rich.console import Console
 
 from benchmarks.latency import settle
 from benchmarks.timing import show
-from consortium.coordinator.demo.agents import start_agent
+from consortium.coordinator.demo.prepare import start_agent
 from consortium.coordinator.run import run_study
 from consortium.engine.clock import Clock
 

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo.agents import agents_at_work
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders, agents_at_work
 from site_agent.config import SiteConfig
 from tests.support.command_line import enter
 from tests.support.forgery import ledger

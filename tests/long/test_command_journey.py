@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.engine.clock import Clock
 from consortium.simulation.bids import Recipe, make_consortium
 from consortium.simulation.signals import SignalLevels

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from tests.long.platforms import (
     HUB,
     SITES,

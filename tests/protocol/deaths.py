@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.exchange import DirectoryExchange
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger

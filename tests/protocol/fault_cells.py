@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.coordinator.run_folder import read_run
 from consortium.engine import queries
 from consortium.errors import ConsortiumError, SiteError
 from consortium.membership.keys import load_identity
-from consortium.membership.roster_file import read_roster
+from consortium.membership.roster import read_roster
 from tests.protocol.faults import Fault, FaultyConsortium, Stage
 from tests.protocol.watched import CENTRE, Died, Write
 from tests.support.exchange_operator import note_secrets

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.secagg.graph_size import Neighbourhood
+from consortium.secagg.graph import Neighbourhood
 from consortium.study import masking
 from tests.protocol.deaths import Deaths, check_ledgers, die_everywhere
 from tests.support.forgery import settle

@@ -14,7 +14,7 @@ from consortium.engine.queries import encode_query
 from consortium.engine.run_context import start_notice
 from consortium.errors import ConsortiumError, SiteError
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import read_roster, save_roster
+from consortium.membership.roster import read_roster, save_roster
 from consortium.membership.signed_study import sign_study
 from consortium.secagg import messages
 from consortium.secagg.messages import Keys, Request

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.engine.neighbour_answers import broadcast_limit, encode_broadcast
 from consortium.report.accounting import account
 from consortium.secagg import OVERHEAD, messages

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.secagg.messages import BROADCAST
 from site_agent.run.neighbours import Neighbours
 from tests.protocol.deaths import Deaths, check_ledgers, die_everywhere

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.coordinator.run_folder import claim_run, read_run
 from consortium.engine.centre import Centre
 from consortium.errors import OutputError, SiteError, StudyError
-from consortium.membership.roster_file import read_roster
+from consortium.membership.roster import read_roster
 from consortium.study.plan import make_plan
 from consortium.study.reader import parse_study
 from site_agent.layout import ENDED

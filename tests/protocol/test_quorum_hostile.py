@@ -7,7 +7,7 @@ import pytest
 from consortium.engine.names import ANNOUNCEMENT, START
 from consortium.engine.run_context import start_notice
 from consortium.errors import SiteError
-from consortium.membership.roster_file import read_roster
+from consortium.membership.roster import read_roster
 from tests.support.forgery import (
     NAMES,
     RUN,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cape_relay import Message, RelayError
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.errors import ConsortiumError
 from tests.protocol.relayed import (
     HUB,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.privacy.mechanism import Mechanism
 from site_agent.layout import CACHE, LEDGER
 from tests.support.forgery import rounds_of, settle

@@ -7,7 +7,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.engine.queries import decode_note
 from consortium.errors import ConsortiumError, SiteError
 from site_agent.layout import LEDGER

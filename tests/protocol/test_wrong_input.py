@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from consortium.base.lock import only_one
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.coordinator.run import run_study
 from consortium.coordinator.run_folder import read_run
 from consortium.engine.clock import Clock
@@ -30,7 +30,7 @@ from consortium.errors import (
     SiteError,
     StudyError,
 )
-from consortium.membership.roster_file import read_roster
+from consortium.membership.roster import read_roster
 from consortium.secagg import unseal
 from site_agent.agent import Agent
 from site_agent.images.person_blocks import PersonBlocks

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.errors import ConsortiumError
 from consortium.exchange import DirectoryExchange
 from consortium.privacy.mechanism import Mechanism

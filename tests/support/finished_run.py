@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.coordinator.evidence import keep_evidence
 from consortium.coordinator.outputs import Publisher
 from consortium.engine.centre import Centre

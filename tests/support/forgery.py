@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from consortium.algorithms.base import Query
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.engine.names import QUERY, REFUSAL, Names
 from consortium.engine.queries import encode_query
 from consortium.exchange import DirectoryExchange

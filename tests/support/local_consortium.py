@@ -13,14 +13,14 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
+from consortium.coordinator.demo.prepare import EXCHANGE, DemoFolders
 from consortium.coordinator.run import RunFiles
 from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
 from consortium.engine.clock import Clock
 from consortium.engine.run_context import RunContext
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import Roster, found_roster, read_roster, save_roster
+from consortium.membership.roster import Roster, found_roster, read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study
 from consortium.simulation.bids import Recipe, make_consortium
 from consortium.simulation.signals import SignalLevels

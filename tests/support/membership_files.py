@@ -4,10 +4,10 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
+from consortium.coordinator.demo.prepare import EXCHANGE, DemoFolders
 from consortium.membership.consent import Consent, post_consent
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import Roster, found_roster, read_roster, save_roster
+from consortium.membership.roster import Roster, found_roster, read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study
 from consortium.simulation.bids import Recipe, make_consortium
 from consortium.simulation.signals import SignalLevels

@@ -8,7 +8,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.schedules import CronSchedule as PrefectCron
 from rich.console import Console
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.coordinator.deploy import DueRuns, deploy
 from consortium.coordinator.schedule import ScheduledStudy, new_schedule
 from consortium.membership.consent import Consent, post_consent

@@ -4,14 +4,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from site_agent.config import SiteConfig
 from site_agent.layout import LEDGER, LEFT_OUT, STORE
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.page.page import write_site_page
 from site_agent.policy.policy import Allowance, Policy
-from site_agent.run.log_lines import LogLines
 from site_agent.run.message_store import MessageStore
+from site_agent.run.site_log import LogLines
 from tests.support.charges import up_to
 from tests.support.local_consortium import STUDY, build, say_yes
 

@@ -54,8 +54,7 @@ class FileVenue(DirectoryVenue):
         open_exchange(self.url, self.credentials)  # makes the directory
 
     def open(self, patience: float = 10.0) -> Exchange:
-        from consortium.exchange.sftp import SftpExchange
-        from consortium.exchange.sftp_connection import Address
+        from consortium.exchange.sftp import Address, SftpExchange
 
         user, entry = (
             self.url[7:].split("@")[0],

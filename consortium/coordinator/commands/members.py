@@ -40,7 +40,7 @@ def init(
     from consortium.exchange.address import open_exchange
     from consortium.exchange.checkup import fault_of
     from consortium.membership.keys import create_identity
-    from consortium.membership.roster_file import fingerprint, found_roster, save_roster
+    from consortium.membership.roster import fingerprint, found_roster, save_roster
 
     if exchange is not None and "://" in exchange:
         fault = fault_of(open_exchange(exchange, credentials), "centre", secrets.token_hex(8))
@@ -76,7 +76,7 @@ def admit(
     from consortium.membership.admission import admit_site as take_up
     from consortium.membership.admission import read_request
     from consortium.membership.keys import load_identity
-    from consortium.membership.roster_file import fingerprint, read_roster, save_roster
+    from consortium.membership.roster import fingerprint, read_roster, save_roster
 
     members, key = read_roster(roster), load_identity(keys).key
     members.check_owner(key)
@@ -98,7 +98,7 @@ def remove(
 ) -> None:
     """Take a site off the roster; studies that name it must be signed anew without it."""
     from consortium.membership.keys import load_identity
-    from consortium.membership.roster_file import read_roster, save_roster
+    from consortium.membership.roster import read_roster, save_roster
 
     members = read_roster(roster).without_site(site)
     save_roster(roster, members, load_identity(keys).key)
@@ -116,7 +116,7 @@ def rotate(
 
     from consortium.base.atomic import make_folder
     from consortium.membership.keys import create_identity, load_identity
-    from consortium.membership.roster_file import read_roster, save_roster
+    from consortium.membership.roster import read_roster, save_roster
 
     members, old = read_roster(roster), load_identity(keys).key
     members.check_owner(old)

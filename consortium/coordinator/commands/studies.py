@@ -108,7 +108,7 @@ def new_study_command(
     """Write a commented study file; what the options don't say is asked at a terminal."""
     from consortium.coordinator.new_study import new_study
     from consortium.membership.keys import load_identity
-    from consortium.membership.roster_file import read_roster
+    from consortium.membership.roster import read_roster
     from consortium.membership.signed_study import sign_study
 
     answers["name"] = answers["name"] or study.stem
@@ -143,7 +143,7 @@ def _preview(made: Study, file: Path, subjects: str | None, volumes: int) -> Non
 def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
     """Sign a study for its sites: this file, this mask, these keys."""
     from consortium.membership.keys import load_identity
-    from consortium.membership.roster_file import read_roster
+    from consortium.membership.roster import read_roster
     from consortium.membership.signed_study import sign_study, signature_path
 
     members, key = read_roster(roster), load_identity(keys).key

@@ -1,34 +1,77 @@
-"""Made-up hospitals: scans, keys, roster and approvals.
+"""Made-up hospitals: folders, scans, keys, roster, approvals, and their agents.
 
 The scans are made up from networks that are known, and the truth is kept apart from every
 hospital, so that what the studies find can be judged.
 """
 
 import json
+import os
 import re
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
 from rich.console import Console
 
-from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
 from consortium.coordinator.run import RunFiles
 from consortium.errors import OutputError
 from consortium.membership.admission import JoinRequest, admit_site, read_request
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import found_roster, read_roster, save_roster
+from consortium.membership.roster import found_roster, read_roster, save_roster
 from consortium.membership.signed_study import sign_study
 from consortium.simulation.bids import Recipe, make_consortium
 from consortium.study.reader import read_study
+from consortium.study.spec import Study
 from site_agent.approval.approval import Terms, approve
 from site_agent.config import SiteConfig
 from site_agent.enrolment.request import join_consortium
 from site_agent.policy.policy import Policy
 
+EXCHANGE = "exchange"
 _MARK = ".consortium-demo"
+
+
+@dataclass(frozen=True)
+class DemoFolders:
+    """The demo's folders."""
+
+    root: Path
+
+    @property
+    def files(self) -> RunFiles:
+        """The centre's files."""
+        root = self.root
+        return RunFiles(
+            root / "study.yaml",
+            root / "roster.yaml",
+            root / EXCHANGE,
+            root / "centre",
+            root / "output",
+        )
+
+    def study(self, name: str) -> RunFiles:
+        """The centre's files of one study of several."""
+        folder = self.root / name
+        return replace(self.files, study=folder / "study.yaml", out=folder / "output")
+
+    def site(self, name: str) -> Path:
+        """A hospital's own folder."""
+        return self.root / "hospitals" / name / "agent"
+
+    def dataset(self, name: str) -> Path:
+        """A hospital's BIDS data set."""
+        return self.root / "hospitals" / name / "bids"
+
+    @property
+    def truth(self) -> Path:
+        """What the made-up scans were made of."""
+        return self.root / "hospitals" / "truth"
 
 
 def clear_demo(root: Path) -> DemoFolders:
@@ -100,3 +143,46 @@ def _join(place: DemoFolders, name: str, centre: bytes) -> JoinRequest:
     create_identity(folder, secrets.token_bytes(64))
     path, _ = join_consortium(folder, name, centre.hex())
     return read_request(path)
+
+
+@contextmanager
+def agents(place: DemoFolders, study: Study) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """Run every site's agent as a process for the duration; their logs are in their folders."""
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for name in study.sites:
+            running[name] = start_agent(place, name)
+        yield running
+        for process in running.values():
+            process.wait(timeout=60)
+    finally:
+        for process in running.values():
+            process.terminate()
+            process.wait()
+
+
+@contextmanager
+def agents_at_work(place: DemoFolders, sites: Sequence[str]) -> Iterator[None]:
+    """Keep every site's agent at work for the duration, whatever studies come."""
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        running += [start_agent(place, name, once=False) for name in sites]
+        yield
+    finally:
+        for process in running:
+            process.terminate()
+        for process in running:
+            process.wait()
+
+
+def start_agent(place: DemoFolders, name: str, *, once: bool = True) -> subprocess.Popen[bytes]:
+    """Start one hospital's agent; it stops after one run, or at the signal."""
+    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    mode = ["--once"] if once else []
+    with (place.site(name) / "agent.log").open("ab") as log:
+        return subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "site_agent", "start", *mode, "--folder", place.site(name)],
+            stdout=log,
+            stderr=log,
+            env=os.environ | threads,
+        )

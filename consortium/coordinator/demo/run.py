@@ -9,17 +9,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from consortium.coordinator.demo.agents import agents
-from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.demo.prepare import (
+    DemoFolders,
+    agents,
     approve_everywhere,
     clear_demo,
     found_consortium,
     make_scans,
     write_study,
 )
-from consortium.coordinator.demo.score import found_maps, score_lines
-from consortium.coordinator.demo.story import LEVELS, SCANNERS, tell_story
+from consortium.coordinator.demo.story import LEVELS, SCANNERS, found_maps, score_lines, tell_story
 from consortium.coordinator.run import run_study
 from consortium.engine.clock import Clock
 from consortium.report.statement import summary

@@ -5,7 +5,6 @@ import numpy as np
 from consortium.algorithms.base import Array
 from consortium.algorithms.findings import ImageSet
 from consortium.base.formatting import count, number
-from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
 from consortium.report.image_sets import on_grid
 from consortium.report.sections.base import (
@@ -17,6 +16,7 @@ from consortium.report.sections.base import (
     mesh_card,
 )
 from consortium.report.shown_maps import ShownMap, map_anchor, set_maps, set_name
+from consortium.report.tables import cell_text
 from consortium.space.mesh import Mesh
 
 NOTHING = "No {} of this map passes the threshold."

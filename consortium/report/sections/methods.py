@@ -4,16 +4,15 @@ from typing import Any
 
 from consortium.algorithms import REGISTRY
 from consortium.base.formatting import count
-from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.references import citation_keys, cite_sentences
 from consortium.report.sections.base import PageSection
 from consortium.report.sections.verdict import UNITS
+from consortium.report.tables import cell_text
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
-from consortium.study.choice import PersonRule
-from consortium.study.data_section import DataSection
+from consortium.study.data_section import DataSection, PersonRule
 from consortium.study.spec import Study
 
 SCHEMES = {

@@ -6,9 +6,9 @@ import numpy as np
 
 from consortium.algorithms.base import Array
 from consortium.algorithms.findings import NOT_DISTINCT
-from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
 from consortium.report.sections.base import Card, Facts, PageSection, cards_section
+from consortium.report.tables import cell_text
 from consortium.report.views import REPORTS, split_views
 
 MOST = 12

@@ -8,7 +8,7 @@ import pytest
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query, Release, Templates
 from consortium.errors import ProtocolError, StudyError
-from consortium.report.cells import cell_text
+from consortium.report.tables import cell_text
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import count_rounds, make_plan

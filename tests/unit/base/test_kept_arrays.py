@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from consortium.base import kept_arrays as caches
 from consortium.base.kept_arrays import cache_folder, kept_arrays
-from consortium.space import grid, kept_basis, kept_modes
+from consortium.space import grid, kept_basis
 from consortium.space.grid import Grid, template_grid
-from consortium.space.kept_modes import surface_places
+from consortium.space.kept_basis import surface_places
 from consortium.space.mesh import Hemisphere, Mesh
 from consortium.space.study_space import Space
 from tests.support.surfaces import sphere
@@ -48,12 +48,12 @@ def _basis(watch):
 
 
 def _modes(watch):
-    watch(kept_modes, "surface_modes")
+    watch(kept_basis, "surface_modes")
     points, triangles = sphere(300)
     left = Hemisphere("L", points, triangles, np.ones(300, dtype=bool))
 
     def ask():
-        kept_modes._side_modes.cache_clear()
+        kept_basis._side_modes.cache_clear()
         modes = surface_places(Mesh("fsaverage5", left, left)).modes
         return modes[0].values, modes[0].vectors, modes[0].anchors, np.array(modes[0].area)
 
@@ -64,7 +64,7 @@ CACHES = {"template": (_template, 1), "basis": (_basis, 3), "modes": (_modes, 1)
 
 
 def test_these_are_all_caches():
-    users = {grid.__name__, kept_basis.__name__, kept_modes.__name__}
+    users = {grid.__name__, kept_basis.__name__, kept_basis.__name__}
     root = Path(__file__).parents[3]
     code = [
         path
@@ -95,7 +95,7 @@ def cache(request, tmp_path, monkeypatch):
 
     maker, files = CACHES[request.param]
     yield Cache(maker(watch), made, files)
-    kept_modes._side_modes.cache_clear()
+    kept_basis._side_modes.cache_clear()
 
 
 def _same(one, other):

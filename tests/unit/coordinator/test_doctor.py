@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from consortium.base.checkup import LITTLE, Check, Surroundings
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.coordinator.doctor import CoordinatorParts, check_centre
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import found_roster, save_roster
+from consortium.membership.roster import found_roster, save_roster
 from tests.support.command_line import enter
 from tests.support.local_consortium import SITES
 from tests.support.membership_files import consent, papers

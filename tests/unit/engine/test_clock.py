@@ -4,7 +4,30 @@ import itertools
 
 import pytest
 
-from consortium.engine.clock import Clock, EarlierWaits
+from consortium.engine.clock import Cancellation, Clock, EarlierWaits
+from consortium.engine.closing import end_notice
+from consortium.errors import RunCancelledError
+
+
+def test_time_goes_on_until_a_run_is_cancelled() -> None:
+    order, waited = Cancellation(), list[float]()
+    clock = order.clock(Clock(pause=waited.append))
+    order.check()
+    clock.pause(1.0)
+    order.order.set()
+    with pytest.raises(RunCancelledError, match="was cancelled on the coordinator's Prefect"):
+        clock.pause(2.0)
+    assert waited == [1.0]
+
+
+def test_sites_are_told_of_it_in_words_of_its_own() -> None:
+    order = Cancellation()
+    order.order.set()
+    with pytest.raises(RunCancelledError) as caught:
+        order.check()
+    told = end_notice(caught.value)
+    assert b'"code": "cancelled"' in told
+    assert b"was cancelled" in told
 
 
 class Hand:

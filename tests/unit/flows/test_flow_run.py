@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from consortium.base.work import work_folder
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.report.privacy_report import read_privacy_report
 from flows.embedded import DATABASE
 from tests.support.local_consortium import STUDY, LocalConsortium, build, conduct

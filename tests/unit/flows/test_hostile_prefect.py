@@ -23,7 +23,7 @@ from prefect.runner import Runner
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from rich.console import Console
 
-from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
+from consortium.coordinator.demo.prepare import EXCHANGE, DemoFolders
 from consortium.coordinator.deploy import DueRuns, deploy
 from consortium.coordinator.schedule import new_schedule
 from consortium.engine.clock import Clock

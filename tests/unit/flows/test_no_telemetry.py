@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from site_agent.config import SiteConfig
 from tests.support.forgery import settle
 from tests.support.local_consortium import STUDY

@@ -8,9 +8,9 @@ import pytest
 from consortium.errors import ProtocolError, ThresholdError
 from consortium.secagg import CENTRE, Hub, messages, packing, seal, seed_shares
 from consortium.secagg.contribution import Vectors
-from consortium.secagg.field import PRIME
 from consortium.secagg.hub_round import Tally
 from consortium.secagg.merkle_tree import tree_root
+from consortium.secagg.shamir import PRIME
 from consortium.secagg.unmasking import opened_vectors
 from tests.support.secagg_wire import (
     Consortium,

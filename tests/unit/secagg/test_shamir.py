@@ -5,9 +5,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consortium.secagg import field, shamir
+from consortium.secagg import shamir
 
+elements = st.integers(0, shamir.PRIME - 1)
 secrets = st.binary(min_size=31, max_size=31)
+
+
+def test_the_modulus_is_prime() -> None:
+    for base in (2, 3, 5, 7, 11, 13):
+        assert pow(base, shamir.PRIME - 1, shamir.PRIME) == 1
+
+
+@given(st.lists(elements, min_size=1, max_size=8), elements)
+def test_horner_is_the_sum_of_powers(coefficients: list[int], point: int) -> None:
+    direct = sum(c * pow(point, i, shamir.PRIME) for i, c in enumerate(coefficients))
+    assert shamir.evaluate(coefficients, point) == direct % shamir.PRIME
+
+
+@given(st.lists(elements, min_size=1, max_size=8), st.data())
+def test_interpolation_undoes_evaluation(coefficients: list[int], data: st.DataObject) -> None:
+    size = len(coefficients)
+    points = data.draw(st.lists(st.integers(1, 40), min_size=size, max_size=size, unique=True))
+    values = [shamir.evaluate(coefficients, point) for point in points]
+    assert shamir.inner(shamir.weights_at_zero(points), values) == coefficients[0]
+
+
+def test_draw_reduces_whole_blocks() -> None:
+    stream = (shamir.PRIME + 5).to_bytes(48, "little") + bytes([7] + 47 * [0])
+    assert shamir.draw_elements(stream) == [5, 7]
 
 
 def noise(threshold: int, seed: bytes = b"") -> bytes:
@@ -39,7 +64,7 @@ def test_one_share_less_fits_every_secret() -> None:
 
 def _through(values: dict[int, int], at: int) -> int:
     shifted = [point - at for point in values]
-    return field.inner(field.weights_at_zero(shifted), values.values())
+    return shamir.inner(shamir.weights_at_zero(shifted), values.values())
 
 
 def test_a_value_too_large_is_no_secret() -> None:
@@ -75,7 +100,7 @@ def test_errors_that_cancel_spoil_no_secret() -> None:
     secret = b"x" * 31
     shares = by_point(shamir.split(secret, 3, range(1, 5), noise(3)))
     for point in (1, 2):
-        value = (int.from_bytes(shares[point], "little") + 1) % field.PRIME
+        value = (int.from_bytes(shares[point], "little") + 1) % shamir.PRIME
         shares[point] = value.to_bytes(32, "little")
     assert shamir.recover(shares, 3, secret.__eq__) == shamir.Recovered(secret, ())
 

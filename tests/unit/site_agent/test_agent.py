@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.errors import SiteError
 from consortium.membership.keys import load_identity
-from consortium.membership.roster_file import read_roster
+from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import sign_study
 from site_agent.approval.approval import Terms, approve
 from site_agent.config import SiteConfig

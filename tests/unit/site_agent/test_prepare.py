@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from consortium.membership.keys import load_identity
-from consortium.membership.roster_file import read_roster
+from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import sign_study
 from site_agent.layout import CACHE
 from site_agent.prepare import count_persons, prepare_person

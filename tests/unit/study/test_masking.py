@@ -14,7 +14,7 @@ from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.report.accounting import account
 from consortium.report.statement import statement
 from consortium.secagg import threshold
-from consortium.secagg.graph_size import MOST_HIDDEN, plan_neighbourhood
+from consortium.secagg.graph import MOST_HIDDEN, plan_neighbourhood
 from consortium.simulation.simulation import Simulation
 from consortium.study import plan as plan_module
 from consortium.study.masking import MOST_OF_DELTA, Masking, delta_left, plan_graph, plan_masking

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.errors import (
     BudgetError,
     ConfigurationError,
@@ -18,7 +18,7 @@ from consortium.errors import (
 )
 from consortium.membership.consent import Consent
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import Roster
+from consortium.membership.roster import Roster
 from consortium.privacy.gdp import epsilon_of
 from consortium.study.plan import promised_mu
 from site_agent.approval.approval import (

@@ -9,7 +9,7 @@ import nibabel as nib
 import pytest
 from rich.console import Console
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.errors import (
     BudgetError,
     DataError,
@@ -20,7 +20,7 @@ from consortium.errors import (
 )
 from consortium.membership.consent import Consent, read_consents
 from consortium.membership.keys import load_identity
-from consortium.membership.roster_file import read_roster
+from consortium.membership.roster import read_roster
 from consortium.privacy.gdp import TWO_READERS, compose, epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import promised_mu

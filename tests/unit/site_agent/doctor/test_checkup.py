@@ -23,8 +23,7 @@ from consortium.study.plan import promised_mu
 from site_agent.approval.approval import Approval, Terms
 from site_agent.approval.record import store_record
 from site_agent.config import SiteConfig
-from site_agent.doctor.checkup import examine
-from site_agent.doctor.exchange import announced
+from site_agent.doctor.checkup import announced, examine
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin_consortium
 from site_agent.layout import CONFIG, POLICY
 from site_agent.ledger.anchor import LedgerAnchor

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.errors import ConfigurationError, ConsortiumError
 from consortium.membership.admission import admit_site, read_request
 from consortium.membership.keys import KEYS, create_identity, load_identity
-from consortium.membership.roster_file import Roster, fingerprint
+from consortium.membership.roster import Roster, fingerprint
 from site_agent.approval.approval import Terms, approvals, approve
 from site_agent.enrolment import request as request_module
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, read_pinned

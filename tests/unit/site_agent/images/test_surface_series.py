@@ -10,9 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from consortium.errors import DataError
-from consortium.space.atlas import Regions
+from consortium.space.atlas import Regions, read_parcellation
 from consortium.space.mesh import Mesh, read_mesh
-from consortium.space.parcellation import read_parcellation
 from consortium.space.study_space import Space
 from consortium.space.target import Target
 from consortium.study.data_section import DataSection

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import LedgerError
-from consortium.membership.roster_file import fingerprint
+from consortium.membership.roster import fingerprint
 from site_agent.ledger.export import export_json, verify_export
 from site_agent.ledger.ledger import Charge, Ledger
 from tests.support.charges import up_to

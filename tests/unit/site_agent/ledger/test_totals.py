@@ -14,8 +14,8 @@ from consortium.errors import BudgetError
 from consortium.membership.keys import create_identity
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of, mu_of
 from site_agent.config import SiteConfig
+from site_agent.ledger.export import budget, print_accounts
 from site_agent.ledger.ledger import Charge, Ledger
-from site_agent.ledger.summary import budget, print_accounts
 from site_agent.ledger.totals import accounts, studies
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.charges import up_to

@@ -19,8 +19,8 @@ from site_agent.config import SiteConfig
 from site_agent.layout import ENDED, LEDGER, STORE
 from site_agent.ledger.ledger import Ledger
 from site_agent.page.page import write_site_page
-from site_agent.run.log_lines import LogLines, read_log_lines
 from site_agent.run.message_store import MessageStore
+from site_agent.run.site_log import LogLines, read_log_lines
 from tests.support.html_page import Page
 from tests.support.local_consortium import SITES, LocalConsortium, build, conduct, limit
 from tests.support.site_pages import EVIL, NOW, PEOPLE, hostile_page, hostile_site

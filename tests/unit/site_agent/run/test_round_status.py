@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.engine.ending import end_notice
+from consortium.engine.closing import end_notice
 from consortium.engine.names import END, Names
 from consortium.exchange.memory import MemoryExchange
 from consortium.secagg import CENTRE, seal

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from site_agent.run.log_lines import _KEPT, read_log_lines
-from site_agent.run.site_log import _MOST, SiteLog
+from site_agent.run.site_log import _KEPT, _MOST, SiteLog, read_log_lines
 
 
 def texts(folder: Path) -> list[str]:

@@ -5,9 +5,8 @@ import pytest
 
 from consortium.algorithms.base import Result, Table
 from consortium.algorithms.findings import ImageSet
-from consortium.report.clusters import MOST, rows
 from consortium.report.page import write_page
-from consortium.report.sections.tables import section
+from consortium.report.sections.tables import MOST, rows, section
 from consortium.report.shown_maps import set_maps
 from consortium.space.grid import template_grid
 from consortium.space.study_space import Space

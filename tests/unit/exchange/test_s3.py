@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from consortium.exchange.s3_client import _event_loop
+from consortium.exchange.s3 import _event_loop
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import ConsortiumError, SignatureError, StudyError
-from consortium.membership.roster import MOST_HANDOVERS, Handover
-from consortium.membership.roster_file import (
+from consortium.membership.roster import (
+    MOST_HANDOVERS,
+    Handover,
     fingerprint,
     found_roster,
     read_roster,

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from consortium.errors import DataError
+from consortium.space.atlas import parcel_places, parcels_of, read_parcellation
 from consortium.space.mesh import read_mesh
-from consortium.space.parcellation import parcel_places, parcels_of, read_parcellation
 from consortium.views.meshes import MeshFiles
 from tests.support.surfaces import wall_of, write_dlabel, write_parcels, write_sphere, write_wall
 

@@ -3,8 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from consortium.study.choice import PersonRule
-from consortium.study.data_section import DataSection
+from consortium.study.data_section import DataSection, PersonRule
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import LedgerError
-from site_agent.ledger.exact import exact_root, exact_square
+from site_agent.ledger.person_sums import exact_root, exact_square
 
 PRICES = st.floats(0, 1e150, allow_subnormal=True)
 
