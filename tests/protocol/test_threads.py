@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import matplotlib  # noqa: F401 - builds some at its import, in which threads wait for each other
 import pytest
 
 from site_agent.config import SiteConfig
