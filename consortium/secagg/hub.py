@@ -14,7 +14,7 @@ from consortium.secagg.unmasking import Opener, RoundSum, opened_vectors, read_u
 
 
 class Hub:
-    """The centre in one run: a pure function of its arguments and of the messages it received.
+    """The centre's half of the secure sums of a run: a pure function of the messages it received.
 
     After a crash it is built again and fed the stored messages in any order within a step. A round
     whose unmask request was posted is told so by `restore` before its contributions. Raises

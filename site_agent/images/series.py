@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from consortium.algorithms.base import Extent, Resolution, units_of
 from consortium.algorithms.over_persons import CHUNK, Part, chunks
+from consortium.base.cached_property import cached_property
 from consortium.errors import DataError, EngineError
 from consortium.privacy.bounds import Unit
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import find_subjects
 from site_agent.data.cache import BlockCache
-from site_agent.data.cached_property import cached_property
 from site_agent.data.people import chosen_by
 from site_agent.data.survey import (
     CHOICES,

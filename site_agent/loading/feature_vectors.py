@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Extent, Resolution
+from consortium.base.cached_property import cached_property
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.study_space import AnyViewSpace, Space, ViewSpace
@@ -18,7 +19,6 @@ from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView
 from consortium.views.surface import SurfaceView
 from consortium.views.table import TableView
-from site_agent.data.cached_property import cached_property
 from site_agent.data.people import chosen_by, everybody_in, participants_path, rows_that_fit
 from site_agent.data.survey import (
     CHOICES,

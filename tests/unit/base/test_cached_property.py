@@ -2,7 +2,7 @@
 
 import threading
 
-from site_agent.data.cached_property import cached_property
+from consortium.base.cached_property import cached_property
 
 
 class Headers:
