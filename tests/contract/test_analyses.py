@@ -52,13 +52,12 @@ PARTS = (
         "choice",
         "public_numbers",
         "design",
+        "plan",
         "persons",
         "in_parts",
         "look",
         "site",
         "compare",
-        "models",
-        "plan",
         "centring",
         "learned",
         "estimation",
@@ -69,8 +68,8 @@ PARTS = (
     *("separation", "tables", "result", "forecast", "centre"),
     "at_home",
 )
-"""Of an analysis that is a folder: each imports only from those before it. `parameters`, `site`,
-`plan`, `result` and `centre` are in all, a `forecast` in most; the others are what was too long for
+"""Of an analysis that is a folder: each imports only from those before it. `parameters`, `plan`,
+`site`, `result` and `centre` are in all, a `forecast` in most; the others are what was too long for
 its part."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""

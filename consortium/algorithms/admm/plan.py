@@ -7,7 +7,6 @@ import numpy as np
 
 from consortium.algorithms.admm.graph import Edge, neighbours, study_edges
 from consortium.algorithms.admm.parameters import AdmmParameters
-from consortium.algorithms.admm.site import gain_influence, model_influence, solvable
 from consortium.algorithms.base import AnalysisPlan, Argument, Form, PlannedRelease, Shape
 from consortium.errors import StudyError
 from consortium.privacy.bounds import Bound
@@ -15,6 +14,31 @@ from consortium.privacy.bounds import Bound
 _MOST_FEATURES = 2_000
 _FLATTEST = 2e-4  # a round; below, steps are long enough for any data
 _STIFFEST = 1e3
+PRECISION = 1e-3
+"""β over L/n: what the solver leaves, charged."""
+STEEPEST = 1e5  # L²/Λ and ΛR/L, beyond which double precision would not reach β
+_SUREST = 1e6  # LR: log odds beyond which rounding moves a gradient by about β
+LARGEST = 1e100
+"""Of numbers whose squares and quotients don't overflow."""
+
+
+def model_influence(length: float, curvature: float, radius: float) -> float:
+    """Of n persons, n times the most that replacing one person moves the minimizer."""
+    slope = 1 / (1 + math.exp(-length * radius))
+    return 2 * length * (slope + PRECISION) / curvature
+
+
+def gain_influence(length: float, trust: float) -> float:
+    """Of n persons, n times the most that replacing one person moves the gain."""
+    return length * trust * (2 + 4 * PRECISION)
+
+
+def solvable(length: float, curvature: float, radius: float) -> bool:
+    """Whether double precision is enough for the precision that is charged."""
+    if not all(1 / LARGEST <= size <= LARGEST for size in (length, curvature, radius)):
+        return False
+    steep, flat = length * (length / curvature), curvature * radius / length
+    return max(steep, flat) <= STEEPEST and length * radius <= _SUREST
 
 
 class AdmmPlan(AnalysisPlan[AdmmParameters]):

@@ -28,39 +28,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from consortium.algorithms.admm.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
+from consortium.algorithms.admm.plan import (
+    LARGEST,
+    PRECISION,
+    STEEPEST,
+    gain_influence,
+    model_influence,
+    solvable,
+)
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
 from consortium.errors import ProtocolError
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, clip_vector
 
-PRECISION = 1e-3
-"""β over L/n: what the solver leaves, charged."""
-_STEEPEST = 1e5  # L²/Λ and ΛR/L, beyond which double precision would not reach β
-_SUREST = 1e6  # LR: log odds beyond which rounding moves a gradient by about β
 _SHORTEST = 1e-100  # L, below which the solver's squares are rounded to zero
 _ROUNDING = 1e-12
-_LARGEST = 1e100
-"""Of numbers whose squares and quotients don't overflow."""
-
-
-def model_influence(length: float, curvature: float, radius: float) -> float:
-    """Of n persons, n times the most that replacing one person moves the minimizer."""
-    slope = 1 / (1 + math.exp(-length * radius))
-    return 2 * length * (slope + PRECISION) / curvature
-
-
-def gain_influence(length: float, trust: float) -> float:
-    """Of n persons, n times the most that replacing one person moves the gain."""
-    return length * trust * (2 + 4 * PRECISION)
-
-
-def solvable(length: float, curvature: float, radius: float) -> bool:
-    """Whether double precision is enough for the precision that is charged."""
-    if not all(1 / _LARGEST <= size <= _LARGEST for size in (length, curvature, radius)):
-        return False
-    steep, flat = length * (length / curvature), curvature * radius / length
-    return max(steep, flat) <= _STEEPEST and length * radius <= _SUREST
 
 
 @dataclass(frozen=True)
@@ -97,7 +80,7 @@ def local_gain(_plan: object, data: SiteData, query: Query, bound: Bound) -> Arr
         raise ProtocolError("The query's 'trust' is too small or too large; discard it.")
     columns = _columns(data, query)
     count = columns.shape[1]
-    start = clip_vector(problem.own, _STEEPEST * length / curvature)
+    start = clip_vector(problem.own, STEEPEST * length / curvature)
     pull = clip_vector(problem.pull - curvature * start, _limit(problem, trust))
     cost = LogisticCost(columns, start @ columns, curvature, pull)
     still = np.zeros_like(start)
@@ -146,7 +129,7 @@ def _drawn(answers: Array, site: int, beside: Array, held: Array) -> Array:
 
 def _finite(values: Array) -> Array:
     """Numbers whose squares don't overflow."""
-    finite: Array = np.clip(np.nan_to_num(values), -_LARGEST, _LARGEST)
+    finite: Array = np.clip(np.nan_to_num(values), -LARGEST, LARGEST)
     return finite
 
 

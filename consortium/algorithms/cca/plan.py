@@ -22,13 +22,19 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.cca.kernels.canonical import symmetric_edge
 from consortium.algorithms.cca.parameters import CcaParameters
-from consortium.algorithms.cca.site import LOCATION_BOUND, geometry_forms
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.kernels.power import ITERATIONS
 from consortium.privacy.bounds import Bound
 
 T = TypeVar("T")
+LOCATION_BOUND = Bound(float(np.sqrt(1.25)))
+"""Of `stacked_location` with views scaled to norms of 1/√V: vectors of norm 1, squares of 1/2."""
+
+
+def geometry_forms(features: int, views: int) -> dict[str, Form]:
+    """Forms of the arguments that every statistic here has."""
+    return {"centre": (features,), "norms": (views,), "factors": (views,)}
 
 
 class CcaPlan(AnalysisPlan[CcaParameters]):

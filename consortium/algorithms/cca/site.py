@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Form, Query, SiteData
+from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.query_arguments import (
     array_argument,
     feature_argument,
@@ -21,14 +21,6 @@ from consortium.kernels.moments import add_second_moment, pack_symmetric
 from consortium.kernels.power import add_volume_products
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, finite_columns
-
-LOCATION_BOUND = Bound(float(np.sqrt(1.25)))
-"""Of `stacked_location` with views scaled to norms of 1/√V: vectors of norm 1, squares of 1/2."""
-
-
-def geometry_forms(features: int, views: int) -> dict[str, Form]:
-    """Forms of the arguments that every statistic here has."""
-    return {"centre": (features,), "norms": (views,), "factors": (views,)}
 
 
 def stacked_location(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.admm.site import gain_influence, model_influence
+from consortium.algorithms.admm.plan import gain_influence, model_influence
 from consortium.algorithms.base import NeighbourAnswers, Query
 from consortium.errors import ProtocolError
 from consortium.privacy.bounds import Bound
