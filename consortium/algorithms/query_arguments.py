@@ -8,9 +8,6 @@ from consortium.algorithms.base import Array, Query
 from consortium.errors import ProtocolError
 
 MOST_SITES = 10_000
-SITE_MEANS = (
-    "Every site has a constant of its own: noisy means of its participants' entries become public."
-)
 
 
 def array_argument(query: Query, name: str, dimensions: int) -> Array:

@@ -32,7 +32,7 @@ from consortium.algorithms.cca.site import (
     view_moment,
     view_product,
 )
-from consortium.algorithms.query_arguments import SITE_MEANS
+from consortium.algorithms.site_constants import SITE_MEANS
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.power import eigenpairs, orthonormal, start_basis
 

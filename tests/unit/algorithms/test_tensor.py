@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
-from consortium.algorithms.query_arguments import SITE_MEANS
+from consortium.algorithms.site_constants import SITE_MEANS
 from consortium.algorithms.tensor.centre import COSTLY, ONE_CONSTANT, TOPICS
 from consortium.algorithms.tensor.kernels.tensor import pack_cubic, transform_tensor, unpack_cubic
 from consortium.errors import ProtocolError, StudyError
