@@ -142,7 +142,7 @@ def test_some_replacement_comes_close(name, unit):
 
 def test_some_persons_embeddings_point_apart():
     attack = ATTACKS["summarize.mean_embedding subject 2"]  # as many frequencies as entries
-    apart = np.linalg.solve(attack.plan.frequencies().T, np.full(5, np.pi))
+    apart = np.linalg.solve(attack.plan.frequencies.T, np.full(5, np.pi))
     assert reached(attack, (0,), apart, {}, None) >= 0.95
 
 
