@@ -60,7 +60,7 @@ def test_no_change_of_an_honest_question_moves_a_statistic_further(name, seed):
 TURN = {"unmixing": np.eye(2), "whitening": np.eye(2)}
 FLAT = {"unmixing": np.diag([1.0, 0.0]), "whitening": np.eye(2)}  # no cone: sees one of two
 TANH, TWO = {"score": "tanh"}, {"components": 2}
-VIEWS = {"centre": np.zeros(6), "norms": np.ones(3), "factors": np.ones(3)}
+VIEWS = {"centre": np.zeros(6), "radii": np.ones(3)}
 
 
 def words(which, size):

@@ -53,12 +53,8 @@ def hostile_question(attack, generator, dtype):
     other, unit = blocks[0].copy(), slice(None) if attack.unit == "subject" else slice(0, 1)
     other[:, unit] = block(generator, features, lengths[0], dtype)[:, unit]
     arguments = dict(start.query.arguments)
-    names = released_names(attack)
-    for name in names:
+    for name in released_names(attack):
         arguments[name] = _array(arguments[name].shape, generator)
-    if {"norms", "factors"} <= set(names) and generator.integers(2):
-        arguments["norms"] = np.full_like(arguments["norms"], 10.0 ** generator.integers(-2, 13))
-        arguments["factors"] = 1.0 / arguments["norms"]
     return Question(replace(start.query, arguments=arguments), bound, blocks, other)
 
 
