@@ -18,9 +18,10 @@ from benchmarks.honesty import cca, regression
 from benchmarks.honesty.cells import Cell
 from benchmarks.honesty.network import accuracy
 from benchmarks.honesty.people import background
-from benchmarks.honesty.running import Blocks, Persons
+from benchmarks.honesty.running import Persons
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
+from consortium.simulation.array_data import ArrayData
 
 LINK = 0.5
 """Correlation of the simulated views, and what their study assumes."""
@@ -29,7 +30,7 @@ TOLD_APART = 0.7
 ENTRIES, SPREAD, BINS = 6, 0.4, 10
 """Of participants of two classes; deviation of their entries; bins of a column."""
 NEW = 20_000
-Sites = list[Blocks]
+Sites = list[ArrayData]
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,13 @@ from matplotlib.ticker import NullFormatter
 
 from benchmarks.forecast_trials import ANALYSES, Trial
 from benchmarks.honesty.cells import Cell
-from benchmarks.honesty.running import Blocks, answer
+from benchmarks.honesty.running import answer
 from benchmarks.studies import study_of
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.assumed import robust_deviation
 from consortium.algorithms.base import AnalysisPlan, Array
 from consortium.coordinator.design import Assumed
+from consortium.simulation.array_data import ArrayData
 from consortium.study.outlook import Outlook
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
@@ -80,7 +81,7 @@ def _measured(told: Array, trial: Trial) -> tuple[float, float]:
     return level, 1.17 * level / math.sqrt(len(told))
 
 
-def _assumed(trial: Trial, cell: Cell, sites: list[Blocks]) -> Assumed:
+def _assumed(trial: Trial, cell: Cell, sites: list[ArrayData]) -> Assumed:
     study = study_of(
         *(trial.algorithm, trial.analysis, cell.sites, cell.epsilon),
         views=trial.views,

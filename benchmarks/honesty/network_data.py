@@ -7,8 +7,8 @@ import numpy as np
 
 from benchmarks.honesty.cells import Cell
 from benchmarks.honesty.people import scanners
-from benchmarks.honesty.running import Blocks
 from consortium.algorithms.base import Array, Templates
+from consortium.simulation.array_data import ArrayData
 
 FEATURES, VOLUMES, NETWORKS = 80, 40, 3
 AMPLITUDE = 2.0
@@ -25,7 +25,7 @@ def true_maps() -> Array:
 
 def made_sites(
     cell: Cell, rng: np.random.Generator, templates: Templates | None = None
-) -> list[Blocks]:
+) -> list[ArrayData]:
     """Participants whose networks have bursting time series of their own, of trace 1.
 
     Cells that differ in ε alone have the same ones of one state of ``rng``, which are kept.
@@ -34,7 +34,7 @@ def made_sites(
 
 
 @lru_cache(maxsize=1)
-def _made(cell: Cell, seed: int, templates: Templates | None) -> list[Blocks]:
+def _made(cell: Cell, seed: int, templates: Templates | None) -> list[ArrayData]:
     rng = np.random.default_rng(seed)
     law, maps = scanners(cell, FEATURES, rng), true_maps()
     sites = []
@@ -50,7 +50,7 @@ def _made(cell: Cell, seed: int, templates: Templates | None) -> list[Blocks]:
                 block = block + AMPLITUDE * maps @ courses
             block = block - block.mean(axis=1, keepdims=True)
             blocks.append(block / np.sqrt(np.sum(block**2) / VOLUMES))
-        sites.append(Blocks(blocks, templates=templates))
+        sites.append(ArrayData(blocks, templates=templates))
     return sites
 
 

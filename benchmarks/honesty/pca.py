@@ -12,8 +12,9 @@ import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome
 from benchmarks.honesty.people import scanners
-from benchmarks.honesty.running import Blocks, answer
+from benchmarks.honesty.running import answer
 from consortium.algorithms.base import Array, Result
+from consortium.simulation.array_data import ArrayData
 
 FEATURES, VOLUMES, SIZE, TRUE = 30, 20, 6, 2
 STRENGTH, BOUND = 2.5, 0.5  # a direction's deviation over the white part's
@@ -25,7 +26,7 @@ ANALYSIS = {"components": SIZE, "bound": BOUND}
 class _Made:
     """Participants, the directions that they share, and their mean moment as clipped."""
 
-    sites: list[Blocks]
+    sites: list[ArrayData]
     truth: Array
     whole: Array
 
@@ -58,7 +59,7 @@ def _made(cell: Cell, seed: int) -> _Made:
         if cell.effect:
             table = table + STRENGTH * truth @ rng.standard_normal((TRUE, table.shape[1]))
         blocks = [block / np.sqrt(np.sum(block**2) / VOLUMES) for block in _split(table)]
-        sites.append(Blocks(blocks))
+        sites.append(ArrayData(blocks))
     whole = np.mean([scaled(block) for site in sites for block in site.blocks()], axis=0)
     return _Made(sites, truth, whole)
 

@@ -8,41 +8,25 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from benchmarks.studies import PLAIN, study_of
-from consortium.algorithms.base import AnalysisPlan, Array, Extent, Query, Result, Templates
+from consortium.algorithms.base import Array, Extent, Result
 from consortium.engine.neighbour_answers import answers_neighbours, collect_answers
 from consortium.engine.session import Session, own_answers
-from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
 from consortium.study.plan import Plan, make_plan
 
-_KEPT = 8  # answers of a site
 Views = tuple[tuple[str, int], ...]
 
 
-class Blocks(ArrayData):
-    """A site that keeps what it answered to its first questions.
-
-    The same participants are asked with other noise, and without: see `_statistic`.
-    """
-
-    def __init__(
-        self, blocks: Sequence[Array], views: Views = (), templates: Templates | None = None
-    ) -> None:
-        super().__init__(blocks, views=views, templates=templates)
-        self.answers: dict[bytes, Array] = {}
-
-
-class Persons(Blocks):
+class Persons(ArrayData):
     """A site whose participants are columns of one table, each of one vector."""
 
     def __init__(self, table: Array, views: Views) -> None:
-        super().__init__([table[:, [k]] for k in range(table.shape[1])], views)
+        super().__init__([table[:, [k]] for k in range(table.shape[1])], views=views)
         self._whole = table
 
     def table(self) -> Array:
@@ -53,7 +37,7 @@ class Persons(Blocks):
 def answer(
     algorithm: str,
     analysis: Mapping[str, Any],
-    sites: Sequence[Blocks],
+    sites: Sequence[ArrayData],
     epsilon: float | None,
     rng: np.random.Generator,
     data: Mapping[str, Any] | None = None,
@@ -65,7 +49,7 @@ def answer(
     algorithm : str
     analysis : mapping
         As in a study file.
-    sites : sequence of Blocks
+    sites : sequence of ArrayData
     epsilon : float, optional
         Of the study; without it there is no noise.
     rng : numpy.random.Generator
@@ -109,16 +93,16 @@ def planned(
     return make_plan(study, extent.shape(subjects, samples, "subject"))
 
 
-def _round(session: Session, sites: Sequence[Blocks], rng: np.random.Generator) -> None:
+def _round(session: Session, sites: Sequence[ArrayData], rng: np.random.Generator) -> None:
     stage, query, plan = session.stage, session.question, session.plan
-    mechanism = stage.mechanism
+    mechanism, local = stage.mechanism, plan.analysis.statistics[query.statistic]
     rows = []
     told = _told(session) if stage.release.neighbours else []
     for index, site in enumerate(sites):
         asked = replace(query, site=index)
         if stage.release.neighbours:
             asked = replace(asked, neighbour_answers=collect_answers(plan, stage, index, told))
-        statistic = _statistic(plan.analysis, mechanism.bound, site, asked)
+        statistic = local(plan.analysis, site, asked, mechanism.bound).ravel()
         rows.append(statistic * mechanism.weights[index])
     free = mechanism.scheme == "none"
     if mechanism.each:
@@ -129,21 +113,6 @@ def _round(session: Session, sites: Sequence[Blocks], rng: np.random.Generator) 
         level = 0.0 if free else mechanism.noise.aggregate()
         values = np.sum(rows, axis=0) + level * rng.standard_normal(mechanism.entries)
     session.accept(values, range(len(sites)))
-
-
-def _statistic(plan: AnalysisPlan[Any], bound: Bound, site: Blocks, query: Query) -> Array:
-    """Ask a site, or remember what it answered to the very same question."""
-    local = plan.statistics[query.statistic]
-    if len(site.answers) >= _KEPT or query.neighbour_answers is not None:
-        return local(plan, site, query, bound).ravel()
-    arguments = {
-        name: (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
-        for name, value in query.arguments.items()
-    }
-    key = blake2b(repr((query.statistic, bound, query.site, arguments)).encode()).digest()
-    if key not in site.answers:
-        site.answers[key] = local(plan, site, query, bound).ravel()
-    return site.answers[key]
 
 
 def _told(session: Session) -> list[dict[int, Array]]:

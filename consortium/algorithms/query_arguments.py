@@ -7,11 +7,6 @@ import numpy as np
 from consortium.algorithms.base import Array, Query
 from consortium.errors import ProtocolError
 
-MOST_SITES = 10_000
-SITE_MEANS = (
-    "Every site has a constant of its own: noisy means of its participants' entries become public."
-)
-
 
 def array_argument(query: Query, name: str, dimensions: int) -> Array:
     """Look up an array of the query.
@@ -84,38 +79,3 @@ def number_argument(query: Query, name: str) -> float:
     if not isinstance(value, float) or not math.isfinite(value) or value < 0:
         raise ProtocolError(f"The query's '{name}' is no number of 0 or more; discard it.")
     return value
-
-
-def site_constants(query: Query, persons: int) -> Array:
-    """Give every person a one in the place of the own site, of as many as ``constants`` says.
-
-    Returns
-    -------
-    array, constants x persons
-        Where there is one place, it is everybody's; there may be none.
-
-    Raises
-    ------
-    ProtocolError
-        If the number is missing, or the site has no place.
-    """
-    count = index_argument(query, "constants", MOST_SITES + 1)
-    rows = np.zeros((count, persons))
-    if count:
-        rows[place_argument(query, count)] = 1.0
-    return rows
-
-
-def place_argument(query: Query, places: int) -> int:
-    """Look up the asked site's place among so many; where there is one, it is everybody's.
-
-    Raises
-    ------
-    ProtocolError
-        If the site has none.
-    """
-    if places == 1:
-        return 0
-    if not 0 <= query.site < places:
-        raise ProtocolError("The query has no place for this site's constant; discard it.")
-    return query.site

@@ -10,21 +10,19 @@ import msgspec
 import numpy as np
 import pytest
 
-from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import NeighbourAnswers, Query
+from consortium.algorithms.base import Query
 from consortium.engine.neighbour_answers import encode_broadcast
 from consortium.engine.run_context import RunContext
 from consortium.exchange import MemoryExchange
 from consortium.secagg import CENTRE, seal
 from consortium.secagg.messages import BROADCAST
-from consortium.simulation.array_data import ArrayData
 from consortium.study.plan import make_plan
 from site_agent.layout import STORE
 from site_agent.run.message_store import MessageStore
 from site_agent.run.neighbours import Neighbours
 from site_agent.run.outbox import Outbox
-from tests.attacks.attack_kinds import Stage, always, attack, nothing
-from tests.support.cases import PLAIN, drive, make_feature_sites, make_feature_study, shape_of
+from tests.attacks.attack_kinds import Stage, always, attack
+from tests.support.cases import PLAIN, make_feature_sites, make_feature_study, shape_of
 from tests.support.forgery import NAMES, ask, opened, path_of, pump, settle
 from tests.support.gossip_algorithm import TEXT, register
 from tests.support.secagg_wire import identity, public
@@ -99,37 +97,6 @@ def _to_whatever(real: Callable[..., Any]) -> Callable[..., Any]:
 def other_question_to_a_neighbour(stage: Stage) -> bool:
     """Asks a site another question than its neighbours, who then hear its answer."""
     return _ear(stage).believes("east", _OTHER)
-
-
-@attack(
-    "hub",
-    guard="consortium.algorithms.admm.site:_refuse_beyond",
-    without="one person moves a site's model further than its noise hides",
-    stops="let a participant move the answer further than planned",
-    instead=nothing,
-)
-def flatter_cost_than_planned(stage: Stage) -> bool:
-    """Asks for ADMM's models with a hundredth of the penalty that was planned."""
-    algorithm, sites = REGISTRY["admm"], make_feature_sites(PLAIN, persons=(40, 40))
-    parameters = algorithm.Parameters(target="y", rounds=1, penalty=0.1)
-    bound = algorithm(parameters, shape_of(sites)).planned()[0].bound
-    ((query, *_), *_) = drive(algorithm, parameters, sites)
-    asked = {**query.arguments, "penalty": query.arguments["penalty"] / 100}
-    heard = NeighbourAnswers(0, np.zeros((0, 2, 5)))
-    table = np.zeros((5, 40))
-    table[:, 0] = 1.0
-    other = table.copy()
-    other[4, 0] = -1.0  # the same person with the other label
-    one, two = (
-        algorithm.statistics["admm_model"](
-            None,
-            ArrayData([person[:, None] for person in each.T], views=PLAIN),
-            Query("broadcast", "admm_model", asked, heard),
-            bound,
-        )
-        for each in (table, other)
-    )
-    return bool(np.linalg.norm(one - two) > bound.sensitivity(40))
 
 
 @attack(

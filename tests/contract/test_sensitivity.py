@@ -1,118 +1,50 @@
 """Attempts to move a site's statistic further than its sensitivity says.
 
-The attacker replaces one unit by anything, and as the centre chooses every argument of the query
-as well. Statistics of neighbours' answers have `tests/unit/algorithms/test_admm_sensitivity.py`.
+The attacker replaces one unit by anything, and as the centre chooses every argument that a query
+carries as well. Statistics of neighbours' answers have
+`tests/unit/algorithms/test_admm_sensitivity.py`.
 """
 
-from functools import cache
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.sensitivity_cases import all_attacks
+from benchmarks.sensitivity_cases import Question, all_attacks
 from benchmarks.sensitivity_search import mutated
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.bounds import Bound
 from consortium.privacy.lattice import Lattice
-from consortium.privacy.view_bounds import Part, PartsBound
 from consortium.simulation.array_data import ArrayData
-from tests.support.cases import CASES, planned_by, prepared
-from tests.support.hostile_questions import STATISTICS, block, hostile_question
+from tests.support.hostile_questions import block, hostile_question, released_names, scaled
 
 LOCAL = {name: local for each in REGISTRY.values() for name, local in each.statistics.items()}
-OF_VECTORS = {
-    name for each in REGISTRY.values() if each.takes == "features" for name in each.statistics
-}
-PAIRS = [
-    (name, unit)
-    for name in STATISTICS
-    for unit in ("subject", "timepoint")
-    if unit == "subject" or name not in OF_VECTORS | {"projectors", "variances"}
-]
 TOLERANCE = 1e-9  # floating point, in float64
 ATTACKS = {attack.name: attack for attack in all_attacks()}
+PAIRS = sorted({(a.start.query.statistic, a.unit) for a in ATTACKS.values()})
+every_attack = pytest.mark.parametrize("name", sorted(ATTACKS))
 
 
-class Kinds(NamedTuple):
-    """Statistics by how a person moves them."""
-
-    cones: set[str]
-    moved_by_their_norm: set[str]
-    by_parts: set[str]
+def test_every_statistic_is_attacked():
+    assert {name for name, _ in PAIRS} == set(LOCAL)
+    assert set(REACHING) < set(LOCAL)
 
 
-@cache
-def kinds():
-    """What the registry's plans say; worked out once, and not while tests are collected."""
-    planned = [r for each in CASES for r in planned_by(*prepared(*each.values)).values()]
-    return Kinds(
-        {release.statistic for release in planned if release.bound.cone},
-        {r.statistic for r in planned if r.bound.influence == r.bound.norm},
-        {r.statistic for r in planned if isinstance(r.bound, PartsBound)},
-    )
-
-
-def site_of(blocks, unit="subject"):
-    return ArrayData(blocks, unit, views=(("first", 1), ("rest", len(blocks[0]) - 1)))
-
-
-def parts_bound(norm, cone, features):
-    """Views of one entry and of all others, as `coordinate` plans them: ‖z‖² or ‖z‖ is the norm."""
-    reach, second = (np.sqrt(norm), 0.7) if cone else (norm, 0.8)
-    parts = (Part(1, 0.6 * reach, 1.0), Part(features - 1, second * reach, 1.0))
-    return PartsBound(norm, cone, parts=parts, constant=np.sqrt(0.15) * reach if cone else 0.0)
-
-
-def bound_of(name, norm, features=3):
-    cones, moved_by_their_norm, by_parts = kinds()
-    if name == "mean_squares":
-        return Bound(np.sqrt(1.5) * norm, influence=2 * norm)
-    if name in by_parts:
-        return parts_bound(norm, name in cones, features)
-    if name in moved_by_their_norm:
-        return Bound(norm, influence=norm)
-    return Bound(norm, cone=name in cones)
-
-
-def moved(name, unit, bound, query, one, other):
-    """Distance between the statistics of neighbours over the allowed one."""
-    with np.errstate(all="ignore"):
-        before, after = (
-            LOCAL[name](None, site_of(b, unit), query, bound).ravel() for b in (one, other)
-        )
-    units = len(one) if unit == "subject" else sum(each.shape[1] for each in one)
-    return np.linalg.norm(after - before) / bound.sensitivity(units)
-
-
-def test_statistics_are_either_attacked_here_or_of_neighbours_or_new():
-    assert set(STATISTICS) <= set(LOCAL)
-    assert {name.split()[0].partition(".")[2] for name in ATTACKS} == set(LOCAL)
-
-
-@pytest.mark.parametrize(("name", "unit"), PAIRS)
+@every_attack
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), dtype=st.sampled_from([np.float32, np.float64]))
-def test_no_replacement_moves_a_statistic_further_than_its_sensitivity(name, unit, seed, dtype):
-    generator = np.random.default_rng(seed)
-    features = int(generator.integers(3, 7))
-    bound = bound_of(name, float(10.0 ** generator.uniform(-2, 1)), features)
-    query = hostile_question(name, generator, features)
-    most = 2 if name in OF_VECTORS else 6  # one vector for each person
-    lengths = generator.integers(1, most, int(generator.integers(1, 5)))
-    one = [block(generator, features, length, dtype) for length in lengths]
-    other = [values.copy() for values in one]
-    place = int(generator.integers(len(one)))
-    volumes = slice(None) if unit == "subject" else slice(0, 1)
-    other[place][:, volumes] = block(generator, features, lengths[place], dtype)[:, volumes]
-    assert moved(name, unit, bound, query, one, other) <= 1 + TOLERANCE
+def test_no_replacement_moves_a_statistic_further_than_its_sensitivity(name, seed, dtype):
+    with np.errstate(all="ignore"):
+        question = hostile_question(ATTACKS[name], np.random.default_rng(seed), dtype)
+        ratio = ATTACKS[name].ratio(question)
+    assert ratio is None or ratio <= 1 + TOLERANCE
 
 
-@pytest.mark.parametrize("name", sorted(ATTACKS))
+@every_attack
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_no_change_of_an_honest_question_moves_a_statistic_further(name, seed):
@@ -125,94 +57,101 @@ def test_no_change_of_an_honest_question_moves_a_statistic_further(name, seed):
     assert ratio is None or ratio <= 1 + TOLERANCE
 
 
-def constant(*values, volumes=1):
-    return np.tile(np.array(values, dtype=np.float32)[:, None], (1, volumes))
-
-
-TURN = {"unmixing": np.eye(2), "whitening": np.eye(2), "bias": np.zeros(2), "score": "tanh"}
+TURN = {"unmixing": np.eye(2), "whitening": np.eye(2)}
 FLAT = {"unmixing": np.diag([1.0, 0.0]), "whitening": np.eye(2)}  # no cone: sees one of two
-VIEWS = {"centre": np.zeros(3), "norms": np.ones(2), "factors": np.ones(2), "constant": 0.6}
-VIEWS["constants"] = 1
-VIEW = {**VIEWS, "view": 1, "basis": np.array([[1.0], [0.0]])}
-TOPIC = {"starts": np.zeros(3), "size": 3}
-REACHING = {  # two units as far apart as the clip allows, the arguments, and a bound
-    "mean_squares": ((3, 4), (-3, -4), {}, 1.0),
+TANH, TWO = {"score": "tanh"}, {"components": 2}
+VIEWS = {"centre": np.zeros(6), "radii": np.ones(3)}
+
+
+def words(which, size):
+    """A participant who has one word three times."""
+    return np.tile(np.eye(size)[which], 3)
+
+
+REACHING = {
+    # Two units as far apart as the clip allows, what the query carries or the study says, and the
+    # bound's norm where it is another than planned. Zeros stand for what is not given.
+    "mean_squares": ((3, 4), (-3, -4), {}, np.sqrt(1.5)),
     "mean_volume": ((3, 4), (-3, -4), {}, 1.0),
     "second_moment": ((9, 0), (0, 9), {}, 1.0),
     "variances": ((3, 0), (0, 3), {"basis": np.eye(2)}, 1.0),
     "maps": ((0.1, 1), (0.1, -1), FLAT, 0.01),
-    "power": ((0.1, 1), (0.1, -1), {"basis": np.array([[1.0], [0.0]])}, 0.01),
-    "rotation": ((3, 1), (1, 3), TURN, 0.1),
-    "infomax": ((0.1, 0), (-0.1, 0), TURN, 0.01),
-    "fixed_point": ((0.77, 0.77), (0.77, -0.77), TURN, 0.3),
-    "stacked_location": ((0, 0.03, 0), (0, -0.03, 0), VIEWS, 0.03),
-    # Orthogonal with the constant: vectors at an angle whose cosine is minus 0.36.
-    "stacked_moment": ((0, 1, 0), (0, -0.36, 0.93295), VIEWS, 1.36),
-    "view_moment": ((0, 1, 0), (0, 0, 1), VIEW, 1.0),
-    "view_product": ((0, 0.1, 0.9), (0, 0.1, -0.9), VIEW, 0.01),
-    "coordinate_mean": ((1, 1, 0), (-1, -1, 0), {}, 0.9),
-    "coordinate_moment": ((1, 1, 0), (-1, 3 / 7, np.sqrt(40) / 7), {}, 0.9),
-    "mean_embedding": ((1, 0, 0), (0, 0, 0), {"frequencies": np.pi * np.eye(3)[:, :1]}, 1.0),
-    "mixture_second": (
-        *((3, 0, 1), (0, 2, 0)),
-        {"reach": 1.0, "constant": 0.01, "constants": 1},
-        1.0,
-    ),
-    "mixture_third": (
-        *((3, 0, 1), (-3, 0, -1)),
-        {"reach": 9.0, "whitening": np.eye(3), "offsets": np.full((1, 3), 0.01)},
-        1.0,
-    ),
-    "topic_second": ((1, 0, 0), (0, 1, 0), TOPIC, 1.0),
-    "topic_cube": ((1, 0, 0), (0, 1, 0), TOPIC, 1.0),
-    "topic_third": (
-        *((1, 0, 0), (0, 1, 0)),
-        {"starts": np.zeros(3), "whitening": np.array([[1.0], [-1.0], [0.0]])},
-        1.0,
-    ),
-    "network_gradient": (
-        *((0, 0, 1), (0, 0, -1)),
-        {"target": 2, "units": np.ones(1), "parameters": np.zeros(3), "held_out": 0.0}
-        | {"constants": 0},
-        0.4,
-    ),
-    "network_accuracy": (
-        *((0, 0, 1), (0, 0, -1)),
-        {"target": 2, "units": np.ones(1), "parameters": -np.ones(3), "held_out": 1.0}
-        | {"constants": 0},
-        0.4,
+    "power": ((0.1, 1), (0.1, -1), {"basis": np.eye(1)}, 0.01),
+    "rotation": ((3, 1), (1, 3), TURN | TANH, 0.1),
+    "infomax": ((0.1, 0), (-0.1, 0), TURN | {"bias": np.zeros(2)}, 0.01),
+    "fixed_point": ((0.77, 0.77), (0.77, -0.77), TURN | TANH | TWO, 0.3),
+    "stacked_location": ((0.1,), (-0.1,), {}, 0.03),
+    "stacked_moment": ((9, 0), (0, 9), VIEWS, None),
+    "view_moment": ((0, 0, 0, 1, 0), (0, 0, 0, 0, 1), VIEWS, None),
+    "view_product": ((0.1, 0.9), (0.1, -0.9), VIEWS | {"basis": np.eye(1)}, 0.01),
+    "coordinate_mean": (np.ones(5), -np.ones(5), {}, None),
+    "coordinate_moment": ((1, 1, 1, 1, 1), (1, -1, 1, -1, -1), {}, None),
+    "mixture_second": ((3, 0), (0, 2), {}, None),
+    "mixture_third": ((3, 0), (-3, 0), {"whitening": 9.0 * np.eye(2)}, None),
+    "topic_second": (words(0, 4), words(1, 4), {}, None),
+    "topic_cube": (words(0, 4), words(1, 4), {}, None),
+    "topic_third": (words(0, 9), words(1, 9), {"whitening": np.array([[1], [-1]])}, None),
+    "network_gradient": ((0, 0, 0, 0, 1), (0, 0, 0, 0, -1), {"parameters": np.zeros(1)}, None),
+    "network_accuracy": (  # both are held out
+        *((1, 0, 0, 0, 1), (1, 0, 0, 0, -1)),
+        *({"parameters": -np.ones(31)}, None),
     ),
     "regression_influence": (
-        *((9, 0, 1), (0, 9, 1)),
-        {"target": 2, "reach": 9.0, "intercept": 0.0, "weight": 1.0, "constants": 0}
-        | {"influence": np.eye(2), "residual": np.array([0.0, 0.0, 1.0])},
-        0.9,
+        *((9, 0, 0, 0, 1), (0, 9, 0, 0, 1)),
+        *({"influence": 1e3 * np.eye(4), "residual": np.eye(5)[4]}, None),
     ),
-    "regression_moment": (
-        *((3, 4, 1), (-4, 3, 0)),
-        {"target": 2, "reach": 1.0, "intercept": 0.0, "weight": 0.1, "constants": 0},
-        0.9,
-    ),
+    "regression_moment": ((9, 0, 0, 0, 1), (0, 9, 0, 0, -1), {}, None),
 }
 
 
-@pytest.mark.parametrize(("name", "unit"), PAIRS)
+def fitted(values, shape):
+    """An array of a shape, with zeros where nothing is given."""
+    found, part = np.zeros(shape), np.asarray(values)[tuple(map(slice, shape))]
+    found[tuple(map(slice, part.shape))] = part
+    return found
+
+
+def reached(attack, first, second, given, norm, volumes=1):
+    """The part of its sensitivity by which a statistic moves."""
+    plan, query = attack.plan, attack.start.query
+    said = {name: value for name, value in given.items() if not isinstance(value, np.ndarray)}
+    plan = type(plan)(plan.parameters.model_copy(update=said), plan.shape)
+    (stage,) = (each for each in plan.releases if each.stage == query.stage)
+    carried = {
+        name: fitted(given[name], form) for name, form in stage.arguments.items() if name in given
+    }
+    query = replace(query, arguments={**query.arguments, **said, **carried})
+    bound = attack.start.bound if norm is None else scaled(attack.start.bound, norm)
+    one, other, rest = (
+        np.tile(fitted(unit, attack.start.other.shape[:1])[:, None], volumes).astype(np.float32)
+        for unit in (first, second, (0.5, 0.25, 0.1))
+    )
+    question = Question(query, bound, (one, rest, rest, rest), other)
+    return replace(attack, plan=plan).ratio(question) or 0.0
+
+
+def attacks_of(name, unit="subject"):
+    return [a for a in ATTACKS.values() if (a.start.query.statistic, a.unit) == (name, unit)]
+
+
+@pytest.mark.parametrize(("name", "unit"), [each for each in PAIRS if each[0] in REACHING])
 def test_some_replacement_comes_close(name, unit):
-    first, second, arguments, norm = REACHING[name]
-    bound, query = bound_of(name, norm), Query("stage", name, arguments)
-    others = [constant(*[0.5, 0.25, 0.1][: len(first)])] * 3
-    one, other = ([constant(*unit), *others] for unit in (first, second))
-    assert 0.95 <= moved(name, unit, bound, query, one, other) <= 1 + 1e-6
+    found = [reached(attack, *REACHING[name]) for attack in attacks_of(name, unit)]
+    assert 0.95 <= max(found) <= 1 + 1e-6
+
+
+def test_some_persons_embeddings_point_apart():
+    attack = ATTACKS["summarize.mean_embedding subject 2"]  # as many frequencies as entries
+    apart = np.linalg.solve(attack.plan.frequencies.T, np.full(5, np.pi))
+    assert reached(attack, (0,), apart, {}, None) >= 0.95
 
 
 @pytest.mark.parametrize("name", ["rotation", "fixed_point"])
 def test_some_replacement_comes_close_with_the_volatility_score(name):
-    first, second = {
-        "rotation": (constant(3, 1, volumes=5), constant(1, 3, volumes=5)),
-        "fixed_point": (constant(1, 1, volumes=5), constant(1, -1, volumes=5)),
-    }[name]
-    query = Query("stage", name, {**TURN, "score": "volatility"})
-    assert moved(name, "subject", Bound(0.1), query, [first], [second]) >= 0.95
+    first, second = {"rotation": ((3, 1), (1, 3)), "fixed_point": ((1, 1), (1, -1))}[name]
+    given = TURN | TWO | {"score": "volatility"}
+    attack, *_ = attacks_of(name)
+    assert reached(attack, first, second, given, 0.1, volumes=5) >= 0.95
 
 
 @pytest.mark.parametrize(
@@ -250,21 +189,16 @@ def test_a_released_second_moment_is_in_the_cone(seed):
         assert np.linalg.eigvalsh(unpack_symmetric(packed)).min() >= -1e-12
 
 
-@pytest.mark.parametrize(("name", "unit"), PAIRS)
+@every_attack
 @pytest.mark.parametrize("scale", [1e30, 1e300])
-def test_the_centre_learns_nothing_from_an_overflow(name, unit, scale):
+def test_the_centre_learns_nothing_from_an_overflow(name, scale):
     # An error, or one person's data missing, would be a number that nobody added noise to.
-    table = np.array([[1.0, -2.0, 0.5], [0.5, 1.5, -1.0], [1e30, 1.0, 1.0]], dtype=np.float32)
-    people = list(table.T[:, :, None]) if name in OF_VECTORS else [table]
-    query = hostile_question(name, np.random.default_rng(0), 3)
-    arguments = {
-        key: value
-        if isinstance(value, int | str) or key in ("units", "starts")
-        else scale * (value + 1.0)
-        for key, value in query.arguments.items()
-    }
+    attack, query = ATTACKS[name], ATTACKS[name].start.query
+    blocks = [values.copy() for values in attack.start.blocks]
+    blocks[0][:, 0] = 1e30
+    arguments = {n: scale * (query.arguments[n] + 1.0) for n in released_names(attack)}
+    asked = replace(query, arguments={**query.arguments, **arguments})
     with np.errstate(all="ignore"):
-        statistic = LOCAL[name](
-            None, site_of(people, unit), Query("stage", name, arguments), bound_of(name, 1.0)
-        )
-    Lattice(2.0**-20, 32).encode(statistic, 1.0)
+        site, bound = attack.site_of(blocks), attack.start.bound
+        statistic = attack.local(attack.plan, site, asked, bound)
+    Lattice(2.0**-20, 32).encode(statistic, bound.norm)

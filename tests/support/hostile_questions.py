@@ -1,13 +1,14 @@
 """Questions of a centre that picks its arguments against the data, and data against the clip.
 
-By statistic, and each as far from an honest question as its form allows. A statistic that has
-none here is attacked by `benchmarks.sensitivity_search`, which knows nothing of the code.
+Each as far from an honest question of the same plan as the form of what it carries allows.
 """
+
+from dataclasses import replace
 
 import numpy as np
 
-from consortium.algorithms.base import Query
-from consortium.algorithms.network.kernels.classifier import parameter_count
+from benchmarks.sensitivity_cases import Question
+from consortium.privacy.bounds import Bound
 
 
 def block(generator, features, volumes, dtype):
@@ -28,142 +29,42 @@ def block(generator, features, volumes, dtype):
     return values.astype(dtype)
 
 
-def _scale(generator, least=-4.0, most=9.0):
-    return float(10.0 ** generator.uniform(least, most))
+def scaled(bound, norm):
+    """The same bound with another norm, for statistics that are clipped to it."""
+    influence = bound.influence and bound.influence * norm / bound.norm
+    return replace(bound, norm=norm, influence=influence)
 
 
-def no_arguments(generator, features):
-    return {}
+def released_names(attack):
+    """Arrays of the attacked query that releases decide, which alone a centre can choose."""
+    query = attack.start.query
+    (stage,) = (each for each in attack.plan.releases if each.stage == query.stage)
+    return [n for n in stage.arguments if isinstance(query.arguments[n], np.ndarray)]
 
 
-def unmixing(generator, features):
-    size = int(generator.integers(2, 6))
-    scales = 10.0 ** generator.integers(-4, 9, 3)
-    turn = scales[0] * generator.standard_normal((size, size))
-    whitening = scales[1] * generator.standard_normal((features, size))
-    kind = generator.integers(4)
+def hostile_question(attack, generator, dtype):
+    """A question, and two sites of few persons that differ in one of them."""
+    start, bound = attack.start, attack.start.bound
+    if type(bound) is Bound and start.query.neighbour_answers is None:
+        bound = scaled(bound, float(10.0 ** generator.uniform(-2, 1)))
+    features, volumes = start.blocks[0].shape
+    lengths = generator.integers(1, 2 if volumes == 1 else 6, int(generator.integers(1, 5)))
+    blocks = tuple(block(generator, features, length, dtype) for length in lengths)
+    other, unit = blocks[0].copy(), slice(None) if attack.unit == "subject" else slice(0, 1)
+    other[:, unit] = block(generator, features, lengths[0], dtype)[:, unit]
+    arguments = dict(start.query.arguments)
+    for name in released_names(attack):
+        arguments[name] = _array(arguments[name].shape, generator)
+    return Question(replace(start.query, arguments=arguments), bound, blocks, other)
+
+
+def _array(shape, generator):
+    values = 10.0 ** generator.integers(-6, 13) * generator.standard_normal(shape)
+    kind = generator.integers(6)
     if kind == 0:  # nearly parallel rows
-        turn = turn[:1] + 1e-7 * scales[0] * turn
+        values = values[:1] + 1e-7 * values
     elif kind == 1:
-        whitening = whitening[:, :1] + scales[2] * 1e-6 * generator.standard_normal(whitening.shape)
+        values = values[..., :1] + 1e-6 * values
     elif kind == 2:
-        turn[:] = np.eye(size)
-    return {
-        "unmixing": turn,
-        "whitening": whitening,
-        "basis": whitening,
-        "bias": scales[2] * generator.standard_normal(size),
-        "score": str(generator.choice(["tanh", "volatility"])),
-    }
-
-
-def geometry(generator, features):
-    """Centre, norms and factors of any size and sign, and a basis that may not be orthonormal."""
-    size, scales = int(generator.integers(2, 6)), 10.0 ** generator.integers(-6, 13, 4)
-    arguments = {
-        "centre": scales[0] * generator.standard_normal(features),
-        "norms": scales[1] * generator.standard_normal(2),
-        "factors": scales[2] * generator.standard_normal(2),
-        "constant": float(scales[3] * abs(generator.standard_normal())),
-        "constants": int(generator.integers(4)),
-        "view": 1,
-        "basis": scales[0] * generator.standard_normal((features - 1, size)),
-    }
-    if generator.integers(2):
-        arguments["norms"] = np.full(2, 10.0 ** generator.integers(-2, 13))
-        arguments["factors"] = 1.0 / arguments["norms"]
-    if generator.integers(2):
-        arguments["basis-rest"] = scales[1] * generator.standard_normal((features - 1, size))
-    return arguments
-
-
-def regression(generator, features):
-    return {
-        "target": int(generator.integers(features)),
-        "reach": _scale(generator, -3, 3),
-        "intercept": _scale(generator, -3, 3) * int(generator.integers(2)),
-        "weight": _scale(generator, -3, 3),
-        "constants": int(generator.integers(4)),
-    }
-
-
-def influence(generator, features):
-    asked = regression(generator, features)
-    size = features + asked["constants"]
-    matrix = _scale(generator) * generator.standard_normal((size - 1, size - 1))
-    return {**asked, "influence": matrix, "residual": generator.standard_normal(size)}
-
-
-def network(generator, features):
-    classes = int(generator.integers(1, features - 1))
-    units = [int(n) for n in generator.integers(1, 4, int(generator.integers(0, 3)))] + [classes]
-    constants = int(generator.integers(4))
-    count = parameter_count([features - classes + constants, *units])
-    return {
-        "parameters": _scale(generator) * generator.standard_normal(count),
-        "units": np.array(units, dtype=np.float64),
-        "target": int(generator.integers(features - classes + 1)),
-        "held_out": float(generator.uniform()),
-        "constants": constants,
-    }
-
-
-def mixture(generator, features):
-    size = int(generator.integers(1, 5))
-    return {
-        "reach": _scale(generator, -3, 3),
-        "constant": _scale(generator, -3, 3),
-        "constants": int(generator.integers(0, 3)),
-        "whitening": _scale(generator) * generator.standard_normal((features, size)),
-        "offsets": _scale(generator) * generator.standard_normal((2, features)),
-    }
-
-
-def embedding(generator, features):
-    shape = (features, int(generator.integers(1, 9)))
-    return {"frequencies": _scale(generator) * generator.standard_normal(shape)}
-
-
-def topics(generator, features):
-    size, components = int(generator.integers(1, features + 1)), int(generator.integers(1, 5))
-    return {
-        "size": size,
-        "starts": generator.integers(0, features - size + 1, 3).astype(float),
-        "whitening": _scale(generator) * generator.standard_normal((size, components)),
-    }
-
-
-_ARGUMENTS = {
-    "coordinate_mean": no_arguments,
-    "coordinate_moment": no_arguments,
-    "fixed_point": unmixing,
-    "infomax": unmixing,
-    "maps": unmixing,
-    "mean_embedding": embedding,
-    "mean_squares": no_arguments,
-    "mean_volume": no_arguments,
-    "mixture_second": mixture,
-    "mixture_third": mixture,
-    "network_accuracy": network,
-    "network_gradient": network,
-    "power": unmixing,
-    "regression_influence": influence,
-    "regression_moment": regression,
-    "rotation": unmixing,
-    "second_moment": no_arguments,
-    "stacked_location": geometry,
-    "stacked_moment": geometry,
-    "topic_cube": topics,
-    "topic_second": topics,
-    "topic_third": topics,
-    "variances": unmixing,
-    "view_moment": geometry,
-    "view_product": geometry,
-}
-STATISTICS = tuple(_ARGUMENTS)
-"""Those that have questions here."""
-
-
-def hostile_question(name, generator, features):
-    """A question about a statistic, for data of at least so many features."""
-    return Query("stage", name, _ARGUMENTS[name](generator, features))
+        values = np.eye(*shape) if len(shape) == 2 else np.ones(shape)
+    return values

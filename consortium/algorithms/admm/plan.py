@@ -1,20 +1,45 @@
 """Public numbers of ADMM, which follow from parameters and the sites' sizes, and its releases."""
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
 
 from consortium.algorithms.admm.graph import Edge, neighbours, study_edges
 from consortium.algorithms.admm.parameters import AdmmParameters
-from consortium.algorithms.admm.site import gain_influence, model_influence, solvable
-from consortium.algorithms.base import AnalysisPlan, Argument, Form, PlannedRelease, Shape
+from consortium.algorithms.base import AnalysisPlan, Array, Form, PlannedRelease, Shape
 from consortium.errors import StudyError
 from consortium.privacy.bounds import Bound
 
 _MOST_FEATURES = 2_000
 _FLATTEST = 2e-4  # a round; below, steps are long enough for any data
 _STIFFEST = 1e3
+PRECISION = 1e-3
+"""β over L/n: what the solver leaves, charged."""
+STEEPEST = 1e5  # L²/Λ and ΛR/L, beyond which double precision would not reach β
+_SUREST = 1e6  # LR: log odds beyond which rounding moves a gradient by about β
+LARGEST = 1e100
+"""Of numbers whose squares and quotients don't overflow."""
+
+
+def model_influence(length: float, curvature: float, radius: float) -> float:
+    """Of n persons, n times the most that replacing one person moves the minimizer."""
+    slope = 1 / (1 + math.exp(-length * radius))
+    return 2 * length * (slope + PRECISION) / curvature
+
+
+def gain_influence(length: float, trust: float) -> float:
+    """Of n persons, n times the most that replacing one person moves the gain."""
+    return length * trust * (2 + 4 * PRECISION)
+
+
+def solvable(length: float, curvature: float, radius: float) -> bool:
+    """Whether double precision is enough for the precision that is charged."""
+    if not all(1 / LARGEST <= size <= LARGEST for size in (length, curvature, radius)):
+        return False
+    steep, flat = length * (length / curvature), curvature * radius / length
+    return max(steep, flat) <= STEEPEST and length * radius <= _SUREST
 
 
 class AdmmPlan(AnalysisPlan[AdmmParameters]):
@@ -62,7 +87,8 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
         squared = self.length * self.length  # may be infinite, where ** would raise
         self.penalty = (parameters.penalty or self._balanced_penalty) * squared
         longest = [self.radius] if parameters.broadcasts is None else [self.radius, self.trust]
-        if not all(solvable(self.length, self.curvature, each) for each in longest):
+        extremes = (self.curvature, float(self.curvatures.max()))
+        if not all(solvable(self.length, c, each) for c in extremes for each in longest):
             raise StudyError(
                 "field 'analysis.penalty': local costs this flat or steep can't be solved to the "
                 "precision that is charged; choose a value nearer to the default, or of bound, "
@@ -73,7 +99,6 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
     def releases(self) -> tuple[PlannedRelease, ...]:
         """Equal broadcasts with the whole budget, or with what the tests leave of it."""
         parameters = self.parameters
-        fixed = self.arguments
         forms: dict[str, Form] = {"held": (self.broadcasts,)}
         influence = model_influence(self.length, self.curvature, self.radius)
         model = PlannedRelease(
@@ -86,67 +111,55 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
             forms,
             "each",
             self.neighbours,
-            fixed,
         )
         if parameters.broadcasts is None:
             return (model,)
         influence = gain_influence(self.length, self.trust)
         bound = Bound(2 * self.length * self.trust, influence=influence)
-        tests, share = parameters.rounds - 1, parameters.tests
-        fixed = {**fixed, "trust": float(self.trust)}
-        return (
-            model,
-            PlannedRelease(
-                "gain",
-                "admm_gain",
-                1,
-                bound,
-                tests,
-                share,
-                forms,
-                neighbours=self.neighbours,
-                fixed=fixed,
-            ),
-        )
+        what = ("gain", "admm_gain", 1, bound, parameters.rounds - 1, parameters.tests)
+        return model, PlannedRelease(*what, forms, neighbours=self.neighbours)
 
     @property
     def _balanced_penalty(self) -> float:
         """Penalty, over L², at which the noise moves log odds by about one.
 
         Models go about rounds/Λ times the gradient, and their mean over sites gathers noise of
-        2 L rounds/(Λ μ n) √S in each entry, μ being the whole budget. Rounded, since a site whose
-        processor gets another last digit of μ would refuse the centre's queries.
+        2 L rounds/(Λ μ n) √S in each entry, μ being the whole budget. Rounded, so that sites whose
+        processors get another last digit of μ have the same.
         """
         units = self.shape.units
         noise = 2 * self.shape.noise * math.sqrt(len(units)) / sum(units)
         return float(f"{min(_STIFFEST, self.broadcasts * max(_FLATTEST, noise)):.3g}")
 
     @property
-    def curvature(self) -> float:
-        """Λ, the least of all sites."""
-        return self.parameters.regularization + self.penalty
+    def computed(self) -> Mapping[str, float]:
+        """What follows from the noise, which is solved for."""
+        return {"penalty": self.penalty}
 
-    @property
+    @cached_property
     def neighbours(self) -> tuple[tuple[int, ...], ...]:
         """Each site's neighbours."""
         return neighbours(self.edges, len(self.shape.units))
 
+    @cached_property
+    def stiffness(self) -> Array:
+        """η/ω_i of each site; η makes 2 η d_i / ω_i at least the penalty."""
+        weights = np.array(self.shape.units) * len(self.shape.units) / sum(self.shape.units)
+        return np.asarray(self.penalty / 2 * (weights / self._degrees).max() / weights)
+
+    @cached_property
+    def curvatures(self) -> Array:
+        """Λ_i of each site."""
+        return np.asarray(self.parameters.regularization + 2 * self.stiffness * self._degrees)
+
     @property
-    def arguments(self) -> dict[str, Argument]:
-        """What is the same in all queries; η makes 2 η d_i / ω_i at least the penalty."""
-        units = self.shape.units
-        weights = np.array(units) * len(units) / sum(units)
-        degrees = np.array([len(beside) for beside in self.neighbours])
-        return {
-            "target": self.target,
-            "reach": float(self.parameters.bound),
-            "constant": float(self.constant),
-            "agreed": self.agreed,
-            "penalty": self.penalty / 2 * float((weights / degrees).max()),
-            "regularization": float(self.parameters.regularization),
-            "weights": weights,
-            "edges": np.array(self.edges, dtype=np.float64),
-        }
+    def curvature(self) -> float:
+        """Λ, the least of all sites."""
+        return float(self.curvatures.min())
+
+    @property
+    def _degrees(self) -> Array:
+        return np.array([len(beside) for beside in self.neighbours])
 
 
 def _target(parameters: AdmmParameters, shape: Shape) -> int:

@@ -14,7 +14,6 @@ from typing import ClassVar
 import numpy as np
 
 from consortium.algorithms.base import (
-    Argument,
     Array,
     Case,
     Local,
@@ -24,7 +23,7 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.cca.forecast import expect
 from consortium.algorithms.cca.parameters import CcaParameters
-from consortium.algorithms.cca.plan import CcaPlan
+from consortium.algorithms.cca.plan import CcaPlan, reduction
 from consortium.algorithms.cca.result import Scaled, cca_result
 from consortium.algorithms.cca.site import (
     stacked_location,
@@ -32,12 +31,11 @@ from consortium.algorithms.cca.site import (
     view_moment,
     view_product,
 )
-from consortium.algorithms.query_arguments import SITE_MEANS
+from consortium.algorithms.site_constants import SITE_MEANS
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.power import eigenpairs, orthonormal, start_basis
+from consortium.kernels.power import ITERATIONS, eigenpairs, orthonormal, start_basis
 
-Centred = Generator[Query, Release, tuple[Array, Array]]
-Bases = Generator[Query, Release, dict[str, Array]]
+Arrays = Generator[Query, Release, dict[str, Array]]
 
 ONE_CONSTANT = (
     "All sites have one constant together: differences between sites that show in two views count "
@@ -78,13 +76,12 @@ class Cca(CcaPlan):
 
     def run(self) -> Run:
         """Find centre and radii, reduce what is to be reduced, and solve."""
-        centre, radii = yield from find_centre(self)
-        bases = yield from reduce_views(self, centre, radii)
+        found = yield from find_centre(self)
+        bases = yield from reduce_views(self, found)
+        carried = {f"basis-{name}": basis for name, basis in bases.items()}
+        release = yield Query("cca", "stacked_moment", found | carried)
+        centre, radii = self.geometry(found)
         factors = np.sqrt(self.shares) / radii
-        geometry: dict[str, Argument] = {"centre": centre, "norms": radii, "factors": factors}
-        arguments = self.carried(geometry)
-        arguments |= {f"basis-{name}": basis for name, basis in bases.items()}
-        release = yield Query("cca", "stacked_moment", arguments)
         views = [
             Scaled(name, float(factor), size, bases.get(name))
             for (name, size), factor in zip(self.shape.views, factors, strict=True)
@@ -100,31 +97,25 @@ class Cca(CcaPlan):
         return ()
 
 
-def find_centre(plan: CcaPlan) -> Centred:
+def find_centre(plan: CcaPlan) -> Arrays:
     """Ask for the mean and the spread of the views.
 
     Returns
     -------
-    centre : array, length D
-    radii : array, length V
-        Norms to clip deviations from the centre to.
+    dict of str to array
+        What later queries carry: ``centre``, length D, and ``radii``, norms to clip deviations from
+        the centre to, length V.
     """
-    parameters, shape, bounds = plan.parameters, plan.shape, plan.bounds
-    centre, radii = np.zeros(shape.features), bounds
-    if parameters.centre_share:
-        release = yield Query("centre", "stacked_location")
-        factors = np.asarray(plan.location["factors"])
-        sizes = [size for _, size in shape.views]
-        parts = np.split(release.values[: shape.features], np.cumsum(sizes)[:-1])
-        squares = release.values[shape.features :]
-        spreads = _spreads(parts, squares, release.deviation)
-        centre = np.concatenate([p / f for p, f in zip(parts, factors, strict=True)])
-        radii = np.minimum(parameters.headroom * spreads / factors, 2.0 * bounds)
-    given = [
-        parameters.radii.get(name, radius)
-        for (name, _), radius in zip(shape.views, radii, strict=True)
-    ]
-    return centre, np.array(given)
+    if not plan.parameters.centre_share:
+        return {}
+    release = yield Query("centre", "stacked_location")
+    features, sizes = plan.shape.features, [size for _, size in plan.shape.views]
+    parts = np.split(release.values[:features], np.cumsum(sizes)[:-1])
+    spreads = _spreads(parts, release.values[features:], release.deviation)
+    centre = np.concatenate([p * scale for p, scale in zip(parts, plan.scales, strict=True)])
+    radii = np.minimum(plan.parameters.headroom * spreads * plan.scales, 2.0 * plan.bounds)
+    found = {"centre": centre, "radii": radii}
+    return {name: found[name] for name in plan.released}
 
 
 def _spreads(parts: list[Array], squares: Array, deviation: float) -> Array:
@@ -141,7 +132,7 @@ def _spreads(parts: list[Array], squares: Array, deviation: float) -> Array:
     return np.asarray(np.sqrt(np.maximum(left, least)))
 
 
-def reduce_views(plan: CcaPlan, centre: Array, radii: Array) -> Bases:
+def reduce_views(plan: CcaPlan, found: dict[str, Array]) -> Arrays:
     """Ask for the second moment of every view to reduce, or for its products.
 
     Returns
@@ -150,26 +141,23 @@ def reduce_views(plan: CcaPlan, centre: Array, radii: Array) -> Bases:
         Orthonormal columns, by view.
     """
     bases = {}
-    geometry: dict[str, Argument] = {"centre": centre, "norms": radii, "factors": 1.0 / radii}
-    arguments = plan.carried(geometry)
     for name, kept in plan.parameters.reduce.items():
         if plan.by_power(name):
-            bases[name] = yield from _by_products(plan, name, arguments)
+            bases[name] = yield from _by_products(plan, name, found)
             continue
-        release = yield Query(f"reduce-{name}", "view_moment", arguments)
+        release = yield Query(reduction(name), "view_moment", found)
         vectors = np.linalg.eigh(unpack_symmetric(release.values))[1]
         bases[name] = vectors[:, ::-1][:, :kept]
     return bases
 
 
 def _by_products(
-    plan: CcaPlan, name: str, arguments: dict[str, Argument]
+    plan: CcaPlan, name: str, found: dict[str, Array]
 ) -> Generator[Query, Release, Array]:
     size, kept = dict(plan.shape.views)[name], plan.parameters.reduce[name]
-    (rounds,) = (r.rounds for r in plan.releases if r.stage == f"reduce-{name}")
     basis = start_basis(size, kept, plan.parameters.seed)
-    for left in reversed(range(rounds)):
-        release = yield Query(f"reduce-{name}", "view_product", {**arguments, "basis": basis})
+    for left in reversed(range(ITERATIONS)):
+        release = yield Query(reduction(name), "view_product", {**found, "basis": basis})
         product = release.values.reshape(size, kept)
         basis = orthonormal(product) if left else eigenpairs(product, release.deviation)[0]
     return basis

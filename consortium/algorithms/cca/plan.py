@@ -7,14 +7,13 @@ proportion to a. The mean has a fixed part: what is left of it is corrected late
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
 from consortium.algorithms.base import (
     MOST_MOMENT_FEATURES,
     AnalysisPlan,
-    Argument,
     Array,
     Form,
     PlannedRelease,
@@ -22,13 +21,18 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.cca.kernels.canonical import symmetric_edge
 from consortium.algorithms.cca.parameters import CcaParameters
-from consortium.algorithms.cca.site import LOCATION_BOUND, geometry_forms
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.kernels.power import ITERATIONS
 from consortium.privacy.bounds import Bound
 
-T = TypeVar("T")
+LOCATION_BOUND = Bound(float(np.sqrt(1.25)))
+"""Of `stacked_location` with views scaled to norms of 1/√V: vectors of norm 1, squares of 1/2."""
+
+
+def reduction(view: str) -> str:
+    """Stage that reduces a view."""
+    return f"reduce-{view}"
 
 
 class CcaPlan(AnalysisPlan[CcaParameters]):
@@ -118,81 +122,53 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
         parts = {stage: left * weight / sum(weights.values()) for stage, weight in weights.items()}
         found = []
         if parameters.centre_share:
-            entries = self.shape.features + views
-            part = parameters.centre_share
-            found.append(
-                PlannedRelease(
-                    *("centre", "stacked_location", entries, LOCATION_BOUND, 1, part),
-                    fixed=self.location,
-                )
-            )
+            entries, part = self.shape.features + views, parameters.centre_share
+            what = ("centre", "stacked_location", entries, LOCATION_BOUND, 1, part)
+            found.append(PlannedRelease(*what))
         found += [self._reduction(name, parts[name]) for name in parameters.reduce]
         bases = {f"basis-{n}": (dict(self.shape.views)[n], k) for n, k in parameters.reduce.items()}
         bound = Bound(1.0 + parameters.constant**2, cone=True)
-        entries = packed_size(self.stacked)
-        last = {
-            "constant": parameters.constant,
-            "constants": self.places,
-            **self.geometry(np.sqrt(self.shares)),
-        }
-        forms = {**self._carried_forms, **bases}
-        found.append(
-            PlannedRelease("cca", "stacked_moment", entries, bound, 1, parts[""], forms, fixed=last)
-        )
+        entries, forms = packed_size(self.stacked), {**self.released, **bases}
+        found.append(PlannedRelease("cca", "stacked_moment", entries, bound, 1, parts[""], forms))
         return tuple(found)
 
     @property
-    def location(self) -> dict[str, Argument]:
-        """What sites compute mean and spread with."""
-        scales = self.bounds * np.sqrt(len(self.bounds))
-        return {"centre": self._nowhere, "norms": self.bounds, "factors": 1.0 / scales}
+    def scales(self) -> Array:
+        """What views are divided by for the first release."""
+        return np.asarray(self.bounds * np.sqrt(len(self.bounds)))
 
-    def geometry(self, scales: Array) -> dict[str, Argument]:
-        """What of centre, norms and factors (``scales`` over norms) no release decides."""
-        given, released = self.parameters.radii, self.parameters.centre_share > 0
-        views = [name for name, _ in self.shape.views]
-        if released and not given.keys() >= set(views):
+    @cached_property
+    def radii(self) -> Array:
+        """Largest distances from the centre, by view; no number for those that are released."""
+        unknown = np.full_like(self.bounds, np.nan) if self.parameters.centre_share else self.bounds
+        views = zip(self.shape.views, unknown, strict=True)
+        return np.array([self.parameters.radii.get(name, radius) for (name, _), radius in views])
+
+    @property
+    def released(self) -> dict[str, Form]:
+        """What of centre and radii queries carry."""
+        if not self.parameters.centre_share:
             return {}
-        sizes = zip(views, self.bounds, strict=True)
-        radii = np.array([given.get(name, bound) for name, bound in sizes])
-        found: dict[str, Argument] = {"norms": radii, "factors": scales / radii}
-        return found if released else {**found, "centre": self._nowhere}
+        centre: dict[str, Form] = {"centre": (self.shape.features,)}
+        return centre | ({"radii": self.radii.shape} if np.isnan(self.radii).any() else {})
 
-    @property
-    def _nowhere(self) -> Array:
-        return np.zeros(self.shape.features)
-
-    def carried(self, geometry: Mapping[str, T]) -> dict[str, T]:
-        """What of centre, norms and factors a release decides, so that queries carry it."""
-        known = self.geometry(np.ones(len(self.shape.views)))
-        return {name: value for name, value in geometry.items() if name not in known}
-
-    @property
-    def _carried_forms(self) -> dict[str, Form]:
-        return self.carried(geometry_forms(self.shape.features, len(self.shape.views)))
+    def geometry(self, arguments: Mapping[str, Any]) -> tuple[Array, Array]:
+        """Centre and radii, with what a query carries of them."""
+        radii = np.where(np.isnan(self.radii), arguments.get("radii", self.radii), self.radii)
+        return arguments.get("centre", np.zeros(self.shape.features)), radii
 
     def by_power(self, name: str) -> bool:
         """Whether a view's products are released instead of its second moment."""
         fits = dict(self.shape.views)[name] <= MOST_MOMENT_FEATURES
         return (self.parameters.solver or ("moment" if fits else "power")) == "power"
 
-    def view_arguments(self, name: str) -> dict[str, Argument]:
-        """What study and sizes decide of a release of one view."""
-        index = [view for view, _ in self.shape.views].index(name)
-        return {"view": index, **self.geometry(np.ones(len(self.shape.views)))}
-
     def _reduction(self, name: str, part: float) -> PlannedRelease:
         size, kept = dict(self.shape.views)[name], self.parameters.reduce[name]
-        stage, fixed = f"reduce-{name}", self.view_arguments(name)
-        forms = self._carried_forms
         if not self.by_power(name):
-            bound, entries = Bound(1.0, cone=True), packed_size(size)
-            return PlannedRelease(stage, "view_moment", entries, bound, 1, part, forms, fixed=fixed)
-        forms["basis"] = (size, kept)
-        entries, bound = size * kept, Bound(1.0)
-        return PlannedRelease(
-            stage, "view_product", entries, bound, ITERATIONS, part, forms, fixed=fixed
-        )
+            what = (reduction(name), "view_moment", packed_size(size), Bound(1.0, cone=True))
+            return PlannedRelease(*what, 1, part, self.released)
+        what = (reduction(name), "view_product", size * kept, Bound(1.0))
+        return PlannedRelease(*what, ITERATIONS, part, {**self.released, "basis": (size, kept)})
 
     @property
     def _last_part(self) -> float:

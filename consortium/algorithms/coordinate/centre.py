@@ -19,7 +19,7 @@ from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.coordinate.plan import CoordinatePlan
 from consortium.algorithms.coordinate.result import mean_result, pool_sites, squares_result
 from consortium.algorithms.coordinate.site import coordinate_mean, coordinate_moment
-from consortium.algorithms.query_arguments import SITE_MEANS
+from consortium.algorithms.site_constants import SITE_MEANS
 
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
 

@@ -1,7 +1,7 @@
 """Levels of a study's views, and the weights and noise with which they are kept."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -168,6 +168,11 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
         """Weight of every entry of a person's vector, length D."""
         parts = self.bound.parts
         return np.repeat([part.weight for part in parts], [part.entries for part in parts])
+
+    @property
+    def computed(self) -> Mapping[str, Array | float]:
+        """What is solved for, or tried."""
+        return {"weights": self.weights, "budget_share": self.budget_share}
 
     @cached_property
     def asked(self) -> LeastSquaresQuestion:

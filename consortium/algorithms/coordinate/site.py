@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.query_arguments import place_argument
+from consortium.algorithms.site_constants import site_constants
 from consortium.errors import PrivacyError
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.bounds import Bound
@@ -29,9 +29,7 @@ def coordinate_moment(_plan: object, data: SiteData, query: Query, bound: Bound)
     """
     known = _parts(bound)
     columns = np.vstack(list(_weighted_columns(data, known)))
-    place = place_argument(query, known.places)
-    constant = np.zeros((known.places, columns.shape[1]))
-    constant[place] = known.constant
+    constant = known.constant * site_constants(known.places, query.site, columns.shape[1])
     return mean_packed_square(np.vstack([columns, constant]), known.norm)
 
 

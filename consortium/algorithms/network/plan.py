@@ -2,12 +2,9 @@
 
 import math
 
-import numpy as np
-
 from consortium.algorithms.base import (
     MOST_ENTRIES_A_ROUND,
     AnalysisPlan,
-    Argument,
     Array,
     Form,
     PlannedRelease,
@@ -89,33 +86,19 @@ class NetworkPlan(AnalysisPlan[NetworkParameters]):
         return parameter_count(self.sizes)
 
     @property
-    def arguments(self) -> dict[str, Argument]:
-        """What is the same in all queries."""
-        return {
-            "units": np.array(self.sizes[1:], dtype=np.float64),
-            "target": self.target.start,
-            "held_out": float(self.parameters.held_out),
-            "constants": self.places,
-        }
-
-    @property
     def releases(self) -> tuple[PlannedRelease, ...]:
         """Equal rounds, and the accuracy of what they end with."""
-        fixed = self.arguments
         forms: dict[str, Form] = {"parameters": (self.count,)}
         bound, rounds, share = Bound(self.parameters.bound), self.parameters.rounds, self.judging
         training = PlannedRelease(
-            *("network", "network_gradient", self.count, bound, rounds, 1.0 - share, forms),
-            fixed=fixed,
+            *("network", "network_gradient", self.count, bound, rounds, 1.0 - share, forms)
         )
         if not share:
             return (training,)
         once = Bound(math.sqrt(2.0), influence=math.sqrt(2.0))
         return (
             training,
-            PlannedRelease(
-                *("accuracy", "network_accuracy", 3, once, 1, share, forms), fixed=fixed
-            ),
+            PlannedRelease("accuracy", "network_accuracy", 3, once, 1, share, forms),
         )
 
     def start(self) -> Array:

@@ -14,18 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.network.kernels.classifier import (
-    parameter_count,
-    predict,
-    sum_clipped_gradients,
-)
-from consortium.algorithms.query_arguments import (
-    array_argument,
-    index_argument,
-    number_argument,
-    site_constants,
-)
-from consortium.errors import ProtocolError
+from consortium.algorithms.network.kernels.classifier import predict, sum_clipped_gradients
+from consortium.algorithms.network.plan import NetworkPlan
+from consortium.algorithms.site_constants import site_constants
 from consortium.privacy.bounds import Bound
 
 CONSTANT = 0.5
@@ -33,20 +24,21 @@ CONSTANT = 0.5
 HELD_WEIGHT = math.sqrt(0.75)
 
 
-def mean_gradient(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
+def mean_gradient(plan: NetworkPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over all persons of the clipped gradients of those who train: one for each parameter."""
-    parameters, sizes, inputs, labels, trains = _asked(data, query)
-    total: Array = sum_clipped_gradients(parameters, sizes, inputs, labels, bound.norm, trains)
+    inputs, labels, trains = _persons(plan, data, query)
+    parameters = query.arguments["parameters"]
+    total: Array = sum_clipped_gradients(parameters, plan.sizes, inputs, labels, bound.norm, trains)
     total /= len(trains)
     return total
 
 
-def accuracy_counts(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
+def accuracy_counts(plan: NetworkPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """(√.75 h, r - h/2, l) over all persons, scaled so that √2 becomes the bound."""
-    parameters, sizes, inputs, labels, trains = _asked(data, query)
+    inputs, labels, trains = _persons(plan, data, query)
     with np.errstate(all="ignore"):
-        outputs = predict(parameters, sizes, inputs)
-    single = len(labels) == 1
+        outputs = predict(query.arguments["parameters"], plan.sizes, inputs)
+    single = plan.classes == 1
     guessed = (outputs[0] > 0.5).astype(int) if single else outputs.argmax(axis=0)
     kinds = (labels[0] > 0.5).astype(int) if single else labels.argmax(axis=0)
     held = float(np.count_nonzero(~trains))
@@ -56,24 +48,18 @@ def accuracy_counts(_plan: object, data: SiteData, query: Query, bound: Bound) -
     return np.asarray(counts * min(bound.norm, bound.spread) / math.sqrt(2.0) / len(trains))
 
 
-def _asked(
-    data: SiteData, query: Query
-) -> tuple[Array, tuple[int, ...], Array, Array, NDArray[np.bool_]]:
-    """Parameters and units of the query; inputs, labels, and who trains, of the persons."""
-    target = index_argument(query, "target", data.features)
-    parameters = array_argument(query, "parameters", 1).astype(np.float64)
-    raw = data.table()
-    constants = CONSTANT * site_constants(query, raw.shape[1])
-    most, inputs = data.features - target, data.features + len(constants)
-    sizes = _checked_sizes(query, most, inputs, len(parameters))
-    classes = sizes[-1]
-    trains = who_trains(raw, number_argument(query, "held_out"))
+def _persons(
+    plan: NetworkPlan, data: SiteData, query: Query
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Inputs and labels of the persons, and who trains."""
+    raw, target = data.table(), plan.target
     table = np.asarray(raw, dtype=np.float64)
-    labels = table[target : target + classes]
-    if classes == 1:
+    labels = table[target]
+    if plan.classes == 1:
         labels = (labels + 1.0) / 2.0  # levels are -1 and +1
-    entries = np.vstack([np.delete(table, slice(target, target + classes), axis=0), constants])
-    return parameters, sizes, entries, np.clip(labels, 0.0, 1.0), trains
+    constants = CONSTANT * site_constants(plan.places, query.site, raw.shape[1])
+    inputs = np.vstack([np.delete(table, target, axis=0), constants])
+    return inputs, np.clip(labels, 0.0, 1.0), who_trains(raw, plan.parameters.held_out)
 
 
 def who_trains(table: Array, held_out: float) -> NDArray[np.bool_]:
@@ -92,15 +78,3 @@ def who_trains(table: Array, held_out: float) -> NDArray[np.bool_]:
         ],
         dtype=np.bool_,
     )
-
-
-def _checked_sizes(query: Query, most: int, inputs: int, count: int) -> tuple[int, ...]:
-    """Units of all layers, from the query's hidden layers and classes."""
-    units = array_argument(query, "units", 1)
-    whole = len(units) and bool(np.all((units >= 1) & (units < 2**31) & (units % 1 == 0)))
-    if not whole or units[-1] > most:
-        raise ProtocolError("The query's 'units' don't fit the data; discard it.")
-    sizes = (inputs - int(units[-1]), *map(int, units))
-    if sizes[0] < 1 or parameter_count(sizes) != count:
-        raise ProtocolError("The query's 'parameters' don't fit its 'units'; discard it.")
-    return sizes

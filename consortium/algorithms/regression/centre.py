@@ -13,7 +13,6 @@ from typing import ClassVar
 
 from consortium.algorithms.base import Case, Local, Query, Run
 from consortium.algorithms.linear import linear_result
-from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.regression.forecast import expect, left_open
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import RegressionPlan
@@ -23,6 +22,7 @@ from consortium.algorithms.regression.result import (
     worth_asking,
 )
 from consortium.algorithms.regression.site import regression_influence, regression_moment
+from consortium.algorithms.site_constants import SITE_MEANS
 from consortium.kernels.noisy_least_squares import least_squares
 
 _VIEWS = (("x", 4), ("y", 1))  # of the examples

@@ -8,7 +8,6 @@ import numpy as np
 from consortium.algorithms.base import (
     MOST_SOLVED_FEATURES,
     AnalysisPlan,
-    Argument,
     Form,
     PlannedRelease,
     Shape,
@@ -71,24 +70,15 @@ class RegressionPlan(AnalysisPlan[RegressionParameters]):
         constant = self.intercept if self.constants else 0.0
         norm = self.parameters.bound**2 + constant**2 + self.weight**2
         size = self.shape.features + self.constants
-        fixed: dict[str, Argument] = {
-            "target": self.target,
-            "reach": float(self.parameters.bound),
-            "intercept": self.intercept,
-            "weight": self.weight,
-            "constants": self.constants,
-        }
         forms: dict[str, Form] = {"influence": (size - 1, size - 1), "residual": (size,)}
         return (
             PlannedRelease(
                 *("regression", "regression_moment", packed_size(size), Bound(norm, cone=True), 1),
                 1.0 - INFLUENCE_SHARE,
-                fixed=fixed,
             ),
             PlannedRelease(
                 *("influence", "regression_influence", size - 1, self._influence_bound, 1),
                 *(INFLUENCE_SHARE, forms),
-                fixed=fixed,
             ),
         )
 

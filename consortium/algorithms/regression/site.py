@@ -3,31 +3,25 @@
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.query_arguments import (
-    array_argument,
-    feature_argument,
-    index_argument,
-    number_argument,
-    site_constants,
-)
-from consortium.errors import ProtocolError
+from consortium.algorithms.regression.plan import RegressionPlan
+from consortium.algorithms.site_constants import site_constants
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns
 
 
-def regression_moment(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
+def regression_moment(plan: RegressionPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of z zᵀ, packed, for z = (x, c e, αy): P + S + 1 entries.
 
-    e is one in the place of the site, or in its only place, and zero in the others. Whatever the
-    query says, ‖z‖² is clipped to the bound B, and z zᵀ has Frobenius norm ‖z‖². Two of them have
-    an inner product (zᵀz′)² of zero or more, so that replacing a person moves the mean by
-    √2·B/n at most. That the constant stands in one place or another changes no norm.
+    e is one in the place of the site, or in its only place, and zero in the others. ‖z‖² is clipped
+    to the bound B, and z zᵀ has Frobenius norm ‖z‖². Two of them have an inner product (zᵀz′)² of
+    zero or more, so that replacing a person moves the mean by √2·B/n at most. That the constant
+    stands in one place or another changes no norm.
     """
-    return mean_packed_square(_weighted(data, query), bound.norm)
+    return mean_packed_square(_weighted(plan, data, query), bound.norm)
 
 
-def regression_influence(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
+def regression_influence(plan: RegressionPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of (A z)² (qᵀz)², entry by entry: P + S numbers.
 
     A z is what a person's residual qᵀz is multiplied by in each coefficient's error; `influence`
@@ -36,27 +30,20 @@ def regression_influence(_plan: object, data: SiteData, query: Query, bound: Bou
     two persons' have an inner product of zero or more, and replacing one moves the mean by √2·K/n
     at most.
     """
-    columns = _weighted(data, query)
-    influence = array_argument(query, "influence", 2)
-    residual = feature_argument(query, "residual", len(columns), dimensions=1)
-    if influence.shape[1] != len(columns) - 1:
-        raise ProtocolError("The query's 'influence' does not fit the model; discard it.")
+    columns = _weighted(plan, data, query)
+    influence, residual = query.arguments["influence"], query.arguments["residual"]
     with np.errstate(all="ignore"):
         squares = np.square((influence @ columns[:-1]) * (residual @ columns))
     return np.asarray(clip_columns(squares, bound.norm).sum(axis=1) / columns.shape[1])
 
 
-def _weighted(data: SiteData, query: Query) -> Array:
+def _weighted(plan: RegressionPlan, data: SiteData, query: Query) -> Array:
     """Persons' z = (x, c e, αy): P + S + 1 rows."""
-    target = index_argument(query, "target", data.features)
-    reach, constant, weight = (
-        number_argument(query, name) for name in ("reach", "intercept", "weight")
-    )
-    table = data.table()
+    table, target = data.table(), plan.target
     return np.vstack(
         [
-            clip_columns(np.delete(table, target, axis=0), reach),
-            constant * site_constants(query, table.shape[1]),
-            weight * np.clip(table[target : target + 1].astype(np.float64), -1.0, 1.0),
+            clip_columns(np.delete(table, target, axis=0), plan.parameters.bound),
+            plan.intercept * site_constants(plan.constants, query.site, table.shape[1]),
+            plan.weight * np.clip(table[target : target + 1].astype(np.float64), -1.0, 1.0),
         ]
     )

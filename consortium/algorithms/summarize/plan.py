@@ -1,6 +1,7 @@
 """What a summary will release: each site's mean embedding at public frequencies."""
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -41,9 +42,14 @@ class SummarizePlan(AnalysisPlan[SummarizeParameters]):
     def releases(self) -> tuple[PlannedRelease]:
         """One release with the whole budget."""
         what = ("mean_embedding", 2 * self.parameters.frequencies, Bound(1.0))
-        fixed = {"frequencies": self.frequencies}
-        return (PlannedRelease("summarize", *what, 1, 1.0, released="each", fixed=fixed),)
+        return (PlannedRelease("summarize", *what, 1, 1.0, released="each"),)
 
+    @property
+    def computed(self) -> Mapping[str, Array]:
+        """What is drawn."""
+        return {"frequencies": self.frequencies}
+
+    @cached_property
     def frequencies(self) -> Array:
         """Public frequencies, D x F."""
         return self.drawn()[0]

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from consortium.algorithms.base import Argument, Case, Local, Query, Run
-from consortium.algorithms.query_arguments import SITE_MEANS
+from consortium.algorithms.site_constants import SITE_MEANS
 from consortium.algorithms.tensor.kernels.tensor import transform_tensor, unpack_cubic
 from consortium.algorithms.tensor.parameters import TensorParameters
 from consortium.algorithms.tensor.plan import MOST_NOISE, TensorPlan

@@ -1,6 +1,5 @@
 """What a decomposition will release: a second moment, then a third, whitened or whole."""
 
-from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -8,7 +7,6 @@ import numpy as np
 from consortium.algorithms.base import (
     MOST_SOLVED_FEATURES,
     AnalysisPlan,
-    Argument,
     Form,
     PlannedRelease,
     Shape,
@@ -73,35 +71,23 @@ class TensorPlan(AnalysisPlan[TensorParameters]):
     def releases(self) -> tuple[PlannedRelease, PlannedRelease]:
         """One release each, sharing the budget."""
         if self.words:
-            starts = np.array([word.start for word in self.words], dtype=np.float64)
-            third: dict[str, Argument] = {"starts": starts}
-            second = {**third, "size": self.size}
             statistic, size, bound = "topic_second", self.size, Bound(1.0, cone=True)
         else:
-            third = {"reach": self.reach}
-            second = {**third, "constant": self.constant, "constants": self.constants}
             statistic, size, bound = "mixture_second", self.size + self.constants, self._bound
         entries, share = packed_size(size), self.parameters.share
-        return (
-            PlannedRelease("second", statistic, entries, bound, 1, share, fixed=second),
-            self._third(1 - share, third, second),
-        )
+        return PlannedRelease("second", statistic, entries, bound, 1, share), self._third(1 - share)
 
-    def _third(
-        self, share: float, fixed: Mapping[str, Argument], whole: Mapping[str, Argument]
-    ) -> PlannedRelease:
+    def _third(self, share: float) -> PlannedRelease:
         if self.whole:
             what = ("topic_cube", cubic_size(self.size), Bound(1.0, cone=True))
-            return PlannedRelease("third", *what, 1, share, fixed=whole)
+            return PlannedRelease("third", *what, 1, share)
         components = self.parameters.components
         forms: dict[str, Form] = {"whitening": (self.size, components)}
         if self.constants > 1:
             forms["offsets"] = (self.constants, self.size)
-        elif not self.words:  # nothing is taken from anybody
-            fixed = {**fixed, "offsets": np.zeros((1, self.size))}
         statistic = "topic_third" if self.words else "mixture_third"
         what = (statistic, cubic_size(components), Bound(1.0))
-        return PlannedRelease("third", *what, 1, share, forms, fixed=fixed)
+        return PlannedRelease("third", *what, 1, share, forms)
 
     @property
     def _bound(self) -> Bound:

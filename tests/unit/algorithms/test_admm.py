@@ -7,7 +7,7 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.admm.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
-from consortium.algorithms.admm.site import model_influence
+from consortium.algorithms.admm.plan import model_influence
 from consortium.algorithms.base import Release
 from consortium.errors import StudyError
 from consortium.simulation.simulation import Simulation
@@ -133,10 +133,9 @@ def test_all_broadcasts_worth_it_are_plain_admm():
 def test_every_sites_curvature_is_at_least_the_planned(graph):
     shape = shape_of(sites_of(people(), VIEWS, COUNTS))
     parameters = ADMM.Parameters(target="y", graph=graph, penalty=0.3, regularization=0.1)
-    (release,) = ADMM(parameters, shape).planned()
-    arguments = release.known
-    degrees = np.array([len(each) for each in release.neighbours])
-    curvatures = 0.1 + 2 * arguments["penalty"] * degrees / arguments["weights"]
+    plan = ADMM(parameters, shape)
+    (release,) = plan.planned()
+    curvatures = plan.curvatures
     length = 1.25**0.5
     assert curvatures.min() == pytest.approx(0.1 + 0.3 * length**2)
     influence = model_influence(length, curvatures.min(), 20.0)

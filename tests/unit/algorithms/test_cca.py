@@ -142,16 +142,16 @@ def private(views, epsilon, seed, pairs=3, **analysis):
             target=mu_of(epsilon, 1e-5) * np.sqrt(release.share / release.rounds),
         )
         deviations[release.stage] = mechanism.noise.aggregate()
-    run = CCA(parameters, shape).run()
+    plan = CCA(parameters, shape)
+    run = plan.run()
     query = next(run)
     try:
         while True:
             weights = np.array(shape.units) / sum(shape.units)
-            stage = next(r for r in CCA(parameters, shape).planned() if r.stage == query.stage)
-            query, bound = stage.complete(query), stage.bound
-            local = CCA.statistics[query.statistic]
+            (bound,) = (r.bound for r in plan.planned() if r.stage == query.stage)
+            local = plan.statistics[query.statistic]
             mean = sum(
-                w * local(None, s, replace(query, site=k), bound)
+                w * local(plan, s, replace(query, site=k), bound)
                 for k, (w, s) in enumerate(zip(weights, sites, strict=True))
             )
             deviation = deviations[query.stage]
@@ -159,6 +159,17 @@ def private(views, epsilon, seed, pairs=3, **analysis):
             query = run.send(Release(mean + noise, deviation))
     except StopIteration as stop:
         return stop.value
+
+
+def test_radii_that_the_study_says_are_no_centres_to_say():
+    shape = shape_of(spread(linked(np.random.default_rng(0), (3, 2), 12)))
+    plan = CCA(CCA.Parameters(pairs=1, radii={"x": 2.0}), shape)
+    asked = {"centre": np.ones(5), "radii": np.array([9.0, 0.5])}
+    centre, radii = plan.geometry(asked)
+    assert centre is asked["centre"]
+    assert radii.tolist() == [2.0, 0.5]
+    alone = CCA(CCA.Parameters(pairs=1, centre_share=0.0, bounds={"y": 3.0}), shape)
+    assert [each.tolist() for each in alone.geometry({})] == [[0.0] * 5, [1.0, 3.0]]
 
 
 def population(generator, correlations, size, people):

@@ -219,12 +219,10 @@ def test_the_targets_square_costs_nothing_more(weight):
     x = np.array([[1.0, cosine], [0.0, np.sqrt(1 - cosine**2)]])
     table = np.vstack([x, [1.0, -1.0]])
     site = sites_of(table, (("x", 2), ("y", 1)), (1, 1))
-    arguments = {"target": 2, "reach": 1.0, "intercept": 0.0, "weight": weight, "constants": 0}
-    query, bound = (
-        Query("regression", "regression_moment", arguments),
-        Bound(1 + weight**2, cone=True),
-    )
-    one, other = (REGRESSION.statistics[query.statistic](None, each, query, bound) for each in site)
+    said = {"target": "y", "bound": 1.0, "intercept": False, "target_weight": weight}
+    plan = REGRESSION(REGRESSION.Parameters(**said), shape_of(site))
+    query, bound = Query("regression", "regression_moment"), Bound(1 + weight**2, cone=True)
+    one, other = (plan.statistics[query.statistic](plan, each, query, bound) for each in site)
     assert one[-1] == pytest.approx(other[-1])  # α² y²
     assert np.linalg.norm(one - other) == pytest.approx(bound.sensitivity(1))
 

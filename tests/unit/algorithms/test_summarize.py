@@ -6,8 +6,10 @@ from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Release
+from consortium.algorithms.summarize import plan as plan_module
 from consortium.errors import SiteError, StudyError
 from consortium.simulation.simulation import Simulation
+from consortium.study.agreed import plan_digest
 from consortium.study.plan import make_plan
 from tests.support.cases import make_feature_sites, make_feature_study, shape_of, sites_of
 
@@ -51,6 +53,15 @@ def test_sites_are_told_apart_where_they_differ():
     assert most > 0
     assert floor < south.low < south.value < south.high
     assert floor < table["west"][1].value < south.value
+
+
+def test_whose_library_draws_other_frequencies_has_another_plan(monkeypatch):
+    study, shape = make_feature_study("summarize", VIEWS, {}), shape_of(shifted())
+    own = plan_digest(make_plan(study, shape))
+    assert own == plan_digest(make_plan(study, shape))
+    draw = plan_module.draw_frequencies
+    monkeypatch.setattr(plan_module, "draw_frequencies", lambda *given: draw(*given)[:, ::-1])
+    assert own != plan_digest(make_plan(study, shape))
 
 
 def test_distances_without_privacy_are_those_of_the_persons():

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
-from consortium.algorithms.query_arguments import SITE_MEANS
+from consortium.algorithms.site_constants import SITE_MEANS
 from consortium.algorithms.tensor.centre import COSTLY, ONE_CONSTANT, TOPICS
 from consortium.algorithms.tensor.kernels.tensor import pack_cubic, transform_tensor, unpack_cubic
-from consortium.errors import ProtocolError, StudyError
+from consortium.errors import StudyError
 from consortium.privacy.bounds import Bound
 from consortium.simulation.simulation import Simulation
 from tests.support.cases import drive, make_feature_sites, make_feature_study, shape_of, sites_of
@@ -132,11 +132,10 @@ def test_the_margin_is_wide_where_noise_allows_it():
     shape = shape_of(site)
     rows = []
     for deviation in (0.0, 1e-5, 1e-2):
-        parameters = TENSOR.Parameters(components=3, bound=1.8)
-        second, _ = TENSOR(parameters, shape).planned()
-        steps = TENSOR(parameters, shape).run()
-        query = second.complete(next(steps))
-        values = TENSOR.statistics[query.statistic](None, site[0], query, second.bound)
+        plan = TENSOR(TENSOR.Parameters(components=3, bound=1.8), shape)
+        (second, _), steps = plan.planned(), plan.run()
+        query = next(steps)
+        values = plan.statistics[query.statistic](plan, site[0], query, second.bound)
         whitening = steps.send(Release(values, deviation)).arguments["whitening"]
         rows.append(np.sqrt(np.square(whitening.T @ table).sum(axis=0).mean()))
     # The root mean square of a whitened person is 1 / margin.
@@ -195,14 +194,15 @@ def test_what_is_taken_from_a_person_depends_on_nobody_else():
     """Two persons change places with two others: the mean moves by their own parts alone."""
     _, table, views = mixture(count=50)
     parameters = TENSOR.Parameters(components=3, bound=1.8)
-    _, third = TENSOR(parameters, shape_of(make_feature_sites(views))).planned()
+    plan = TENSOR(parameters, shape_of(make_feature_sites(views)))
+    _, third = plan.planned()
     offsets = np.random.default_rng(1).standard_normal((4, 6))
-    arguments = {"whitening": np.full((6, 3), 0.3), "offsets": offsets, "reach": 1.8}
+    arguments = {"whitening": np.full((6, 3), 0.3), "offsets": offsets}
     query = Query("third", third.statistic, arguments, site=2)
 
     def answer(columns):
         (site,) = sites_of(columns, views, (columns.shape[1],))
-        return columns.shape[1] * TENSOR.statistics[query.statistic](None, site, query, third.bound)
+        return columns.shape[1] * plan.statistics[query.statistic](plan, site, query, third.bound)
 
     together = answer(table)
     assert together == pytest.approx(answer(table[:, :20]) + answer(table[:, 20:]))
@@ -215,12 +215,11 @@ def test_a_site_that_did_not_answer_has_no_offset():
     shape = shape_of(sites_of(table, views, (100,) * 4))
     parts = sites_of(table[:, :300], views, (100,) * 3)
     parameters = TENSOR.Parameters(components=3, bound=1.8)
-    steps = TENSOR(parameters, shape).run()
-    second, _ = TENSOR(parameters, shape).planned()
-    query = second.complete(next(steps))
-    local = TENSOR.statistics[query.statistic]
+    plan = TENSOR(parameters, shape)
+    (second, _), steps = plan.planned(), plan.run()
+    query, local = next(steps), plan.statistics[second.statistic]
     values = [
-        local(None, part, replace(query, site=k), second.bound) for k, part in enumerate(parts)
+        local(plan, part, replace(query, site=k), second.bound) for k, part in enumerate(parts)
     ]
     asked = steps.send(Release(np.mean(values, axis=0), 0.0, sites=(0, 1, 2)))
     offsets = asked.arguments["offsets"]
@@ -241,15 +240,6 @@ def test_the_plan_says_which_constants_there_are_and_what_they_cost():
     words = shape_of(make_feature_sites(tuple((name, 4) for name in WORDS)))
     topic = TENSOR.Parameters(components=2, model="topics", words=WORDS)
     assert TENSOR(topic, words).remarks() == (TOPICS,)
-
-
-@pytest.mark.parametrize("offsets", [np.zeros((4, 5)), np.zeros(6), np.zeros((2, 6)), None])
-def test_offsets_that_do_not_fit_are_refused_by_the_site(offsets):
-    (site, *_) = make_feature_sites((("scale", 6),))
-    arguments = {"whitening": np.ones((6, 2)), "reach": 1.0}
-    query = Query("third", "mixture_third", arguments | {"offsets": offsets}, site=3)
-    with pytest.raises(ProtocolError, match="discard"):
-        TENSOR.statistics["mixture_third"](None, site, query, Bound(1.0))
 
 
 def test_messages_have_the_planned_sizes():
@@ -281,11 +271,14 @@ def test_the_whole_moment_whitened_is_the_moment_of_whitened_words():
     _, table, views = topics(count=50)
     (site,) = sites_of(table, views, (50,))
     whitening = np.random.default_rng(0).standard_normal((8, 3)) / 10  # clips nobody
-    starts = {"starts": np.array([0.0, 8.0, 16.0])}
-    whole = Query("third", "topic_cube", {**starts, "size": 8})
-    small = Query("third", "topic_third", {**starts, "whitening": whitening})
-    cube = TENSOR.statistics["topic_cube"](None, site, whole, Bound(1.0, cone=True))
-    third = TENSOR.statistics["topic_third"](None, site, small, Bound(1.0))
+    said = TENSOR.Parameters(components=3, model="topics", words=WORDS)
+    plan = TENSOR(said, shape_of([site]))
+    whole, small = (
+        Query("third", "topic_cube"),
+        Query("third", "topic_third", {"whitening": whitening}),
+    )
+    cube = plan.statistics["topic_cube"](plan, site, whole, Bound(1.0, cone=True))
+    third = plan.statistics["topic_third"](plan, site, small, Bound(1.0))
     again = pack_cubic(transform_tensor(unpack_cubic(cube, 8), whitening))
     assert again == pytest.approx(third, rel=1e-6, abs=1e-12)
 
@@ -330,29 +323,3 @@ def test_studies_that_can_t_be_are_refused(analysis, views, message):
 def test_parameters_that_make_no_sense_are_refused(wrong):
     with pytest.raises(ValidationError):
         TENSOR.Parameters.model_validate(wrong)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"starts": np.array([0.0, 2.0])},
-        {"starts": np.array([0.0, 2.0, 7.0])},
-        {"starts": np.array([0.0, 2.5, 4.0])},
-        {"starts": np.array([0.0, -2.0, 4.0])},
-        {"starts": np.array([0.0, np.nan, 4.0])},
-        {"size": 9},
-        {"size": 0},
-    ],
-)
-def test_a_query_that_does_not_fit_is_refused_by_the_site(wrong):
-    (site, *_) = make_feature_sites(tuple((name, 2) for name in WORDS))
-    right = {"starts": np.array([0.0, 2.0, 4.0]), "size": 2}
-    local = TENSOR.statistics["topic_second"]
-    local(None, site, Query("second", "topic_second", right), Bound(1.0, cone=True))
-    with pytest.raises(ProtocolError, match="discard"):
-        local(
-            None,
-            site,
-            Query("second", "topic_second", {**right, **wrong}),
-            Bound(1.0, cone=True),
-        )

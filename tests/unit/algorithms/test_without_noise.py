@@ -242,7 +242,7 @@ def test_distances_of_sites_are_unbiased_and_told_only_where_a_permutation_tells
     result = run("summarize", table, views, {"target": "north"})
     study = make_study("summarize", {"target": "north"}, views=views, scheme="none")
     shape = Simulation(study, sites_of(table, views, COUNTS), 0).plan.shape
-    frequencies = REGISTRY["summarize"](study.analysis, shape).frequencies()
+    frequencies = REGISTRY["summarize"](study.analysis, shape).frequencies
     features = fourier_features(table, frequencies)
     kernel = features.T @ features
 

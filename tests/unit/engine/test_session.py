@@ -161,7 +161,7 @@ def test_a_mark_tells_arrays_apart_that_other_libraries_make():
         ("summarize", {"frequencies": 4}, set()),
         ("tensor", {"components": 2, "bound": 1.0}, {"offsets", "whitening"}),
         ("admm", {"target": "y", "rounds": 4, "broadcasts": 3}, {"held"}),
-        ("cca", {"pairs": 1}, {"centre", "norms", "factors"}),
+        ("cca", {"pairs": 1}, {"centre", "radii"}),
         ("cca", {"pairs": 1, "centre_share": 0.0}, set()),
         ("cca", {"pairs": 1, "radii": {"x": 1.0, "y": 1.0}}, {"centre"}),
         ("coordinate", {}, set()),
