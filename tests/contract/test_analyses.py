@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,14 @@ from pydantic import ValidationError
 
 from consortium import algorithms
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Query, forms_of
+from consortium.algorithms.base import forms_of
 from consortium.base.frozen_model import field_texts
 from consortium.engine.queries import encode_query
-from consortium.engine.session import own_answers
-from consortium.errors import ProtocolError
+from consortium.engine.session import check_planned, own_answers
+from consortium.errors import PrivacyError
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
+from consortium.study.plan import make_plan
 from consortium.study.reader import parse_study
 from tests.support.cases import (
     CASES,
@@ -283,22 +285,15 @@ def test_a_private_simulation_ends(name, case):
 )
 def test_a_query_without_an_argument_is_refused_by_the_site(name, case):
     algorithm, parameters, sites = prepared(name, case)
-    planned = planned_by(algorithm, parameters, sites)
+    plan = make_plan(study_of(name, case, scheme="none"), shape_of(sites))
     for query in drive(algorithm, parameters, sites)[0]:
-        stage = planned[query.stage]
-        for missing in query.arguments:
+        release = plan.stage(query.stage).release
+        right = release.marked(query)
+        assert check_planned(plan, right, ()).release == release
+        for missing in release.arguments:
             for value in (None, "text", np.zeros((1, 1, 1, 1))):
-                changed = {k: v for k, v in query.arguments.items() if k != missing}
+                changed = {k: v for k, v in right.arguments.items() if k != missing}
                 if value is not None:
                     changed[missing] = value
-                asked = Query(query.stage, query.statistic, changed, query.neighbour_answers)
-                assert _refused(algorithm, sites[0], asked, stage), (query.statistic, missing)
-
-
-def _refused(algorithm, site, query, stage):
-    """Whether the statistic refuses, or the engine, by the number of entries."""
-    try:
-        found = algorithm.statistics[query.statistic](None, site, query, stage.bound)
-    except ProtocolError as error:
-        return "discard" in str(error)
-    return found.size != stage.entries
+                with pytest.raises(PrivacyError, match=f"'{missing}' is .* refused"):
+                    check_planned(plan, replace(right, arguments=changed), ())
