@@ -6,7 +6,7 @@ basis alone.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Literal, cast
@@ -72,6 +72,16 @@ class OnBasis(ABC):
         """The basis, or nothing for the identity."""
         places = self.shape.places
         return smooth_basis(places, self.cutoff) if self.cutoff and places is not None else None
+
+    @property
+    def for_series(self) -> Array | None:
+        """Φ for a site's series, or nothing for the identity."""
+        return None if self.waves is None else self.waves.for_series
+
+    @property
+    def computed(self) -> Mapping[str, Array | float]:
+        """The cut-off, which the noise may have decided."""
+        return {"cutoff": self.cutoff}
 
     @property
     def resolved(self) -> float:
