@@ -36,6 +36,10 @@ PAIRS = [
 ]
 TOLERANCE = 1e-9  # floating point, in float64
 ATTACKS = {attack.name: attack for attack in all_attacks()}
+PLANS = {
+    name: [a.plan for a in ATTACKS.values() if a.start.query.statistic == name] for name in LOCAL
+}
+"""By statistic, of the analyses' own examples."""
 
 
 class Kinds(NamedTuple):
@@ -79,12 +83,11 @@ def bound_of(name, norm, features=3):
     return Bound(norm, cone=name in cones)
 
 
-def moved(name, unit, bound, query, one, other):
+def moved(plan, unit, bound, query, one, other):
     """Distance between the statistics of neighbours over the allowed one."""
+    local = LOCAL[query.statistic]
     with np.errstate(all="ignore"):
-        before, after = (
-            LOCAL[name](None, site_of(b, unit), query, bound).ravel() for b in (one, other)
-        )
+        before, after = (local(plan, site_of(b, unit), query, bound).ravel() for b in (one, other))
     units = len(one) if unit == "subject" else sum(each.shape[1] for each in one)
     return np.linalg.norm(after - before) / bound.sensitivity(units)
 
@@ -101,7 +104,7 @@ def test_no_replacement_moves_a_statistic_further_than_its_sensitivity(name, uni
     generator = np.random.default_rng(seed)
     features = int(generator.integers(3, 7))
     bound = bound_of(name, float(10.0 ** generator.uniform(-2, 1)), features)
-    query = hostile_question(name, generator, features)
+    query, plan = hostile_question(name, generator, features), PLANS[name][seed % len(PLANS[name])]
     most = 2 if name in OF_VECTORS else 6  # one vector for each person
     lengths = generator.integers(1, most, int(generator.integers(1, 5)))
     one = [block(generator, features, length, dtype) for length in lengths]
@@ -109,7 +112,7 @@ def test_no_replacement_moves_a_statistic_further_than_its_sensitivity(name, uni
     place = int(generator.integers(len(one)))
     volumes = slice(None) if unit == "subject" else slice(0, 1)
     other[place][:, volumes] = block(generator, features, lengths[place], dtype)[:, volumes]
-    assert moved(name, unit, bound, query, one, other) <= 1 + TOLERANCE
+    assert moved(plan, unit, bound, query, one, other) <= 1 + TOLERANCE
 
 
 @pytest.mark.parametrize("name", sorted(ATTACKS))
@@ -129,7 +132,7 @@ def constant(*values, volumes=1):
     return np.tile(np.array(values, dtype=np.float32)[:, None], (1, volumes))
 
 
-TURN = {"unmixing": np.eye(2), "whitening": np.eye(2), "bias": np.zeros(2), "score": "tanh"}
+TURN = {"unmixing": np.eye(2), "whitening": np.eye(2), "bias": np.zeros(2)}
 FLAT = {"unmixing": np.diag([1.0, 0.0]), "whitening": np.eye(2)}  # no cone: sees one of two
 VIEWS = {"centre": np.zeros(3), "norms": np.ones(2), "factors": np.ones(2), "constant": 0.6}
 VIEWS["constants"] = 1
@@ -201,8 +204,9 @@ def test_some_replacement_comes_close(name, unit):
     first, second, arguments, norm = REACHING[name]
     bound, query = bound_of(name, norm), Query("stage", name, arguments)
     others = [constant(*[0.5, 0.25, 0.1][: len(first)])] * 3
-    one, other = ([constant(*unit), *others] for unit in (first, second))
-    assert 0.95 <= moved(name, unit, bound, query, one, other) <= 1 + 1e-6
+    one, other = ([constant(*values), *others] for values in (first, second))
+    ratios = [moved(plan, unit, bound, query, one, other) for plan in PLANS[name]]
+    assert 0.95 <= max(ratios) <= 1 + 1e-6
 
 
 @pytest.mark.parametrize("name", ["rotation", "fixed_point"])
@@ -211,8 +215,9 @@ def test_some_replacement_comes_close_with_the_volatility_score(name):
         "rotation": (constant(3, 1, volumes=5), constant(1, 3, volumes=5)),
         "fixed_point": (constant(1, 1, volumes=5), constant(1, -1, volumes=5)),
     }[name]
-    query = Query("stage", name, {**TURN, "score": "volatility"})
-    assert moved(name, "subject", Bound(0.1), query, [first], [second]) >= 0.95
+    plan = next(each for each in PLANS[name] if each.score == "volatility")
+    query = Query("stage", name, TURN)
+    assert moved(plan, "subject", Bound(0.1), query, [first], [second]) >= 0.95
 
 
 @pytest.mark.parametrize(
@@ -263,8 +268,8 @@ def test_the_centre_learns_nothing_from_an_overflow(name, unit, scale):
         else scale * (value + 1.0)
         for key, value in query.arguments.items()
     }
-    with np.errstate(all="ignore"):
-        statistic = LOCAL[name](
-            None, site_of(people, unit), Query("stage", name, arguments), bound_of(name, 1.0)
-        )
-    Lattice(2.0**-20, 32).encode(statistic, 1.0)
+    asked = site_of(people, unit), Query("stage", name, arguments), bound_of(name, 1.0)
+    for plan in PLANS[name]:
+        with np.errstate(all="ignore"):
+            statistic = LOCAL[name](plan, *asked)
+        Lattice(2.0**-20, 32).encode(statistic, 1.0)

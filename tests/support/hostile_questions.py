@@ -53,7 +53,6 @@ def unmixing(generator, features):
         "whitening": whitening,
         "basis": whitening,
         "bias": scales[2] * generator.standard_normal(size),
-        "score": str(generator.choice(["tanh", "volatility"])),
     }
 
 

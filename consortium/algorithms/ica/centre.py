@@ -70,6 +70,7 @@ class Ica(IcaPlan):
         Case({"components": 2, "rounds": 2, "maps": True, "maps_bound": 0.5}, "timepoint"),
         Case({"components": 2, "rounds": 3, "score": "tanh"}),
         Case({"components": 3, "rounds": 2, "optimizer": "fixed-point"}),
+        Case({"components": 2, "rounds": 2, "optimizer": "fixed-point", "score": "tanh"}),
         Case({"components": 3, "rounds": 2, "optimizer": "gradient"}),
         Case({"components": 3, "rounds": 3, "pca_share": 0.2}, "timepoint"),
         Case({"components": 3, "rounds": 2, "optimizer": "gradient"}, "timepoint"),
