@@ -9,8 +9,7 @@ from benchmarks.peers import installed
 from benchmarks.table import Row, alternate
 from consortium.algorithms.base import Query
 from consortium.algorithms.pca.site import second_moment as local
-from consortium.algorithms.query import Argument
-from consortium.algorithms.subspace import mean_projector
+from consortium.algorithms.subspace import Directions, ProjectorPlan, mean_projector
 from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
@@ -46,14 +45,15 @@ def second_moment() -> list[Row]:
 
 def projectors() -> list[Row]:
     """Participants' leading directions beside product, eigenvectors and orthonormal columns."""
-    asked: dict[str, Argument] = {"directions": COMPONENTS, "cutoff": 0.0, "global_signal": "keep"}
-    query, rows = Query("", "projectors", asked), []
+    query, rows = Query("", "projectors"), []
     for kind in (np.float32, np.float64):
         blocks = made_up(kind)[:32]
         wide = [block.astype(np.float64) for block in blocks]
         data = ArrayData(blocks, "subject")
+        shape = data.extent.shape((len(blocks),), (sum(data.lengths),), "subject")
+        plan = ProjectorPlan(Directions(COMPONENTS), shape)
         ours, calls = alternate(
-            lambda: mean_projector(None, data, query, Bound(5.0)),  # noqa: B023 - called in this turn
+            lambda: mean_projector(plan, data, query, Bound(5.0)),  # noqa: B023 - called in this turn
             lambda: _directions(wide),  # noqa: B023
         )
         work = f"projectors, D = {FEATURES}, {len(blocks)} participants, {np.dtype(kind)}"

@@ -23,8 +23,8 @@ from benchmarks.timing import command, heading, line
 from consortium.algorithms.base import Array, Extent, Templates
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA
 from consortium.algorithms.subspace import smooth_basis
+from consortium.algorithms.template_networks.plan import in_basis
 from consortium.algorithms.template_networks.result import MORE, SAME, UNLIKE
-from consortium.algorithms.template_networks.site import in_basis
 from consortium.kernels.dual_regression import person_maps
 from consortium.kernels.projectors import leading_directions
 from consortium.study.plan import Plan, make_plan
@@ -118,8 +118,8 @@ def _mean_projector(
 
 def _networks(kind: str, fwhm: float, sites: int, epsilon: float, seeds: range) -> int:
     made = _plan("group_ica", sites, epsilon, {"components": 20, "replays": REPLAYS})
-    fixed: Any = made.stages[0].release.fixed
-    asked = kind, fwhm, fixed["cutoff"], fixed["directions"], SIZES[sites]
+    known: Any = made.analysis
+    asked = kind, fwhm, known.cutoff, known.asked.kept, SIZES[sites]
     told = (answer(_mean_projector(*asked, seed), made, seed) for seed in seeds)
     return sum(bool(is_found(each).any()) for each in told)
 

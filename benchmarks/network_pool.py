@@ -45,8 +45,8 @@ def plan(people: People, epsilon: float, scheme: str = "cape", **analysis: Any) 
 
 def key(made: Plan) -> Key:
     """Which mean of projectors a study releases."""
-    fixed = made.stages[0].release.fixed
-    return fixed["cutoff"], fixed["directions"]  # type: ignore[return-value]
+    known: Any = made.analysis
+    return known.cutoff, known.asked.kept
 
 
 @dataclass

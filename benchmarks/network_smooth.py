@@ -116,8 +116,9 @@ def _of_voxels(persons: int, epsilon: float, fwhm: float) -> int:
     sizes = SIZES[persons]
     shape = extent().shape(sizes, tuple(VOLUMES * size for size in sizes), "subject")
     made = make_plan(study, shape)
-    cutoff = float(made.stages[0].release.fixed["cutoff"])  # type: ignore[arg-type]
-    group = Group(_seen(cutoff, fwhm), np.zeros((len(_seen(cutoff, fwhm)), 0)))
+    known: Any = made.analysis
+    seen = _seen(known.cutoff, fwhm)
+    group = Group(seen, np.zeros((len(seen), 0)))
     runs = range(VOXEL_RUNS)
     matrices = (group.mean_projector(persons, np.random.default_rng(seed)) for seed in runs)
     told = [answer(matrix, made, seed) for seed, matrix in zip(runs, matrices, strict=True)]

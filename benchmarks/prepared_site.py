@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Query
-from consortium.algorithms.query import Argument
+from consortium.algorithms.base import Array, Query
 from consortium.kernels.power import start_basis
 from consortium.privacy.bounds import Bound
 from consortium.space.grid import Grid
@@ -23,7 +22,7 @@ from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
 from site_agent.images.series import SiteDataset
 
-BOUND = Bound(0.5)
+BOUND, COMPONENTS = Bound(0.5), 20
 DRAWN = 8
 """Blocks that differ."""
 
@@ -71,20 +70,23 @@ def prepare(folder: Path, size: Size, persons: int) -> None:
         kinds.append(cache.folder / f"{key}.npy")
 
 
-def queries(features: int) -> dict[str, tuple[str, Query]]:
-    """What a site is asked, by name: algorithm and query."""
-    basis = start_basis(features, 20, 0)
-    unmix: dict[str, Argument] = {"whitening": basis, "unmixing": np.eye(20), "score": "tanh"}
-    asked: dict[str, Argument] = {"directions": 20, "cutoff": 0.0, "global_signal": "keep"}
+def queries(features: int) -> dict[str, tuple[str, dict[str, object], Query]]:
+    """What a site is asked, by name: algorithm, its parameters beside the number, and query."""
+    basis = start_basis(features, COMPONENTS, 0)
+    unmix: dict[str, Array] = {"whitening": basis, "unmixing": np.eye(COMPONENTS)}
     return {
-        "pca second moment": ("pca", Query("pca", "second_moment")),
-        "pca power": ("pca", Query("pca", "power", {"basis": basis})),
-        "ica rotation": ("ica", Query("ica", "rotation", unmix)),
-        "group_ica projectors": ("group_ica", Query("", "projectors", asked)),
+        "pca second moment": ("pca", {}, Query("pca", "second_moment")),
+        "pca power": ("pca", {}, Query("pca", "power", {"basis": basis})),
+        "ica rotation": ("ica", {"score": "tanh"}, Query("ica", "rotation", unmix)),
+        "group_ica projectors": ("group_ica", {"basis": "voxels"}, Query("", "projectors")),
     }
 
 
 def answer(data: SiteDataset, name: str) -> bytes:
     """A site's statistic."""
-    algorithm, asked = queries(data.features)[name]
-    return REGISTRY[algorithm].statistics[asked.statistic](None, data, asked, BOUND).tobytes()
+    algorithm, analysis, asked = queries(data.features)[name]
+    stated = {"components": COMPONENTS, **analysis}
+    parameters = REGISTRY[algorithm].Parameters.model_validate(stated)
+    shape = data.extent.shape((len(data.lengths),), (sum(data.lengths),), data.unit)
+    plan = REGISTRY[algorithm](parameters, shape)
+    return plan.statistics[asked.statistic](plan, data, asked, BOUND).tobytes()

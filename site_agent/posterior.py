@@ -17,7 +17,7 @@ from consortium import __version__
 from consortium.algorithms.base import Release, Result
 from consortium.algorithms.group_ica.at_home import results_at_home
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
-from consortium.algorithms.subspace import basis_at, directions_of
+from consortium.algorithms.subspace import directions_of
 from consortium.base.atomic import DAMAGED, path_in_folder, write_bytes, write_json, write_text
 from consortium.base.formatting import count
 from consortium.engine.run_context import RunContext
@@ -201,9 +201,8 @@ def _check_people(here: int, then: int, everybody: int, run: str) -> None:
 def _directions(
     dataset: SiteDataset, plan: GroupIcaPlan, tell: Callable[[str], None]
 ) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
-    basis, asked = basis_at(dataset.extent.places, plan.cutoff), plan.asked
-    found = []
-    for directions in directions_of(dataset.blocks(), basis, asked.global_signal, asked.kept):
+    asked, found = (plan.for_series, plan.asked.global_signal, plan.asked.kept), []
+    for directions in directions_of(dataset.blocks(), *asked):
         found.append(directions)
         tell(f"{len(found)} of {len(dataset.lengths)} participants")
     return found

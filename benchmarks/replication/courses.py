@@ -1,11 +1,11 @@
 """The chapter's simulation without its zeros, for many runs of ICA."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Query
-from consortium.algorithms.ica.centre import Ica
+from consortium.algorithms.base import AnalysisPlan, Array, Query
 from consortium.kernels.moments import pack_symmetric, unpack_symmetric
 from consortium.privacy.bounds import Bound, Unit
 from consortium.simulation.array_data import ArrayData
@@ -34,6 +34,7 @@ class Courses:
 class Lifted:
     """Statistics of all pixels, out of those of `Courses`."""
 
+    plan: AnalysisPlan[Any]
     courses: Courses
     data: ArrayData
 
@@ -43,7 +44,7 @@ class Lifted:
         if "whitening" in arguments:
             arguments["whitening"] = basis.T @ np.asarray(arguments["whitening"])
         small = Query(query.stage, query.statistic, arguments)
-        mean = Ica.statistics[query.statistic](None, self.data, small, bound)
+        mean = self.plan.statistics[query.statistic](self.plan, self.data, small, bound)
         if query.statistic != "second_moment":
             return mean
         return pack_symmetric(np.asfortranarray(basis @ unpack_symmetric(mean) @ basis.T))

@@ -30,8 +30,8 @@ from benchmarks.replication.printed import (
     show_costs,
 )
 from benchmarks.timing import show
+from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Extent
-from consortium.algorithms.ica.centre import Ica
 from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.simulation.array_data import ArrayData
 from tests.support.chapter import chapter
@@ -67,11 +67,12 @@ def ours(
     samples = [courses.volumes * count for count in subjects]
     features = len(courses.basis) if whole else len(courses.table)
     shape = Extent(features, features).shape(subjects, samples, data.unit)
-    lifted = Lifted(courses, data)
+    plan = REGISTRY["ica"](study.analysis, shape)
+    lifted = Lifted(plan, courses, data)
     result = noisy_run(
         study,
         shape,
-        lifted.mean if whole else lambda q, b: Ica.statistics[q.statistic](None, data, q, b),
+        lifted.mean if whole else lambda q, b: plan.statistics[q.statistic](plan, data, q, b),
         generator,
         exact=() if whole else ("pca",),
     )

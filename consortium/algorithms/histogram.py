@@ -33,14 +33,12 @@ from consortium.algorithms.base import (
     SiteData,
     Table,
 )
-from consortium.algorithms.query_arguments import index_argument
 from consortium.base.formatting import number
-from consortium.errors import ProtocolError, StudyError
+from consortium.errors import StudyError
 from consortium.kernels.simplex import project_to_simplex
 from consortium.privacy.bounds import Bound
 from consortium.views.base import ViewName
 
-_MOST_BINS = 1_000
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
 
 
@@ -51,7 +49,7 @@ class HistogramParameters(AnalysisParameters):
     """View that the column, or another entry, is of."""
     entry: int = Field(default=1, ge=1)
     """Number of the entry within the view."""
-    bins: int = Field(default=20, ge=2, le=_MOST_BINS)
+    bins: int = Field(default=20, ge=2, le=1_000)
     """K, equal parts of the column's public range."""
     limits: tuple[float, float] = (-1.0, 1.0)
     """What -1 and +1 stand for in the column's own unit: its 'low' and 'high'."""
@@ -70,13 +68,11 @@ class HistogramParameters(AnalysisParameters):
         return limits
 
 
-def _bin_shares(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
+def _bin_shares(plan: "Histogram", data: SiteData, query: Query, bound: Bound) -> Array:
     """Part of the site's persons in each of K bins from -1 to 1, times the bound, length K."""
-    entry = index_argument(query, "entry", data.features)
-    bins = index_argument(query, "bins", _MOST_BINS + 1)
-    if not bins:
-        raise ProtocolError("The query's 'bins' are none; discard it.")
-    values = np.clip(np.nan_to_num(data.table()[entry].astype(np.float64)), -1.0, 1.0)
+    del query
+    bins, entries = plan.parameters.bins, data.table()[plan.entry]
+    values = np.clip(np.nan_to_num(entries.astype(np.float64)), -1.0, 1.0)
     places = np.minimum((values + 1.0) / 2.0 * bins, bins - 1).astype(np.int64)
     shares: Array = bound.norm * (np.bincount(places, minlength=bins) / len(values))
     return shares
@@ -96,9 +92,21 @@ class Histogram(AnalysisPlan[HistogramParameters]):
         Case({"view": "x", "entry": 3, "limits": [0, 90], "quantiles": [0.5]}, views=_VIEWS),
     )
 
-    @cached_property
+    @property
     def entry(self) -> int:
-        """Place of the counted entry within a person's vector.
+        """Place of the counted entry within a person's vector."""
+        view = self.shape.view_slice(self.parameters.view, "analysis.view")
+        return int(view.start) + self.parameters.entry - 1
+
+    @property
+    def column(self) -> str:
+        """What the counted entry is called: its column, or else its number in the view."""
+        view, label = self.shape.entry_names[self.entry]
+        return label if isinstance(label, str) else f"entry {label} of {view}"
+
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease]:
+        """One release with the whole budget.
 
         Raises
         ------
@@ -112,27 +120,14 @@ class Histogram(AnalysisPlan[HistogramParameters]):
                 f"field 'analysis.entry': view '{view}' has {place.stop - place.start} entries, "
                 f"and {number} is asked for; name one of them."
             )
-        found = int(place.start) + number - 1
-        if any(found in levels and value for levels, value in self.shape.known_sums):
+        if any(self.entry in levels and value for levels, value in self.shape.known_sums):
             raise StudyError(
                 f"field 'analysis.entry': entry {number} of view '{view}' is one level of a "
                 "column, 1 for who has it and 0 for the others; ask 'average' for the share of "
                 "each level."
             )
-        return found
-
-    @property
-    def column(self) -> str:
-        """What the counted entry is called: its column, or else its number in the view."""
-        view, label = self.shape.entry_names[self.entry]
-        return label if isinstance(label, str) else f"entry {label} of {view}"
-
-    @cached_property
-    def releases(self) -> tuple[PlannedRelease]:
-        """One release with the whole budget."""
-        bins, fixed = self.parameters.bins, {"entry": self.entry, "bins": self.parameters.bins}
-        what = ("histogram", "bin_shares", bins, Bound(1.0, cone=True))
-        return (PlannedRelease(*what, 1, 1.0, fixed=fixed),)
+        bins, bound = self.parameters.bins, Bound(1.0, cone=True)
+        return (PlannedRelease("histogram", "bin_shares", bins, bound, 1, 1.0),)
 
     def half_width(self, deviation: float) -> float:
         """Of a share's interval, from the noise in a released one.

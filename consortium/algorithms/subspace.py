@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import Literal, cast
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -23,8 +23,7 @@ from consortium.algorithms.base import (
     SurfacePlaces,
 )
 from consortium.algorithms.over_persons import sum_over_persons
-from consortium.algorithms.query_arguments import index_argument, number_argument
-from consortium.errors import ProtocolError, StudyError
+from consortium.errors import StudyError
 from consortium.kernels.moments import add_second_moment, pack_symmetric, packed_size
 from consortium.kernels.projector_forecast import best_cutoff, expected_cosines
 from consortium.kernels.projectors import GlobalSignal, leading_directions, reduce_series
@@ -74,6 +73,16 @@ class OnBasis(ABC):
         return smooth_basis(places, self.cutoff) if self.cutoff and places is not None else None
 
     @property
+    def for_series(self) -> Array | None:
+        """Φ for a site's series, or nothing for the identity."""
+        return None if self.waves is None else self.waves.for_series
+
+    @property
+    def computed(self) -> dict[str, float]:
+        """The cut-off, which the noise may have decided."""
+        return {"cutoff": self.cutoff}
+
+    @property
     def resolved(self) -> float:
         """Correlation of a usual network with what a basis shows; 1 of regions and voxels."""
         places = self.shape.places
@@ -92,6 +101,11 @@ class ProjectorPlan(OnBasis):
 
     def __init__(self, asked: Directions, shape: Shape) -> None:
         self.asked, self.shape = asked, shape
+
+    @property
+    def projectors(self) -> "ProjectorPlan":
+        """Itself, as `mean_projector` asks for it."""
+        return self
 
     @property
     def bound(self) -> Bound:
@@ -189,10 +203,8 @@ class ProjectorPlan(OnBasis):
                 f"field 'analysis.basis': {self.size} maps are more than {_MOST_ROWS}; choose a "
                 "longer cutoff, or basis smooth."
             )
-        what = ("networks", "projectors", packed_size(self.size), self.bound, 1, 1.0)
-        signal = self.asked.global_signal
-        fixed = {"directions": kept, "cutoff": self.cutoff, "global_signal": signal}
-        return PlannedRelease(*what, fixed=fixed)
+        entries = packed_size(self.size)
+        return PlannedRelease("networks", "projectors", entries, self.bound, 1, 1.0)
 
 
 def checked_cutoff(places: AnyPlaces, cutoff: float) -> float:
@@ -222,26 +234,23 @@ def cutoffs_to(places: AnyPlaces, most: int, coarsest: float) -> Array:
     return _STEP * np.arange(*ends)
 
 
-MOST_DIRECTIONS = 101
+class _WithProjectors(Protocol):
+    @property
+    def projectors(self) -> ProjectorPlan: ...
 
 
-def mean_projector(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
+def mean_projector(plan: _WithProjectors, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of U Uᵀ, packed: d(d+1)/2 entries.
 
-    A person's K directions are those of Φᵀ X; their projector has norm √K or less, and nothing
-    that a query holds makes it larger than the bound. Nor does Φ, of voxels or of a mesh: the
-    directions are made orthonormal after it.
+    A person's K directions are those of Φᵀ X; their projector has norm √K or less, and is scaled
+    down to the bound. Φ, of voxels or of a mesh, makes it no larger: the directions are made
+    orthonormal after it.
     """
-    count = index_argument(query, "directions", MOST_DIRECTIONS)
-    cutoff, word = number_argument(query, "cutoff"), query.arguments.get("global_signal")
-    if count < 1 or word not in ("keep", "remove"):
-        raise ProtocolError(
-            "The query's 'directions' or 'global_signal' is nothing that is asked; discard it."
-        )
-    basis = basis_at(data.extent.places, cutoff)
+    del query
+    asked, basis = plan.projectors.asked, plan.projectors.for_series
     size = data.features if basis is None else basis.shape[1]
-    scale = min(1.0, bound.norm / math.sqrt(count))
-    part = partial(_sum_projectors, size, basis, cast("GlobalSignal", word), count, scale)
+    scale = min(1.0, bound.norm / math.sqrt(asked.kept))
+    part = partial(_sum_projectors, size, basis, asked.global_signal, asked.kept, scale)
     return pack_symmetric(sum_over_persons(data, part, (size, size))) / len(data.lengths)
 
 
@@ -276,21 +285,6 @@ def series_in(
         if basis is not None and basis.dtype != block.dtype:
             basis = basis.astype(block.dtype)
         yield reduce_series(block, basis, global_signal)
-
-
-def basis_at(places: AnyPlaces | None, cutoff: float) -> Array | None:
-    """Φ for a site's series, or nothing for the identity.
-
-    Raises
-    ------
-    ProtocolError
-        If there are waves of something that has no places.
-    """
-    if not cutoff:
-        return None
-    if places is None:
-        raise ProtocolError("The query's 'cutoff' is for voxels in mm; discard it.")
-    return smooth_basis(places, cutoff).for_series
 
 
 @lru_cache(maxsize=4)  # public, and asked for by plan, site and centre

@@ -68,9 +68,9 @@ PARTS = (
     *("separation", "tables", "result", "forecast", "centre"),
     "at_home",
 )
-"""Of an analysis that is a folder: each imports only from those before it. `parameters`, `plan`,
-`site`, `result` and `centre` are in all, a `forecast` in most; the others are what was too long for
-its part."""
+"""Of an analysis that is a folder: each imports only from those before it. `parameters`, `plan`
+and `centre` are in all, `site`, `result` and `forecast` in most; the others are what was too long
+for its part."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""
 OF_ITS_SITE = ("network_accuracy",)

@@ -11,9 +11,8 @@ from benchmarks.replication.courses import Courses, Lifted
 from benchmarks.replication.djica import BOUNDS, gradients
 from benchmarks.replication.printed import moment_epsilon, published_factor, true_epsilon
 from consortium.algorithms.base import Query
-from consortium.algorithms.ica.centre import Ica
-from consortium.algorithms.pca.centre import Pca
 from consortium.privacy.bounds import Bound
+from tests.support.cases import plan_of
 from tests.support.chapter import chapter
 
 
@@ -51,16 +50,16 @@ def test_a_moments_sensitivity_is_charged_in_full():
 def test_lifted_statistics_are_those_of_all_pixels():
     data = chapter(1, subjects=3, sources=3, side=5, volumes=40, sites=1)
     courses = Courses(data)
-    lifted = Lifted(courses, courses.site("timepoint", 3))
     bound, site = Bound(1.0, cone=True), data.site(0, "timepoint")  # which clips a third of all
+    plan = plan_of("ica", {"components": 3}, [site])
+    lifted = Lifted(plan, courses, courses.site("timepoint", 3))
     moment = Query("pca", "second_moment")
-    expected = Pca.statistics["second_moment"](None, site, moment, bound)
+    expected = plan.statistics["second_moment"](plan, site, moment, bound)
     assert lifted.mean(moment, bound) == pytest.approx(expected, rel=1e-4, abs=1e-6)
     generator = np.random.default_rng(0)
     whitening = courses.basis @ generator.standard_normal((3, 3)) + 0.1
-    arguments = {"unmixing": np.eye(3), "whitening": whitening, "score": "tanh"}
-    turn = Query("ica", "rotation", arguments)
-    expected = Ica.statistics["rotation"](None, site, turn, Bound(0.5))
+    turn = Query("ica", "rotation", {"unmixing": np.eye(3), "whitening": whitening})
+    expected = plan.statistics["rotation"](plan, site, turn, Bound(0.5))
     assert lifted.mean(turn, Bound(0.5)) == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 

@@ -52,12 +52,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def _ica(features: int, **changes: object) -> Query:
-    arguments = {
-        "unmixing": np.eye(SIZE),
-        "whitening": np.zeros((features, SIZE)),
-        "score": "tanh",
-        **changes,
-    }
+    arguments = {"unmixing": np.eye(SIZE), "whitening": np.zeros((features, SIZE)), **changes}
     kept = {name: value for name, value in arguments.items() if value is not None}
     return Query("ica", "rotation", kept)  # type: ignore[arg-type]
 
@@ -78,10 +73,9 @@ QUERIES: dict[str, tuple[Callable[[int], Query | bytes], str]] = {
     "whitening of other length": (lambda d: _ica(d + 1), "'whitening'"),
     "unmixing not square": (lambda d: _ica(d, unmixing=np.eye(2, 3)), "'unmixing'"),
     "text for an array": (lambda d: _ica(d, unmixing="eye"), "'unmixing'"),
-    "array for a text": (lambda d: _ica(d, score=np.eye(2)), "'score'"),
     "not a number": (lambda d: _ica(d, unmixing=np.full((2, 2), np.nan)), "holds no numbers"),
-    "plain not a number": (lambda d: _ica(d, score=float("nan")), "no number"),
-    "huge": (lambda d: _raw(whitening=_HUGE), "'score' is missing"),
+    "plain not a number": (lambda d: _ica(d, more=float("nan")), "no number"),
+    "huge": (lambda d: _raw(whitening=_HUGE), "'unmixing' is missing"),
     "endless": (lambda d: _raw(whitening=_ENDLESS), "can't have the shape"),
     "not text": (lambda d: b"\x82\xa5stage\xa2\xff\xfe", "can't be read"),
 }

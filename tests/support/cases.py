@@ -188,6 +188,11 @@ def planned_by(algorithm, parameters, sites, known=0.0):
     return {r.stage: r for r in algorithm(parameters, shape_of(sites, known)).planned()}
 
 
+def plan_of(name, analysis, sites):
+    """An analysis's plan over these sites, without noise."""
+    return REGISTRY[name](REGISTRY[name].Parameters(**analysis), shape_of(sites))
+
+
 def pooled_mean(plan, query, bound, sites):
     """The mean over all units of all sites, in plain NumPy."""
     shape = shape_of(sites)

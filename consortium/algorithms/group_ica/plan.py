@@ -7,12 +7,12 @@ from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.subspace import ProjectorPlan
 
 
-class GroupIcaPlan(AnalysisPlan[GroupIcaParameters], ProjectorPlan):
+class GroupIcaPlan(ProjectorPlan, AnalysisPlan[GroupIcaParameters]):
     """What every site and the centre know before the release."""
 
     def __init__(self, parameters: GroupIcaParameters, shape: Shape) -> None:
-        super().__init__(parameters, shape)
-        self.asked = parameters.asked
+        super().__init__(parameters.asked, shape)
+        self.parameters = parameters
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:

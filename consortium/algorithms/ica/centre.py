@@ -31,12 +31,12 @@ from consortium.algorithms.base import (
     Release,
     Result,
     Run,
+    Table,
 )
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.ica.kernels import infomax
 from consortium.algorithms.ica.parameters import IcaParameters
 from consortium.algorithms.ica.plan import IcaPlan
-from consortium.algorithms.ica.result import components_table, headline, is_within
 from consortium.algorithms.ica.site import fixed_point, gradient, map_products, rotation
 from consortium.algorithms.pca.centre import Pca
 from consortium.kernels.spatial_ica import nearly_constant
@@ -70,6 +70,7 @@ class Ica(IcaPlan):
         Case({"components": 2, "rounds": 2, "maps": True, "maps_bound": 0.5}, "timepoint"),
         Case({"components": 2, "rounds": 3, "score": "tanh"}),
         Case({"components": 3, "rounds": 2, "optimizer": "fixed-point"}),
+        Case({"components": 2, "rounds": 2, "optimizer": "fixed-point", "score": "tanh"}),
         Case({"components": 3, "rounds": 2, "optimizer": "gradient"}),
         Case({"components": 3, "rounds": 3, "pca_share": 0.2}, "timepoint"),
         Case({"components": 3, "rounds": 2, "optimizer": "gradient"}, "timepoint"),
@@ -111,7 +112,7 @@ class Ica(IcaPlan):
     ) -> Result:
         basis = subspace.arrays["basis"]
         mixing = (basis * scales) @ np.linalg.pinv(unmixing)
-        found = is_within(subspace, scales[:, None] * np.linalg.pinv(unmixing))
+        found = _is_within(subspace, scales[:, None] * np.linalg.pinv(unmixing))
         if self.shape.places is not None:
             found = tuple(map(bool, np.array(found) & ~nearly_constant(mixing)))
         return Result(
@@ -126,12 +127,49 @@ class Ica(IcaPlan):
             shares=(Finding(),) * len(found),
             tables={"components": components_table(found)},
             captions=Captions(
-                headline=headline(sum(found), len(found)),
+                headline=_headline(sum(found), len(found)),
                 sign=True,
                 found=any(found),
                 columns_found=found,
             ),
         )
+
+
+def _is_within(subspace: Result, weights: Array) -> tuple[bool, ...]:
+    """Whether at least half of each component's variance lies in directions that PCA found.
+
+    Parameters
+    ----------
+    subspace : Result
+        Of the PCA.
+    weights : array, R x R
+        Each component (column) in the eigenvectors.
+    """
+    squares = np.square(weights)
+    inside = squares[np.array(subspace.captions.columns_found)].sum(axis=0)
+    return tuple(bool(each) for each in inside >= squares.sum(axis=0) / 2.0)
+
+
+def components_table(found: tuple[bool, ...]) -> Table:
+    """Which components were found."""
+    rows = [(k, "found" if each else "not found") for k, each in enumerate(found, 1)]
+    return Table(
+        "Components; found are those of which half or more lies in directions that stand out of "
+        "noise, chance and white data, unless all voxels have nearly the same of it, as of a "
+        "global signal. How far one is from a true network is not known.",
+        ("component", "state"),
+        tuple(rows),
+    )
+
+
+def _headline(found: int, many: int) -> str:
+    """Say how many of the components were found."""
+    if not found:
+        return "Nothing was found: no component stands out of noise, chance and white data."
+    return (
+        f"{found} of {many} components stand out of noise, chance and white data; how far each is "
+        "from a true network is not known."
+    )
 
 
 def _rotate(plan: IcaPlan, whitening: Array) -> Steps:

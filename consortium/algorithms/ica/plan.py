@@ -10,6 +10,7 @@ from consortium.algorithms.ica.parameters import IcaParameters, Optimizer
 from consortium.algorithms.pca.centre import Pca
 from consortium.algorithms.pca.parameters import PcaParameters
 from consortium.algorithms.pca.plan import DEFAULT_BOUND
+from consortium.algorithms.subspace import ProjectorPlan
 from consortium.errors import StudyError
 from consortium.privacy.bounds import Bound, Unit
 
@@ -80,20 +81,28 @@ class IcaPlan(AnalysisPlan[IcaParameters]):
         whitening = (replace(each, share=share * each.share) for each in self.pca.releases)
         return (*whitening, self._steps(), *maps)
 
+    @property
+    def projectors(self) -> ProjectorPlan:
+        """What solver subspace begins with."""
+        return self.pca.projectors
+
+    @property
+    def computed(self) -> dict[str, float]:
+        """The PCA's."""
+        return self.pca.computed
+
     def _steps(self) -> PlannedRelease:
         """Equal rounds of the optimizer."""
-        size, forms, fixed = self.parameters.components, self._forms, {"score": self.score}
+        size, forms = self.parameters.components, self._forms
         statistic, entries = "rotation", size * (size - 1) // 2
         if self.parameters.optimizer == "fixed-point":
             statistic, entries = "fixed_point", size * size
         elif self.parameters.optimizer == "gradient":
             statistic, entries = "infomax", size * (size + 1)
-            forms, fixed = {**forms, "bias": (size,)}, {}
+            forms["bias"] = (size,)
         bound = Bound(self.parameters.bound or self._usual_norm)
         share = self.left * (1.0 - self.parameters.pca_share)
-        return PlannedRelease(
-            *("ica", statistic, entries, bound, self.rounds, share, forms), fixed=fixed
-        )
+        return PlannedRelease("ica", statistic, entries, bound, self.rounds, share, forms)
 
     def _maps(self) -> PlannedRelease:
         """One release of V x R numbers."""

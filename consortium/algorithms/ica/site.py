@@ -17,54 +17,32 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.ica.kernels import infomax
+from consortium.algorithms.ica.plan import IcaPlan
 from consortium.algorithms.over_persons import sum_over_persons
-from consortium.algorithms.query_arguments import array_argument, feature_argument, word_argument
-from consortium.errors import ProtocolError
 from consortium.kernels.power import add_subject_maps, add_volume_maps
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import clipped_mean
 
 
-def unmixing_and_data(data: SiteData, query: Query) -> tuple[Array, Array]:
-    """The query's unmixing (R x R), and the data that it is for, whitened (R x N_s).
-
-    Raises
-    ------
-    ProtocolError
-        If the query's matrices don't fit each other or the data.
-    """
-    whitening = feature_argument(query, "whitening", data.features)
-    unmixing = array_argument(query, "unmixing", 2)
-    if whitening.shape[1] != unmixing.shape[1]:
-        raise ProtocolError(
-            f"The query's whitening has shape {whitening.shape} and its unmixing "
-            f"{unmixing.shape}, which don't fit each other; discard it."
-        )
-    return unmixing, data.reduced(whitening)
-
-
-def rotation(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
+def rotation(plan: IcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
-    (unmixing, reduced), score = unmixing_and_data(data, query), _named_score(query)
+    unmixing, reduced = _unmixing_and_data(data, query)
     if data.unit == "timepoint":
         return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / data.units
-    moments = infomax.subject_moments(unmixing, reduced, data.lengths, score)
+    moments = infomax.subject_moments(unmixing, reduced, data.lengths, plan.score)
     return clipped_mean(map(infomax.antisymmetric_part, moments), bound.norm, data.units)
 
 
-def fixed_point(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
+def fixed_point(plan: IcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
-    unmixing, reduced = unmixing_and_data(data, query)
-    steps = infomax.subject_steps(unmixing, reduced, data.lengths, _named_score(query))
+    unmixing, reduced = _unmixing_and_data(data, query)
+    steps = infomax.subject_steps(unmixing, reduced, data.lengths, plan.score)
     return clipped_mean(steps, bound.norm, data.units)
 
 
 def gradient(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
-    unmixing, reduced = unmixing_and_data(data, query)
-    bias = array_argument(query, "bias", 1)
-    if len(bias) != len(unmixing):
-        raise ProtocolError(f"The query's 'bias' has {len(bias)} entries; discard it.")
+    (unmixing, reduced), bias = _unmixing_and_data(data, query), query.arguments["bias"]
     if data.unit == "timepoint":
         return infomax.infomax_by_volume(unmixing, bias, reduced, bound.norm) / data.units
     ends = np.cumsum([0, *data.lengths])
@@ -75,12 +53,17 @@ def gradient(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array
 
 def map_products(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped Y Zᵀ / T (y zᵀ of a volume), V x R entries."""
-    unmixing, reduced = unmixing_and_data(data, query)
+    unmixing, reduced = _unmixing_and_data(data, query)
     shape, spans = (data.voxels, len(unmixing)), _Spans(reduced, data.lengths)
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = unmixing.astype(reduced.dtype)
     part = partial(_sum_maps, shape, narrow, data.unit, bound.norm)
     return sum_over_persons(data, part, shape, "maps", spans) / data.units
+
+
+def _unmixing_and_data(data: SiteData, query: Query) -> tuple[Array, Array]:
+    """The query's unmixing (R x R), and the data that it is for, whitened (R x N_s)."""
+    return query.arguments["unmixing"], data.reduced(query.arguments["whitening"])
 
 
 class _Spans(Sequence[Array]):
@@ -118,8 +101,3 @@ def _sum_maps(
             courses = unmixing @ reduced
         add(total, block, courses, norm)
     return total
-
-
-def _named_score(query: Query) -> infomax.Score:
-    word = word_argument(query, "score", "tanh", "volatility")
-    return "tanh" if word == "tanh" else "volatility"

@@ -107,6 +107,11 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
         asked = Directions(self.parameters.components)
         return ProjectorPlan(asked, replace(self.shape, noise=noise))
 
+    @property
+    def computed(self) -> dict[str, float]:
+        """Of solver subspace, the cut-off."""
+        return self.projectors.computed if self.solver == "subspace" else {}
+
     def _products(self) -> PlannedRelease:
         features, size = self.shape.features, self.parameters.components
         if features * size > MOST_ENTRIES:

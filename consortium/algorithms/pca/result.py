@@ -11,8 +11,11 @@ from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.findings import WITHHELD, Finding
-from consortium.algorithms.pca.kernels.bulk import find_bulk, freed_variances
-from consortium.algorithms.pca.kernels.selective_interval import selective_interval
+from consortium.algorithms.pca.kernels.bulk import (
+    find_bulk,
+    freed_variances,
+    selective_interval,
+)
 from consortium.base.formatting import count, number
 from consortium.kernels.component_bootstrap import find_directions, law_of_mean
 from consortium.kernels.moments import unpack_symmetric

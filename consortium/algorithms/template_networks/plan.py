@@ -5,14 +5,20 @@ from functools import cached_property
 
 import numpy as np
 
-from consortium.algorithms.base import AnalysisPlan, Array, PlannedRelease, Templates
-from consortium.algorithms.subspace import OnBasis, checked_cutoff, cutoffs_to
+from consortium.algorithms.base import (
+    AnalysisPlan,
+    AnyPlaces,
+    Array,
+    PlannedRelease,
+    Templates,
+)
+from consortium.algorithms.subspace import OnBasis, checked_cutoff, cutoffs_to, smooth_basis
 from consortium.algorithms.template_networks.kernels.template_shrinkage import Agreement
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
-from consortium.algorithms.template_networks.site import in_basis
 from consortium.errors import StudyError
 from consortium.kernels.projector_forecast import MapExtent
 from consortium.privacy.bounds import Bound
+from consortium.privacy.clipping import column_norms
 
 STRENGTH = 0.5
 """Assumed norm of the mean over persons of one network's maps, each of norm one."""
@@ -28,7 +34,7 @@ _MARGIN = 1.1  # of the noise: a resolution at which a usual map is only just to
 _GOAL = 0.05  # standard error of a connection by noise that would do
 
 
-class TemplateNetworksPlan(AnalysisPlan[TemplateNetworksParameters], OnBasis):
+class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
     """What every site and the centre know before the first round."""
 
     @property
@@ -59,14 +65,12 @@ class TemplateNetworksPlan(AnalysisPlan[TemplateNetworksParameters], OnBasis):
                 "set unit: subject."
             )
         self._check_templates()
-        fixed = {"cutoff": self.cutoff, "global_signal": self.parameters.global_signal}
-        what = ("maps", "template_maps", self.maps.size, self.bound, 1, 1.0 - self.share)
-        maps = PlannedRelease(*what, fixed=fixed)
+        rest, size, bound = 1.0 - self.share, self.maps.size, self.bound
+        maps = PlannedRelease("maps", "template_maps", size, bound, 1, rest)
         if not self.share:
             return (maps,)
-        stage, bound = "connectivity", self.connectivity_bound
-        what = (stage, "template_connectivity", self.connections, bound, 1, self.share)
-        return maps, PlannedRelease(*what, fixed=fixed)
+        what = (self.connections, self.connectivity_bound, 1, self.share)
+        return maps, PlannedRelease("connectivity", "template_connectivity", *what)
 
     @property
     def bound(self) -> Bound:
@@ -184,6 +188,15 @@ class TemplateNetworksPlan(AnalysisPlan[TemplateNetworksParameters], OnBasis):
                 f"field 'analysis.templates': templates depend on each other in this basis, "
                 f"{alike[0]} and {alike[1]} most of all; leave one of them out."
             )
+
+
+def in_basis(templates: Templates, places: AnyPlaces | None, cutoff: float) -> Array:
+    """Templates as a study has them in its basis, each of norm one, or zero: d x R."""
+    values = np.asarray(templates.values, dtype=np.float64)
+    if cutoff and places is not None:
+        values = smooth_basis(places, cutoff).coefficients(values)
+    norms = column_norms(values)
+    return np.asarray(values / np.where(norms > 0, norms, 1.0))
 
 
 def agreement_of(size: int, count: int, deviation: float) -> Agreement:

@@ -12,21 +12,19 @@ from consortium.algorithms.base import Places, Query, Release
 from consortium.algorithms.group_ica.at_home import results_at_home
 from consortium.algorithms.group_ica.result import _headline
 from consortium.algorithms.subspace import (
-    basis_at,
     directions_of,
     mean_projector,
     smooth_basis,
 )
 from consortium.coordinator.console_tables import show_plan
-from consortium.errors import ProtocolError, StudyError
+from consortium.errors import StudyError
 from consortium.kernels.home_posterior import ReleaseShare, combine_projectors
 from consortium.kernels.moments import pack_symmetric, unpack_symmetric
-from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.outlook import Outlook
 from consortium.study.plan import count_rounds, make_plan
-from tests.support.cases import SITES, drive, make_study, shape_of
+from tests.support.cases import SITES, drive, make_study, plan_of, shape_of
 
 GROUP_ICA = REGISTRY["group_ica"]
 EDGE, RADIUS, NETWORKS, SPOT = 8.0, 48.0, 5, 11.0
@@ -176,7 +174,8 @@ def test_the_plan_grows_finer_with_persons_and_epsilon(brains):
         plan = make_plan(study(epsilon), shape)
         assert plan.rounds == 1
         assert plan.epsilon <= epsilon * (1 + 1e-9)
-        return plan.stages[0].release.fixed["cutoff"]
+        assert plan.analysis.computed == {"cutoff": plan.analysis.cutoff}
+        return plan.analysis.cutoff
 
     assert cutoff(4.0, 40) > cutoff(16.0, 40)
     assert cutoff(8.0, 30) > cutoff(8.0, 400)
@@ -195,11 +194,11 @@ def test_the_planned_sensitivity_is_exact(brains):
     # Two persons whose directions are orthogonal are as far apart as two can be.
     one, other = np.zeros((12, 5)), np.zeros((12, 5))
     one[:5], other[5:10] = np.eye(5), np.eye(5)
-    query = Query("networks", "projectors", dict(release.fixed) | {"cutoff": 0.0})
-    local = GROUP_ICA.statistics["projectors"]
-    moved = local(None, ArrayData([one]), query, release.bound) - local(
-        None, ArrayData([other]), query, release.bound
-    )
+    asked = {"components": NETWORKS, "basis": "voxels"}
+    sites, query = [ArrayData([person]) for person in (one, other)], Query("", "")
+    plan = plan_of("group_ica", asked, sites)
+    moved = mean_projector(plan, sites[0], query, release.bound)
+    moved = moved - mean_projector(plan, sites[1], query, release.bound)
     assert np.linalg.norm(moved) == pytest.approx(release.bound.sensitivity(1), rel=1e-12)
 
 
@@ -262,23 +261,13 @@ def test_regions_are_their_own_basis(brains):
     with pytest.raises(StudyError, match=r"data\.atlas has regions"):
         GROUP_ICA(GROUP_ICA.Parameters(basis="smooth"), shape_of(regions)).planned()
     parameters = GROUP_ICA.Parameters(components=2, replays=10)
-    (release,) = GROUP_ICA(parameters, shape_of(regions)).planned()
-    assert release.fixed["cutoff"] == 0.0
+    plan = GROUP_ICA(parameters, shape_of(regions))
+    assert plan.planned()
+    assert (plan.cutoff, plan.for_series) == (0.0, None)
     _, _, result = drive(GROUP_ICA, parameters, regions)
     assert result.arrays["maps"].shape[0] == len(VOXELS[::30])
     assert "whether they are networks" in result.captions.headline
     assert "out of the noise" in {row[-1] for row in result.tables["components"].rows}
-
-
-@pytest.mark.parametrize(
-    "change", [{"directions": 0}, {"directions": -1}, {"global_signal": "x"}, {"cutoff": np.nan}]
-)
-def test_a_question_that_nobody_asks_is_refused(brains, change):
-    arguments = {"directions": 2, "cutoff": 40.0, "global_signal": "keep", **change}
-    with pytest.raises(ProtocolError, match="discard"):
-        GROUP_ICA.statistics["projectors"](
-            None, brains[0], Query("networks", "projectors", arguments), Bound(1.5, cone=True)
-        )
 
 
 def test_a_plan_prints_the_forecast(brains):
@@ -369,13 +358,10 @@ def test_the_old_separation_stays(brains):
 @pytest.mark.parametrize("gain", [1.0, 3e4])
 def test_what_a_hospital_takes_off_is_what_it_sent(brains, gain):
     """Its own mean is the statistic's, whatever the scale; taken off, the others' is left."""
-    parameters, shape = study(cutoff=36.0).analysis, shape_of(brains)
-    cutoff, site = GROUP_ICA(parameters, shape).cutoff, brains[0]
-    release = make_plan(study(cutoff=36.0), shape).stages[0].release
-    query, local = Query("networks", "projectors", dict(release.fixed)), mean_projector
-    sent = [unpack_symmetric(local(None, each, query, release.bound)) for each in brains]
-    blocks = [gain * block for block in site.blocks()]
-    own = list(directions_of(blocks, basis_at(PLACES, cutoff), "keep", NETWORKS))
+    plan, query = GROUP_ICA(study(cutoff=36.0).analysis, shape_of(brains)), Query("", "")
+    sent = [unpack_symmetric(mean_projector(plan, each, query, plan.bound)) for each in brains]
+    blocks = [gain * block for block in brains[0].blocks()]
+    own = list(directions_of(blocks, plan.for_series, "keep", NETWORKS))
     found = combine_projectors(own, np.mean(sent, axis=0), ReleaseShare(40, 160, 4, 1e-6))
     assert found.own == pytest.approx(sent[0], abs=1e-6)
     others = (found.matrix - found.share * found.own) / (1.0 - found.share)
@@ -388,8 +374,7 @@ def test_both_together_have_the_networks_at_least_as_well(brains):
     generator = np.random.default_rng(5)
     packed = pack_symmetric(matrix)
     packed = packed + deviation * generator.standard_normal(len(packed))
-    basis = basis_at(PLACES, plan.cutoff)
-    own = list(directions_of(brains[0].blocks(), basis, "keep", NETWORKS))
+    own = list(directions_of(brains[0].blocks(), plan.for_series, "keep", NETWORKS))
     found = combine_projectors(own, unpack_symmetric(packed), ReleaseShare(40, 160, 4, deviation))
     release = Release(packed, deviation, (0, 1, 2, 3))
     results = results_at_home(found, release, plan)

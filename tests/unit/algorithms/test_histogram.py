@@ -7,8 +7,7 @@ from pydantic import ValidationError
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
 from consortium.algorithms.histogram import read_quantiles
-from consortium.errors import ProtocolError, StudyError
-from consortium.privacy.bounds import Bound
+from consortium.errors import StudyError
 from consortium.simulation.simulation import Simulation
 from tests.support.cases import drive, make_feature_sites, make_feature_study, shape_of, sites_of
 
@@ -120,11 +119,11 @@ def test_sites_that_dropped_out_are_not_counted():
 def test_one_person_in_another_bin_moves_the_statistic_by_all_of_its_sensitivity():
     one = np.zeros((1, 4))
     other = np.array([[0.9, 0.0, 0.0, 0.0]])
-    query, bound = Query("s", "bin_shares", {"entry": 0, "bins": 4}), Bound(1.0, cone=True)
-    before, after = (
-        HISTOGRAM.statistics["bin_shares"](None, sites_of(t, (("x", 1),), (4,))[0], query, bound)
-        for t in (one, other)
-    )
+    sites = [sites_of(table, (("x", 1),), (4,))[0] for table in (one, other)]
+    plan, query = HISTOGRAM(HISTOGRAM.Parameters(view="x", bins=4), shape_of(sites)), Query("", "")
+    (release,) = plan.planned()
+    bound, local = release.bound, HISTOGRAM.statistics[release.statistic]
+    before, after = (local(plan, site, query, bound) for site in sites)
     assert np.linalg.norm(after - before) == pytest.approx(bound.sensitivity(4))
 
 
@@ -139,10 +138,6 @@ def test_what_does_not_fit_is_refused():
     for wrong in ({"limits": (1, 1)}, {"quantiles": (1.0,)}, {"bins": 1}):
         with pytest.raises(ValidationError):
             HISTOGRAM.Parameters(view="x", **wrong)
-    (site, *_) = make_feature_sites(VIEWS)
-    empty = Query("s", "bin_shares", {"entry": 0, "bins": 0})
-    with pytest.raises(ProtocolError, match="'bins' are none"):
-        HISTOGRAM.statistics["bin_shares"](None, site, empty, Bound(1.0))
 
 
 @pytest.mark.parametrize(("deviation", "words"), [(0.01, "counted to within"), (2.0, "Nothing")])

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Query, Release, Shape
-from consortium.errors import ProtocolError, StudyError
+from consortium.algorithms.base import Release, Shape
+from consortium.algorithms.ica.site import rotation
+from consortium.errors import StudyError
 from consortium.kernels.moments import pack_symmetric
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.signals import garch_courses
-from tests.support.cases import drive, make_sites, shape_of
+from tests.support.cases import drive, shape_of
 from tests.support.gain_index import gain_index
 
 ICA = REGISTRY["ica"]
@@ -97,49 +98,15 @@ def test_planned_sizes(optimizer, entries, rounds):
     assert not second.bound.cone
 
 
-@pytest.mark.parametrize("name", ["rotation", "fixed_point", "infomax"])
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"unmixing": None},
-        {"whitening": None},
-        {"unmixing": np.eye(3)},
-        {"unmixing": np.zeros(2)},
-        {"unmixing": "tanh"},
-        {"whitening": np.ones((5, 2))},
-        {"whitening": np.ones((6, 2, 1))},
-        {"whitening": 1.0},
-    ],
-)
-def test_arguments_that_don_t_fit_are_refused_by_the_site(name, wrong):
-    right = {"unmixing": np.eye(2), "whitening": np.ones((6, 2)), "bias": np.zeros(2)}
-    right |= {"score": "tanh"}
-    arguments = {k: v for k, v in {**right, **wrong}.items() if v is not None}
-    (site, *_) = make_sites("subject")
-    ICA.statistics[name](None, site, Query("ica", name, right), Bound(1.0))
-    with pytest.raises(ProtocolError, match="discard"):
-        ICA.statistics[name](None, site, Query("ica", name, arguments), Bound(1.0))
-
-
-@pytest.mark.parametrize("bias", [None, np.zeros(3), np.zeros((2, 1)), 0.0])
-def test_a_bias_that_does_not_fit_is_refused_by_the_site(bias):
-    arguments = {"unmixing": np.eye(2), "whitening": np.ones((6, 2)), "bias": bias}
-    arguments = {k: v for k, v in arguments.items() if v is not None}
-    with pytest.raises(ProtocolError, match="bias"):
-        ICA.statistics["infomax"](
-            None, make_sites("subject")[0], Query("ica", "infomax", arguments), Bound(1.0)
-        )
-
-
 def test_a_bound_by_default_clips_few():
     _, sites = consortium("subject", garch)
     parameters = ICA.Parameters(components=SOURCES, pca_bound=10.0)
     queries, _, _ = drive(ICA, parameters, sites)
-    _, planned = ICA(parameters, shape_of(sites)).planned()
-    wide, site = Bound(1e6), sites[0]
+    plan = ICA(parameters, shape_of(sites))
+    _, planned = plan.planned()
     for query in queries[1:]:
-        clipped = ICA.statistics["rotation"](None, site, query, planned.bound)
-        whole = ICA.statistics["rotation"](None, site, query, wide)
+        clipped = rotation(plan, sites[0], query, planned.bound)
+        whole = rotation(plan, sites[0], query, Bound(1e6))
         assert np.linalg.norm(clipped - whole) < 0.35 * planned.bound.norm
 
 

@@ -1,5 +1,7 @@
 """capePCA and the average: against plain NumPy, and the edge that noise alone would have."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,13 +9,13 @@ from hypothesis import strategies as st
 from scipy.linalg import subspace_angles
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Extent, Query, Release, Shape
+from consortium.algorithms.base import Extent, Release, Shape
+from consortium.algorithms.pca.kernels.bulk import selective_interval
 from consortium.algorithms.pca.kernels.power_plan import expected_energies
 from consortium.algorithms.pca.plan import MOST_ITERATIONS
 from consortium.algorithms.pca.result import subspace
-from consortium.errors import ProtocolError, StudyError
+from consortium.errors import StudyError
 from consortium.kernels.moments import pack_symmetric, packed_size
-from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import count_rounds, make_plan
@@ -170,13 +172,6 @@ def test_another_seed_is_another_start():
     assert not np.allclose(first, other)
 
 
-def test_a_basis_that_does_not_fit_is_refused():
-    site = make_sites()[0]
-    for basis in (np.ones((5, 2)), np.ones(6), 1.0):
-        with pytest.raises(ProtocolError, match="basis"):
-            PCA.statistics["power"](None, site, Query("pca", "power", {"basis": basis}), Bound(1.0))
-
-
 def test_more_components_than_features_are_refused():
     shape = Shape(5, (2, 2), (40, 40), "subject")
     assert PCA(PCA.Parameters(components=5), shape).planned()[0].entries == 15
@@ -267,3 +262,24 @@ def test_a_plan_foretells_what_a_pca_will_show(solver):
     assert "Warning" in told
     assert "would be" in told
     assert "Warning" not in " ".join(str(row[0]) for row in quiet.rows)
+
+
+@pytest.mark.parametrize("truth", [-1.0, 0.0, 1.5, 2.5, 6.0])
+def test_of_those_told_nineteen_of_twenty_hold_the_truth(truth: float) -> None:
+    drawn = truth + np.random.default_rng(7).standard_normal(200_000)
+    told = drawn[drawn > 2.0][:2000]
+    ends = [selective_interval(float(value), 1.0, 2.0) for value in told]
+    held = np.mean([low <= truth <= high for low, high in ends])
+    assert abs(held - 0.95) < 4 * math.sqrt(0.95 * 0.05 / len(told))
+    usual = np.mean(np.abs(told - truth) <= 1.96)
+    assert usual < 0.93 or truth > 2.0
+
+
+def test_far_beyond_the_threshold_it_is_the_usual_one() -> None:
+    low, high = selective_interval(30.0, 2.0, 5.0)
+    assert (low, high) == pytest.approx((30 - 1.96 * 2, 30 + 1.96 * 2), abs=1e-3)
+
+
+def test_at_the_threshold_nothing_is_known_from_below() -> None:
+    assert selective_interval(2.0, 1.0, 2.0)[0] == -math.inf
+    assert selective_interval(2.0 + 1e-6, 1.0, 2.0)[0] == -math.inf

@@ -8,7 +8,6 @@ from scipy.linalg import subspace_angles
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Shape
-from consortium.algorithms.subspace import smooth_basis
 from consortium.errors import StudyError
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
@@ -41,9 +40,11 @@ def make_brains(persons=30, *, networks=1.0, common=0.0, volumes=40, seed=0):
 
 def test_without_noise_basis_and_variances_are_those_of_the_persons():
     sites = make_brains()
-    queries, _, result = drive(PCA, PCA.Parameters(**THREE, bound=10.0), sites)
+    plan = PCA(PCA.Parameters(**THREE, bound=10.0), shape_of(sites))
+    queries, _, result = drive(PCA, plan.parameters, sites)
     assert [query.statistic for query in queries] == ["projectors", "variances"]
-    smooth = smooth_basis(PLACES, queries[0].arguments["cutoff"]).matrix
+    smooth = plan.projectors.waves.matrix
+    assert plan.computed == {"cutoff": plan.projectors.cutoff}
     mean = np.zeros((smooth.shape[1],) * 2)
     moment, persons = np.zeros((len(MAPS),) * 2), 0
     for site in sites:
@@ -88,6 +89,7 @@ def test_an_ica_of_voxels_takes_it_by_default_and_its_maps_are_better():
         simulation = Simulation(make_study("ica", analysis, epsilon=8.0), sites, 0)
         assert len(simulation.plan.stages) == (2 if solver else 3)
         assert sum(stage.release.share for stage in simulation.plan.stages) == pytest.approx(1)
+        assert simulation.plan.analysis.computed.keys() == (set() if solver else {"cutoff"})
         maps = simulation.run().arrays["mixing"]
         least[solver] = np.abs(np.corrcoef(MAPS.T, maps.T)[:3, 3:]).max(axis=1).min()
     assert least[None] > 0.8 > least["moment"]
@@ -111,7 +113,6 @@ def test_what_it_is_not_for_is_said():
                 PCA.Parameters(components=size, solver="subspace"), replace(shape, unit=unit)
             ).planned()
     of_atlas = Shape(90, (40,) * 4, (4000,) * 4, "subject")
-    assert [r.statistic for r in ICA(ICA.Parameters(components=5), of_atlas).planned()] == [
-        "second_moment",
-        "rotation",
-    ]
+    plan = ICA(ICA.Parameters(components=5), of_atlas)
+    assert [release.statistic for release in plan.planned()] == ["second_moment", "rotation"]
+    assert plan.computed == {}

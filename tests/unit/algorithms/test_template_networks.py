@@ -7,7 +7,8 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query, Release, Templates
-from consortium.errors import ProtocolError, StudyError
+from consortium.algorithms.template_networks.site import mean_maps
+from consortium.errors import StudyError
 from consortium.report.tables import cell_text
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
@@ -242,18 +243,16 @@ def test_two_persons_whose_maps_point_apart_reach_the_sensitivity():
     # One network's course with a far stronger pattern beside the template, of either sign.
     shape = Templates(np.eye(6, 1, dtype=np.float32))
     wave = np.sin(np.arange(20.0))
-    query = Query("maps", "template_maps", {"cutoff": 0.0, "global_signal": "keep"})
-    (planned, *_) = NETWORKS_BY_TEMPLATES(
+    plan = NETWORKS_BY_TEMPLATES(
         study(connectivity=False).analysis,
         shape_of([ArrayData([np.zeros((6, 20))], templates=shape)]),
-    ).planned()
+    )
+    (planned,) = plan.planned()
     told = []
     for sign in (-1.0, 1.0):
         person = np.outer([1e-6, sign, 0, 0, 0, 0], wave)
         site = ArrayData([person], templates=shape)
-        told.append(
-            NETWORKS_BY_TEMPLATES.statistics["template_maps"](None, site, query, planned.bound)
-        )
+        told.append(mean_maps(plan, site, Query("", ""), planned.bound))
     moved = np.linalg.norm(told[1] - told[0])
     assert 0.999 <= moved / planned.bound.sensitivity(1) <= 1.0 + 1e-12
 
@@ -279,12 +278,11 @@ def test_no_template_of_any_scale_moves_a_statistic_further(statistic, seed):
         return scales * generator.standard_normal((rows, columns))
 
     with np.errstate(all="ignore"):
-        given = Templates(wild(6, 3))
-        arguments = {"cutoff": 0.0, "global_signal": ("keep", "remove")[seed % 2]}
-        query, told = Query("stage", statistic, arguments), []
-        for _ in range(2):
-            site = ArrayData([wild(6, 9)], templates=given)
-            told.append(local(None, site, query, bound))
+        sites = [ArrayData([wild(6, 9)], templates=Templates(wild(6, 3)))]
+        sites.append(ArrayData([wild(6, 9)], templates=sites[0].extent.templates))
+        asked = study(global_signal=("keep", "remove")[seed % 2]).analysis
+        plan = NETWORKS_BY_TEMPLATES(asked, shape_of(sites))
+        told = [local(plan, site, Query("", ""), bound) for site in sites]
         assert np.isfinite(told).all()
         assert np.linalg.norm(told[1] - told[0]) <= bound.sensitivity(1) * (1 + 1e-9)
 
@@ -347,15 +345,6 @@ def test_only_persons_are_its_unit(shifted):
     shape = replace(shape_of(shifted), unit="timepoint")
     with pytest.raises(StudyError, match="set unit: subject"):
         NETWORKS_BY_TEMPLATES(study().analysis, shape).planned()
-
-
-@pytest.mark.parametrize("change", [{"global_signal": "x"}, {"cutoff": np.nan}, {"cutoff": -1.0}])
-def test_a_question_that_nobody_asks_is_refused(shifted, change):
-    arguments = {"cutoff": 40.0, "global_signal": "keep", **change}
-    local = NETWORKS_BY_TEMPLATES.statistics["template_maps"]
-    bound = NETWORKS_BY_TEMPLATES(study().analysis, shape_of(shifted)).planned()[0].bound
-    with pytest.raises(ProtocolError, match="discard"):
-        local(None, shifted[0], Query("maps", "template_maps", arguments), bound)
 
 
 def test_a_plan_says_what_the_largest_site_has_alone(shifted):

@@ -113,7 +113,7 @@ def test_an_explained_share_is_said_to_be_of_what_it_is(
 
 
 def test_an_ica_does_not_repeat_under_every_map_what_it_never_tells() -> None:
-    from consortium.algorithms.ica.result import components_table
+    from consortium.algorithms.ica.centre import components_table
 
     table = components_table((True, False))
     assert table.rows == ((1, "found"), (2, "not found"))

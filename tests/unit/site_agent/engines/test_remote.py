@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.algorithms.over_persons import CHUNK, sum_over_persons
 from consortium.errors import ConfigurationError, DataError, EngineError, SoftwareError
@@ -25,6 +24,7 @@ from site_agent.engines.processes import Processes
 from site_agent.engines.remote import LostError, RemoteEngine
 from site_agent.engines.threads import Threads
 from site_agent.images.series import SiteDataset
+from tests.support.cases import plan_of
 from tests.support.clusters import dask_cluster, free_port, ray_cluster
 from tests.support.tiny_images import save_subject, tiny_grid, tiny_series
 
@@ -73,20 +73,21 @@ def statistics(bids, cache, unit, engine):
     draws, size = np.random.default_rng(1), data.features
     basis = np.linalg.qr(draws.standard_normal((size, 3)))[0]
     arguments = {
-        ("pca", "second_moment"): {},
-        ("pca", "power"): {"basis": basis},
+        ("ica", "second_moment"): {},
+        ("ica", "power"): {"basis": basis},
         ("average", "mean_volume"): {},
         ("ica", "maps"): {"whitening": basis, "unmixing": np.eye(3)},
-        ("ica", "rotation"): {"whitening": basis, "unmixing": np.eye(3), "score": "tanh"},
+        ("ica", "rotation"): {"whitening": basis, "unmixing": np.eye(3)},
     }
     if unit == "subject":
-        arguments["group_ica", "projectors"] = {
-            **{"directions": 3, "cutoff": 0.0, "global_signal": "keep"}
-        }
-        arguments["pca", "variances"] = {"basis": basis}
+        arguments["group_ica", "projectors"] = {}
+        arguments["ica", "variances"] = {"basis": basis}
+    analyses = {"ica": {"components": 3, "score": "tanh"}, "average": {}}
+    analyses["group_ica"] = {"components": 3, "basis": "voxels"}
+    plans = {name: plan_of(name, analysis, [data]) for name, analysis in analyses.items()}
     return {
-        f"{algorithm} {name}": REGISTRY[algorithm]
-        .statistics[name](None, data, Query("", name, each), Bound(0.3))
+        f"{algorithm} {name}": plans[algorithm]
+        .statistics[name](plans[algorithm], data, Query("", name, each), Bound(0.3))
         .tobytes()
         for (algorithm, name), each in arguments.items()
     }

@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.errors import ConfigurationError
 from consortium.kernels.one_thread import one_thread
@@ -22,6 +21,7 @@ from site_agent.engines.threads import Threads
 from site_agent.images import footprint
 from site_agent.images.footprint import scratch_space
 from site_agent.images.series import SiteDataset
+from tests.support.cases import plan_of
 from tests.support.tiny_images import AFFINE, save_subject, tiny_series
 
 SHAPE, VOLUMES, PERSONS = (20, 20, 20), 120, 3
@@ -57,21 +57,28 @@ def questions(size, unit):
     """Every statistic that is a sum over chunks of persons."""
     basis = np.linalg.qr(np.random.default_rng(1).standard_normal((size, 3)))[0]
     unmix = {"whitening": basis, "unmixing": np.eye(3)}
-    yield "pca", Query("", "power", {"basis": basis})
+    yield "ica", Query("", "power", {"basis": basis})
     yield "average", Query("", "mean_volume")
-    yield "ica", Query("", "rotation", unmix | {"score": "tanh"})
+    yield "ica", Query("", "rotation", unmix)
     yield "ica", Query("", "maps", unmix)
     if size < 1000:
-        yield "pca", Query("", "second_moment")
+        yield "ica", Query("", "second_moment")
     if unit == "subject":
-        yield "pca", Query("", "variances", {"basis": basis})
+        yield "ica", Query("", "variances", {"basis": basis})
         if size < 1000:
-            asked = {"directions": 3, "cutoff": 0.0, "global_signal": "keep"}
-            yield "group_ica", Query("", "projectors", asked)
+            yield "group_ica", Query("", "projectors")
+
+
+ANALYSES = {
+    "average": {},
+    "ica": {"components": 3, "score": "tanh"},
+    "group_ica": {"components": 3, "basis": "voxels"},
+}
 
 
 def answer(data, algorithm, query):
-    return REGISTRY[algorithm].statistics[query.statistic](None, data, query, Bound(0.3)).tobytes()
+    plan = plan_of(algorithm, ANALYSES[algorithm], [data])
+    return plan.statistics[query.statistic](plan, data, query, Bound(0.3)).tobytes()
 
 
 @pytest.mark.parametrize("smoothing", [None, 6.0])
