@@ -62,7 +62,6 @@ ONLY_LONG = re.compile(
     r"|unit/site_agent/ledger/test_ledger_races\.py::test_racing_processes_never"
     r"|end_to_end/test_python_guide\.py|end_to_end/test_fusion_study\.py::test_private_maps"
     r"|end_to_end/test_feature_study\.py::test_everybody_in_a_private"
-    r"|contract/test_sensitivity_search\.py::test_a_clip.*(?:glm_slope|look\.clip_[cv])"
     # Group ICA stays; the contract's cases on a mesh are those of the others, too.
     r"|end_to_end/test_surface_series\.py::(?:test_(?:a_hospitals_own|directions|the_files_on_a|networks_of_single)"
     r"|.*\[(?:pca|template_networks)\])"

@@ -12,6 +12,7 @@ A whole analysis: the share of persons whose first entry is positive. A site's h
 planned bound, and answers with a mean over its persons, none of whom counts for more.
 
 >>> import numpy as np
+>>> from consortium.privacy.bounds import Bound
 >>> def positive(plan, data, query, bound):
 ...     return bound.norm * np.mean(data.table()[:1] > 0, axis=1)
 >>> class Share(AnalysisPlan):
@@ -81,7 +82,7 @@ from consortium.algorithms.shape import (
 from consortium.algorithms.units import Units
 from consortium.base.array import Array
 from consortium.base.frozen_model import FrozenModel
-from consortium.privacy.bounds import Bound, Unit
+from consortium.privacy.bounds import Unit
 
 __all__ = [
     "MOST_ENTRIES",
@@ -177,8 +178,8 @@ class SiteData(Protocol):
         """Return ``basis.T @ X`` (R x N_s) for a D x R basis, keeping the last one in memory."""
 
 
-Local = Callable[[Any, SiteData, Query, Bound], Array]
-"""Of the site's own plan, its data, what it is asked, and the bound that its answer keeps."""
+Local = Callable[[Any, SiteData, Query, Any], Array]
+"""Of the site's own plan, its data, what it is asked, and the `Bound` that its answer keeps."""
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ PARTS = (
         "formula",
         "norms",
         "parameters",
+        "models",
         "smooth",
         "rows",
         "entries",
@@ -277,7 +278,8 @@ def test_a_private_simulation_ends(name, case):
     [
         each
         for each in CASES
-        if any(release.arguments for release in planned_by(*prepared(*each.values)).values())
+        if each.values[0] != "glm"  # whose statistics leave forms to the engine
+        and any(release.arguments for release in planned_by(*prepared(*each.values)).values())
     ],
 )
 def test_a_query_without_an_argument_is_refused_unread(name, case):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from consortium.algorithms.base import (
-    Argument,
+    Array,
     Case,
     Local,
     Query,
@@ -155,7 +155,7 @@ class Glm(GlmPlan):
         """Count if nobody states it, look, stop if that leaves too little, and estimate."""
         plan = self
         stages = {release.stage: release for release in plan.releases}
-        counted, centring = dict[str, Argument](), stated_centring(plan)
+        counted, centring = dict[str, Array](), stated_centring(plan)
         if "counts" in stages:
             stage = stages["counts"]
             release = yield Query("counts", stage.statistic)

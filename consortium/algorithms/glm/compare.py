@@ -85,7 +85,7 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
 
 def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
     """Say which outcomes have a long tail, of which clipping may take more in one group."""
-    table = there_of(data)[columns.outcomes.astype(np.int64)]
+    table = there_of(data)[columns.outcomes]
     if table.shape[1] < _FEW:
         return ()
     with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):  # of empty rows
@@ -105,7 +105,7 @@ def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
 
 def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -> tuple[str, ...]:
     """Say which outcomes are not as the stated norms have them, with both numbers of one."""
-    table = there_of(data)[columns.outcomes.astype(np.int64)]
+    table = there_of(data)[columns.outcomes]
     if table.shape[1] < _FEW:
         return ()
     with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):  # of empty rows

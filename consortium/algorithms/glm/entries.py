@@ -126,21 +126,19 @@ class Labels(Sequence[tuple[str, str]]):
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What a query says of the entries that a site needs."""
+    """The entries of a person's vector that the study needs."""
 
     outcomes: Array
-    """Length V. Rows of the outcomes."""
+    """Whole numbers, length V. Rows of the outcomes."""
     location: Array
     deviation: Array
     """Length V. Norms that are started from, in the vector's unit: stated ones, or the limits'."""
     middles: Array
     units: Array
     """Length V. What 0 of the vector's unit is in the outcome's own, and what one is."""
-    covariates: Array
-    """Length p. Rows of the covariates."""
     means: Array
     deviations: Array
-    """Length p."""
+    """Length p. Of the covariates."""
     group: GlmEntry
     """Of the contrast."""
     labels: Labels
@@ -205,12 +203,11 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
     if norms.deviation is not None:
         deviation = _each(norms.deviation, len(rows), "deviation") / halves
     return Columns(
-        rows,
+        rows.astype(np.int64),
         location,
         deviation,
         middles,
         halves,
-        np.array([entry.row for entry in covariates], dtype=np.float64),
         np.array([mean for mean, _ in scales]),
         np.array([spread for _, spread in scales]),
         group,

@@ -15,15 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.base import Array
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
     EqualCorrelation,
     OutcomeCorrelation,
 )
-from consortium.algorithms.glm.persons import outcome_norms, standardize_outcomes
-from consortium.algorithms.glm.rows import RowsTable, Table, WithinUnits, rows_of
-from consortium.algorithms.glm.smooth import smooth_correlation
+from consortium.algorithms.glm.persons import standardize_outcomes
+from consortium.algorithms.glm.rows import RowsTable, Table, WithinUnits
 from consortium.privacy.clipping import clip_columns, clip_factors, column_norms, finite_values
 
 NUMBERS = 1 << 16
@@ -92,7 +91,7 @@ class OutcomeSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """A site's outcomes as a query sees them."""
+    """A site's outcomes as a round sees them."""
 
     table: Table
     """D x n. The site's own, which is not copied; D x (K n) of units with K rows."""
@@ -321,25 +320,6 @@ class Outcomes:
         elif taken.strides[0] > taken.strides[1]:
             taken = np.asfortranarray(taken)  # what is done by person is done in one stretch
         return standardize_outcomes(taken, self.location[rows], self.scales[rows], self.limit)
-
-
-def outcomes_of(
-    data: SiteData,
-    query: Query,
-    limit: float,
-    within: WithinUnits | None,
-    differs: Array | None = None,
-) -> Outcomes:
-    """Outcomes in standard deviations, cut to a limit.
-
-    Raises
-    ------
-    ProtocolError
-        If the arguments don't fit each other or the study.
-    """
-    rows, location, scales = outcome_norms(data, query)
-    likeness = smooth_correlation(data, query, len(rows))
-    return Outcomes(rows_of(data)[0], rows, location, scales, limit, likeness, within, differs)
 
 
 def factors_within(limit: float, sizes: Array) -> Array:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from consortium.algorithms.base import Argument, Array, PlannedRelease, Release
+from consortium.algorithms.base import Array, PlannedRelease, Release
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment, CovariateSums, adjust
 from consortium.algorithms.glm.kernels.learned_norms import (
@@ -52,14 +52,14 @@ class Learned:
         way = _LEFT_OF_WAY * self.norms.shift / self.norms.factor
         return self.norms.missed(squares) + float(np.mean(np.square(way)))
 
-    def heard(self, plan: GlmPlan) -> dict[str, Argument]:
+    def heard(self, plan: GlmPlan) -> dict[str, Array]:
         """Arguments of the last query."""
-        found: dict[str, Argument] = {"location": self.location, "scales": self.scales}
+        found = {"location": self.location, "scales": self.scales}
         if plan.design.clipped_columns:
             found["centres"] = self.adjustment.centres
         if plan.covariates:
             found["slopes"] = self.adjustment.slopes
-        return found | ({"spread": self.spread} if plan.columns.slope else {})
+        return found | ({"spread": np.array([self.spread])} if plan.columns.slope else {})
 
 
 def persons_in(plan: GlmPlan, release: Release) -> Array:

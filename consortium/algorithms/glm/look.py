@@ -9,82 +9,71 @@ import numpy as np
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.glm.in_parts import (
     OutcomePart,
+    Outcomes,
     factors_within,
-    outcomes_of,
     person_columns,
 )
 from consortium.algorithms.glm.persons import (
     Persons,
-    blocks_of,
-    has_enough_outcomes,
     pairs_of,
     persons_of,
-    released_columns,
     sides_of,
-    site_columns,
     sloped_persons_of,
 )
-from consortium.algorithms.glm.rows import WithinUnits
-from consortium.errors import ProtocolError
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.rows import WithinUnits, rows_of
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.block_bounds import BlocksBound
-from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, clip_factors, clip_values, finite_values
 
 _FARTHEST = 1e12  # deviations: further out is as far out, and a number
 _LEAST_DISTANCE = 1e-30  # squared, of a pair
 
 
-def glm_counts(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
+def glm_counts(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
     """Mean over persons of t - ½, in the site's own place.
 
-    Who is replaced moves it from one half to the other at the most, which is 1 over the persons,
-    whatever is asked: nothing in the query is multiplied with.
+    Who is replaced moves it from one half to the other at the most, which is 1 over the persons.
 
     Returns
     -------
     array, length S
     """
-    blocks = blocks_of(bound)
-    block = blocks.block("counts")
-    if not query.site < block.entries:
-        raise ProtocolError("The study has no place for this site's count; discard the query.")
-    sides, found = sides_of(data, query), np.zeros(block.entries)
+    block, sides = bound.block("counts"), sides_of(plan, data)
+    found = np.zeros(block.entries)
     found[query.site] = np.clip(sides, -block.norm, block.norm).sum() / len(sides)
-    return blocks.join({"counts": found})
+    return bound.join({"counts": found})
 
 
-def glm_norms(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
+def glm_norms(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
     """Means over persons of the look, of a t̃ x, a x xᵀ (packed) and x in the site's own place.
 
     Returns
     -------
     array, length V + 2, and p + p (p + 1) / 2 + S p with covariates
     """
-    blocks = blocks_of(bound)
     with np.errstate(all="ignore"):
-        people = persons_of(data, query)
-        own = people.covariates
-        found = _look(blocks, data, query, people) | _covariates(blocks, query, people, own)
+        people = persons_of(plan, data, query)
+        found = _look(plan, data, query, bound, people)
+        found |= _covariates(plan, query, bound, people, people.covariates)
         if people.within is not None:
-            found |= _squares(people, people.weight, blocks.block("column").norm)
-        return blocks.join(found)
+            found |= _squares(people, people.weight, bound.block("column").norm)
+        return bound.join(found)
 
 
-def glm_slope_norms(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
+def glm_slope_norms(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
     """As `glm_norms`, with t x, x xᵀ, (t, x) in the site's own place, and t².
 
     Returns
     -------
     array, length V + 3, and p + p (p + 1) / 2 + S (p + 1)
     """
-    blocks = blocks_of(bound)
     with np.errstate(all="ignore"):
-        people = sloped_persons_of(data, query)
-        columns, most = np.vstack([people.contrast, people.covariates]), blocks.block("column").norm
-        own = _squares(people, 1.0, most)
-        covariates = _covariates(blocks, query, people, columns)
-        return blocks.join(_look(blocks, data, query, people) | covariates | own)
+        people = sloped_persons_of(plan, data, query)
+        columns = np.vstack([people.contrast, people.covariates])
+        found = _look(plan, data, query, bound, people)
+        found |= _covariates(plan, query, bound, people, columns)
+        return bound.join(found | _squares(people, 1.0, bound.block("column").norm))
 
 
 def _squares(people: Persons, weight: float, most: float) -> dict[str, Array]:
@@ -97,12 +86,18 @@ def _squares(people: Persons, weight: float, most: float) -> dict[str, Array]:
     return {"column": np.asarray(squares.sum() / len(squares))}
 
 
-def _look(blocks: BlocksBound, data: SiteData, query: Query, people: Persons) -> dict[str, Array]:
+def _look(
+    plan: GlmPlan, data: SiteData, query: Query, blocks: BlocksBound, people: Persons
+) -> dict[str, Array]:
     """Sums of f R^-¼u and of f, and of logarithms of pairs' squared distances, over persons."""
-    outcomes = outcomes_of(data, query, _FARTHEST, people.within)
-    kept = people.kept & has_enough_outcomes(query, outcomes.present)
+    columns = plan.columns
+    outcomes = Outcomes(
+        *(rows_of(data)[0], columns.outcomes, columns.location, plan.deviation),
+        *(_FARTHEST, plan.likeness, people.within),
+    )
+    kept = people.kept & (outcomes.present >= 1 - plan.most_missing)
     reach, most = blocks.block("location").norm, blocks.block("size").norm
-    one, other = pairs_of(query, len(kept))
+    one, other = pairs_of(plan, query.site, len(kept))
     factors, squares = factors_within(reach, outcomes.sizes) * kept, dict[int | None, Array]()
     names = {"location", "gaps"} & {block.name for block in blocks.blocks}
 
@@ -127,14 +122,14 @@ def _look(blocks: BlocksBound, data: SiteData, query: Query, people: Persons) ->
 
 
 def _covariates(
-    blocks: BlocksBound, query: Query, people: Persons, columns: Array
+    plan: GlmPlan, query: Query, blocks: BlocksBound, people: Persons, columns: Array
 ) -> dict[str, Array]:
     """Sums of covariates with the contrast and with each other, and by site, as far as planned."""
     planned, count = {block.name: block for block in blocks.blocks}, len(people.contrast)
     x, found = people.covariates, dict[str, Array]()
     if "means" in planned:
-        places, released = site_columns(query), columns[released_columns(query, len(columns))]
-        means = np.zeros((places, len(released)))
+        released = columns[plan.hidden]
+        means = np.zeros((len(plan.groups.persons), len(released)))
         means[query.site] = clip_columns(released, planned["means"].norm).sum(axis=1) / count
         found["means"] = means
     if "contrast" in planned:

@@ -1,7 +1,6 @@
-"""A site's persons as a query of `glm` sees them: their columns in public units, and who is kept.
+"""A site's persons as a plan of `glm` sees them: their columns in public units, and who is kept.
 
-A hostile centre may choose slopes and centres, of any size. What is read here is cut to public
-limits first, entry by entry, and who lacks a value adds nothing.
+What is read here is cut to public limits first, entry by entry, and who lacks a value adds nothing.
 """
 
 from dataclasses import dataclass, field, replace
@@ -9,8 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.glm.entries import COVARIATE_LIMIT, Products
+from consortium.algorithms.glm.declared import clipped_columns
+from consortium.algorithms.glm.entries import COVARIATE_LIMIT
 from consortium.algorithms.glm.groups import capped_weights
+from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.rows import (
     Table,
     WithinUnits,
@@ -18,19 +19,10 @@ from consortium.algorithms.glm.rows import (
     smaller_weight,
     within_units,
 )
-from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
-from consortium.errors import PrivacyError, ProtocolError
-from consortium.privacy.block_bounds import BlocksBound
-from consortium.privacy.bounds import Bound
+from consortium.algorithms.units import Units
 from consortium.privacy.clipping import clip_columns
 
-_MOST_SEED = 1 << 31
-_MOST_GAPS = 0.5
 _AT_ONCE = 1024  # entries
-_OF_COVARIATES = (
-    *("covariates", "means", "deviations", "declared"),
-    *("covariate-reach", "slopes", "centres"),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,78 +46,49 @@ class Persons:
     """Of units with several rows, whose means all else is then."""
 
 
-def persons_of(data: SiteData, query: Query) -> Persons:
-    """Read group and covariates.
-
-    Raises
-    ------
-    ProtocolError
-        If the arguments don't fit each other or the study.
-    """
+def persons_of(plan: GlmPlan, data: SiteData, query: Query) -> Persons:
+    """Read group and covariates."""
     table, many = rows_of(data)
-    proportions, weights = _parts_and_weights(query)
-    threshold = number_argument(query, "threshold")
-    if not query.site < len(proportions) == len(weights):
-        raise ProtocolError("The query's 'weights' don't fit the sites; discard it.")
-    group = table[index_argument(query, "group", data.features)].astype(np.float64)
-    own, weight = float(proportions[query.site]), float(weights[query.site])
-    kept, x = np.isfinite(group), np.zeros((0, len(group)))
-    if any(name in query.arguments for name in _OF_COVARIATES):
-        x, known = _covariates(query, table)
-        kept &= known
-        x = clip_columns(x, number_argument(query, "covariate-reach")) * kept
-    contrast, largest = np.where(kept, (group > threshold) - own, 0.0), max(own, 1 - own)
-    found = Persons(contrast, x, weight, largest, kept)
-    return found if many == 1 else _by_unit(found, table, many, query, largest)
+    own, weight = _part_and_weight(plan, query)
+    group = table[plan.columns.group.row].astype(np.float64)
+    x, kept = _covariates(plan, table, query.site)
+    kept &= np.isfinite(group)
+    x = clip_columns(x, plan.design.covariate_reach) * kept
+    contrast = np.where(kept, (group > plan.columns.threshold) - own, 0.0)
+    found = Persons(contrast, x, weight, max(own, 1 - own), kept)
+    units = plan.parameters.units
+    return found if units is None else _by_unit(plan, units, found, table, many)
 
 
-def sloped_persons_of(data: SiteData, query: Query) -> Persons:
-    """Read a column with limits, which is the first of 'covariates', and the covariates.
-
-    Raises
-    ------
-    ProtocolError
-        If the arguments don't fit each other or the study.
-    """
+def sloped_persons_of(plan: GlmPlan, data: SiteData, query: Query) -> Persons:
+    """Read a column with limits, and the covariates."""
     table, many = rows_of(data)
-    columns, kept = _covariates(query, table)
-    if not len(columns):
-        raise ProtocolError("The query's 'covariates' are empty; discard it.")
-    if query.site >= len(array_argument(query, "weights", 1)):
-        raise ProtocolError("The query's 'weights' don't fit the sites; discard it.")
-    clipped = clip_columns(columns, number_argument(query, "covariate-reach")) * kept
+    columns, kept = _covariates(plan, table, query.site)
+    clipped = clip_columns(columns, plan.design.covariate_reach) * kept
     found = Persons(clipped[0], clipped[1:], 1.0, 0.0, kept, columns[0] * kept)
-    return found if many == 1 else _by_unit(found, table, many, query, None)
+    units = plan.parameters.units
+    return found if units is None else _by_unit(plan, units, found, table, many)
 
 
-def _by_unit(
-    rows: Persons, table: Table, many: int, query: Query, largest: float | None
-) -> Persons:
-    """Units in the place of rows; a row that lacks anything is none.
-
-    Parameters
-    ----------
-    largest : float, optional
-        m_s of groups; a slope's column is bounded together with the covariates.
-    """
-    there = (rows.kept & _complete(table, _whole(query, "outcomes", len(table)))).reshape(many, -1)
+def _by_unit(plan: GlmPlan, units: Units, rows: Persons, table: Table, many: int) -> Persons:
+    """Units in the place of rows; a row that lacks anything is none."""
+    there = (rows.kept & _complete(table, plan.columns.outcomes)).reshape(many, -1)
     shape = len(rows.covariates), many, there.shape[1]
     column = rows.column if len(rows.column) else rows.contrast
     contrast, column = rows.contrast.reshape(shape[1:]), column.reshape(shape[1:])
-    correlation = number_argument(query, "within")
-    within = within_units(there, contrast, column, rows.covariates.reshape(shape), correlation)
+    covariates = rows.covariates.reshape(shape)
+    within = within_units(there, contrast, column, covariates, units.correlation)
     contrast, column = ((each * within.parts).sum(axis=0) for each in (contrast, column))
-    covariates, lift = within.mean(rows.covariates), number_argument(query, "lift")
+    covariates, lift = within.mean(rows.covariates), plan.lift
     means, deviations, weight = covariates, within.covariates, within.weight
-    if largest is None:
+    if plan.columns.slope:  # which is bounded together with the covariates
         means = np.vstack([contrast, means])
         deviations = np.concatenate([within.contrast[None], deviations])
     else:
-        most = lift * largest**2
+        most = lift * rows.largest**2
         weight = smaller_weight(weight, contrast[None], within.contrast[None], most)
     if len(means):
-        reach = number_argument(query, "covariate-reach")
-        most = lift * reach * reach  # a power would raise where a product is infinite
+        most = lift * plan.design.covariate_reach**2
         weight = smaller_weight(weight, means, deviations, most)
     kept = np.asarray(there.any(axis=0))
     own = replace(within, weight=weight)
@@ -140,138 +103,47 @@ def _complete(table: Table, entries: Array) -> Array:
     return complete
 
 
-def sides_of(data: SiteData, query: Query) -> Array:
+def sides_of(plan: GlmPlan, data: SiteData) -> Array:
     """½ for persons of the second group, -½ for those of the first, 0 for who has none.
 
     Of units the mean over rows, which lies between.
     """
     table, many = rows_of(data)
-    group = table[index_argument(query, "group", data.features)].astype(np.float64)
-    sides = np.where(group > number_argument(query, "threshold"), 0.5, -0.5)
+    group = table[plan.columns.group.row].astype(np.float64)
+    sides = np.where(group > plan.columns.threshold, 0.5, -0.5)
     there = np.isfinite(group)
     sides, there = (each.reshape(many, -1) for each in (np.where(there, sides, 0.0), there))
     return np.asarray(sides.sum(axis=0) / np.maximum(there.sum(axis=0), 1))
 
 
-def site_columns(query: Query) -> int:
-    """S, sites that the query has places for."""
-    name = "weights" if "weights" in query.arguments else "proportions"
-    return len(array_argument(query, name, 1))
-
-
-def _parts_and_weights(query: Query) -> tuple[Array, Array]:
+def _part_and_weight(plan: GlmPlan, query: Query) -> tuple[float, float]:
     """q_s and a_s; where q_s were released, a_s is worked out here and by nobody else."""
-    proportions = array_argument(query, "proportions", 1)
-    if "weights" in query.arguments:
-        return proportions, array_argument(query, "weights", 1)
-    reach = number_argument(query, "contrast-reach")
-    known = np.clip(np.where(np.isfinite(proportions), proportions, 0.5), 0.0, 1.0)
-    return known, capped_weights(known, reach)
+    if not plan.parameters.counted:
+        own, weight = plan.groups.proportions, plan.choice.weights
+        return float(own[query.site]), float(weight[query.site])
+    part = query.arguments["proportions"][query.site]
+    known = np.clip(part if np.isfinite(part) else 0.5, 0.0, 1.0)
+    return float(known), float(capped_weights(known, plan.choice.contrast_reach))
 
 
-def blocks_of(bound: Bound) -> BlocksBound:
-    """The bound of a release of blocks.
-
-    Raises
-    ------
-    PrivacyError
-        If it is of another kind.
-    """
-    if not isinstance(bound, BlocksBound):
-        raise PrivacyError("A release of blocks needs a bound for each; plan it anew.")
-    return bound
-
-
-def pairs_of(query: Query, persons: int) -> tuple[Array, Array]:
+def pairs_of(plan: GlmPlan, site: int, persons: int) -> tuple[Array, Array]:
     """Places of persons who were paired by lot, whoever they are; an odd one is left out.
 
     The draw is public and knows places in the table only: replacing a person changes one pair.
     """
-    seed = index_argument(query, "seed", _MOST_SEED), query.site
-    order = np.random.default_rng(seed).permutation(persons)
+    order = np.random.default_rng((plan.parameters.seed, site)).permutation(persons)
     half = len(order) // 2
     return order[:half], order[half : 2 * half]
 
 
-def released_columns(query: Query, columns: int) -> Array:
-    """Which columns' means by site are released, and not declared.
-
-    Raises
-    ------
-    ProtocolError
-        If they are no numbers of columns.
-    """
-    return _whole(query, "released", columns)
-
-
-def outcome_norms(data: SiteData, query: Query) -> tuple[Array, Array, Array]:
-    """Rows of the outcomes in the table, and where and how wide each is."""
-    rows = _whole(query, "outcomes", data.features)
-    location, scales = (array_argument(query, name, 1) for name in ("location", "scales"))
-    if not len(location) == len(scales) == len(rows):
-        raise ProtocolError("The query's 'outcomes' don't fit their norms; discard it.")
-    return rows, location, scales
-
-
-def has_enough_outcomes(query: Query, present: Array) -> Array:
-    """Who has enough outcomes: lacks no larger part than the query says, and than a half."""
-    most = min(number_argument(query, "gaps"), _MOST_GAPS)
-    return np.asarray(present >= 1 - most)
-
-
-def slopes_and_centres(query: Query, covariates: int, columns: int) -> tuple[Array, Array]:
-    """γ, and the centres of a site's columns, of a later query."""
-    slopes = array_argument(query, "slopes", 1) if covariates else np.zeros(0)
-    centres = array_argument(query, "centres", 2)
-    sites = site_columns(query)
-    if len(slopes) != covariates or centres.shape != (sites, columns):
-        raise ProtocolError("The query's 'slopes' or 'centres' are misshapen; discard it.")
-    return slopes, np.asarray(centres[query.site])
-
-
-def _covariates(query: Query, table: Table) -> tuple[Array, Array]:
-    products = _products(query, len(table))
-    rows = _whole(query, "covariates", len(table) + len(products.rows))
-    means, scales = (array_argument(query, n, 1) for n in ("means", "deviations"))
-    if not len(means) == len(scales) == len(rows):
-        raise ProtocolError("The query's 'covariates' don't fit their means; discard it.")
-    means = means + scales * _declared(query, len(rows))
-    taken = products.take(table, rows)
+def _covariates(plan: GlmPlan, table: Table, site: int) -> tuple[Array, Array]:
+    """Columns that persons are clipped by, from the site's declared means; and who has them."""
+    entries, means, scales = clipped_columns(plan.columns)
+    rows = np.array([entry.row for entry in entries], dtype=np.int64)
+    means = means + scales * np.nan_to_num(plan.declared[site])
+    taken = plan.columns.products.take(table, rows)
     x, known = standardize_outcomes(taken, means, scales, COVARIATE_LIMIT)
     return x, np.asarray(known.all(axis=0))
-
-
-def _products(query: Query, features: int) -> Products:
-    if "factors" not in query.arguments:
-        return Products(*np.zeros((3, 0, 2)))
-    rows, means, scales = (
-        array_argument(query, name, 2) for name in ("factors", "factor-means", "factor-deviations")
-    )
-    if not rows.shape == means.shape == scales.shape or rows.shape[1] != 2:
-        raise ProtocolError("The query's 'factors' don't fit their means; discard it.")
-    return Products(_whole_numbers(rows, "factors", features), means, scales)
-
-
-def _declared(query: Query, columns: int) -> Array:
-    """Declared means of a site's columns, in public deviations; 0 for those that are released."""
-    declared = array_argument(query, "declared", 2)
-    if declared.shape != (site_columns(query), columns) or query.site >= len(declared):
-        raise ProtocolError("The query's 'declared' doesn't fit its sites; discard it.")
-    return np.asarray(declared[query.site])
-
-
-def _whole(query: Query, name: str, limit: int) -> Array:
-    """Whole numbers from 0 to below a limit."""
-    return _whole_numbers(array_argument(query, name, 1), name, limit)
-
-
-def _whole_numbers(rows: Array, name: str, limit: int) -> Array:
-    whole = rows.astype(np.int64) if np.isfinite(rows).all() else np.full(1, -1)
-    if not np.array_equal(whole, rows) or whole.min(initial=0) < 0:
-        raise ProtocolError(f"The query's '{name}' are no row numbers; discard it.")
-    if whole.max(initial=-1) >= limit:
-        raise ProtocolError(f"The query's '{name}' are beyond the features; discard it.")
-    return whole
 
 
 def standardize_outcomes(

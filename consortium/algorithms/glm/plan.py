@@ -12,9 +12,7 @@ from consortium.algorithms.base import (
     MOST_ROWS,
     AnalysisPlan,
     AnyPlaces,
-    Argument,
     Array,
-    Form,
     PlannedRelease,
     Shape,
 )
@@ -30,12 +28,13 @@ from consortium.algorithms.glm.choice import (
     SLOPE_MOST_LEAN,
     ChosenBound,
 )
-from consortium.algorithms.glm.declared import clipped_columns, declared_means
+from consortium.algorithms.glm.declared import declared_means
 from consortium.algorithms.glm.design import Design
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, MOST_MISSING, Columns, resolve
 from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.kernels.learned_norms import MOST_LOG
 from consortium.algorithms.glm.kernels.outcome_correlation import (
+    BasisCorrelation,
     EqualCorrelation,
     OutcomeCorrelation,
 )
@@ -80,7 +79,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         super().__init__(parameters, shape)
         self.columns: Columns = resolve(parameters, shape)
         self.outcomes = len(self.columns.outcomes) if outcomes is None else outcomes  # V
-        self.covariates = len(self.columns.covariates)  # p
+        self.covariates = len(self.columns.covariates_of)  # p
         _check_outcomes(parameters, self.outcomes)
         self.declared = declared_means(parameters, shape, self.columns)
         self.groups = _groups(parameters, shape, self.columns)
@@ -156,39 +155,30 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         """The counts, if they are released, the look with the covariates' sums, and T."""
         shares, sites = self.choice.shares, len(self.groups.persons)
         rest, clipped, found = 1 - self.look_share, self.design.clipped_columns, []
-        heard: dict[str, Form] = {}
+        heard = dict[str, tuple[int, ...]]()
         if self.parameters.counted:
-            own, part = self.count_arguments, rest * shares["counts"]
-            found.append(self._release("counts", self._counts, {}, own, part))
+            part = rest * shares["counts"]
+            found.append(self._release("counts", self._counts, {}, part))
             heard["proportions"] = (sites,)
-        first, own = self._first, self.norm_arguments
-        slope = self.columns.slope
+        first, slope = self._first, self.columns.slope
         part = math.fsum(block.share for block in first)
         name = "slope_norms" if slope else "norms"
-        bound = bound_blocks(first)
-        found.append(self._release(name, bound, heard, own, part))
+        found.append(self._release(name, bound_blocks(first), heard, part))
         heard = heard | {"location": (self.outcomes,), "scales": (self.outcomes,)}
         if clipped:
             heard["centres"] = (sites, clipped)
         if self.covariates:
             heard["slopes"] = (self.covariates,)
         if slope:
-            heard["spread"] = float
-        own, left = self.contrast_arguments, 1 - sum(release.share for release in found)
-        name = "slope" if slope else "contrast"
-        return *found, self._release(name, self._second, heard, own, left)
+            heard["spread"] = (1,)
+        left = 1 - sum(release.share for release in found)
+        return *found, self._release("slope" if slope else "contrast", self._second, heard, left)
 
     def _release(
-        self,
-        stage: str,
-        bound: BlocksBound,
-        forms: dict[str, Form],
-        fixed: dict[str, Argument],
-        part: float,
+        self, stage: str, bound: BlocksBound, forms: dict[str, tuple[int, ...]], part: float
     ) -> PlannedRelease:
-        return PlannedRelease(
-            *(STAGES[stage], f"glm_{stage}", bound.entries, bound, 1, part, forms), fixed=fixed
-        )
+        name = f"glm_{stage}"
+        return PlannedRelease(STAGES[stage], name, bound.entries, bound, 1, part, forms)
 
     @property
     def _counts(self) -> BlocksBound:
@@ -317,81 +307,25 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         return [Block(name, *found[name], share) for name, share in shares.items()]
 
     @property
-    def _common_arguments(self) -> dict[str, Argument]:
-        columns, found = self.columns, dict[str, Argument]()
-        if not columns.slope:
-            found |= self.count_arguments
-        if self.parameters.counted:
-            found["contrast-reach"] = self.choice.contrast_reach
-        else:
-            found["weights"] = self.choice.weights
-            if not columns.slope:
-                found["proportions"] = self.groups.proportions
-        if len(columns.products.rows):
-            products = columns.products
-            found |= {
-                "factors": products.rows.astype(np.float64),
-                "factor-means": products.means,
-                "factor-deviations": products.deviations,
-            }
-        if self.design.clipped_columns:
-            entries, means, scales = clipped_columns(columns)
-            found |= {
-                "covariates": np.array([float(entry.row) for entry in entries]),
-                "means": means,
-                "deviations": scales,
-                "declared": np.nan_to_num(self.declared),
-                "covariate-reach": self.design.covariate_reach,
-            }
-        if self.parameters.units is not None:
-            found |= {"within": self.parameters.units.correlation, "lift": self.lift}
-        return found | {
-            "outcomes": columns.outcomes,
-            "gaps": self.parameters.gaps or MOST_MISSING,
-            **self._likeness_arguments,
-            "seed": self.parameters.seed,
-        }
-
-    @property
-    def count_arguments(self) -> dict[str, Argument]:
-        """What says to which group a person belongs."""
-        return {"group": self.columns.group.row, "threshold": self.columns.threshold}
-
-    @property
-    def norm_arguments(self) -> dict[str, Argument]:
-        """Arguments of the first look that no release decides."""
-        columns, own = self.columns, self._common_arguments
-        if self.design.clipped_columns:
-            own["released"] = np.flatnonzero(self.hidden).astype(np.float64)
-        return {**own, "location": columns.location, "scales": self.deviation}
-
-    @property
     def deviation(self) -> Array:
         """Deviations that are started from: of units' means, where units have several rows."""
         return self.narrowed * self.columns.deviation
 
     @property
-    def contrast_arguments(self) -> dict[str, Argument]:
-        """Arguments of the second release that no release decides."""
-        columns = self.columns
-        found: dict[str, Argument] = {
-            **self._common_arguments,
-            "pair-reach": self.choice.reach,
-            "limit": self.design.outcome_limit,
-        }
-        if columns.slope:
-            found["most"] = self.choice.contrast_reach
-        if self.rows > 1:
-            found["importance"] = self.importance
-        if len(columns.averages):
-            found["averages"] = columns.averages
-        return found
+    def most_missing(self) -> float:
+        """Part of their outcomes that persons may lack; who lacks more is left out."""
+        return self.parameters.gaps or MOST_MISSING
 
     @property
-    def _likeness_arguments(self) -> dict[str, Argument]:
-        if self.parameters.smoothness is None:
-            return {"correlation": self.parameters.norms.correlation}
-        return {"smoothness": self.parameters.smoothness, "cutoff": self.cutoff}
+    def computed(self) -> dict[str, Array | float]:
+        """The bound that was chosen, and the smooth basis."""
+        found: dict[str, Array | float] = {
+            "height": self.choice.height,
+            "contrast-reach": self.choice.contrast_reach,
+        }
+        if isinstance(self.likeness, BasisCorrelation):
+            found |= {"cutoff": self.cutoff, "spectrum": self.likeness.spectrum}
+        return found
 
     @property
     def importance(self) -> float:

@@ -202,7 +202,7 @@ def stopped_result(plan: GlmPlan, learned: Learned, reason: str, there: Centring
 def _loadings(plan: GlmPlan, values: Array) -> Array:
     """Values in the rows of the outcomes, 0 elsewhere."""
     found = np.zeros((plan.shape.features, 1))
-    found[plan.columns.outcomes.astype(np.int64), 0] = values
+    found[plan.columns.outcomes, 0] = values
     return found
 
 

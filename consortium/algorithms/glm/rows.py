@@ -84,7 +84,7 @@ class RowsTable:
     def __getitem__(self, entries: int | slice | Array) -> Array:
         """One entry or some, as of an array."""
         taken = self.units[entries]
-        return taken.reshape(*taken.shape[:-2], -1)
+        return taken.reshape(*taken.shape[:-2], self.shape[1])
 
 
 Table = Array | RowsTable

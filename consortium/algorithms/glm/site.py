@@ -1,8 +1,8 @@
 """A site's half of `glm`'s last round: sums over its persons, every block clipped by itself.
 
-A hostile centre may choose the slopes and centres of the second query. Whatever they are, a
-person's weights are at most ω, so that what is clipped by ω keeps the bound; every block is clipped
-once more to the bound of the site's own plan, which comes from no query.
+A hostile centre may choose what was released: norms, slopes and centres, of any size. Whatever they
+are, a person's weights are at most ω, so that what is clipped by ω keeps the bound; every block is
+clipped once more to the bound of the site's own plan.
 """
 
 from dataclasses import dataclass, replace
@@ -14,28 +14,25 @@ from consortium.algorithms.glm.in_parts import (
     OutcomePart,
     Outcomes,
     factors_within,
-    outcomes_of,
     person_columns,
 )
 from consortium.algorithms.glm.persons import (
     Persons,
-    blocks_of,
-    has_enough_outcomes,
     pairs_of,
     persons_of,
     sloped_persons_of,
-    slopes_and_centres,
 )
-from consortium.algorithms.query_arguments import array_argument, number_argument
-from consortium.errors import ProtocolError
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.rows import rows_of
 from consortium.privacy.block_bounds import BlocksBound
-from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import (
     clip_columns,
     clip_values,
     column_norms,
     finite_values,
 )
+
+_NONE = np.zeros(0)  # slopes, without covariates
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,40 +51,49 @@ class _Weights:
     """rows x n. Of units with several rows: what the contrast's w differs by from row to row."""
 
 
-def glm_contrast(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
+def glm_contrast(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
     """Means over persons of c w R^-¼ u, c w t̃, squared differences of pairs, ‖c u‖²/V and c w.
 
     Returns
     -------
     array, length (K + 1) V + groups of outcomes + 2 + K, and (p + 1) for each group of outcomes
     """
-    blocks = blocks_of(bound)
     with np.errstate(all="ignore"):
-        people = persons_of(data, query)
-        return _second_round(blocks, data, query, people, _group_weights(blocks, people, query))
+        people = persons_of(plan, data, query)
+        weights = _group_weights(plan, people, query)
+        return _second_round(plan, data, query, bound, people, weights)
 
 
-def glm_slope(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
+def glm_slope(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
     """As `glm_contrast`, with t of a column with limits, centred by its mean.
 
     Returns
     -------
     array, length (K + 1) V + groups of outcomes + 2 + K, and (p + 1) for each group of outcomes
     """
-    blocks = blocks_of(bound)
     with np.errstate(all="ignore"):
-        people = sloped_persons_of(data, query)
-        return _second_round(blocks, data, query, people, _slope_weights(blocks, people, query))
+        people = sloped_persons_of(plan, data, query)
+        weights = _slope_weights(plan, people, query)
+        return _second_round(plan, data, query, bound, people, weights)
 
 
 def _second_round(
-    blocks: BlocksBound, data: SiteData, query: Query, people: Persons, weights: _Weights
+    plan: GlmPlan,
+    data: SiteData,
+    query: Query,
+    blocks: BlocksBound,
+    people: Persons,
+    weights: _Weights,
 ) -> Array:
-    reach, limits = number_argument(query, "pair-reach"), number_argument(query, "limit")
-    outcomes = outcomes_of(data, query, limits, people.within, weights.within)
+    location, scales = query.arguments["location"], query.arguments["scales"]
+    outcomes = Outcomes(
+        *(rows_of(data)[0], plan.columns.outcomes, location, scales),
+        *(plan.design.outcome_limit, plan.likeness, people.within, weights.within),
+    )
+    reach, averages = plan.choice.reach, plan.columns.averages
     limit, divisor = blocks.block("effects").norm, blocks.block("divisor")
-    kept, sizes = people.kept & has_enough_outcomes(query, outcomes.present), outcomes.sizes
-    averages = _averages(blocks, query, len(outcomes))
+    kept = people.kept & (outcomes.present >= 1 - plan.most_missing)
+    sizes = outcomes.sizes
     left = factors_within(limit, _lengths(weights, outcomes))
     clip = left * kept
     weighted, taken = finite_values(clip * weights.rows), (1 - left) * kept
@@ -97,7 +103,7 @@ def _second_round(
         products = products + clip * finite_values(column)
     spread = np.square(clip) * outcomes.sums.squares / len(outcomes)
     means, added = (clip * each for each in outcomes.means(averages))
-    pairs = pairs_of(query, len(clip))
+    pairs = pairs_of(plan, query.site, len(clip))
     names = {"effects", "squares", "lost"} & {block.name for block in blocks.blocks}
 
     def of_part(part: OutcomePart) -> dict[str, Array]:
@@ -137,16 +143,6 @@ def _lengths(weights: _Weights, outcomes: Outcomes) -> Array:
     return np.maximum(column_norms(np.vstack([usual, added])), together)
 
 
-def _averages(blocks: BlocksBound, query: Query, outcomes: int) -> Array:
-    """Weights of the outcomes in groups of them, G x V; of no group if the plan has none."""
-    if blocks.block("squares").entries == outcomes:
-        return np.zeros((0, outcomes))
-    weights = array_argument(query, "averages", 2)
-    if weights.shape[1] != outcomes:
-        raise ProtocolError("The query's 'averages' don't fit the outcomes; discard it.")
-    return weights
-
-
 def _of_tails(blocks: BlocksBound, tails: Array, lean: Array) -> dict[str, Array]:
     """Sums of the mean outcome of (1 - c) u, and of the weights times a norm's logarithm."""
     tail, most = blocks.block("tail").norm, blocks.block("lean").norm
@@ -183,7 +179,7 @@ def _of_means(blocks: BlocksBound, means: Array, products: Array) -> dict[str, A
     return found
 
 
-def _group_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weights:
+def _group_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
     """Weights w = a (t̃ - γᵀ(x - x̂)), at most ω = a (m + |γᵀ(x - x̂)|), alike in both groups."""
     count, rows = len(people.covariates), people.within
     if not count:
@@ -191,37 +187,34 @@ def _group_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weigh
         first = (people.weight * people.contrast)[None]
         within = None if rows is None else people.weight * rows.contrast
         return _Weights(people.contrast, first, largest, people.covariates, within)
-    slopes, centre = slopes_and_centres(query, count, count)
+    slopes, centre = query.arguments["slopes"], query.arguments["centres"][query.site]
     centred = people.covariates - centre[:, None]
     shift = slopes @ centred
     first = people.weight * (people.contrast - shift)
     largest = people.weight * (people.largest + np.abs(shift))
     within = _rows_left(people, slopes)
     found = _Weights(people.contrast, first[None], largest, people.weight * centred, within)
-    return _with_others(blocks, query, found)
+    return _with_others(plan, found)
 
 
-def _slope_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weights:
+def _slope_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
     """Weights w = (t - x̂_t - γᵀ(x - x̂))/ŝ, cut, and ω what they are cut to.
 
     Who is far from the mean is not clipped harder for it: then how much is taken of a long tail
     follows from how far persons vary alone.
     """
-    count = len(people.covariates)
-    slopes, centre = slopes_and_centres(query, count, count + 1)
+    slopes, centre = query.arguments.get("slopes", _NONE), query.arguments["centres"][query.site]
     centred = people.covariates - centre[1:, None]
     left = people.contrast - centre[0] - slopes @ centred
-    most = number_argument(query, "most")
-    first = np.clip(left / number_argument(query, "spread"), -most, most)
-    largest = np.full(first.shape, abs(most))
+    spread, most = query.arguments["spread"], plan.choice.contrast_reach
+    first = np.clip(left / spread, -most, most)
+    largest = np.full(first.shape, most)
     within = _rows_left(people, slopes)
     if people.within is not None and within is not None:
         # Cut row by row they don't add up to zero, and then a unit's constant would be in them.
-        rows = finite_values(within / number_argument(query, "spread"))
-        within = people.within.centred(np.clip(rows, -abs(most), abs(most)))
-    return _with_others(
-        blocks, query, _Weights(people.column, first[None], largest, centred, within)
-    )
+        rows = finite_values(within / spread)
+        within = people.within.centred(np.clip(rows, -most, most))
+    return _with_others(plan, _Weights(people.column, first[None], largest, centred, within))
 
 
 def _rows_left(people: Persons, slopes: Array) -> Array | None:
@@ -232,12 +225,11 @@ def _rows_left(people: Persons, slopes: Array) -> Array | None:
     return np.asarray(people.weight * left)
 
 
-def _with_others(blocks: BlocksBound, query: Query, found: _Weights) -> _Weights:
+def _with_others(plan: GlmPlan, found: _Weights) -> _Weights:
     """Rows of the other coefficients beside the contrast's, if the plan has them."""
-    alone = blocks.block("effects").entries == len(array_argument(query, "outcomes", 1))
-    if alone or "smoothness" in query.arguments or found.within is not None:
+    if plan.rows == 1:
         return found
-    others = number_argument(query, "importance") * found.centred
+    others = plan.importance * found.centred
     largest = column_norms(np.vstack([found.largest, others]))
     return replace(found, rows=np.vstack([found.rows, others]), largest=largest)
 

@@ -1,8 +1,7 @@
 """The smooth basis of a study of images: which waves of them are released.
 
-Everything is worked out from the study and its voxels, by every party for itself; a query holds
-two lengths in mm and no basis. What they say changes no sensitivity: a person's coefficients are
-clipped after all that is done to them.
+Everything is worked out from the study and its voxels, by every party for itself. A basis changes
+no sensitivity: a person's coefficients are clipped after all that is done to them.
 """
 
 import math
@@ -10,24 +9,22 @@ from functools import lru_cache
 
 import numpy as np
 
-from consortium.algorithms.base import AnyPlaces, Query, Shape, SiteData, SurfacePlaces
+from consortium.algorithms.base import AnyPlaces, Shape, SurfacePlaces
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
-    EqualCorrelation,
     OutcomeCorrelation,
     SmoothCorrelation,
 )
 from consortium.algorithms.glm.kernels.surface_correlation import SurfaceCorrelation
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.query_arguments import array_argument, number_argument
 from consortium.base.formatting import count
-from consortium.errors import ProtocolError, StudyError
+from consortium.errors import StudyError
 from consortium.kernels.smooth_basis import SmoothBasis
 
 WAVES = (1.25, 1.5, 1.75, 2.0, 2.5)
 """Cut-offs that a plan chooses from, over the images' smoothness."""
 _MOST_VOXELS, _MOST_MAPS = 10_000, 1_000
-_LEAST, _LONGEST = 0.1, 1e4  # mm
+_LONGEST = 1e4  # mm
 _FEWEST_MODES = 2  # of a hemisphere
 
 
@@ -137,42 +134,3 @@ def told_of_basis(likeness: OutcomeCorrelation) -> tuple[str, ...]:
         "hold is the smoothed difference."
     )
     return (sentence,)
-
-
-def smooth_correlation(data: SiteData, query: Query, outcomes: int) -> OutcomeCorrelation:
-    """The spatial correlation that a query of `glm` names, over a site's own voxels or vertices.
-
-    Raises
-    ------
-    ProtocolError
-        If it names none that the study's outcomes can have.
-    """
-    if "smoothness" not in query.arguments:
-        correlation = number_argument(query, "correlation")
-        if correlation >= 1:
-            raise ProtocolError("The query's 'correlation' is no number below 1; discard it.")
-        return EqualCorrelation(outcomes, correlation)
-    smoothness, cutoff = (number_argument(query, name) for name in ("smoothness", "cutoff"))
-    places = _surfaces_of(data, query) or data.extent.image_places
-    if (
-        places is None
-        or len(places.coordinates) != outcomes
-        or not _LEAST <= smoothness <= _LONGEST
-    ):
-        raise ProtocolError("The query's 'smoothness' is for all voxels of images; discard it.")
-    try:
-        return smoothly_alike(places, smoothness, cutoff)
-    except StudyError as error:
-        raise ProtocolError(
-            "The query's 'cutoff' fits no basis of the study; discard it."
-        ) from error
-
-
-def _surfaces_of(data: SiteData, query: Query) -> SurfacePlaces | None:
-    """Vertices of the view whose entries a query's outcomes are, if it is of surfaces."""
-    first, start = array_argument(query, "outcomes", 1)[:1], 0
-    for name, size in data.extent.views:
-        if len(first) and first[0] == start:
-            return data.extent.surface_places.get(name)
-        start += size
-    return None

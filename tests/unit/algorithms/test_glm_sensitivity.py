@@ -14,7 +14,6 @@ from consortium.algorithms.base import Places, Query
 from consortium.algorithms.glm import in_parts
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.errors import ProtocolError
 from consortium.simulation.array_data import ArrayData
 from consortium.views.table import TableView
 
@@ -72,23 +71,18 @@ def site_of(table):
 
 def honest(statistic, site=0, plan=PLAN):
     """The question of an honest run, with slopes and centres of ordinary size."""
-    generator = np.random.default_rng(1)
-    heard = {"proportions": generator.uniform(0, 1, 3)} if plan.parameters.counted else {}
-    if statistic == "glm_counts":
-        return Query("counts", statistic, plan.count_arguments, site=site)
-    if statistic.endswith("norms"):
-        return Query("norms", statistic, plan.norm_arguments | heard, site=site)
-    columns = plan.columns
-    released = {
-        **heard,
+    generator, columns = np.random.default_rng(1), plan.columns
+    told = {
+        "proportions": generator.uniform(0, 1, 3),
         "location": columns.location + 0.3 * columns.deviation,
         "scales": 1.2 * columns.deviation,
         "slopes": 0.2 * generator.standard_normal(plan.covariates),
         "centres": 0.4 * generator.standard_normal((3, plan.design.clipped_columns)),
+        "spread": np.array([0.8]),
     }
-    if columns.slope:
-        released["spread"] = 0.8
-    return Query("contrast", statistic, plan.contrast_arguments | released, site=site)
+    (release,) = (each for each in plan.releases if each.statistic == statistic)
+    heard = {name: told[name] for name in release.arguments}
+    return Query(release.stage, statistic, heard, site=site)
 
 
 def person(generator):
@@ -109,35 +103,36 @@ def person(generator):
     return values
 
 
-def released(query, table, bound=None):
+def bound_of(query, plan):
+    (bound,) = (each.bound for each in plan.releases if each.statistic == query.statistic)
+    return bound
+
+
+def released(query, table, plan=PLAN):
     with np.errstate(all="ignore"):
-        bound = bound or BOUNDS[query.statistic]
-        return GLM.statistics[query.statistic](None, site_of(table), query, bound)
+        local, bound = plan.statistics[query.statistic], bound_of(query, plan)
+        return local(plan, site_of(table), query, bound)
 
 
-def ratios(query, table, other, bound=None):
+def ratios(query, table, other, plan=PLAN):
     """How far each block, and all of them together, moved over what they may."""
-    bound = bound or BOUNDS[query.statistic]
-    moved = len(table.T) * (released(query, other, bound) - released(query, table, bound))
+    bound = bound_of(query, plan)
+    moved = len(table.T) * (released(query, other, plan) - released(query, table, plan))
     parts = bound.split(moved)
     each = {b.name: np.linalg.norm(parts[b.name]) / b.spread for b in bound.blocks}
     return each | {"all": np.linalg.norm(moved)}
 
 
 def hostile(query, generator):
-    """The question with slopes and centres of any size, or arguments that only a plan may set."""
+    """The question with releases of any size, some of them no numbers."""
     arguments = dict(query.arguments)
     names = sorted(arguments)
-    for name in generator.choice(names, min(3, len(names)), replace=False):
+    for name in generator.choice(names, min(3, len(names)), replace=False) if names else ():
         value = arguments[name]
-        if name in ("covariates", "outcomes", "group", "seed", "released"):
-            continue
-        scale = 10.0 ** generator.uniform(-300, 300, np.shape(value))
-        changed = np.abs(value) * scale * generator.choice([0, 1, 1, 1], np.shape(value))
-        if name == "correlation":
-            changed = np.clip(changed, 0, 0.999)
-        signs = 1 if isinstance(value, float) else generator.choice([-1, 1], np.shape(value))
-        arguments[name] = float(changed) if isinstance(value, float) else changed * signs
+        scale = 10.0 ** generator.uniform(-300, 300, value.shape)
+        arguments[name] = value * scale * generator.choice([0, 1, 1, 1, -1, -1, -1], value.shape)
+        if generator.random() < 0.2:
+            arguments[name].flat[0] = generator.choice([np.nan, np.inf, -np.inf])
     return replace(query, arguments=arguments)
 
 
@@ -162,49 +157,7 @@ def test_no_replacement_moves_a_block_further_than_planned(kind, stage, seed, as
     other[:, generator.integers(PERSONS)] = person(generator)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(in_parts, "NUMBERS", numbers)
-        try:
-            moved = ratios(query, table, other, release.bound)
-        except ProtocolError:  # of a basis that no voxels have: whoever is in the data
-            assert asked == "anything"
-            with pytest.raises(ProtocolError):
-                released(query, other, release.bound)
-        else:
-            assert max(moved.values()) <= 1 + 1e-9
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"smoothness": 0.0},
-        {"smoothness": 1e300},
-        {"cutoff": 1e-300},
-        {"cutoff": 24.9},
-        {"cutoff": 1e300},
-    ],
-)
-def test_a_basis_that_the_voxels_do_not_have_is_refused(asked):
-    plan = PLANS["smooth"]
-    (bound,) = (each.bound for each in plan.releases if each.stage == "contrast")
-    query = honest("glm_contrast", 0, plan)
-    query = replace(query, arguments=dict(query.arguments) | asked)
-    with pytest.raises(ProtocolError, match="discard it"):
-        released(query, np.zeros((ROWS, PERSONS)), bound)
-
-
-def test_an_image_of_the_worst_shape_reaches_the_bound_of_the_smooth_maps():
-    plan = PLANS["smooth"]
-    (bound,) = (each.bound for each in plan.releases if each.stage == "contrast")
-    query = honest("glm_contrast", 0, plan)
-    asked = {
-        "slopes": np.zeros(3),
-        "weights": np.full(3, plan.choice.reach / 0.75),
-        "proportions": np.full(3, 0.25),
-    }
-    query = replace(query, arguments=dict(query.arguments) | asked)
-    table = np.zeros((ROWS, PERSONS))
-    table[:, 0], other = opposite(1.0), table.copy()
-    other[:, 0] = opposite(-1.0)
-    assert 0.999 <= ratios(query, table, other, bound)["effects"] <= 1 + 1e-9
+        assert max(ratios(query, table, other, plan).values()) <= 1 + 1e-9
 
 
 def opposite(sign, group=1.0):
@@ -214,31 +167,35 @@ def opposite(sign, group=1.0):
     return values
 
 
-def test_some_replacement_reaches_the_bound_of_the_outcomes_sums():
-    # Groups of one person against all others, so that w is as large as it may be.
-    arguments = {**honest("glm_contrast").arguments, "slopes": np.zeros(3)}
-    arguments["weights"] = np.full(3, PLAN.choice.reach / 0.75)
-    arguments["proportions"] = np.full(3, 0.25)
-    query = replace(honest("glm_contrast"), arguments=arguments)
-    table = np.zeros((ROWS, PERSONS))
-    table[:, 0], other = opposite(1.0), table.copy()
-    other[:, 0] = opposite(-1.0)
-    assert 0.999 <= ratios(query, table, other)["effects"] <= 1 + 1e-9
+def steep(outcome, covariate):
+    """Outcomes all alike, and covariates at the end of their clip."""
+    values = np.full(ROWS, 100.0 * covariate)
+    values[:6], values[6] = outcome, 1.0
+    return values
+
+
+@pytest.mark.parametrize("kind", ["contrast", "smooth"])
+def test_some_replacement_reaches_the_bound_of_the_outcomes_sums(kind):
+    # A person of the smaller group, so that w is as large as it may be.
+    assert PLANS[kind].groups.proportions[0] < 0.5
+    moved = ends("contrast", (opposite(1.0), opposite(-1.0)), kind, slopes=np.zeros(3))
+    assert 0.999 <= moved["effects"] <= 1 + 1e-9
 
 
 def test_some_replacement_reaches_the_bounds_of_what_means_of_outcomes_release():
     plan = PLANS["all"]
-    (bound,) = (each.bound for each in plan.releases if each.stage == "contrast")
     query = honest("glm_contrast", 0, plan)
     # Centres of a hostile size take every person to the end of the clip.
     asked = {"centres": np.full((3, plan.design.clipped_columns), 1e6), "slopes": np.zeros(3)}
-    query = replace(query, arguments=dict(query.arguments) | asked | {"importance": 0.0})
+    query = replace(query, arguments=dict(query.arguments) | asked)
     table, other = np.zeros((2, ROWS, PERSONS))
     table[:, 0], other[:, 0] = opposite(1.0), opposite(-1.0)
-    assert ratios(query, table, other, bound)["products"] == pytest.approx(1.0)
+    assert ratios(query, table, other, plan)["products"] == pytest.approx(1.0)
     # Squares have no sign: two persons are furthest apart whose groups of outcomes differ.
     table[:6, 0], other[:6, 0] = [1e3, 0, 1e3, 0, 0, 0], 0.0
-    moved = ratios(query, table, other, bound)["spreads"]
+    asked["centres"] = np.zeros((3, plan.design.clipped_columns))
+    query = replace(query, arguments=dict(query.arguments) | asked)
+    moved = ratios(query, table, other, plan)["spreads"]
     assert 0.3 < moved <= 1 + 1e-9
 
 
@@ -250,23 +207,25 @@ def ends(stage, values, kind="contrast", **asked):
     query = replace(query, arguments=dict(query.arguments) | asked)
     table, other = np.zeros((2, ROWS, PERSONS))
     table[:, 0], other[:, 0] = values
-    return ratios(query, table, other, release.bound)
+    return ratios(query, table, other, plan)
 
 
 def test_some_replacement_reaches_the_bounds_of_the_first_look():
     moved = ends("norms", (opposite(1.0), opposite(-1.0)))
     assert moved["location"] == pytest.approx(1.0, abs=1e-4)
     assert moved["kept"] < 1e-3
-    # Who is far out is clipped to next to nothing, and one beside it not at all.
-    far = ends("norms", (1e6 * opposite(1.0), np.zeros(ROWS)), location=np.zeros(6))
+    # Who is far out is clipped to next to nothing, and one in the middle not at all.
+    plan = PLANS["blind"]
+    assert not plan.columns.location.any()
+    far = ends("norms", (1e6 * opposite(1.0), np.zeros(ROWS)), "blind")
     assert far["kept"] == pytest.approx(1.0, abs=1e-3)
-    one = PLANS["contrast"].columns.deviation
     near = np.zeros(ROWS)
-    near[:6] = 1e-9 * one
-    assert ends("norms", (opposite(1.0), near), location=np.zeros(6))["size"] == pytest.approx(1.0)
-    steep = np.zeros(ROWS)
-    steep[7] = 100.0
-    assert 0.4 < ends("norms", (steep, np.zeros(ROWS)), "slope")["column"] <= 1 + 1e-9
+    near[:6] = 1e-9 * plan.columns.deviation
+    moved = ends("norms", (opposite(1.0), near), "blind")
+    assert moved["size"] == pytest.approx(1.0)
+    far = np.zeros(ROWS)
+    far[7] = 100.0
+    assert 0.4 < ends("norms", (far, np.zeros(ROWS)), "slope")["column"] <= 1 + 1e-9
 
 
 def test_who_lacks_as_much_as_may_be_reaches_the_bound_of_gaps_and_who_lacks_more_adds_nothing():
@@ -281,38 +240,29 @@ def test_who_lacks_as_much_as_may_be_reaches_the_bound_of_gaps_and_who_lacks_mor
 
 def test_some_replacement_reaches_the_bounds_of_squares_and_of_the_balance():
     plan = PLANS["contrast"]
-    asked = {
-        "slopes": np.zeros(3),
-        "weights": np.full(3, 100.0),
-        "proportions": np.full(3, 0.5),
-        "pair-reach": 1e-3,
-        "location": np.zeros(6),
-    }
-    near = {name: values for name, values in asked.items() if name != "weights"}
+    asked = {"slopes": np.zeros(3), "location": np.zeros(6)}
     one, other = opposite(1.0), np.zeros(ROWS)
-    assert ends("contrast", (one, other), **near)["squares"] <= 1 + 1e-9
+    assert 0.15 < ends("contrast", (one, other), **asked)["squares"] <= 1 + 1e-9
     # The correction has a sign, so that two vectors may point apart: more than √2 of the norm.
-    small, large = np.zeros(ROWS), np.zeros(ROWS)
-    small[:6] = 1e-3
-    moved = ends("contrast", (one, -one), **near)
+    moved = ends("contrast", (one, -one), **asked)
     assert moved["squares"] <= 1 + 1e-9
+    # Slopes of a hostile size, so that persons at the ends of a covariate weigh far too much.
+    asked |= {"slopes": np.full(3, 1e3), "centres": np.zeros((3, 3))}
+    small = steep(1e-3, 1.0)
     balance = ends("contrast", (small, -small), **asked)["balance"]
     assert balance <= 1 + 1e-9
-    large[:6], large[6] = 1e-9, 1.0
     assert plan.rows == 1
-    apart = large.copy()
-    apart[6] = -1.0
+    large, apart = steep(1e-9, 1.0), steep(1e-9, -1.0)
     assert ends("contrast", (large, apart), **asked)["balance"] == pytest.approx(1.0)
 
 
 def test_some_replacement_reaches_the_bounds_of_what_tells_of_long_tails():
-    asked = {"weights": np.full(3, 1e6), "proportions": np.full(3, 0.5), "slopes": np.zeros(3)}
-    asked["location"] = np.zeros(6)
-    moved = ends("contrast", (opposite(1.0), opposite(-1.0)), **asked)
+    asked = {"slopes": np.full(3, 1e6), "centres": np.zeros((3, 3)), "location": np.zeros(6)}
+    moved = ends("contrast", (steep(100.0, 1.0), steep(-100.0, 1.0)), **asked)
     assert moved["lost"] == pytest.approx(1.0)
     assert moved["tail"] == pytest.approx(1.0)
-    # The same person in either group: weights of w and -w, and a norm as far out as it counts.
-    moved = ends("contrast", (opposite(1.0), opposite(1.0, -1.0)), **asked)
+    # The same outcomes at either end: weights of w and -w, and a norm as far out as it counts.
+    moved = ends("contrast", (steep(100.0, 1.0), steep(100.0, -1.0)), **asked)
     assert moved["lean"] == pytest.approx(1.0)
 
 
@@ -320,7 +270,7 @@ def test_some_replacement_reaches_the_bounds_of_what_tells_of_long_tails():
 def test_weights_of_any_size_keep_the_bounds_of_what_tells_of_long_tails(kind):
     far = np.append(opposite(1.0)[:6], np.full(ROWS - 6, 1e9))
     for scale in (1e-300, 1e-3, 1.0, 1e3, 1e300):
-        asked = {"spread": scale} if kind == "slope" else {"weights": np.full(3, scale)}
+        asked = {"spread": np.array([scale])} if kind == "slope" else {"slopes": np.full(3, scale)}
         moved = ends("contrast", (far, -far), kind, **asked)
         assert max(moved[name] for name in ("lost", "tail", "lean", "effects")) <= 1 + 1e-9
     assert moved["tail"] > 0.1
@@ -370,26 +320,24 @@ def test_persons_without_group_or_covariates_or_most_outcomes_add_nothing():
 
 def test_who_changes_group_moves_the_count_by_one_and_by_no_more():
     plan = PLANS["counted"]
-    (bound,) = (each.bound for each in plan.releases if each.stage == "counts")
     query = honest("glm_counts", 1, plan)
     table = np.stack([opposite(1.0, -1.0) for _ in range(PERSONS)], axis=1)
     other = table.copy()
     other[6, 3] = 1.0
-    assert ratios(query, table, other, bound)["counts"] == pytest.approx(1.0)
+    assert ratios(query, table, other, plan)["counts"] == pytest.approx(1.0)
     other[6, 3] = np.nan
-    assert ratios(query, table, other, bound)["counts"] == pytest.approx(0.5)
+    assert ratios(query, table, other, plan)["counts"] == pytest.approx(0.5)
 
 
 def test_a_centre_that_lies_about_the_counts_makes_no_persons_weight_larger():
     plan = PLANS["counted"]
-    (bound,) = (each.bound for each in plan.releases if each.stage == "contrast")
     table = np.zeros((ROWS, PERSONS))
     table[:, 0], other = opposite(1.0), np.zeros((ROWS, PERSONS))
     other[:, 0] = opposite(-1.0)
     query = honest("glm_contrast", 0, plan)
     for part in (-1e300, -1.0, 0.0, 1e-300, 0.5, 1.0, 7.0, 1e300, np.inf, np.nan):
         asked = dict(query.arguments) | {"proportions": np.full(3, part), "slopes": np.zeros(3)}
-        moved = ratios(replace(query, arguments=asked), table, other, bound)
+        moved = ratios(replace(query, arguments=asked), table, other, plan)
         assert max(moved.values()) <= 1 + 1e-9
 
 
@@ -397,16 +345,17 @@ def test_which_of_two_levels_is_the_first_changes_signs_and_nothing_else():
     generator = np.random.default_rng(8)
     table = np.stack([person(np.random.default_rng(n)) for n in range(100, 112)], axis=1)
     table = np.where(np.isfinite(table), table, generator.standard_normal(table.shape))
-    query, turned = honest("glm_contrast"), table.copy()
+    plan = PLANS["counted"]
+    query, turned = honest("glm_contrast", 0, plan), table.copy()
     turned[6] *= -1
     arguments = dict(query.arguments)
     arguments["proportions"] = 1 - arguments["proportions"]
     arguments["slopes"] = -arguments["slopes"]
     one, other = (
-        BOUNDS["glm_contrast"].split(values)
+        bound_of(query, plan).split(values)
         for values in (
-            released(query, table),
-            released(replace(query, arguments=arguments), turned),
+            released(query, table, plan),
+            released(replace(query, arguments=arguments), turned, plan),
         )
     )
     assert other["effects"] == pytest.approx(-one["effects"])

@@ -119,8 +119,7 @@ def test_a_unit_weighs_no_more_than_one_row_may(slope, differ):
     units = {"family": "family_id", "most_rows": 5, "correlation": 0.9, "differ": differ}
     trial = units_trial(rows, units=units, **asked)
     plan = Glm(trial.parameters, replace(trial.shape, noise=NOISE))
-    query = Query("norms", "", plan.norm_arguments)
-    people = (sloped_persons_of if slope else persons_of)(trial.sites[0], query)
+    people = (sloped_persons_of if slope else persons_of)(plan, trial.sites[0], Query("norms", ""))
     assert people.within is not None
     covariates, parts = people.covariates, people.within.covariates
     if slope:
@@ -163,13 +162,13 @@ def test_replacing_a_unit_with_all_its_rows_moves_no_block_further_than_planned(
     for stage in plan.releases:
         local = Glm.statistics[stage.statistic]
         for _ in range(200):
-            query = stage.complete(Query(stage.stage, stage.statistic, wild(stage, generator)))
+            query = Query(stage.stage, stage.statistic, wild(stage, generator))
             table = site.table().copy()
             table[:, 0] = hostile_unit(generator, site.features, 5)
             other = table.copy()
             other[:, 0] = hostile_unit(generator, site.features, 5)
             told = [
-                local(None, TableData(each, site.extent.views), query, stage.bound)
+                local(plan, TableData(each, site.extent.views), query, stage.bound)
                 for each in (table, other)
             ]
             move = stage.bound.split((told[0] - told[1]) * table.shape[1])
@@ -180,26 +179,13 @@ def test_replacing_a_unit_with_all_its_rows_moves_no_block_further_than_planned(
     assert min(worst["effects"], worst["products"]) > 0.9
 
 
-def test_a_reach_without_end_is_answered_in_the_bounds_of_the_plan() -> None:
-    rows = make_rows(CELLS["families, ICC .8, stated .5"], 2, 24, np.random.default_rng(1))
-    trial = units_trial(rows)
-    stage = Glm(trial.parameters, replace(trial.shape, noise=NOISE)).releases[0]
-    query = stage.complete(Query(stage.stage, stage.statistic, {}))
-    query = replace(query, arguments={**query.arguments, "covariate-reach": 1e300})
-    told = Glm.statistics[stage.statistic](None, trial.sites[0], query, stage.bound)
-    assert np.isfinite(told).all()
-
-
 def wild(stage: Any, generator: np.random.Generator) -> dict[str, Any]:
     """Heard arguments of any size."""
     found: dict[str, Any] = {}
     for name, form in stage.arguments.items():
         size = generator.choice([0.1, 1.0, 100.0])
-        shape = () if form is float else form
-        drawn = size * generator.standard_normal(shape)
-        found[name] = (
-            float(abs(drawn)) if form is float else np.abs(drawn) if name == "scales" else drawn
-        )
+        drawn = size * generator.standard_normal(form)
+        found[name] = np.abs(drawn) if name in ("scales", "spread") else drawn
     return found
 
 
