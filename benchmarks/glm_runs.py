@@ -118,7 +118,7 @@ def run_trial(
 
     def answer(query: Query) -> Release:
         stage, gone = planned[query.stage], next(turns)
-        asked, local = stage.complete(query), plan.statistics[query.statistic]
+        asked, local = query, plan.statistics[query.statistic]
         there = [n for n in range(len(sizes)) if n not in gone]
         means = [local(plan, trial.sites[n], replace(asked, site=n), stage.bound) for n in there]
         if lattices:
@@ -157,7 +157,7 @@ def by_regression(
         shape = Shape(len(design) + 1, sizes, sizes, "subject", 0, views)
         plan = algorithm(parameters, shape)
         (stage, *_), run = plan.planned(), plan.run()
-        query = stage.complete(next(run))
+        query = next(run)
         mean = plan.statistics[query.statistic](plan, site, query, stage.bound)
         deviation = stage.bound.sensitivity(len(target)) * noise
         mean = mean + deviation * generator.standard_normal(len(mean))

@@ -92,7 +92,7 @@ def _contributions(trial: Trial, noise: float) -> tuple[Array, float]:
     query, persons = next(run), sum(shape.subjects)
     while True:
         stage = planned[query.stage]
-        query, local = stage.complete(query), plan.statistics[query.statistic]
+        local = plan.statistics[query.statistic]
         deviation = stage.bound.spread / persons * noise / math.sqrt(stage.share)
         parts = [
             local(plan, one, replace(query, site=number), stage.bound)

@@ -94,7 +94,8 @@ def planned(
 
 
 def _round(session: Session, sites: Sequence[ArrayData], rng: np.random.Generator) -> None:
-    stage, query, plan = session.stage, session.question, session.plan
+    stage, query, plan = session.stage, session.pending, session.plan
+    assert query is not None
     mechanism, local = stage.mechanism, plan.analysis.statistics[query.statistic]
     rows = []
     told = _told(session) if stage.release.neighbours else []

@@ -74,7 +74,7 @@ def noisy_run(
     def answer(query: Query) -> Release:
         stage = plan.stage(query.stage)
         mechanism = stage.mechanism
-        values = mean(stage.release.complete(query), mechanism.bound).ravel()
+        values = mean(query, mechanism.bound).ravel()
         free = study.privacy.scheme == "none" or query.stage in exact
         deviation = 0.0 if free else mechanism.noise.aggregate()
         noise = deviation * generator.standard_normal(values.size) if deviation else 0.0

@@ -77,9 +77,9 @@ def solve(data: Data, way: Way, epsilon: float, generator: np.random.Generator) 
 
     def answer(query: Query) -> Release:
         release = planned[query.stage]
-        asked, local = release.complete(query), plan.statistics[query.statistic]
+        local = plan.statistics[query.statistic]
         mean = np.average(
-            [local(plan, s, asked, release.bound) for s in sites], axis=0, weights=counts
+            [local(plan, s, query, release.bound) for s in sites], axis=0, weights=counts
         )
         deviation = aggregate(release, way, counts, epsilon)
         return Release(mean + deviation * generator.standard_normal(len(mean)), deviation)

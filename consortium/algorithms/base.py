@@ -57,17 +57,11 @@ from consortium.algorithms.query import (
     MOST_ENTRIES_A_ROUND,
     MOST_MOMENT_FEATURES,
     MOST_SOLVED_FEATURES,
-    Argument,
-    Fixed,
-    Form,
-    Mark,
     NeighbourAnswers,
     PlannedRelease,
     Query,
     Release,
     Released,
-    form_of,
-    forms_of,
 )
 from consortium.algorithms.results import MOST_ROWS, Captions, Result, Table
 from consortium.algorithms.shape import (
@@ -93,16 +87,12 @@ __all__ = [
     "AnalysisParameters",
     "AnalysisPlan",
     "AnyPlaces",
-    "Argument",
     "Array",
     "Captions",
     "Case",
     "Expectation",
     "Extent",
-    "Fixed",
-    "Form",
     "Local",
-    "Mark",
     "NeighbourAnswers",
     "Places",
     "PlannedRelease",
@@ -119,8 +109,6 @@ __all__ = [
     "Table",
     "Takes",
     "Templates",
-    "form_of",
-    "forms_of",
     "units_of",
 ]
 
@@ -308,11 +296,6 @@ class AnalysisPlan(ABC, Generic[P]):
     def present(self, release: Release) -> tuple[int, ...]:
         """Indices of the sites whose answers are in a release."""
         return release.sites or tuple(range(len(self.shape.units)))
-
-    def complete(self, query: Query) -> Query:
-        """A query of `run` as a site answers it, with what study and sizes decide of it."""
-        (stage,) = (each for each in self.releases if each.stage == query.stage)
-        return stage.complete(query)
 
     def planned(self) -> tuple[PlannedRelease, ...]:
         """Every release of a study that is worth it.

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Literal
-
-import numpy as np
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 from consortium.base.array import Array
 from consortium.privacy.bounds import Bound
 
-Argument = Array | float | int | str
-Mark = float | int | str
 Released = Literal["sum", "each"]
-Form = tuple[int, ...] | type[float] | type[int] | type[str]
-Fixed = Mapping[str, Argument | Callable[[], Array]]
 
 MOST_ENTRIES = 50_000_000
 """Of a message: 400 MB."""
@@ -34,10 +27,8 @@ class PlannedRelease:
 
     ``share`` is the part of the whole budget (of μ²) that all ``rounds``
     together may use; the shares of an algorithm add up to one. ``arguments`` holds
-    the form of every argument that earlier releases decide, and that a query therefore carries: the
-    shape of an array, or the type of anything else. A site refuses a query of another form unread.
-    ``fixed`` holds the value of each argument that study and sizes decide, or a function that works
-    a large one out: every site takes its own. ``released`` says what
+    the shape of every array that earlier releases decide, and that a query therefore carries; a
+    site refuses a query of other shapes unread. ``released`` says what
     is: one noisy sum over everyone, or each site's own answer with noise enough to stand
     alone. ``neighbours`` holds each site's: before it answers, a site reads what they and it itself
     answered in the rounds before, from them and not from the centre.
@@ -49,49 +40,9 @@ class PlannedRelease:
     bound: Bound
     rounds: int
     share: float
-    arguments: Mapping[str, Form] = field(default_factory=dict)
+    arguments: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     released: Released = "sum"
     neighbours: tuple[tuple[int, ...], ...] = ()
-    fixed: Fixed = field(default_factory=dict, compare=False)  # arrays have no one truth value
-
-    @cached_property
-    def known(self) -> dict[str, Argument]:
-        """Value of every argument that study and sizes decide."""
-        return {name: v() if callable(v) else v for name, v in self.fixed.items()}
-
-    @cached_property
-    def marks(self) -> dict[str, Mark]:
-        """What a query says of them, so that sites find out who computes with other ones."""
-        return {name: mark_of(value) for name, value in self.known.items()}
-
-    def marked(self, query: Query) -> Query:
-        """A query as it is sent: with the arguments that it carries, and marks of the others."""
-        return replace(query, arguments={**query.arguments, **self.marks})
-
-    def complete(self, query: Query) -> Query:
-        """A query as a site answers it, with what study and sizes decide."""
-        return replace(query, arguments={**query.arguments, **self.known})
-
-
-def mark_of(value: Argument) -> Mark:
-    """One number that arrays hardly share; anything else as it is.
-
-    Two arrays whose entries differ by δ of the largest have marks that differ by at most δ of the
-    sum of all magnitudes.
-    """
-    if not isinstance(value, np.ndarray):
-        return value
-    return float(value.ravel() @ np.cos(np.arange(value.size)))
-
-
-def form_of(value: Argument) -> Form:
-    """Shape of an array, or the type of anything else."""
-    return value.shape if isinstance(value, np.ndarray) else type(value)
-
-
-def forms_of(arguments: Mapping[str, Argument]) -> dict[str, Form]:
-    """Form of every argument."""
-    return {name: form_of(value) for name, value in arguments.items()}
 
 
 @dataclass(frozen=True)
@@ -113,9 +64,8 @@ class Query:
     """Name of the planned release that this round draws on."""
     statistic: str
     """Key of the algorithm's ``statistics``."""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Public arguments (arrays, numbers, names): those that earlier releases decide, until a site
-    completes them from its own plan."""
+    arguments: Mapping[str, Array] = field(default_factory=dict)
+    """Public arrays that earlier releases decide."""
     neighbour_answers: NeighbourAnswers | None = None
     """Put in by the site that is asked, if the stage is among neighbours; the centre sends none."""
     site: int = 0

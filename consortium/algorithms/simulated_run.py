@@ -103,7 +103,6 @@ def _rows(
 ) -> Array:
     """What the sites answer, one row each."""
     local, rows = plan.statistics[query.statistic], []
-    query = planned.complete(query)
     for number, site in enumerate(sites):
         asked = replace(query, site=number)
         if planned.neighbours:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from consortium.algorithms.base import Argument, Array, Query
+from consortium.algorithms.base import Array, Query
 from consortium.errors import ProtocolError
 from consortium.study.plan import Plan
 
@@ -31,14 +31,10 @@ class _Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="named
     digest: str
 
 
-class _Plain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="plain"):
-    value: float | int | str
-
-
 class _Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stage: str
     statistic: str
-    arguments: dict[str, _Array | _Named | _Plain]
+    arguments: dict[str, _Array | _Named]
 
 
 class SiteNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,11 +71,8 @@ def decode_note(data: bytes, site: str) -> SiteNote:
 def encode_query(query: Query) -> tuple[bytes, dict[str, bytes]]:
     """Encode a query; returns its bytes and the arrays to store beside it, by digest."""
     beside: dict[str, bytes] = {}
-    arguments: dict[str, _Array | _Named | _Plain] = {}
+    arguments: dict[str, _Array | _Named] = {}
     for name, value in sorted(query.arguments.items()):
-        if not isinstance(value, np.ndarray):
-            arguments[name] = _Plain(value)
-            continue
         data = np.ascontiguousarray(value, dtype="<f8").tobytes()
         if len(data) <= _INLINE:
             arguments[name] = _Array(value.shape, data)
@@ -98,9 +91,7 @@ def sketch_query(data: bytes) -> Query:
     """
     body = _decode(data)
     arguments = {
-        name: _plain(value, name)
-        if isinstance(value, _Plain)
-        else np.broadcast_to(np.float64(0.0), _sound_shape(value.shape))
+        name: np.broadcast_to(np.float64(0.0), _sound_shape(value.shape))
         for name, value in body.arguments.items()
     }
     return Query(body.stage, body.statistic, arguments)
@@ -117,11 +108,8 @@ def decode_query(data: bytes, fetch: Callable[[str, int], bytes]) -> Query:
         Returns the array of a digest, given the digest and the number of bytes.
     """
     body = _decode(data)
-    arguments: dict[str, Argument] = {}
+    arguments: dict[str, Array] = {}
     for name, value in body.arguments.items():
-        if isinstance(value, _Plain):
-            arguments[name] = _plain(value, name)
-            continue
         size = _size(value.shape)
         content = value.data if isinstance(value, _Array) else fetch(value.digest, size)
         if isinstance(value, _Named) and hashlib.sha256(content).hexdigest() != value.digest:
@@ -141,13 +129,6 @@ def _decode(data: bytes) -> _Query:
         return msgspec.msgpack.decode(data, type=_Query)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProtocolError("A query can't be read; update the site or the centre.") from error
-
-
-def _plain(argument: _Plain, name: str) -> float | int | str:
-    value = argument.value
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ProtocolError(f"The query's '{name}' is no number; discard it.")
-    return value
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.algorithms.base import Argument, Array, Mark, Query, Release, Result, forms_of
+from consortium.algorithms.base import Array, Query, Release, Result
 from consortium.errors import PrivacyError, ProtocolError
 from consortium.privacy.accountant import Budget
 from consortium.privacy.mechanism import Mechanism
@@ -59,12 +59,6 @@ class Session:
             raise ProtocolError("The analysis is finished; there is no round to run.")
         return self.plan.stage(self.pending.stage)
 
-    @property
-    def question(self) -> Query:
-        """The pending query as a site of this plan answers it."""
-        assert self.pending is not None  # noqa: S101 - `stage` has checked it
-        return self.stage.release.complete(self.pending)
-
     def accept(self, values: Array, survivors: Sequence[int]) -> Round:
         """Take the pending round's release and go on to the next query.
 
@@ -101,9 +95,7 @@ class Session:
         except StopIteration as stop:
             self.pending, self.result = None, stop.value
             return
-        marked = self.plan.stage(self.pending.stage).release.marked(self.pending)
-        check_planned(self.plan, marked, [r.stage for r in self.rounds])
-        self.pending = marked
+        check_planned(self.plan, self.pending, [r.stage for r in self.rounds])
 
 
 def per_statistic_unit(mechanism: Mechanism, values: Array, present: tuple[int, ...]) -> Release:
@@ -154,8 +146,8 @@ def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
             f"Stage '{query.stage}' has had its {stage.release.rounds} planned rounds; "
             "another release is refused."
         )
-    found = forms_of(query.arguments)
-    due = {**stage.release.arguments, **forms_of(stage.release.marks)}
+    found = {name: np.shape(value) for name, value in query.arguments.items()}
+    due = stage.release.arguments
     for name in sorted(found.keys() | due.keys()):
         if found.get(name) != due.get(name):
             raise PrivacyError(
@@ -163,32 +155,3 @@ def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
                 f"'{stage.name}' plans {due.get(name, 'none')}; the query is refused."
             )
     return stage
-
-
-def with_fixed_arguments(stage: Stage, query: Query) -> Query:
-    """Put in what study and sizes decide, of which a query has marks only.
-
-    By the marks a party whose libraries draw or compute other numbers is found out, and no site's
-    answer is pooled with the answers to another question. Raises PrivacyError if the query has
-    another mark for one of them.
-
-    Parameters
-    ----------
-    query : Query
-        One that `check_planned` has found in form.
-    """
-    for name, value in stage.release.known.items():
-        if not _agree(query.arguments[name], stage.release.marks[name], value):
-            raise PrivacyError(
-                f"The query's argument '{name}' is not the one that the study and the sites' "
-                f"sizes lead to in stage '{stage.name}'; a question that was not planned is "
-                "refused."
-            )
-    return stage.release.complete(query)
-
-
-def _agree(said: Argument, mark: Mark, own: Argument) -> bool:
-    """Whether two marks differ by no more than processors make of the last digits of a value."""
-    if isinstance(mark, str) or not isinstance(said, int | float):
-        return said == mark
-    return abs(said - mark) <= _LAST_DIGITS * float(np.abs(own).sum())

@@ -260,7 +260,7 @@ def carry_out(plan: Plan, data: SiteData, keys: Keys) -> Session:
     statistics = plan.analysis.statistics
     session = Session(plan)
     while session.pending is not None:
-        query, mechanism = session.question, session.stage.mechanism
+        query, mechanism = session.pending, session.stage.mechanism
         local = statistics[query.statistic]
         statistic = local(plan.analysis, data, query, mechanism.bound)
         share = mechanism.protect(0, statistic, GaussianSampler(keys()))

@@ -49,7 +49,7 @@ class Simulation:
         session, number = self.session, self.session.number
         assert session.pending is not None  # noqa: S101 - for the type checker
         stage, analysis = session.stage, self.plan.analysis
-        mechanism, query = stage.mechanism, session.question
+        mechanism, query = stage.mechanism, session.pending
         body, _ = encode_query(session.pending)
         context = query_context(self.plan, number, body)
         masked, opened = mechanism.masked_entries, mechanism.opened_entries

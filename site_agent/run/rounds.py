@@ -15,7 +15,7 @@ from consortium.engine.closing import read_end
 from consortium.engine.names import QUERY
 from consortium.engine.neighbour_answers import answers_neighbours
 from consortium.engine.queries import MOST_QUERY, decode_query, query_context, sketch_query
-from consortium.engine.session import check_planned, with_fixed_arguments
+from consortium.engine.session import check_planned
 from consortium.errors import (
     ConsortiumError,
     ExchangeError,
@@ -165,7 +165,7 @@ class Rounds:
         """Judge a query by its outline before its arrays are fetched."""
         try:
             stage = check_planned(self._plan, sketch_query(body), self._stages)
-            return with_fixed_arguments(stage, decode_query(body, self._outbox.arrays())), stage
+            return decode_query(body, self._outbox.arrays()), stage
         except ProtocolError as error:  # the centre signed it: to wait for another is no use
             raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Argument, Array, Local, Query
+from consortium.algorithms.base import Array, Local, Query
 from consortium.errors import RangeError, SoftwareError
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.lattice import Lattice
@@ -22,7 +22,7 @@ def _unguarded(_real: object) -> object:
 
 
 def _answer(
-    study: tuple[str, str], person: Array, arguments: Mapping[str, Argument], bound: Bound
+    study: tuple[str, str], person: Array, arguments: Mapping[str, Array], bound: Bound
 ) -> Array:
     """What a site of one person and nine of zeros answers."""
     algorithm, statistic = study
@@ -32,7 +32,7 @@ def _answer(
         return local(None, ArrayData(people), Query("stage", statistic, arguments), bound)
 
 
-def _topics(rows: tuple[float, float, float]) -> dict[str, Argument]:
+def _topics(rows: tuple[float, float, float]) -> dict[str, Array]:
     """Arguments under which a person's three words are whitened with rows of these scales."""
     return {"starts": np.array([0.0, 3.0, 6.0]), "whitening": np.array(rows)[:, None]}
 

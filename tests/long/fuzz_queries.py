@@ -4,7 +4,6 @@ import random
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,7 +15,7 @@ from consortium.engine.names import Names
 from consortium.engine.neighbour_answers import collect_answers, encode_broadcast, read_broadcast
 from consortium.engine.queries import decode_query, encode_query, sketch_query
 from consortium.engine.run_context import RunContext
-from consortium.engine.session import check_planned, own_answers, with_fixed_arguments
+from consortium.engine.session import check_planned, own_answers
 from consortium.exchange.memory import MemoryExchange
 from consortium.secagg import CENTRE, seal
 from consortium.secagg.messages import BROADCAST
@@ -66,9 +65,7 @@ class Asked:
     def answer(self, data: bytes) -> None:
         """Judge a question as an agent does, and answer it."""
         stage = check_planned(self.plan, sketch_query(data), ())
-        query = with_fixed_arguments(
-            stage, decode_query(data, lambda _, size: bytes(min(size, 1 << 16)))
-        )
+        query = decode_query(data, lambda _, size: bytes(min(size, 1 << 16)))
         if stage.release.neighbours:
             query = replace(
                 query, neighbour_answers=collect_answers(self.plan, stage, 0, self.told)
@@ -94,23 +91,13 @@ def misnumbered(bodies: list[bytes]) -> Make:
         if rng.random() < 0.25:
             return loose(rng)
         tree = msgspec.msgpack.decode(rng.choice(bodies))
-        said = list(tree["arguments"].values())
-        carried = [each for each in said if "data" in each]  # any change of a mark is refused
+        said = [each for each in tree["arguments"].values() if "data" in each]
         for _ in range(rng.choice((1, 1, 2, 3)) if said else 0):
-            _renumber(rng.choice(carried if carried and rng.random() < 0.8 else said), rng)
+            changed = rng.choice(said)
+            changed["data"] = _overwritten(changed["data"], rng)
         return msgspec.msgpack.encode(tree)
 
     return make
-
-
-def _renumber(argument: dict[str, Any], rng: random.Random) -> None:
-    value = argument.get("value", 0)
-    if "data" in argument:
-        argument["data"] = _overwritten(argument["data"], rng)
-    elif isinstance(value, float):
-        argument["value"] = rng.choice((*_NUMBERS, -value, value * (1 + 1e-12), 2 * value))
-    else:
-        argument["value"] = rng.choice((-1, 0, 1, 2, 5, 1 << 31, 1 << 62))
 
 
 def _overwritten(data: bytes, rng: random.Random) -> bytes:
@@ -150,8 +137,7 @@ class Hearing:
         self.context = RunContext(RUN, study, keys, "0" * 64, 5, "1" * 64)
         self.store = MessageStore(folder / "hearing.sqlite")
         self.stage = asked.plan.stages[0]
-        last = decode_query(asked.queries[-1], lambda _, size: bytes(size))
-        self.query = self.stage.release.complete(last)
+        self.query = decode_query(asked.queries[-1], lambda _, size: bytes(size))
         own = encode_broadcast(CONTEXT, self.vector, self.stage.mechanism.lattice.bits)
         self.store.save(RUN, f"1/{BROADCAST}", self.sealed(own, SITES[0]))
 

@@ -244,7 +244,6 @@ def drive(algorithm, parameters, sites, noise=lambda entries: 0.0, known=0.0):
         query = next(run)
         while True:
             stage = planned[query.stage]
-            query = stage.complete(query)
             queries.append(hearing(query, stage, 0, told))
             values = answered(plan, query, stage, sites, told, noise)
             told += [values] if stage.released == "each" else []
@@ -267,7 +266,6 @@ def drive_noisy(algorithm, parameters, sites, shape, deviation=lambda stage: 0.0
         query = next(run)
         while True:
             stage, local = planned[query.stage], plan.statistics[query.statistic]
-            query = stage.complete(query)
             each = [local(plan, sites[n], replace(query, site=n), stage.bound) for n in present]
             values, level = np.average(each, axis=0, weights=weights), deviation(stage)
             if level:

@@ -8,7 +8,7 @@ import numpy as np
 
 from consortium.algorithms.admm.graph import Edge, neighbours, study_edges
 from consortium.algorithms.admm.parameters import AdmmParameters
-from consortium.algorithms.base import AnalysisPlan, Array, Form, PlannedRelease, Shape
+from consortium.algorithms.base import AnalysisPlan, Array, PlannedRelease, Shape
 from consortium.errors import StudyError
 from consortium.privacy.bounds import Bound
 
@@ -99,7 +99,7 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
     def releases(self) -> tuple[PlannedRelease, ...]:
         """Equal broadcasts with the whole budget, or with what the tests leave of it."""
         parameters = self.parameters
-        forms: dict[str, Form] = {"held": (self.broadcasts,)}
+        forms: dict[str, tuple[int, ...]] = {"held": (self.broadcasts,)}
         influence = model_influence(self.length, self.curvature, self.radius)
         model = PlannedRelease(
             "broadcast",

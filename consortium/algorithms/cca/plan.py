@@ -15,7 +15,6 @@ from consortium.algorithms.base import (
     MOST_MOMENT_FEATURES,
     AnalysisPlan,
     Array,
-    Form,
     PlannedRelease,
     Shape,
 )
@@ -145,11 +144,11 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
         return np.array([self.parameters.radii.get(name, radius) for (name, _), radius in views])
 
     @property
-    def released(self) -> dict[str, Form]:
+    def released(self) -> dict[str, tuple[int, ...]]:
         """What of centre and radii queries carry."""
         if not self.parameters.centre_share:
             return {}
-        centre: dict[str, Form] = {"centre": (self.shape.features,)}
+        centre: dict[str, tuple[int, ...]] = {"centre": (self.shape.features,)}
         return centre | ({"radii": self.radii.shape} if np.isnan(self.radii).any() else {})
 
     def geometry(self, arguments: Mapping[str, Any]) -> tuple[Array, Array]:

@@ -22,7 +22,6 @@ import numpy as np
 from scipy.linalg import expm, polar
 
 from consortium.algorithms.base import (
-    Argument,
     Array,
     Captions,
     Case,
@@ -229,5 +228,5 @@ def _climb(plan: IcaPlan, whitening: Array) -> Steps:
     return unmixing, float(np.linalg.norm(change))
 
 
-def _ask(statistic: str, unmixing: Array, whitening: Array, **more: Argument) -> Query:
+def _ask(statistic: str, unmixing: Array, whitening: Array, **more: Array) -> Query:
     return Query("ica", statistic, {"unmixing": unmixing, "whitening": whitening, **more})

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from functools import cached_property
 
-from consortium.algorithms.base import MOST_ENTRIES, AnalysisPlan, Form, PlannedRelease, Shape
+from consortium.algorithms.base import MOST_ENTRIES, AnalysisPlan, PlannedRelease, Shape
 from consortium.algorithms.ica.kernels import infomax
 from consortium.algorithms.ica.parameters import IcaParameters, Optimizer
 from consortium.algorithms.pca.centre import Pca
@@ -117,7 +117,7 @@ class IcaPlan(AnalysisPlan[IcaParameters]):
         return PlannedRelease(*what, self._forms)
 
     @property
-    def _forms(self) -> dict[str, Form]:
+    def _forms(self) -> dict[str, tuple[int, ...]]:
         size = self.parameters.components
         return {"unmixing": (size, size), "whitening": (self.shape.features, size)}
 

@@ -6,7 +6,6 @@ from consortium.algorithms.base import (
     MOST_ENTRIES_A_ROUND,
     AnalysisPlan,
     Array,
-    Form,
     PlannedRelease,
     Shape,
 )
@@ -88,7 +87,7 @@ class NetworkPlan(AnalysisPlan[NetworkParameters]):
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
         """Equal rounds, and the accuracy of what they end with."""
-        forms: dict[str, Form] = {"parameters": (self.count,)}
+        forms: dict[str, tuple[int, ...]] = {"parameters": (self.count,)}
         bound, rounds, share = Bound(self.parameters.bound), self.parameters.rounds, self.judging
         training = PlannedRelease(
             *("network", "network_gradient", self.count, bound, rounds, 1.0 - share, forms)

@@ -8,7 +8,6 @@ import numpy as np
 from consortium.algorithms.base import (
     MOST_SOLVED_FEATURES,
     AnalysisPlan,
-    Form,
     PlannedRelease,
     Shape,
 )
@@ -70,7 +69,7 @@ class RegressionPlan(AnalysisPlan[RegressionParameters]):
         constant = self.intercept if self.constants else 0.0
         norm = self.parameters.bound**2 + constant**2 + self.weight**2
         size = self.shape.features + self.constants
-        forms: dict[str, Form] = {"influence": (size - 1, size - 1), "residual": (size,)}
+        forms: dict[str, tuple[int, ...]] = {"influence": (size - 1, size - 1), "residual": (size,)}
         return (
             PlannedRelease(
                 *("regression", "regression_moment", packed_size(size), Bound(norm, cone=True), 1),

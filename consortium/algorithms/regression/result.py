@@ -8,7 +8,7 @@ mean over persons, of one number for each coefficient, measures the ratio of the
 
 import numpy as np
 
-from consortium.algorithms.base import Argument, Array, Release
+from consortium.algorithms.base import Array, Release
 from consortium.algorithms.regression.plan import RegressionPlan
 from consortium.kernels.noisy_least_squares import Fit
 from consortium.kernels.noisy_moment import NoisyMoment, is_positive
@@ -25,9 +25,7 @@ def worth_asking(fit: Fit, confidence: float) -> bool:
     return bool((fit.chance() > 0).all())
 
 
-def influence_arguments(
-    plan: RegressionPlan, fit: Fit, sites: tuple[int, ...]
-) -> dict[str, Argument]:
+def influence_arguments(plan: RegressionPlan, fit: Fit, sites: tuple[int, ...]) -> dict[str, Array]:
     """What persons' z and residual are multiplied by, so that a ratio of 1 is a mean of 1.
 
     A site's own constant is of its persons alone: its ratio counts by their part.

@@ -12,7 +12,7 @@ is known far better than the third moment: for orthonormal u_k and whitened mean
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Argument, Case, Local, Query, Run
+from consortium.algorithms.base import Array, Case, Local, Query, Run
 from consortium.algorithms.site_constants import SITE_MEANS
 from consortium.algorithms.tensor.kernels.tensor import transform_tensor, unpack_cubic
 from consortium.algorithms.tensor.parameters import TensorParameters
@@ -89,7 +89,7 @@ class Tensor(TensorPlan):
             )
             return tensor_result(self, model, tensor)
         forward = model.scale * model.whitening.forward
-        asked: dict[str, Argument] = {**model.taken, "whitening": forward}
+        asked: dict[str, Array] = {**model.taken, "whitening": forward}
         third = yield Query("third", last.statistic, asked)
         tensor = unpack_cubic(third.values, self.parameters.components) / model.scale**3
         return tensor_result(self, model, subtract_spread(tensor, model))

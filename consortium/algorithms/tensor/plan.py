@@ -7,7 +7,6 @@ import numpy as np
 from consortium.algorithms.base import (
     MOST_SOLVED_FEATURES,
     AnalysisPlan,
-    Form,
     PlannedRelease,
     Shape,
 )
@@ -82,7 +81,7 @@ class TensorPlan(AnalysisPlan[TensorParameters]):
             what = ("topic_cube", cubic_size(self.size), Bound(1.0, cone=True))
             return PlannedRelease("third", *what, 1, share)
         components = self.parameters.components
-        forms: dict[str, Form] = {"whitening": (self.size, components)}
+        forms: dict[str, tuple[int, ...]] = {"whitening": (self.size, components)}
         if self.constants > 1:
             forms["offsets"] = (self.constants, self.size)
         statistic = "topic_third" if self.words else "mixture_third"

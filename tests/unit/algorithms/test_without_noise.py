@@ -45,7 +45,7 @@ def test_no_release_is_rounded(name, case):
     study, sites = study_of(name, case, scheme="none"), sites_for(case)
     simulation, told = Simulation(study, sites, 0), 0
     while simulation.session.pending is not None:
-        query, stage = simulation.session.question, simulation.session.stage
+        query, stage = simulation.session.pending, simulation.session.stage
         done = simulation.step()
         if stage.release.neighbours or stage.release.released != "sum":
             continue

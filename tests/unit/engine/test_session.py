@@ -6,12 +6,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from consortium.algorithms import REGISTRY
 from consortium.algorithms.average import Average
 from consortium.algorithms.base import Query, Release, Result
-from consortium.algorithms.query import mark_of
 from consortium.engine.queries import encode_query
-from consortium.engine.session import Session, check_planned, with_fixed_arguments
+from consortium.engine.session import Session, check_planned
 from consortium.errors import BudgetError, PrivacyError, ProtocolError
 from consortium.privacy.gdp import compose
 from consortium.simulation.simulation import Simulation
@@ -106,8 +104,6 @@ def test_a_site_checks_the_same():
         {"unmixing": 1.0},
         {"whitening": np.ones((2, 6))},
         {"whitening": np.ones(12)},
-        {"score": 1},
-        {"score": np.ones(1)},
         {"more": 1.0},
     ],
 )
@@ -117,40 +113,6 @@ def test_arguments_of_another_form_are_refused(changes):
         check_planned(plan, rotation(**changes), ["pca"])
     with pytest.raises(PrivacyError, match="missing"):
         check_planned(plan, Query("ica", "rotation"), ["pca"])
-
-
-def test_what_study_and_sizes_decide_is_compared_by_its_mark_and_taken_from_the_plan():
-    plan = make_plan(
-        make_feature_study("admm", PLAIN, {"target": "y", "rounds": 3}),
-        shape_of(make_feature_sites(PLAIN)),
-    )
-    (stage,) = plan.stages
-    right = stage.release.marked(next(REGISTRY["admm"](plan.study.analysis, plan.shape).run()))
-    held = right.arguments["held"] + 1.0  # the course of the run decides it
-    nearly = float(np.nextafter(right.arguments["penalty"], 1.0))
-    asked = replace(right, arguments={**right.arguments, "held": held, "penalty": nearly})
-    settled = with_fixed_arguments(stage, asked).arguments
-    assert settled["penalty"] == right.arguments["penalty"]
-    assert np.array_equal(settled["weights"], stage.release.fixed["weights"])
-    assert np.array_equal(settled["held"], held)
-    for name in stage.release.fixed:
-        mark = right.arguments[name]
-        for other in (mark + 1, mark * 1.001 + 1e-9, float("nan"), 1e300):
-            other = type(mark)(other) if isinstance(mark, int) and other < 1e300 else other
-            if other == mark:
-                continue
-            wrong = replace(right, arguments={**right.arguments, name: other})
-            with pytest.raises(PrivacyError, match=f"'{name}' is not the one that the study"):
-                with_fixed_arguments(stage, wrong)
-
-
-def test_a_mark_tells_arrays_apart_that_other_libraries_make():
-    drawn = np.random.default_rng(0).standard_normal((40, 6))
-    turned = drawn * np.where(np.arange(6) == 3, -1.0, 1.0)
-    others = [turned, drawn[::-1], drawn[:, ::-1], drawn + 1e-9, 1.001 * drawn]
-    slack = 1e-12 * np.abs(drawn).sum()
-    assert abs(mark_of(np.nextafter(drawn, 1.0)) - mark_of(drawn)) < slack
-    assert all(abs(mark_of(other) - mark_of(drawn)) > slack for other in others)
 
 
 @pytest.mark.parametrize(

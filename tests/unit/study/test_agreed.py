@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import numpy as np
+
+from consortium.algorithms.average import Average
 from consortium.study.agreed import plan_digest, plan_integers
 from consortium.study.plan import make_plan
 from tests.support.cases import make_sites, make_study, shape_of
@@ -31,6 +34,22 @@ def test_last_digits_of_what_is_no_integer_change_nothing():
     plan = a_plan()
     near = tuple(delta * (1 + 1e-15) for delta in plan.stages[0].mechanism.sensitivities)
     assert plan_digest(_with(plan, sensitivities=near)) == plan_digest(plan)
+
+
+def with_computed(monkeypatch, **numbers):
+    monkeypatch.setattr(Average, "computed", numbers)
+    return plan_digest(a_plan())
+
+
+def test_numbers_that_another_library_computes_are_another_plan(monkeypatch):
+    drawn = np.random.default_rng(0).standard_normal((40, 6))
+    turned = drawn * np.where(np.arange(6) == 3, -1.0, 1.0)
+    told = with_computed(monkeypatch, start=drawn, reach=0.37)
+    assert told == with_computed(monkeypatch, start=np.nextafter(drawn, 1.0), reach=0.37 + 1e-13)
+    for other in (turned, drawn[::-1], drawn[:, ::-1], drawn[:, :5], drawn + 1e-4, 1.001 * drawn):
+        assert told != with_computed(monkeypatch, start=other, reach=0.37)
+    assert told != with_computed(monkeypatch, start=drawn, reach=0.3701)
+    assert told != with_computed(monkeypatch, start=drawn)
 
 
 def test_all_that_noise_rests_on_is_told():
