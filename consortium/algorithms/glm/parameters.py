@@ -16,19 +16,22 @@ from pydantic import (
 
 from consortium.algorithms.base import AnalysisParameters
 from consortium.algorithms.glm.formula import CONTRASTED, TERM, factors, without_levels, written_out
-from consortium.algorithms.glm.norms import CovariateNorm, Norms
 from consortium.algorithms.glm.stats_model import StatsModel, formula_of
 from consortium.algorithms.units import Units
+from consortium.base.frozen_model import FrozenModel
 from consortium.errors import StudyError
 from consortium.views import View
 from consortium.views.base import Label, ViewName
 
 _MOST_TERMS = 50
+_MOST_CORRELATION = 0.95
 MANY_OFF = 0.02
 """Part of the stated persons by which sites' numbers may be off before that is more than a few who
 are left out."""
 _IMPORTANCE = 0.5  # a coefficient of a column in units of its deviation is known as the contrast is
 
+Deviation = Annotated[float, Field(ge=1e-12, le=1e12)]
+Location = Annotated[float, Field(ge=-1e12, le=1e12)]
 Term = Annotated[str, StringConstraints(pattern=TERM)]
 Contrasted = Annotated[str, StringConstraints(pattern=CONTRASTED)]
 Contrasts = Annotated[dict[Label, Contrasted], Field(min_length=1, max_length=1)]
@@ -36,6 +39,37 @@ OutcomeName = Annotated[str, StringConstraints(min_length=1, max_length=129)]
 Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 Part = Annotated[float, Field(gt=0, lt=1)]
 Number = Count | Annotated[FiniteFloat, Field(ge=0, lt=1 << 31)]
+
+
+class Norms(FrozenModel):
+    """What is publicly known of the outcomes; what is not stated, or wrongly, is learned."""
+
+    location: Location | tuple[Location, ...] | None = None
+    """Usual value of the outcomes, in the view's unit (that of the column, for a table): one
+    number, or one for each. The first round learns where they really lie, from here; without it
+    from the middle of each column's limits."""
+    deviation: Deviation | tuple[Deviation, ...] | None = None
+    """Total standard deviation among participants, between and within scanners: one number, or one
+    for each outcome. Effects are reported in this unit. The first round learns by what all are off
+    together. Without it that starts from an eighth of the distance between each column's limits,
+    and effects are reported in the deviations that were learned."""
+    correlation: float = Field(default=0.25, ge=0, le=_MOST_CORRELATION)
+    """Usual correlation of two outcomes. A wrong one costs precision only. Of no meaning with
+    `basis: smooth`."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether location and deviation are stated."""
+        return self.location is not None and self.deviation is not None
+
+
+class CovariateNorm(FrozenModel):
+    """What is publicly known of a covariate, in the column's unit."""
+
+    mean: Location
+    """Usual mean among participants."""
+    deviation: Deviation
+    """Usual standard deviation among participants."""
 
 
 class GlmParameters(AnalysisParameters):
