@@ -11,12 +11,14 @@ subjects are clipped to a public bound, not scaled by the data's own maximum.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from consortium.algorithms.base import Case, Local, Query, Run, Table
-from consortium.algorithms.pca.forecast import expect, sentences
+from consortium.algorithms.assumed import round_deviation
+from consortium.algorithms.base import Case, Expectation, Local, Query, Run, Table
+from consortium.algorithms.pca.kernels.power_plan import expected_energies, expected_strengths
 from consortium.algorithms.pca.parameters import PcaParameters
 from consortium.algorithms.pca.plan import PcaPlan
 from consortium.algorithms.pca.result import (
@@ -27,7 +29,16 @@ from consortium.algorithms.pca.result import (
 )
 from consortium.algorithms.pca.site import power_product, second_moment, variances_within
 from consortium.algorithms.subspace import mean_projector
+from consortium.algorithms.subspace_forecast import expect as expect_directions
+from consortium.algorithms.subspace_forecast import sentences
+from consortium.algorithms.worth import would_be_enough
+from consortium.base.formatting import count
+from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.power import eigenpairs, orthonormal, start_basis
+
+_LITTLE = 0.5
+"""Part of the energy below which more than half of what is shown is noise."""
+_NAME = "part of the leading directions' energy"
 
 
 class Pca(PcaPlan):
@@ -54,12 +65,52 @@ class Pca(PcaPlan):
         Case({"components": 2, "solver": "subspace"}, voxels=True),
     )
 
-    expect = expect
+    def expect(self) -> tuple[Expectation, ...]:
+        """Energy of the released directions over that of the leading ones, for a brain's spectrum.
+
+        Of a second moment: each direction agrees with the truth as far as noise of the planned size
+        lets an eigenvector of its strength. Solver subspace has the forecast of group ICA.
+        """
+        if self.solver == "subspace":
+            return expect_directions(self.projectors)
+        (planned,), shape, size = self.releases, self.shape, self.parameters.components
+        told = round_deviation(planned, shape)
+        noise = Expectation("noise in a released number", told, rises=False)
+        if self.solver == "power":
+            once = round_deviation(replace(planned, rounds=1), shape)
+            energy = expected_energies(shape.features, size, once, self.iterations)[-1]
+            return Expectation(_NAME, energy), noise
+        strengths = expected_strengths(shape.features, size)
+        overlaps = np.nan_to_num(SymmetricNoise(shape.features, told).overlaps(strengths))
+        share = float(overlaps @ strengths / strengths.sum())
+        return Expectation(_NAME, max(share, size / shape.features)), noise
 
     def foretell(self) -> Table:
         """What the study is expected to show of the leading directions."""
-        rows = tuple((line,) for line in sentences(self))
+        rows = tuple((line,) for line in self._sentences())
         return Table("What this study will see", ("forecast",), rows)
+
+    def _sentences(self) -> tuple[str, ...]:
+        if self.solver == "subspace":
+            return sentences(self.projectors)
+        energy, shown = self.expect()[0].value, []
+        shown.append(
+            f"If variances fall as in usual resting data (as 1 over their number), the "
+            f"{count(self.parameters.components, 'component')} hold about {energy:.2f} of the "
+            "energy that the true ones hold."
+        )
+        if energy < _LITTLE:
+            enough = would_be_enough(
+                self.shape,
+                lambda less: type(self)(self.parameters, less).expect()[0].value >= _LITTLE,
+            )
+            shown.append(
+                f"Warning: most of what is shown would be noise; {enough}, as would fewer "
+                "components or features."
+            )
+        if self.solver == "power":
+            shown.append(_of_products(self.iterations))
+        return tuple(shown)
 
     def run(self) -> Run:
         """Ask for the second moment or its products, and return the leading eigenpairs."""
@@ -96,3 +147,9 @@ class Pca(PcaPlan):
         basis = weights if waves is None else waves.times(weights)
         released = yield Query("variances", "variances", {"basis": basis})
         return axes_within(basis, released, seen, limit)
+
+
+def _of_products(rounds: int) -> str:
+    if rounds == 1:
+        return "With one product no single component can be found: nothing tells whether it stays."
+    return f"The budget is shared by {rounds} products, each with columns that the last one led to."

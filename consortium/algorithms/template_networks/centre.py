@@ -7,15 +7,23 @@ was released by the noise that is known, so that it is never worse than the bett
 a map of which the release tells nothing beyond its template is said to be that.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Case, Local, Query, Run, Table
-from consortium.algorithms.template_networks.forecast import expect, refuse_hopeless, sentences
+from consortium.algorithms.base import Case, Expectation, Local, Query, Run, Table
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
-from consortium.algorithms.template_networks.plan import TemplateNetworksPlan
+from consortium.algorithms.template_networks.plan import (
+    AGREEMENT,
+    STRENGTH,
+    TemplateNetworksPlan,
+    agreement_of,
+)
 from consortium.algorithms.template_networks.result import make_result
 from consortium.algorithms.template_networks.site import mean_connectivity, mean_maps
+from consortium.algorithms.worth import would_be_enough
+from consortium.base.formatting import count, number
+from consortium.errors import StudyError
 
 _FILE = "templates.nii.gz"
 
@@ -46,14 +54,65 @@ class TemplateNetworks(TemplateNetworksPlan):
         Case({"templates": "templates.dscalar.nii", "anyway": True}, templates=1, mesh=True),
     )
 
-    refuse_hopeless = refuse_hopeless
+    def expect(self) -> tuple[Expectation, ...]:
+        """The forecast in numbers, for maps as strong, and templates as good, as is usual."""
+        usual, error = self.usual, self.connection_error
+        agreed = Expectation("expected correlation", usual.expected if usual.is_told else AGREEMENT)
+        links = Expectation("error of a connection (Fisher's z)", error, rises=False)
+        return (agreed, links) if error else (agreed,)
 
     def foretell(self) -> Table:
         """Resolution, and how much better than templates maps will be."""
-        rows = tuple((line,) for line in sentences(self))
+        rows = tuple((line,) for line in self._sentences())
         return Table("What this study will see", ("forecast",), rows)
 
-    expect = expect
+    def _sentences(self) -> list[str]:
+        size, maps = self.maps.shape
+        where = f"waves longer than {self.cutoff:g} mm" if self.cutoff else "the study's features"
+        basis = (
+            f"{maps} maps of each participant in {size} dimensions ({where}, which keep "
+            f"{self.resolved:.2f} of a usual network; finer details are the templates')."
+        )
+        lines = [basis]
+        if self.usual.is_told:
+            lines.append(
+                f"A template that agrees with the group's map by {AGREEMENT:g} is expected to "
+                f"become a map that agrees by about {self.usual.expected:.2f}."
+            )
+        else:
+            lines.append(f"Warning: {self._too_little()}")
+        largest = max(self.shape.units)
+        lines.append(
+            f"The largest site's {count(largest, 'participant')} alone, without noise, are "
+            f"expected to come to {_of_site(size, maps, largest):.2f}, if sites don't differ."
+        )
+        if self.connection_error:
+            lines.append(
+                f"Noise leaves each connection a standard error of {number(self.connection_error)} "
+                f"(Fisher's z), for {self.share:.0%} of the budget."
+            )
+        return lines
+
+    def refuse_hopeless(self) -> None:
+        """Refuse a study that is expected to tell nothing, unless it is to run anyway.
+
+        Raises
+        ------
+        StudyError
+            With what would be enough.
+        """
+        if not self.parameters.anyway and self.shape.noise and not self.usual.is_told:
+            raise StudyError(f"field 'privacy.epsilon': {self._too_little()}")
+
+    def _too_little(self) -> str:
+        remedy = would_be_enough(
+            self.shape, lambda less: type(self)(self.parameters, less).usual.is_told
+        )
+        return (
+            f"the noise over {sum(self.shape.units)} participants hides how they differ from "
+            f"templates that agree with them by {AGREEMENT:g}; {remedy}; set analysis.anyway to "
+            "run it nevertheless."
+        )
 
     def run(self) -> Run:
         """Ask for maps, then for connectivity, and put maps between templates and release."""
@@ -62,3 +121,10 @@ class TemplateNetworks(TemplateNetworksPlan):
         if self.share:
             connectivity = yield Query("connectivity", "template_connectivity")
         return make_result(maps, connectivity, self)
+
+
+def _of_site(size: int, maps: int, persons: int) -> float:
+    """Expected agreement of so many participants' mean map, which chance alone moves."""
+    deviation = math.sqrt((1.0 - STRENGTH**2) / (size - maps) / persons)
+    alone = agreement_of(size, maps, deviation)
+    return alone.expected if alone.is_told else AGREEMENT
