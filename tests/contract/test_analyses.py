@@ -69,8 +69,7 @@ PARTS = (
     "at_home",
 )
 """Of an analysis that is a folder: each imports only from those before it. `parameters`, `plan`,
-`site`, `result` and `centre` are in all, a `forecast` in most; the others are what was too long for
-its part."""
+`result` and `centre` are in all, a `site` in most; others are what was too long for its part."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""
 OF_ITS_SITE = ("network_accuracy",)
