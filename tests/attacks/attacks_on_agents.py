@@ -2,18 +2,15 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.errors import SiteError
 from consortium.secagg import messages
 from consortium.simulation.dataset import start_derivatives
-from consortium.study.plan import Stage as PlannedStage
 from tests.attacks.attack_kinds import Stage, attack
 from tests.support.forgery import (
     NAMES,
@@ -61,20 +58,6 @@ def _all_survive(local: LocalConsortium) -> bytes:
     return messages.encode(messages.Request(about, SITES, (), manifests(local.place, SITES, about)))
 
 
-_TABLES = """\
-study: small
-sites: [north, east, south, west]
-features:
-  - {name: scales, source: table, columns: {"s[1-2]": {low: -1, high: 1}}}
-  - {name: group, source: table, columns: {group: {levels: [control, patient]}}}
-  - {name: hiv, source: table, columns: {hiv: {levels: [negative, positive]}}}
-privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
-algorithm: network
-analysis: {target: group, hidden: [3], rounds: 2}
-timing: {join: 4, answer: 4}
-"""
-
-
 def _make_tables(folder: Path, subjects: int) -> None:
     labels = [f"{number:02d}" for number in range(subjects)]
     rows = [f"sub-{label}\t0.5\t-0.5\tpatient\tnegative\n" for label in labels]
@@ -82,35 +65,6 @@ def _make_tables(folder: Path, subjects: int) -> None:
         start_derivatives(folder / site / "bids", "made-up tables", labels)
         text = "participant_id\ts1\ts2\tgroup\thiv\n" + "".join(rows)
         (folder / site / "bids" / "participants.tsv").write_text(text)
-
-
-def _as_asked(_real: object) -> Callable[..., Query]:
-    def taken(stage: PlannedStage, query: Query) -> Query:
-        target = {"target": query.arguments["target"]}
-        own = stage.release.complete(query)
-        return replace(own, arguments={**own.arguments, **target})
-
-    return taken
-
-
-@attack(
-    "hub",
-    guard="site_agent.run.rounds:with_fixed_arguments",
-    without="a network that the sites' people never agreed to is trained on their data",
-    stops="argument 'target' is not the one that the study and the sites' sizes lead to",
-    instead=_as_asked,
-)
-def another_target_than_the_studys(stage: Stage) -> bool:
-    """Has a network that was planned for one column trained on another, by a query of its form."""
-    local = opened(build(stage.root / "place", text=_TABLES, make=_make_tables))
-    plan = local.agents["north"]._runs["small-0001"].rounds._plan  # type: ignore[union-attr]
-    assert plan is not None
-    release = plan.stages[0].release
-    query = release.marked(next(REGISTRY["network"](plan.study.analysis, plan.shape).run()))
-    ask(local.place, replace(query, arguments={**query.arguments, "target": 3}))
-    pump(local)
-    stage.said.append(local.said("north"))
-    return 1 in rounds_of(local.place, "north")
 
 
 _ONE_PERSON = """\
