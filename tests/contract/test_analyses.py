@@ -69,7 +69,7 @@ PARTS = (
     "at_home",
 )
 """Of an analysis that is a folder: each imports only from those before it. `parameters`, `plan`,
-`result` and `centre` are in all, a `site` in most; others are what was too long for its part."""
+`site`, `result` and `centre` are in all; the others are what was too long for its part."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""
 OF_ITS_SITE = ("network_accuracy",)

@@ -19,8 +19,7 @@ import numpy as np
 
 from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import usual_spread
-from consortium.algorithms.base import Array, Case, Expectation, Local, Query, Run, SiteData
-from consortium.algorithms.summarize.kernels.mean_embedding import fourier_features
+from consortium.algorithms.base import Array, Case, Expectation, Local, Query, Run
 from consortium.algorithms.summarize.parameters import SummarizeParameters
 from consortium.algorithms.summarize.plan import SummarizePlan
 from consortium.algorithms.summarize.result import (
@@ -29,17 +28,9 @@ from consortium.algorithms.summarize.result import (
     read_embeddings,
     summarize_result,
 )
-from consortium.privacy.bounds import Bound
-from consortium.privacy.clipping import clip_vector
+from consortium.algorithms.summarize.site import mean_embedding
 
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
-
-
-def mean_embedding(plan: SummarizePlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of their Fourier features, which have norm one, times the bound."""
-    del query
-    embedding: Array = fourier_features(data.table(), plan.frequencies).mean(axis=1)
-    return bound.norm * clip_vector(embedding, 1.0)
 
 
 class Summarize(SummarizePlan):
