@@ -1,6 +1,7 @@
 """Queries and data of such scales that squares over- or underflow, to get past the clipping."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.lattice import Lattice
 from consortium.simulation.array_data import ArrayData
 from tests.attacks.attack_kinds import Stage, attack
+from tests.support.cases import shape_of
 
 _GUARD = "consortium.privacy.clipping:_extreme"
 _PERSONS = 10
@@ -21,20 +23,29 @@ def _unguarded(_real: object) -> object:
     return lambda bound, *squares: np.zeros(0, dtype=np.intp)
 
 
-def _answer(
-    study: tuple[str, str], person: Array, arguments: Mapping[str, Array], bound: Bound
-) -> Array:
+def _answer(name: str, query: Query, person: Array, bound: Bound) -> Array:
     """What a site of one person and nine of zeros answers."""
-    algorithm, statistic = study
     people = [person[:, None], *np.zeros((_PERSONS - 1, len(person), 1))]
-    local = REGISTRY[algorithm].statistics[statistic]
+    views, said = _STUDIES[name]
+    site, analysis = ArrayData(people, views=views), REGISTRY[name]
+    plan = analysis(analysis.Parameters(**said), shape_of([site]))
     with np.errstate(all="ignore"):
-        return local(None, ArrayData(people), Query("stage", statistic, arguments), bound)
+        return plan.statistics[query.statistic](plan, site, query, bound)
 
 
-def _topics(rows: tuple[float, float, float]) -> dict[str, Array]:
-    """Arguments under which a person's three words are whitened with rows of these scales."""
-    return {"starts": np.array([0.0, 3.0, 6.0]), "whitening": np.array(rows)[:, None]}
+_WORDS = ("one", "two", "three")
+_STUDIES: Mapping[str, tuple[tuple[tuple[str, int], ...], Mapping[str, Any]]] = {
+    "tensor": (
+        tuple((word, 3) for word in _WORDS),
+        {"components": 2, "model": "topics", "words": _WORDS},
+    ),
+    "network": ((("x", 1), ("y", 1)), {"target": "y", "hidden": (1,), "held_out": 0.0}),
+}
+
+
+def _whitened(rows: tuple[float, float, float]) -> Query:
+    """Has a person's three words whitened with rows of these scales."""
+    return Query("third", "topic_third", {"whitening": np.array(rows)[:, None]})
 
 
 _SAYS = np.eye(3).ravel()  # the first word is the first of three, and so on
@@ -50,8 +61,7 @@ _BOUND = Bound(1.0)
 )
 def whitening_whose_rows_hide_each_others_scale(stage: Stage) -> bool:
     """Whitens three words by 1e-170, 1e100 and 2e71, of which one has a square of zero."""
-    arguments = _topics((1e-170, 1e100, 2e71))
-    moved = _answer(("tensor", "topic_third"), _SAYS, arguments, _BOUND)
+    moved = _answer("tensor", _whitened((1e-170, 1e100, 2e71)), _SAYS, _BOUND)
     return float(np.linalg.norm(moved)) > _BOUND.sensitivity(_PERSONS) * (1 + 1e-6)
 
 
@@ -73,11 +83,8 @@ def _refused(values: Array, bound: Bound, stage: Stage) -> bool:
 )
 def whitening_that_makes_one_person_a_refusal(stage: Stage) -> bool:
     """Chooses scales at which a site refuses to answer if one person is among its own."""
-    arguments = _topics((1e-170, 1e100, 2e90))
-    found = [
-        _answer(("tensor", "topic_third"), person, arguments, _BOUND)
-        for person in (_SAYS, np.zeros(9))
-    ]
+    query = _whitened((1e-170, 1e100, 2e90))
+    found = [_answer("tensor", query, person, _BOUND) for person in (_SAYS, np.zeros(9))]
     return len({_refused(values, _BOUND, stage) for values in found}) == 2
 
 
@@ -91,11 +98,10 @@ def whitening_that_makes_one_person_a_refusal(stage: Stage) -> bool:
 def network_sure_of_itself(stage: Stage) -> bool:
     """Asks for gradients at weights of 1e153 behind which the error is 1e-165."""
     hidden, last = [0.0, 1e153], [-380.0, 0.0]  # bias and weight of either layer
-    arguments = {"target": 1, "units": np.ones(2), "parameters": np.array([*hidden, *last])}
-    arguments |= {"held_out": 0.0, "constants": 0}
+    query = Query("network", "network_gradient", {"parameters": np.array([*hidden, *last])})
     bound = Bound(1e-13)
     person, nobody = (
-        _answer(("network", "network_gradient"), each, arguments, bound)
+        _answer("network", query, each, bound)
         for each in (np.array([1.0, -1.0]), np.array([0.0, -1.0]))
     )
     return float(np.linalg.norm(person - nobody)) > bound.sensitivity(_PERSONS) * (1 + 1e-6)

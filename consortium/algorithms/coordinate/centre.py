@@ -8,20 +8,37 @@ each other is worked out in `privacy.bayesian` and told in the result.
 
 The weights are in the plan's bound, which every site works out for itself. The queries have no
 arguments, so that nobody can ask for other levels than those that were approved.
+
+Forecasts: a mean's standard error is what a result tells, and needs no assumption. For coefficients
+it is assumed that nothing explains the target, whose own deviation is 0.3, and that entries vary
+alike, with standard deviation 0.4 or with one over the root of their view's number, within its
+radius.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
-from consortium.algorithms.base import Case, Local, Query, Run
-from consortium.algorithms.coordinate.forecast import expect
+import numpy as np
+
+from consortium.algorithms.assumed import robust_deviation, round_deviation
+from consortium.algorithms.assumed_persons import usual_spread
+from consortium.algorithms.base import Array, Case, Expectation, Local, Query, Run
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.coordinate.plan import CoordinatePlan
-from consortium.algorithms.coordinate.result import mean_result, pool_sites, squares_result
+from consortium.algorithms.coordinate.result import (
+    mean_result,
+    pool_sites,
+    squares_result,
+    widest_variance,
+)
 from consortium.algorithms.coordinate.site import coordinate_mean, coordinate_moment
+from consortium.algorithms.linear import ASSUMED_DEVIATION, drawn_fits, report_uncertainty
 from consortium.algorithms.site_constants import SITE_MEANS
 
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
+_DRAWS = 48
 
 
 class Coordinate(CoordinatePlan):
@@ -47,9 +64,67 @@ class Coordinate(CoordinatePlan):
         """Tell that sites' means become public."""
         return (SITE_MEANS,) if self.bound.places > 1 else ()
 
-    expect = expect
+    def expect(self) -> tuple[Expectation, ...]:
+        """Standard error of a mean of each view, or error of a coefficient of each."""
+        return _coefficients(self) if self.squares else _means(self)
 
     def run(self) -> Run:
         """Ask once, and take the weights off again."""
         release = yield Query("coordinate", self.releases[0].statistic)
         return (squares_result if self.squares else mean_result)(self, pool_sites(self, release))
+
+
+def _means(plan: CoordinatePlan) -> tuple[Expectation, ...]:
+    level, persons, expected = _pooled_level(plan), sum(plan.shape.units), []
+    for (view, _), part in zip(plan.shape.views, plan.bound.parts, strict=True):
+        noise = level / part.weight
+        error = math.hypot(noise, math.sqrt(widest_variance(part) / persons))
+        name = f"standard error of a mean of '{view}'"
+        expected.append(
+            Expectation(name, error, noise, error, False, "from noise alone to what is reported")
+        )
+    return tuple(expected)
+
+
+def _coefficients(plan: CoordinatePlan) -> tuple[Expectation, ...]:
+    """By draws of noise and chance through the analysis's own code."""
+    asked, errors, open_ends = plan.asked, [], 0
+    for fit in drawn_fits(asked, _pooled_level(plan), partial(_moment, plan), _DRAWS):
+        errors.append(fit.coefficients[: plan.shape.features - 1])
+        open_ends += not report_uncertainty(asked, fit).coefficients[0].reported
+    expected, first, drawn = [], 0, np.stack(errors)
+    for view, size in plan.shape.views:
+        if view == asked.target:
+            continue
+        own, first = drawn[:, first : first + size], first + size
+        name = f"error of a coefficient of '{view}'"
+        expected.append(Expectation(name, robust_deviation(own.ravel()), rises=False))
+    share = 1.0 - open_ends / _DRAWS
+    return *expected, Expectation("chance that coefficients have intervals", share)
+
+
+def _moment(plan: CoordinatePlan, generator: np.random.Generator) -> Array:
+    """Assumed E[z zᵀ] with what chance among persons leaves of the products with the target."""
+    sizes, units, target = [size for _, size in plan.shape.views], plan.shape.units, plan.target
+    own = [
+        min(usual_spread(size), radius / math.sqrt(size))
+        for size, radius in zip(sizes, plan.radii, strict=True)
+    ]
+    spread = np.repeat(own, sizes)
+    spread[target] = min(ASSUMED_DEVIATION, spread[target])
+    squares = np.append(np.square(spread), plan.asked.parts(range(len(units))))
+    scale = plan.asked.weights * np.sqrt(squares)
+    moment = np.diag(np.square(scale))
+    chance = scale * scale[target] / math.sqrt(sum(units)) * generator.standard_normal(len(scale))
+    chance[target] = scale[target] ** 2
+    moment[target] = moment[:, target] = chance
+    return moment
+
+
+def _pooled_level(plan: CoordinatePlan) -> float:
+    """Noise of an entry, where sites' answers are put together as `pool_sites` does."""
+    (planned,), sizes = plan.releases, np.array(plan.shape.units, dtype=np.float64)
+    level = round_deviation(planned, plan.shape)
+    if planned.released == "sum":
+        return level
+    return level * float(sizes.min() / sizes.sum()) * math.sqrt(len(sizes))

@@ -70,7 +70,7 @@ def who_trains(table: Array, held_out: float) -> NDArray[np.bool_]:
     vector may change sides.
     """
     persons = np.ascontiguousarray(table.T, dtype=np.float32)
-    limit = int(min(held_out, 1.0) * 2.0**64)
+    limit = int(held_out * 2.0**64)
     return np.array(
         [
             int.from_bytes(blake2b(each.tobytes(), digest_size=8).digest(), "big") >= limit

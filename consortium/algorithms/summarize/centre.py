@@ -6,16 +6,28 @@ mean embedding; in place of the second (MWEM) it is released once with Gaussian 
 distances of mean embeddings (MMD²), the mixture of sites that is nearest to the target, and points
 that summarize it are then worked out at no further cost. The points are made up: a site's own
 persons, which the published auction hands over, have no price in a privacy budget.
+
+Assumed for forecasts: entries vary as a normal law does, with standard deviation 0.4, in a view of
+more than six entries with one over the root of their number; the sites are alike.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Case, Local, Query, Run
-from consortium.algorithms.summarize.forecast import WITHHELD, expect
+import numpy as np
+
+from consortium.algorithms.assumed import round_deviation
+from consortium.algorithms.assumed_persons import usual_spread
+from consortium.algorithms.base import Array, Case, Expectation, Local, Query, Run
 from consortium.algorithms.summarize.parameters import SummarizeParameters
 from consortium.algorithms.summarize.plan import SummarizePlan
-from consortium.algorithms.summarize.result import read_embeddings, summarize_result
+from consortium.algorithms.summarize.result import (
+    compared_sites,
+    noise_floors,
+    read_embeddings,
+    summarize_result,
+)
 from consortium.algorithms.summarize.site import mean_embedding
 
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
@@ -35,13 +47,39 @@ class Summarize(SummarizePlan):
         Case({"frequencies": 5, "points": 1, "target": "north", "width": 0.7}, views=_VIEWS),
     )
 
-    expect = expect
+    def expect(self) -> tuple[Expectation, ...]:
+        """Noise floor of a distance, from noise alone to all that chance can add."""
+        parts = (0.0, own_variance(self), 1.0)
+        low, usual, high = (float(_floors(self, part).max()) for part in parts)
+        name = "least squared distance that is seen"
+        ranged = "from noise alone to all that chance can add"
+        low, high = min(low, usual), max(high, usual)
+        return (Expectation(name, usual, low, high, False, ranged),)
 
     def withheld(self) -> str:
         """Why nothing is foretold of the mixture."""
-        return WITHHELD
+        return (
+            "The mixture and the simulated participants are not forecast, since they depend on how "
+            "the sites differ."
+        )
 
     def run(self) -> Run:
         """Ask once, and compare."""
         release = yield Query("summarize", "mean_embedding")
         return summarize_result(self, read_embeddings(self, release))
+
+
+def own_variance(plan: SummarizePlan) -> float:
+    """1 - ‖m‖², m persons' mean embedding; ‖m‖² = Π (1 + 2 s²/w²)^-½ over normal entries."""
+    sizes = np.array([size for _, size in plan.shape.views])
+    square = np.square([usual_spread(int(size)) for size in sizes])
+    return 1.0 - math.exp(-0.5 * float(sizes @ np.log1p(2.0 * square / plan.width**2)))
+
+
+def _floors(plan: SummarizePlan, variance: float) -> Array:
+    """As a result has them, for persons of so much variance."""
+    (planned,), names, target = plan.releases, plan.shape.sites, plan.parameters.target
+    sizes = np.array(plan.shape.units, dtype=np.float64)
+    _, contrasts = compared_sites(sizes, names.index(target) if target in names else None)
+    deviations = round_deviation(planned, plan.shape) * sizes.min() / sizes
+    return noise_floors(plan, contrasts, deviations, variance / sizes, sizes)
