@@ -118,7 +118,7 @@ def _plain_bodies(run: Run) -> dict[type[messages.Body], bytes]:
 def _application_targets(run: Run) -> list[Target]:
     notices = [json.dumps({"code": "data", "reason": "no"}).encode(), b'{"outcome": "complete"}']
     queries = [
-        encode_query(Query("ica", "rotation", {"w": np.eye(2), "score": "tanh", "step": 0.5}))[0],
+        encode_query(Query("ica", "rotation", {"w": np.eye(2)}))[0],
         encode_query(Query("ica", "rotation", {"basis": np.ones((60, 40))}))[0],
     ]
     note = encode_note(SiteNote(3, 72, "0" * 64, "1"))

@@ -81,7 +81,7 @@ def test_one_round_more_than_planned_is_refused(monkeypatch):
 
 
 def rotation(**changes):
-    right = {"unmixing": np.eye(2), "whitening": np.ones((6, 2)), "score": "volatility"}
+    right = {"unmixing": np.eye(2), "whitening": np.ones((6, 2))}
     return Query("ica", "rotation", {**right, **changes})
 
 
