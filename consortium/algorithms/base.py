@@ -300,10 +300,7 @@ class AnalysisPlan(ABC, Generic[P]):
     def planned(self) -> tuple[PlannedRelease, ...]:
         """Every release of a study that is worth it.
 
-        Raises
-        ------
-        StudyError
-            If the parameters don't fit the sizes, or nothing is expected to be seen.
+        Raises StudyError if the parameters don't fit the sizes, or nothing is expected to be seen.
         """
         releases = self.releases
         self.refuse_hopeless()

@@ -59,10 +59,7 @@ Cell = float | int | str | Finding
 class ImageSet:
     """Maps that go into one image file, with what is known of each.
 
-    Raises
-    ------
-    ValueError
-        If ``labels``, ``found`` or ``accuracy`` don't fit the K maps.
+    Raises ValueError if ``labels``, ``found`` or ``accuracy`` don't fit the K maps.
     """
 
     values: Array

@@ -108,10 +108,7 @@ class Histogram(AnalysisPlan[HistogramParameters]):
     def releases(self) -> tuple[PlannedRelease]:
         """One release with the whole budget.
 
-        Raises
-        ------
-        StudyError
-            If the view has no such entry, or it is one level of a column.
+        Raises StudyError if the view has no such entry, or it is one level of a column.
         """
         view, number = self.parameters.view, self.parameters.entry
         place = self.shape.view_slice(view, "analysis.view")

@@ -107,10 +107,7 @@ class LinearTables:
 def check_identified(shape: Shape, target: int, constant: bool) -> None:
     """Refuse a model of which no persons could tell anything.
 
-    Raises
-    ------
-    StudyError
-        If nobody differs in what is there to explain the target.
+    Raises StudyError if nobody differs in what is there to explain the target.
     """
     still = shape.still_directions(target, constant).shape[1]
     if shape.features - 1 == still:

@@ -47,6 +47,8 @@ def sum_over_persons(
 ) -> Array:
     """Sum over all persons of the site, in chunks.
 
+    Raises SoftwareError if what a worker returned is no such sum.
+
     Parameters
     ----------
     data : SiteData
@@ -63,11 +65,6 @@ def sum_over_persons(
     Returns
     -------
     array, float64
-
-    Raises
-    ------
-    SoftwareError
-        If what a worker returned is no such sum.
     """
     found = data if isinstance(data, SumsInParts) else _Here(data)
     total: Array | None = None

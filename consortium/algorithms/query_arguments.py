@@ -11,10 +11,7 @@ from consortium.errors import ProtocolError
 def array_argument(query: Query, name: str, dimensions: int) -> Array:
     """Look up an array of the query.
 
-    Raises
-    ------
-    ProtocolError
-        If it is missing, or has another number of axes.
+    Raises ProtocolError if it is missing, or has another number of axes.
     """
     value = query.arguments.get(name)
     if not isinstance(value, np.ndarray) or value.ndim != dimensions:
@@ -25,10 +22,7 @@ def array_argument(query: Query, name: str, dimensions: int) -> Array:
 def feature_argument(query: Query, name: str, features: int, dimensions: int = 2) -> Array:
     """Look up a matrix (or a vector) with one row for each feature.
 
-    Raises
-    ------
-    ProtocolError
-        As `array_argument`, or if it has another number of rows.
+    Raises ProtocolError as `array_argument`, or if it has another number of rows.
     """
     value = array_argument(query, name, dimensions)
     if len(value) != features:
@@ -42,10 +36,7 @@ def feature_argument(query: Query, name: str, features: int, dimensions: int = 2
 def index_argument(query: Query, name: str, limit: int) -> int:
     """Look up a whole number from 0 to below ``limit``.
 
-    Raises
-    ------
-    ProtocolError
-        If it is missing or out of range.
+    Raises ProtocolError if it is missing or out of range.
     """
     value = query.arguments.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < limit:
@@ -54,13 +45,7 @@ def index_argument(query: Query, name: str, limit: int) -> int:
 
 
 def word_argument(query: Query, name: str, *words: str) -> str:
-    """Look up one of some words.
-
-    Raises
-    ------
-    ProtocolError
-        If it is missing, or another.
-    """
+    """Look up one of some words; raises ProtocolError if it is missing, or another."""
     value = query.arguments.get(name)
     if not isinstance(value, str) or value not in words:
         raise ProtocolError(f"The query's '{name}' is none of {', '.join(words)}; discard it.")
@@ -70,10 +55,7 @@ def word_argument(query: Query, name: str, *words: str) -> str:
 def number_argument(query: Query, name: str) -> float:
     """Look up a finite number that is not negative.
 
-    Raises
-    ------
-    ProtocolError
-        If it is missing, negative or not finite.
+    Raises ProtocolError if it is missing, negative or not finite.
     """
     value = query.arguments.get(name)
     if not isinstance(value, float) or not math.isfinite(value) or value < 0:

@@ -218,17 +218,14 @@ class Shape:
     def view_slice(self, name: str, field: str) -> slice:
         """Entries of a view within a person's vector.
 
+        Raises StudyError if the study has no such view.
+
         Parameters
         ----------
         name : str
             The view's name in the study.
         field : str
             Field of the study that names it, for the message.
-
-        Raises
-        ------
-        StudyError
-            If the study has no such view.
         """
         start = 0
         for view, size in self.views:
@@ -241,17 +238,14 @@ class Shape:
     def single_entry(self, name: str, field: str, remedy: str) -> int:
         """Place of a view of one entry within a person's vector.
 
+        Raises StudyError if the study has no such view, or it has more entries.
+
         Parameters
         ----------
         name, field
             As in `view_slice`.
         remedy : str
             What to do if the view has more, for the message.
-
-        Raises
-        ------
-        StudyError
-            If the study has no such view, or it has more entries.
         """
         found = self.view_slice(name, field)
         if found.stop - found.start != 1:

@@ -116,10 +116,7 @@ class ProjectorPlan(OnBasis):
     def basis(self) -> BasisKind:
         """Which basis the study has.
 
-        Raises
-        ------
-        StudyError
-            If it can't be had from the study's features.
+        Raises StudyError if it can't be had from the study's features.
         """
         voxels = self.shape.places is not None
         if self.asked.basis == "smooth" and not voxels:
@@ -135,10 +132,7 @@ class ProjectorPlan(OnBasis):
     def cutoff(self) -> float:
         """Shortest wavelength in mm, on a step of half a millimetre; 0 for regions and voxels.
 
-        Raises
-        ------
-        StudyError
-            If the study asks for finer waves than its voxels or mesh can hold.
+        Raises StudyError if the study asks for finer waves than its voxels or mesh can hold.
         """
         places, kept = self.shape.places, self.asked.kept
         if self.basis != "smooth" or places is None:
@@ -177,10 +171,7 @@ class ProjectorPlan(OnBasis):
     def release(self) -> PlannedRelease:
         """The one release, with the whole budget.
 
-        Raises
-        ------
-        StudyError
-            If the unit is not a person, or the basis doesn't fit the data.
+        Raises StudyError if the unit is not a person, or the basis doesn't fit the data.
         """
         kept, volumes = self.asked.kept, self.shape.mean_length
         if self.shape.unit != "subject":
@@ -210,10 +201,7 @@ class ProjectorPlan(OnBasis):
 def checked_cutoff(places: AnyPlaces, cutoff: float) -> float:
     """A stated shortest wavelength in mm, which voxels, or the modes of a mesh, can hold.
 
-    Raises
-    ------
-    StudyError
-        If it is too short for them.
+    Raises StudyError if it is too short for them.
     """
     if cutoff >= places.finest:
         return cutoff

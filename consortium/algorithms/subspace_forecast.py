@@ -71,10 +71,7 @@ def sentences(plan: ProjectorPlan) -> tuple[str, ...]:
 def refuse_hopeless(plan: ProjectorPlan) -> None:
     """Refuse a study that is expected to find nothing, unless it is to run anyway.
 
-    Raises
-    ------
-    StudyError
-        With what would be enough.
+    Raises StudyError with what would be enough.
     """
     if not plan.asked.anyway and plan.shape.noise and plan.hopeless:
         raise StudyError(f"field 'privacy.epsilon': {_too_little(plan)}")

@@ -40,11 +40,8 @@ _MOST_MAPS = 4_000  # their Gram matrix is 128 MB
 class SmoothBasis:
     """Maps over D voxels whose waves are longer than a cut-off.
 
-    Raises
-    ------
-    StudyError
-        By all that is worked out, if the voxels span a lattice, or the maps are so many, that a
-        party who only reads the study would run out of memory.
+    Raises StudyError by all that is worked out, if the voxels span a lattice, or the maps are so
+    many, that a party who only reads the study would run out of memory.
     """
 
     coordinates: Array

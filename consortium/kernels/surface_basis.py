@@ -33,10 +33,7 @@ def turn_of(modes: SurfaceModes, size: int) -> Array:
 class SurfaceBasis:
     """Maps over the V vertices of both hemispheres whose waves are longer than a cut-off.
 
-    Raises
-    ------
-    StudyError
-        By `sizes` and all that follows, if no wave of a hemisphere is as long.
+    Raises StudyError by `sizes` and all that follows, if no wave of a hemisphere is as long.
     """
 
     coordinates: Array

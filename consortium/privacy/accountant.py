@@ -27,10 +27,7 @@ class Budget:
     def charge(self, mu: float, what: str) -> Budget:
         """Return the budget after one more release.
 
-        Raises
-        ------
-        BudgetError
-            If the release would break the promise; nothing is charged.
+        Raises BudgetError if the release would break the promise; nothing is charged.
         """
         spent = self.spent + mu * mu
         if not spent <= self.limit**2 * (1 + _SLACK):

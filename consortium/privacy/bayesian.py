@@ -24,6 +24,8 @@ from consortium.errors import PrivacyError
 def bayesian_level(alone: float, whole: float, dependence: float) -> float:
     """L, what an observer may learn of a coordinate through all that depends on it.
 
+    Raises PrivacyError if the levels or q are out of range.
+
     Parameters
     ----------
     alone : float
@@ -32,11 +34,6 @@ def bayesian_level(alone: float, whole: float, dependence: float) -> float:
         ε >= c of the whole person; both at one δ.
     dependence : float
         q from 0 (the others tell nothing of it) to 1.
-
-    Raises
-    ------
-    PrivacyError
-        If the levels or q are out of range.
     """
     _check(whole, dependence)
     if not 0 <= alone <= whole:
@@ -51,10 +48,7 @@ def bayesian_level(alone: float, whole: float, dependence: float) -> float:
 def alone_level(bayesian: float, whole: float, dependence: float) -> float:
     """c, which keeps a coordinate at a wanted Bayesian level: the inverse of `bayesian_level`.
 
-    Raises
-    ------
-    PrivacyError
-        If no level does, because the others tell too much of the coordinate.
+    Raises PrivacyError if no level does, because the others tell too much of the coordinate.
     """
     _check(whole, dependence)
     if bayesian >= whole:

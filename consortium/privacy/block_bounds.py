@@ -52,13 +52,7 @@ class BlocksBound(Bound):
         return sum(block.entries for block in self.blocks)
 
     def block(self, name: str) -> Block:
-        """Look a block up by name.
-
-        Raises
-        ------
-        PrivacyError
-            If the release has none of that name.
-        """
+        """Look a block up by name; raises PrivacyError if the release has none of that name."""
         for block in self.blocks:
             if block.name == name:
                 return block
@@ -67,10 +61,7 @@ class BlocksBound(Bound):
     def join(self, parts: Mapping[str, Array]) -> Array:
         """Scale the blocks' means and put them one behind the other.
 
-        Raises
-        ------
-        RangeError
-            If a block has another number of entries than planned.
+        Raises RangeError if a block has another number of entries than planned.
         """
         rows = []
         for block in self.blocks:

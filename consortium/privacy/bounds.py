@@ -13,10 +13,7 @@ Unit = Literal["subject", "timepoint"]
 class Bound:
     """Every unit's contribution is scaled down to Euclidean norm ``norm`` before it is averaged.
 
-    Raises
-    ------
-    PrivacyError
-        If ``norm`` or ``influence`` is not a positive, finite number.
+    Raises PrivacyError if ``norm`` or ``influence`` is not a positive, finite number.
     """
 
     norm: float
@@ -45,10 +42,7 @@ class Bound:
     def sensitivity(self, units: int) -> float:
         """L2 sensitivity of the mean over ``units`` contributions when one is replaced.
 
-        Raises
-        ------
-        PrivacyError
-            If there are no units.
+        Raises PrivacyError if there are no units.
         """
         if units < 1:
             msg = f"A mean over {units} units has no sensitivity; a site needs at least one unit."

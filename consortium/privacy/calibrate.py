@@ -32,6 +32,8 @@ def calibrate(
 ) -> SiteNoise:
     """Noise with which no site's loss against the coalition exceeds its target.
 
+    Raises PrivacyError if a target is not positive, or nobody honest would be left.
+
     Parameters
     ----------
     scheme : {'cape', 'secure-sum', 'local', 'none'}
@@ -46,11 +48,6 @@ def calibrate(
     Returns
     -------
     SiteNoise
-
-    Raises
-    ------
-    PrivacyError
-        If a target is not positive, or nobody honest would be left.
     """
     demands = _demands(scheme, sensitivities, targets, colluding + dropouts)
     count = len(demands)

@@ -59,10 +59,7 @@ def delta_of(mu: float, epsilon: float) -> float:
 def epsilon_of(mu: float, delta: float) -> float:
     """Smallest ε >= 0 for which a μ-GDP mechanism is (ε, δ)-DP; infinity if there is none.
 
-    Raises
-    ------
-    PrivacyError
-        If δ is not between 0 and 1 or μ is negative.
+    Raises PrivacyError if δ is not between 0 and 1 or μ is negative.
     """
     _check(delta)
     if mu < 0 or math.isnan(mu):
@@ -79,10 +76,7 @@ def epsilon_of(mu: float, delta: float) -> float:
 def mu_of(epsilon: float, delta: float) -> float:
     """Largest μ, at most 10⁴, whose mechanism is (ε, δ)-DP: the inverse of `epsilon_of`.
 
-    Raises
-    ------
-    PrivacyError
-        If ε is negative or not finite, or δ is not between 0 and 1.
+    Raises PrivacyError if ε is negative or not finite, or δ is not between 0 and 1.
     """
     _check(delta)
     if not math.isfinite(epsilon) or epsilon < 0:

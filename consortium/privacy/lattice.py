@@ -56,10 +56,8 @@ class Lattice:
     def encode(self, values: Array, bound: float) -> Array:
         """Round contributions to whole fine steps (int64).
 
-        Raises
-        ------
-        RangeError
-            If an entry is not finite or larger than ``bound``: the clipping was not done.
+        Raises RangeError if an entry is not finite or larger than ``bound``: the clipping was not
+        done.
         """
         flat = np.asarray(values, dtype=np.float64).ravel()
         if not bool(np.all(np.abs(flat) <= bound * (1 + 1e-6))):
@@ -111,6 +109,8 @@ def plan_lattice(
 ) -> Lattice:
     """Choose the grid for one release.
 
+    Raises RangeError if even 64 bits can't hold the sum on a grid fine enough.
+
     Parameters
     ----------
     entries : int
@@ -124,11 +124,6 @@ def plan_lattice(
     least : float
         Standard deviation of what hides every site's lower bits: of the least local noise and,
         where there is correlated noise, of what is left of the two once their sum is known.
-
-    Raises
-    ------
-    RangeError
-        If even 64 bits can't hold the sum on a grid fine enough.
     """
     tail = math.sqrt(2.0 * math.log(2.0 * entries / _FAILURE))
     reach = 1.01 * (bound + tail * aggregate)

@@ -168,6 +168,9 @@ class Mechanism:
     def protect(self, site: int, statistic: Array, sampler: GaussianSampler) -> ProtectedStatistic:
         """Weight, round and hide one site's statistic.
 
+        Raises RangeError if the statistic exceeds its bound, holds no numbers, or has not `entries`
+        of them.
+
         Parameters
         ----------
         site : int
@@ -176,11 +179,6 @@ class Mechanism:
             The clipped mean over the site's units, any shape with `entries` entries.
         sampler : GaussianSampler
             Freshly keyed for this release.
-
-        Raises
-        ------
-        RangeError
-            If the statistic exceeds its bound, holds no numbers, or has not `entries` of them.
         """
         weight = self.weights[site]
         values = np.asarray(statistic, dtype=np.float64).ravel() * weight
@@ -269,12 +267,8 @@ def plan_mechanism(
 
     The release is the sum over all sites, or ``each`` site's own answer. Sites weigh as they have
     units (w_s = n_s/n), so that the release is the mean over all units and every site has the same
-    sensitivity. Where the open vectors are public, outsiders are counted as seeing them.
-
-    Raises
-    ------
-    PrivacyError
-        If the target can't be met; see `calibrate`, `plan_lattice` and `Bound`.
+    sensitivity. Where the open vectors are public, outsiders are counted as seeing them. Raises
+    PrivacyError if the target can't be met; see `calibrate`, `plan_lattice` and `Bound`.
     """
     if each and sharing.scheme != "none":
         sharing = replace(sharing, scheme="local")  # what stands alone needs all its noise

@@ -63,15 +63,12 @@ class GaussianSampler:
     def draw(self, sigma: int, size: int) -> Integers:
         """Independent draws with parameter σ.
 
+        Raises RangeError if σ is out of range.
+
         Parameters
         ----------
         sigma : int
             σ in steps of the grid, 0 to `LARGEST_SIGMA`; 0 gives zeros.
-
-        Raises
-        ------
-        RangeError
-            If σ is out of range.
         """
         if not 0 <= sigma <= LARGEST_SIGMA:
             raise RangeError(

@@ -15,6 +15,9 @@ def study_edges(
 ) -> tuple[Edge, ...]:
     """Edges of a study's graph, as pairs of indices into its sites, the lower one first.
 
+    Raises StudyError if there are fewer than two sites, or a named edge leads nowhere, or to its
+    own beginning, or there twice, or the edges leave somebody out.
+
     Parameters
     ----------
     count : int
@@ -25,12 +28,6 @@ def study_edges(
         Over the sites in the study's order; the first is the middle of a star.
     named : sequence of (str, str)
         Edges between sites' names, instead of ``layout`` if there are any.
-
-    Raises
-    ------
-    StudyError
-        If there are fewer than two sites, or a named edge leads nowhere, or to its own beginning,
-        or there twice, or the edges leave somebody out.
     """
     if count < 2:
         raise StudyError("field 'sites': neighbours need two sites or more; add one.")

@@ -45,6 +45,9 @@ def solvable(length: float, curvature: float, radius: float) -> bool:
 class AdmmPlan(AnalysisPlan[AdmmParameters]):
     """What every site and the centre know before the first round.
 
+    Raises StudyError if target or graph don't fit the study, or the costs are too flat or steep to
+    be solved.
+
     Attributes
     ----------
     target : int
@@ -64,11 +67,6 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
         Numbers of a model.
     agreed : int
         Those, from the first on, that all sites agree on; the rest is each site's own.
-
-    Raises
-    ------
-    StudyError
-        If target or graph don't fit the study, or the costs are too flat or steep to be solved.
     """
 
     def __init__(self, parameters: AdmmParameters, shape: Shape) -> None:

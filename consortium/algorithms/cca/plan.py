@@ -35,13 +35,7 @@ def reduction(view: str) -> str:
 
 
 class CcaPlan(AnalysisPlan[CcaParameters]):
-    """A study's stages.
-
-    Raises
-    ------
-    StudyError
-        If the parameters don't fit the views.
-    """
+    """A study's stages; raises StudyError if the parameters don't fit the views."""
 
     def __init__(self, parameters: CcaParameters, shape: Shape) -> None:
         super().__init__(parameters, shape)

@@ -69,13 +69,7 @@ class CoordinateParameters(AnalysisParameters):
         return self
 
     def promise(self) -> tuple[float, float]:
-        """ε and δ of the study.
-
-        Raises
-        ------
-        StudyError
-            If nobody gave them.
-        """
+        """ε and δ of the study; raises StudyError if nobody gave them."""
         if self.epsilon is None or self.delta is None:
             raise StudyError(
                 "field 'analysis': the study's epsilon and delta are unknown; add them."

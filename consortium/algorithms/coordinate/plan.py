@@ -33,17 +33,14 @@ MOST_OF_DELTA = 1e-3
 class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
     """What every site and the centre know before the only round.
 
+    Raises StudyError if the study has no such views, or nothing can explain the target.
+
     Attributes
     ----------
     squares : bool
         Whether products are released, for least squares.
     radii : list of float
         R, what each view is clipped to.
-
-    Raises
-    ------
-    StudyError
-        If the study has no such views, or nothing can explain the target.
     """
 
     def __init__(self, parameters: CoordinateParameters, shape: Shape) -> None:
@@ -75,12 +72,8 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
     def losses(self) -> list[float]:
         """Largest part of the person's μ that each view may cost, in the real numbers of the plan.
 
-        What rounding to the grid and a graph of masks add at the most is taken off.
-
-        Raises
-        ------
-        StudyError
-            If a level is too small for that.
+        What rounding to the grid and a graph of masks add at the most is taken off. Raises
+        StudyError if a level is too small for that.
         """
         return [self._loss(view) for view, _ in self.shape.views]
 
@@ -145,10 +138,7 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
     def bound(self) -> PartsBound:
         """Weights of all views, with the least noise that their levels allow.
 
-        Raises
-        ------
-        StudyError
-            If a level can't be kept.
+        Raises StudyError if a level can't be kept.
         """
         parameters, squares = self.parameters, self.squares
         weights = self._weights(self.budget_share)

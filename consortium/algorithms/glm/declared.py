@@ -19,15 +19,12 @@ _OFF = 0.1  # of a public standard deviation: a mean that is further off is told
 def declared_means(parameters: GlmParameters, shape: Shape, columns: Columns) -> Array:
     """Means by site of the columns that persons are clipped by, in their public deviations.
 
+    Raises StudyError if a column has no part in the adjustment, or a mean is beyond its limits.
+
     Returns
     -------
     array, S x columns
         Not a number where a column's means are not declared.
-
-    Raises
-    ------
-    StudyError
-        If a column has no part in the adjustment, or a mean is beyond its limits.
     """
     entries, means, scales = clipped_columns(columns)
     found = np.full((len(shape.subjects), len(entries)), np.nan)

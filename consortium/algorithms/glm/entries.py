@@ -180,10 +180,7 @@ class _Outcomes(NamedTuple):
 def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
     """Find every column of the formula and every outcome.
 
-    Raises
-    ------
-    StudyError
-        If a name is not in the study, or a column has no two groups.
+    Raises StudyError if a name is not in the study, or a column has no two groups.
     """
     explained = parameters.outcome_views
     for view in explained:
@@ -248,10 +245,7 @@ def _pairs(
 ) -> list[tuple[GlmEntry, GlmEntry]]:
     """Factors of every column that a product stands for.
 
-    Raises
-    ------
-    StudyError
-        If it is the square of a column of levels.
+    Raises StudyError if it is the square of a column of levels.
     """
     if one == other:
         if one[0].levels:

@@ -20,10 +20,7 @@ _REFUSED = (
 def written_out(formula: str) -> tuple[str, ...]:
     """Terms of a formula; ``a * b`` stands for ``a + b + a:b``, each once.
 
-    Raises
-    ------
-    ValueError
-        If it is no such sum, or has a product or a square without its columns.
+    Raises ValueError if it is no such sum, or has a product or a square without its columns.
 
     Examples
     --------

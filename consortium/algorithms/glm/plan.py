@@ -62,15 +62,12 @@ STAGES = {
 class GlmPlan(AnalysisPlan[GlmParameters]):
     """A study's releases: of counts if nobody states them, of norms and covariates, and effects.
 
+    Raises StudyError if names are unknown, or no site has both groups.
+
     Parameters
     ----------
     outcomes : int, optional
         Plan for so many outcomes instead of those there are.
-
-    Raises
-    ------
-    StudyError
-        If names are unknown, or no site has both groups.
     """
 
     def __init__(

@@ -247,11 +247,8 @@ def _round(count: float) -> str:
 def check_worth(plan: GlmPlan) -> Forecast:
     """Foretell a study, and refuse one that is hopeless.
 
-    Raises
-    ------
-    StudyError
-        If it is hopeless and nobody said that it is to be run anyway, or has more coefficients than
-        persons.
+    Raises StudyError if it is hopeless and nobody said that it is to be run anyway, or has more
+    coefficients than persons.
     """
     sizes = plan.shape.subjects
     needed = 1 + plan.covariates + len(sizes)

@@ -32,10 +32,7 @@ _FEWEST_MODES = 2  # of a hemisphere
 def smoothly_alike(places: AnyPlaces, smoothness: float, cutoff: float) -> BasisCorrelation:
     """The likeness of a study's voxels or vertices; places are one object for each space.
 
-    Raises
-    ------
-    StudyError
-        If the basis would be larger than anybody should have to work out.
+    Raises StudyError if the basis would be larger than anybody should have to work out.
     """
     if isinstance(places, SurfacePlaces):
         return _along_surfaces(places, smoothness, cutoff)
@@ -79,10 +76,7 @@ def _along_surfaces(places: SurfacePlaces, smoothness: float, cutoff: float) -> 
 def smooth_places(parameters: GlmParameters, shape: Shape) -> AnyPlaces:
     """Voxels or vertices of the one view that is analysed in a smooth basis.
 
-    Raises
-    ------
-    StudyError
-        If the outcomes are not those of one view of images or surfaces.
+    Raises StudyError if the outcomes are not those of one view of images or surfaces.
     """
     named = parameters.outcome_views
     surfaces = [shape.surface_places[name] for name in named if name in shape.surface_places]

@@ -111,10 +111,7 @@ class _Columns:
 def formula_of(model: StatsModel, levels: Levels) -> tuple[str, dict[str, str] | Literal["all"]]:
     """Formula and contrasts that say the same as a model.
 
-    Raises
-    ------
-    ValueError
-        If something can't be said so: in one sentence, by its name.
+    Raises ValueError if something can't be said so: in one sentence, by its name.
 
     Examples
     --------

@@ -24,6 +24,8 @@ _ROUNDS: dict[Optimizer, dict[Unit, int]] = {
 class IcaPlan(AnalysisPlan[IcaParameters]):
     """What every site and the centre know before the first round.
 
+    Raises StudyError if score or optimizer are not for the study's unit.
+
     Attributes
     ----------
     rounds : int
@@ -32,11 +34,6 @@ class IcaPlan(AnalysisPlan[IcaParameters]):
         The study's, or what fits the unit.
     left : float
         Part of the budget (of μ²) without that of the maps.
-
-    Raises
-    ------
-    StudyError
-        If score or optimizer are not for the study's unit.
     """
 
     def __init__(self, parameters: IcaParameters, shape: Shape) -> None:

@@ -27,10 +27,7 @@ At a third the networks were as good with them as without, at 1.1 worse by four 
 class NetworkPlan(AnalysisPlan[NetworkParameters]):
     """What follows from parameters and public sizes.
 
-    Raises
-    ------
-    StudyError
-        If target or units don't fit the study.
+    Raises StudyError if target or units don't fit the study.
     """
 
     def __init__(self, parameters: NetworkParameters, shape: Shape) -> None:

@@ -52,10 +52,7 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
     def releases(self) -> tuple[PlannedRelease, ...]:
         """One release with the whole budget, or as many as there are iterations.
 
-        Raises
-        ------
-        StudyError
-            If the data don't have so many components, or the solver is not for them.
+        Raises StudyError if the data don't have so many components, or the solver is not for them.
         """
         size, features = self.parameters.components, self.shape.features
         if size > features:

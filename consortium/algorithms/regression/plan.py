@@ -30,6 +30,9 @@ _SMALLER = (
 class RegressionPlan(AnalysisPlan[RegressionParameters]):
     """What every site and the centre know before the first round.
 
+    Raises StudyError if there is no such view of one entry, or what explains it is nothing, alike
+    or too much.
+
     Attributes
     ----------
     target : int
@@ -38,11 +41,6 @@ class RegressionPlan(AnalysisPlan[RegressionParameters]):
         S, constants of the model: one for each site, one for all, or none.
     intercept, weight : float
         c and α, weights of a person's constant and target in the release.
-
-    Raises
-    ------
-    StudyError
-        If there is no such view of one entry, or what explains it is nothing, alike or too much.
     """
 
     def __init__(self, parameters: RegressionParameters, shape: Shape) -> None:

@@ -16,15 +16,12 @@ from consortium.privacy.bounds import Bound
 class SummarizePlan(AnalysisPlan[SummarizeParameters]):
     """What every site and the centre know before the only round.
 
+    Raises StudyError if there is one site alone, or none with the target's name.
+
     Attributes
     ----------
     width : float
         Distance within which two persons are alike.
-
-    Raises
-    ------
-    StudyError
-        If there is one site alone, or none with the target's name.
     """
 
     def __init__(self, parameters: SummarizeParameters, shape: Shape) -> None:

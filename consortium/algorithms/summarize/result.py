@@ -61,12 +61,7 @@ def read_embeddings(plan: SummarizePlan, release: Release) -> Embeddings:
     """Put sites' names and sizes beside their answers.
 
     Noise in a site's answer is in proportion to one over its size, and `Release.deviation` is that
-    of the smallest.
-
-    Raises
-    ------
-    SiteError
-        If fewer than two answered.
+    of the smallest. Raises SiteError if fewer than two answered.
     """
     sites, shape = plan.present(release), plan.shape
     if len(sites) < 2:

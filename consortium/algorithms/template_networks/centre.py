@@ -96,10 +96,7 @@ class TemplateNetworks(TemplateNetworksPlan):
     def refuse_hopeless(self) -> None:
         """Refuse a study that is expected to tell nothing, unless it is to run anyway.
 
-        Raises
-        ------
-        StudyError
-            With what would be enough.
+        Raises StudyError with what would be enough.
         """
         if not self.parameters.anyway and self.shape.noise and not self.usual.is_told:
             raise StudyError(f"field 'privacy.epsilon': {self._too_little()}")

@@ -39,13 +39,7 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
 
     @property
     def templates(self) -> Templates:
-        """The study's.
-
-        Raises
-        ------
-        StudyError
-            If they are not there.
-        """
+        """The study's; raises StudyError if they are not there."""
         if self.shape.templates is None:
             raise StudyError("field 'analysis.templates': the maps can't be had; name their file.")
         return self.shape.templates
@@ -54,10 +48,7 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
     def releases(self) -> tuple[PlannedRelease, ...]:
         """Maps, and connectivity if it is asked for.
 
-        Raises
-        ------
-        StudyError
-            If the unit is not a person, or templates, basis and data don't fit.
+        Raises StudyError if the unit is not a person, or templates, basis and data don't fit.
         """
         if self.shape.unit != "subject":
             raise StudyError(
@@ -115,10 +106,7 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
     def cutoff(self) -> float:
         """Shortest wavelength in mm, on a step of half a millimetre; 0 for regions.
 
-        Raises
-        ------
-        StudyError
-            If the study asks for finer waves than its voxels or mesh can hold.
+        Raises StudyError if the study asks for finer waves than its voxels or mesh can hold.
         """
         places = self.shape.places
         if places is None:
@@ -142,10 +130,7 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
     def maps(self) -> Array:
         """Templates in the basis, d x R, each of norm one.
 
-        Raises
-        ------
-        StudyError
-            If the basis shows nothing of one.
+        Raises StudyError if the basis shows nothing of one.
         """
         whole = np.linalg.norm(self.templates.values, axis=0)
         lost = np.flatnonzero(self.sizes < _LEAST_KEPT * whole)

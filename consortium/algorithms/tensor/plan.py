@@ -27,6 +27,8 @@ _MOST_WHOLE = 64
 class TensorPlan(AnalysisPlan[TensorParameters]):
     """What every site and the centre know before the first round.
 
+    Raises StudyError if words or components don't fit the views.
+
     Attributes
     ----------
     words : tuple of slice
@@ -37,11 +39,6 @@ class TensorPlan(AnalysisPlan[TensorParameters]):
         What a mixture's persons are clipped to, and c, the weight of their mean.
     constants : int
         S, constants of a mixture's first release: one for each site, or one for all.
-
-    Raises
-    ------
-    StudyError
-        If words or components don't fit the views.
     """
 
     def __init__(self, parameters: TensorParameters, shape: Shape) -> None:

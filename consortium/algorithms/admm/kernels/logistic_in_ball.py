@@ -80,6 +80,8 @@ class LogisticCost:
 def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision: float) -> Array:
     """Minimize F over the ball.
 
+    Raises PrivacyError if that precision is not reached: what is charged for would not hold.
+
     Parameters
     ----------
     radius : float
@@ -92,11 +94,6 @@ def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision:
     Returns
     -------
     array, D
-
-    Raises
-    ------
-    PrivacyError
-        If that precision is not reached: what is charged for would not hold.
     """
     here, before = _place(cost, clip_vector(start, radius), radius), 0.0
     hessian: Array = np.zeros(0)
