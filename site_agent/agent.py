@@ -135,7 +135,7 @@ class Agent:
             self._settings, self._admission = now, self._admission.refusing(error)
             self.site.log.line(f"no run begins here until this is mended: {error}")
         else:
-            self.site.log.tell("site.yaml and policy.yaml changed; runs that begin now go by them")
+            self.site.log.write("site.yaml and policy.yaml changed; runs that begin now go by them")
         return True
 
     def work(self, *, once: bool, idle: float = float("inf")) -> None:
@@ -154,7 +154,7 @@ class Agent:
             with only_one(self.folder, "agent"):
                 self._check_halt()
                 if not once:
-                    self.site.log.tell(
+                    self.site.log.write(
                         f"the agent of {self.config.name} is at work; Ctrl-C stops it"
                     )
                 while True:
@@ -242,7 +242,7 @@ class Agent:
             self._hours = self.site.policy
         opens = self._hours.opens_at(self.now())
         if opens is not None:
-            self.site.log.tell_once(
+            self.site.log.write_once(
                 f"policy.yaml: field 'hours': nothing is answered before {opens}."
             )
             return False
@@ -256,7 +256,7 @@ class Agent:
                 if participation.ended is not None:
                     self._guarded(run, partial(self._note_end, run))
                     outcome = participation.ended.outcome
-                    self.site.log.tell(f"{run} has ended: {outcome}; {participation.cost}")
+                    self.site.log.write(f"{run} has ended: {outcome}; {participation.cost}")
         return done
 
     def _check_halt(self) -> None:

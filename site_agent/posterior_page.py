@@ -39,7 +39,7 @@ class Cell:
 
     picture: Picture | None
     """None where no map of the set is like it."""
-    told: str
+    caption: str
     """How sure it is, and how like the posterior's."""
 
 

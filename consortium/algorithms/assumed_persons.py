@@ -92,10 +92,10 @@ def effect_at_accuracy(accuracy: float, classes: int) -> float:
     """
     if accuracy <= 1.0 / classes:
         return 0.0
-    return float(brentq(lambda d: _told_rightly(d, classes) - accuracy, 0.0, _FARTHEST))
+    return float(brentq(lambda d: _share_classified(d, classes) - accuracy, 0.0, _FARTHEST))
 
 
-def _told_rightly(distance: float, classes: int) -> float:
+def _share_classified(distance: float, classes: int) -> float:
     density = np.exp(-np.square(_GRID - distance) / 2.0) / np.sqrt(2.0 * np.pi)
     return float(np.trapezoid(density * ndtr(_GRID) ** (classes - 1), _GRID))
 

@@ -201,7 +201,7 @@ def _result(plan: Average, release: Release) -> Result:
     if not plan.shape.views:
         return Result(arrays, numbers, images=_images(mean, errors, found, floor), captions=words)
     tables = {"means": _table(plan, mean, errors, found)}
-    return Result(arrays, numbers, loadings="mean", told="found", tables=tables, captions=words)
+    return Result(arrays, numbers, loadings="mean", drawn="found", tables=tables, captions=words)
 
 
 def _headline(found: Array, floor: float) -> str:

@@ -169,7 +169,7 @@ def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
         arrays,
         {"persons": fit.moment.units, "noise_deviation": fit.moment.deviation},
         loadings="coefficients",
-        told="found",
+        drawn="found",
         tables=_tables(question, uncertainty),
         captions=Captions(
             "coefficient",

@@ -75,7 +75,7 @@ class Result:
     """Standard deviation of the privacy noise in every entry of the maps; 0 if it can't be told."""
     loadings: str = ""
     """Name of the D x K array over all views' entries that is to be written view by view."""
-    told: str = ""
+    drawn: str = ""
     """Name of a D x K array that is true where loadings stand out of noise and chance: the page
     draws no others. Empty: all do."""
     tables: Mapping[str, Table] = field(default_factory=dict)

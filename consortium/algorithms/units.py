@@ -108,7 +108,7 @@ class Units(FrozenModel):
         return (sizes * found).sum(axis=0), (sizes * varied).sum(axis=0)
 
     @property
-    def told(self) -> str:
+    def explained(self) -> str:
         """What becomes of a unit's rows, in a sentence."""
         return (
             f"Each of the {self.named} is one unit of privacy: all its rows, {self.most_rows} at "

@@ -48,7 +48,7 @@ class Publisher:
     pages: bool = True
     """Whether the page with its pictures is written, too; without it the numbers alone are, to be
     compared."""
-    told: MachineFacts | None = None
+    machine: MachineFacts | None = None
     """Of a folder that is made again."""
     seconds: float | None = None
     """How long the run took, if its folder doesn't tell."""
@@ -57,8 +57,8 @@ class Publisher:
         """Write maps, privacy report and page; the same inputs give the same maps."""
         report = account(plan, rounds, _most_volumes(plan), self.sampler)
         day = datetime.now(UTC).date()
-        if self.told is not None:
-            report, day = self.told.put_into(report), self.told.day
+        if self.machine is not None:
+            report, day = self.machine.put_into(report), self.machine.day
         done = finish_result(self.study, self.space, result, report, day, self.legend)
         done = replace(done, course=course(self.study, plan, report, self._seconds()))
         from consortium.report.outputs import write_outputs  # brings what draws

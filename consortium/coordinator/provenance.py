@@ -89,7 +89,7 @@ def _compare_keys(
     members: Roster, names_of: Sequence[str], sites: Path | None, verdict: Verdict
 ) -> None:
     if sites is None:
-        verdict.tell(
+        verdict.add(
             evidence_path(names.ANNOUNCED),
             "the names of hospitals, and their keys, rest on the coordinator's word alone; give "
             "the fingerprints that they publish themselves with --sites.",

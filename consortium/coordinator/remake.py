@@ -184,7 +184,7 @@ class Remake:
             self.space,
             legend=self.legend,
             pages=pages,
-            told=self._known(),
+            machine=self._known(),
             seconds=0.0,
         ).publish(self.agreement.plan, done.rounds, done.result)
 

@@ -96,7 +96,7 @@ class Checkup:
         found = digests_of(self.folder)
         late = {evidence_path(f"{names.ATTESTED}/{site}") for site in sites} - listed.keys()
         for name in sorted(late & found.keys()):
-            self.verdict.tell(name, "came after the result was published.")
+            self.verdict.add(name, "came after the result was published.")
         for name in sorted(listed.keys() | found.keys() - late):
             self._authentic[name] = name in listed and found.get(name) == listed[name]
             if self._authentic[name] or (name not in listed and _is_hidden(name)):

@@ -61,7 +61,7 @@ class PriorVariances:
     """As v, of all entries on average."""
 
     @property
-    def told(self) -> PriorVariances:
+    def reported(self) -> PriorVariances:
         """The same where β is that of real hospitals at least: an estimate may fall short of it.
 
         How sure maps are is told by these; weights lose little by a β that is a little wrong.
@@ -132,7 +132,7 @@ def combine_projectors(
     share = off_others / (off_own + off_others)
     rest, many = 1.0 - share, taken.everybody - taken.persons
     count = 1.0 / (share**2 / taken.persons + rest**2 / many)
-    off_own, off_others = expected_errors(spreads.told, taken, room, at_home=at_home)
+    off_own, off_others = expected_errors(spreads.reported, taken, room, at_home=at_home)
 
     def deviation(off: float, persons: float) -> float:
         return math.sqrt(2.0 * max(off - spreads.overall / persons, 0.0))

@@ -53,7 +53,7 @@ def hear_attestations(
     for site in study.sites:
         if record.read(f"{ATTESTED}/{site}") is None:
             if study.checkers:
-                verdict.tell(
+                verdict.add(
                     evidence_path(f"{ATTESTED}/{site}"), f"{site} has not attested the run."
                 )
             continue
@@ -119,9 +119,9 @@ def _agrees(
             "settles it.",
         )
     for number in said.missed:
-        verdict.tell(where, f"{site} contributed to round {number}, which lists it as lost.")
+        verdict.add(where, f"{site} contributed to round {number}, which lists it as lost.")
     if said.earlier:
-        verdict.tell(where, f"{site} answered in other runs of this study: {_few(said.earlier)}.")
+        verdict.add(where, f"{site} answered in other runs of this study: {_few(said.earlier)}.")
     records = [done.record for done in rounds]
     plan = plan_digest(agreement.plan)
     if said.refuted:

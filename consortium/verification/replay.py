@@ -137,7 +137,7 @@ def other_queries(
         if off > SLACK:
             found[where] = {QUERY: off}
         elif encode_query(due)[0] != done.query:
-            verdict.tell(where, f"deviates by {off:.1g} of the norm from what this machine asks.")
+            verdict.add(where, f"deviates by {off:.1g} of the norm from what this machine asks.")
     return found
 
 

@@ -43,7 +43,7 @@ class Verdict:
         """Something is not shown."""
         self.findings.append(VerdictLine("open", where, sentence))
 
-    def tell(self, where: str, sentence: str) -> None:
+    def add(self, where: str, sentence: str) -> None:
         """Something is worth knowing."""
         self.findings.append(VerdictLine("note", where, sentence))
 

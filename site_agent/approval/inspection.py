@@ -237,7 +237,7 @@ def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterato
     yield from _too_large(config, data)
     yield from _unusable(data.survey.skipped)
     yield from _doubts(config, case.study)
-    yield from _few_lacking(config, people, site.policy, site.ledger.has_told_of(people))
+    yield from _few_lacking(config, people, site.policy, site.ledger.has_reported(people))
     if plan is None:
         return
     yield from data.notes if isinstance(data, FeatureDataset) else ()
@@ -296,11 +296,11 @@ def _doubts(config: SiteConfig, study: Study) -> Iterator[str]:
 
 
 def _few_lacking(
-    config: SiteConfig, people: Sequence[str], policy: Policy, is_told: bool
+    config: SiteConfig, people: Sequence[str], policy: Policy, is_reported: bool
 ) -> Iterator[str]:
     """Columns that a few lack; none if the table of persons can't be read."""
     try:
-        yield from few_lacking(config.dataset, people, policy.fewest_subjects_chosen, is_told)
+        yield from few_lacking(config.dataset, people, policy.fewest_subjects_chosen, is_reported)
     except DataError:  # which is told where a study needs it
         return
 

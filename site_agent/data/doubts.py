@@ -61,14 +61,14 @@ class _Beyond(NamedTuple):
 
     name: str
     part: float
-    told: str
+    words: str
 
 
 class _Lack(NamedTuple):
     """How many persons lack a column, in words, too."""
 
     many: int
-    told: str
+    words: str
 
 
 def doubts_about(source: Path, study: Study, aliases: Aliases) -> Iterator[str]:
@@ -153,7 +153,7 @@ def _clipped(beyond: Sequence[_Beyond]) -> str:
     return (
         f"{_some([each.name for each in beyond])}: up to {worst.part:.0%} of the participants "
         "here lie beyond the study's limits, count as the limit, or are not taken (of "
-        f"'{worst.name}' {worst.told}); look whether the unit is the study's."
+        f"'{worst.name}' {worst.words}); look whether the unit is the study's."
     )
 
 
@@ -172,7 +172,7 @@ class _Alike(NamedTuple):
     column: str
     level: str
     value: str
-    told: str
+    words: str
 
 
 def _like_levels(
@@ -194,7 +194,7 @@ def _misnamed(alike: Sequence[_Alike]) -> Misnamed:
     named: dict[str, list[str]] = {}
     levels: dict[str, dict[str, list[str]]] = {}
     for each in alike:
-        named.setdefault(each.column, []).append(each.told)
+        named.setdefault(each.column, []).append(each.words)
         levels.setdefault(each.column, {}).setdefault(each.level, []).append(each.value)
     columns = "; ".join(f"column '{name}' has {', '.join(them)}" for name, them in named.items())
     own = ", ".join(f"{name}: {{levels: {_flow(them)}}}" for name, them in levels.items())
@@ -217,7 +217,7 @@ def _lack(people: int, given: Mapping[str, str], said: Description) -> _Lack:
 
 
 def few_lacking(
-    source: Path, people: Sequence[str], fewest: int, is_told: bool = False
+    source: Path, people: Sequence[str], fewest: int, is_reported: bool = False
 ) -> Iterator[str]:
     """Say which columns so few lack that a later study which needs them would be refused.
 
@@ -231,7 +231,7 @@ def few_lacking(
         Labels of who would be told of.
     fewest : int
         The policy's ``fewest_subjects_chosen``.
-    is_told : bool
+    is_reported : bool
         Whether their number was released before, so that it must stay as it is.
     """
     table = source / PARTICIPANTS
@@ -239,18 +239,19 @@ def few_lacking(
         return
     said = read_descriptions(table)
     few = [
-        f"'{name}' ({lack.told})"
+        f"'{name}' ({lack.words})"
         for name, given in given_in(table, people).items()
         if 0 < (lack := _lack(len(people), given, said.get(name, NOTHING_SAID))).many < fewest
     ]
     if few:
         some = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if few[_NAMED:] else "")
-        number = "number was released before" if is_told else "number would be released"
+        number = "number was released before" if is_reported else "number would be released"
         yield (
             f"of the {len(people)} participants whose {number}, a few lack {some} in "
             f"{PARTICIPANTS}. A later study that needs such a column would leave them out, and be "
             f"refused here for good, since two numbers that differ by fewer than {fewest} "
-            f"participants tell of these: fill in what is missing{_TOLD if is_told else _UNTOLD}"
+            "participants tell of these: fill in what is missing"
+            f"{_TOLD if is_reported else _UNTOLD}"
         )
 
 

@@ -247,7 +247,7 @@ class LedgerFile:
         ).fetchone()
         return Charge(*row) if row else None
 
-    def told(self, what: Literal["persons", "query"] = "persons") -> list[ReportedSet]:
+    def reported_sets(self, what: Literal["persons", "query"] = "persons") -> list[ReportedSet]:
         """Every set behind a number that was told: of persons, or of recordings, each once.
 
         Who was charged was told of, also before such sets were written down.

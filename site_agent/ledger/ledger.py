@@ -20,7 +20,7 @@ from consortium.errors import LedgerError, PrivacyError
 from site_agent.ledger.entries import Charge, Head, LedgerEntry
 from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.limits import LedgerLimits, check_charge, no_run_left
-from site_agent.ledger.reader import LedgerReader, check_told
+from site_agent.ledger.reader import LedgerReader, check_reported
 from site_agent.ledger.sizes import Sizes
 
 __all__ = ["Charge", "Head", "Ledger", "LedgerEntry", "LedgerLimits"]
@@ -100,7 +100,7 @@ class Ledger(LedgerReader):
             file.check_halt()
             known = file.find(charge, "tell")
             if known is None:
-                check_told(file, sizes, least)
+                check_reported(file, sizes, least)
             recordings = file.enroll(sizes.recordings) if sizes.recordings else ""
             persons, statistic = file.enroll(sizes.persons), f"sizes, {sizes.samples} volumes"
             charge = replace(charge, statistic=statistic, persons=persons, query=recordings)

@@ -165,18 +165,18 @@ class LedgerReader:
         Raises PrivacyError.
         """
         with self._writing() as file:
-            check_told(file, sizes, least)
+            check_reported(file, sizes, least)
 
-    def has_told_of(self, labels: Sequence[str]) -> bool:
+    def has_reported(self, labels: Sequence[str]) -> bool:
         """Whether the number of just these persons was told before."""
         with self._writing() as file:
             rows = file.rows(labels)
-            return any(count_differing(rows, each.members) == 0 for each in file.told())
+            return any(count_differing(rows, each.members) == 0 for each in file.reported_sets())
 
     def newcomers(self, labels: Sequence[str], least: int) -> list[str]:
         """Who is left out, so that the set of an earlier study is told again: `newcomers`."""
         with self._writing() as file:
-            late = newcomers(file.rows(labels), file.told(), least)
+            late = newcomers(file.rows(labels), file.reported_sets(), least)
         return [label for label, is_late in zip(labels, late, strict=True) if is_late]
 
     def used(self, study: str, centres: Collection[str], *, reported: bool) -> int:
@@ -257,14 +257,14 @@ class LedgerReader:
                 ) from error
 
 
-def check_told(file: LedgerFile, sizes: Sizes, least: int) -> None:
+def check_reported(file: LedgerFile, sizes: Sizes, least: int) -> None:
     """Compare who would take part with every set behind a number that was told.
 
     Raises PrivacyError.
     """
-    check_sizes(sizes, file.rows(sizes.persons), file.told(), least)
+    check_sizes(sizes, file.rows(sizes.persons), file.reported_sets(), least)
     if sizes.recordings:
-        rows, reported = file.rows(sizes.recordings), file.told("query")
+        rows, reported = file.rows(sizes.recordings), file.reported_sets("query")
         apart = [(recordings_differ(rows, each.members), each.study) for each in reported]
         check_apart(apart, least, "volumes")
 

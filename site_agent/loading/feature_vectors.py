@@ -40,7 +40,7 @@ from site_agent.loading.units import (
     rows_by_person,
     single_session_vectors,
     stack_rows,
-    told_of_units,
+    unit_sentences,
 )
 
 Vectors = Mapping[str, NDArray[np.float64]]
@@ -225,7 +225,7 @@ class FeatureDataset:
         if units is None:
             return ()
         unused = sum(max(len(rows) - units.most_rows, 0) for rows in self._members)
-        return tuple(told_of_units(units, self._members, len(self.people), unused))
+        return tuple(unit_sentences(units, self._members, len(self.people), unused))
 
     @cached_property
     def survey(self) -> Survey:

@@ -118,7 +118,7 @@ def stack_rows(
     return table.reshape(most * size, -1)
 
 
-def told_of_units(
+def unit_sentences(
     units: Units, members: Sequence[Sequence[str]], persons: int, unused: int
 ) -> Iterator[str]:
     """Say how many participants are in how many units, for a site's own people."""

@@ -156,7 +156,7 @@ class Rounds:
         cost = (
             "was charged for it before it was stopped" if charged else "is charged nothing for it"
         )
-        self._site.log.tell(
+        self._site.log.write(
             f"round {number} was closed without this site, which sent nothing and {cost}; it goes "
             "on"
         )

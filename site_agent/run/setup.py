@@ -114,7 +114,7 @@ class Setup:
             if each.reason in ("unusable", "too-few-new"):
                 site.log.line(f"left out of {self.context.run}: {each.detail}")
         self._note = SiteNote(persons, samples, self.context.grid, __version__)
-        site.log.tell(f"takes part in {self.context.run} with {persons} subjects")
+        site.log.write(f"takes part in {self.context.run} with {persons} subjects")
         message = seal(site.identity.key, self.context.run, site.name, PRESENT, 0, b"")
         self.outbox.send(self._names.present(site.name), "present", message)
         return True
@@ -171,7 +171,7 @@ class Setup:
         self.outbox.keep("keys", bundle)
         self._keep_worth(plan)
         self.outbox.send(self._names.setup("share", self.site.name), "share", message)
-        self.site.log.tell(
+        self.site.log.write(
             f"joined {self.context.run}: {count(plan.rounds, 'round')}, ε = {plan.epsilon:.3g}"
         )
         return True

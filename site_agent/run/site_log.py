@@ -111,15 +111,15 @@ class SiteLog:
         if self._is_new(text):
             self.line(text)
 
-    def tell(self, text: str) -> None:
+    def write(self, text: str) -> None:
         """Log a line that names no person, and keep it for the site's page."""
         self.line(text)
         self.keep(text)
 
-    def tell_once(self, text: str) -> None:
+    def write_once(self, text: str) -> None:
         """Do the same unless the line was logged before."""
         if self._is_new(text):
-            self.tell(text)
+            self.write(text)
 
     def keep(self, text: str, subject: str = "") -> None:
         """Keep a line that names no person for the site's page, and don't log it.

@@ -50,7 +50,7 @@ class WaitLog:
             return
         self._file.show(run, waited, left, {"centre": participation.awaited})
         if left < 0:
-            self._log.tell_once(
+            self._log.write_once(
                 f"{run}: {participation.awaited} is overdue; ask the coordinator whether the "
                 "study goes on."
             )

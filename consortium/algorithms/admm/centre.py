@@ -156,13 +156,15 @@ def _accuracy(plan: AdmmPlan) -> Expectation:
     law, table = partial(assumed_labels, plan), partial(with_label, plan)
     return expected_accuracy(
         [
-            told_rightly(result.arrays, plan.target, entries, kinds)
+            share_classified(result.arrays, plan.target, entries, kinds)
             for result, entries, kinds in train_on_assumed(plan, sizes, law, table)
         ]
     )
 
 
-def told_rightly(arrays: Mapping[str, Array], target: int, entries: Array, kinds: Array) -> float:
+def share_classified(
+    arrays: Mapping[str, Array], target: int, entries: Array, kinds: Array
+) -> float:
     """Share of persons whose label the sites' mean model names."""
     weights = np.delete(arrays["coefficients"][:, 0], target)
     odds = weights @ entries + float(np.sum(arrays["intercept"]))

@@ -61,7 +61,7 @@ def admm_result(
         found=bool(found.any()),
     )
     return Result(
-        arrays, numbers, loadings="coefficients", told="found", tables=tables, captions=words
+        arrays, numbers, loadings="coefficients", drawn="found", tables=tables, captions=words
     )
 
 

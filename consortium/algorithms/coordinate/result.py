@@ -74,7 +74,7 @@ def mean_result(plan: CoordinatePlan, found: Release) -> Result:
         "Mean over all participants; 0 for what is withheld.",
         found=any(f.state == "found" for f in findings),
     )
-    return Result(arrays, {}, loadings="mean", told="found", tables=tables, captions=words)
+    return Result(arrays, {}, loadings="mean", drawn="found", tables=tables, captions=words)
 
 
 def widest_variance(part: Part) -> float:

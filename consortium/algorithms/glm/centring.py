@@ -48,7 +48,7 @@ class Centring:
         return float(self.weights**2 @ self.doubts)
 
 
-def told_of_counts(plan: GlmPlan) -> tuple[str, ...]:
+def count_sentences(plan: GlmPlan) -> tuple[str, ...]:
     """Say what becomes of the groups' numbers of persons, if there are groups."""
     if plan.columns.slope:
         return ()
@@ -71,7 +71,7 @@ def surplus(plan: GlmPlan) -> int:
     return int(np.abs(plan.groups.persons - np.array(plan.shape.subjects)).sum())
 
 
-def told_of_sizes(plan: GlmPlan) -> tuple[str, ...]:
+def size_sentences(plan: GlmPlan) -> tuple[str, ...]:
     """Say that the sites have other numbers of persons than `groups` states, if they have."""
     if not surplus(plan):
         return ()
@@ -85,7 +85,7 @@ def told_of_sizes(plan: GlmPlan) -> tuple[str, ...]:
     return (sentence,)
 
 
-def told_of_counted(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
+def counted_sentences(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
     """Say that released counts contradict the parts that are expected, if they clearly do."""
     groups, persons = there.groups, np.maximum(there.groups.persons, 1)
     found, expected = groups.proportions, plan.groups.proportions

@@ -51,7 +51,7 @@ def clipped_columns(columns: Columns) -> tuple[tuple[GlmEntry, ...], Array, Arra
     return entries, np.append(mean, columns.means), np.append(scale, columns.deviations)
 
 
-def told_of_declared(parameters: GlmParameters) -> tuple[str, ...]:
+def declared_sentences(parameters: GlmParameters) -> tuple[str, ...]:
     """Say what declared means do to the promise, if any are declared."""
     if not parameters.site_means:
         return ()

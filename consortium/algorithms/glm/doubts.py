@@ -49,7 +49,7 @@ def doubts_of(
     if plan.shape.noise > 0:
         clipped = clipped_of(found, learned)
         moves |= {
-            _told_of_centre(plan, learned): _centre(found, learned),
+            _centre_sentence(plan, learned): _centre(found, learned),
             "groups may be off by as much as sites' numbers of participants are": _groups(
                 plan, found, there
             ),
@@ -75,7 +75,7 @@ def clipped_of(found: Effects, learned: Learned) -> float:
     return float(np.clip(1 - found.divisor / whole, 0.0, 1.0))
 
 
-def told_of_doubts(doubts: list[PossibleBias], outcomes: int) -> tuple[str, ...]:
+def doubt_sentences(doubts: list[PossibleBias], outcomes: int) -> tuple[str, ...]:
     """The sentence that a headline starts with, if anything is in doubt."""
     if not doubts:
         return ()
@@ -96,7 +96,7 @@ def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:
     return found
 
 
-def _told_of_centre(plan: GlmPlan, learned: Learned) -> str:
+def _centre_sentence(plan: GlmPlan, learned: Learned) -> str:
     norms = learned.norms
     far = float(np.sqrt(np.mean(np.square(norms.shift)))) / norms.factor
     where = "stated" if plan.parameters.norms.location is not None else "looked for"

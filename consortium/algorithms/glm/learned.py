@@ -93,7 +93,7 @@ def read_first_round(
     if columns.slope:
         left = adjustment.information * (1 - adjustment.explained) / float(persons.sum())
         spread = float(np.sqrt(max(left, _LEAST_SPREAD)))
-    unit = plan.narrowed * (norms.factor if plan.told_in_stated else 1.0)
+    unit = plan.narrowed * (norms.factor if plan.in_stated_units else 1.0)
     location, scales = columns.location + start * norms.shift, start * norms.factor
     return Learned(norms, location, scales, adjustment, own, spread, unit)
 
@@ -105,7 +105,7 @@ def _norms(
     kept, size = float(sums["kept"][0]), float(sums["size"][0])
     look = LookSums(sums["location"], kept, size, sums.get("gaps", np.zeros(plan.outcomes)), own)
     pairs = max(float((persons // 2).sum()), 1.0)
-    width = STATED_WIDTH if plan.told_in_stated else MISSING_WIDTH
+    width = STATED_WIDTH if plan.in_stated_units else MISSING_WIDTH
     return learn_norms(look, plan.likeness, float(persons.sum()), pairs, width, plan.most_log)
 
 

@@ -76,7 +76,7 @@ def _units(plan: GlmPlan, learned: Learned) -> str:
         start = "stated norms"
     elif norms.location is not None or norms.deviation is not None:
         start = "norms that were stated in part"
-    unit = "" if plan.told_in_stated else ", in which effects are reported"
+    unit = "" if plan.in_stated_units else ", in which effects are reported"
     factor, noisy = number(learned.norms.factor), plan.shape.noise > 0
     drawn = ", and drawn to these as far as they are noise" if noisy else ""
     return (

@@ -235,11 +235,11 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     @property
     def most_log(self) -> float:
         """What logarithms of pairs' squared distances are cut to: more where nothing is known."""
-        known = self.told_in_stated or bool(self.columns.limited.all())
+        known = self.in_stated_units or bool(self.columns.limited.all())
         return MOST_LOG if known else 2 * MOST_LOG
 
     @property
-    def told_in_stated(self) -> bool:
+    def in_stated_units(self) -> bool:
         """Whether effects are told in stated deviations, and not in those that are learned."""
         return self.parameters.norms.deviation is not None
 

@@ -10,13 +10,13 @@ from consortium.algorithms.base import Array, Captions, Result, Table
 from consortium.algorithms.findings import ImageSet
 from consortium.algorithms.glm.centring import (
     Centring,
+    count_sentences,
+    counted_sentences,
+    size_sentences,
     surplus,
-    told_of_counted,
-    told_of_counts,
-    told_of_sizes,
 )
-from consortium.algorithms.glm.declared import told_of_declared
-from consortium.algorithms.glm.doubts import clipped_of, doubts_of, told_of_doubts, withheld_by
+from consortium.algorithms.glm.declared import declared_sentences
+from consortium.algorithms.glm.doubts import clipped_of, doubt_sentences, doubts_of, withheld_by
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
@@ -26,7 +26,7 @@ from consortium.algorithms.glm.methods import methods_text
 from consortium.algorithms.glm.parameters import MANY_OFF
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.power import DETECTABLE, RESIDUAL, update_forecast
-from consortium.algorithms.glm.smooth import told_of_basis
+from consortium.algorithms.glm.smooth import basis_sentences
 from consortium.algorithms.glm.tables import (
     averages_table,
     coefficient_tables,
@@ -83,8 +83,8 @@ def effects_result(
         "advice": f"effects that all outcomes share are up to {100 * plan.choice.lost:.0f} % too "
         "small, as clipping takes from them",
     }
-    error, counted = float(numbers["mean_error"]), told_of_counted(plan, there)
-    headline = *told_of_doubts(doubts, plan.outcomes), _headline(plan, significant, error, counted)
+    error, counted = float(numbers["mean_error"]), counted_sentences(plan, there)
+    headline = *doubt_sentences(doubts, plan.outcomes), _headline(plan, significant, error, counted)
     captions = Captions(
         "contrast",
         " ".join(headline),
@@ -95,7 +95,7 @@ def effects_result(
     tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays)}
     tables |= _more(plan, found, learned, more, arrays)
     images = _images(plan, arrays, significant)
-    drawn = partial(Result, loadings="loadings", told="found")
+    drawn = partial(Result, loadings="loadings", drawn="found")
     return drawn(arrays, numbers, tables=tables, captions=captions, images=images)
 
 
@@ -162,10 +162,10 @@ def _learned(learned: Learned) -> dict[str, float | int | str]:
 def remarks_of(plan: GlmPlan) -> tuple[str, ...]:
     """What more becomes public, and what is smoothed away."""
     return (
-        *told_of_basis(plan.likeness),
-        *told_of_counts(plan),
-        *told_of_declared(plan.parameters),
-        *(() if plan.parameters.units is None else (plan.parameters.units.told,)),
+        *basis_sentences(plan.likeness),
+        *count_sentences(plan),
+        *declared_sentences(plan.parameters),
+        *(() if plan.parameters.units is None else (plan.parameters.units.explained,)),
     )
 
 
@@ -194,7 +194,7 @@ def stopped_result(plan: GlmPlan, learned: Learned, reason: str, there: Centring
         share = f"about {100 * explained:.0f} %"
         reason = f"the covariates explain {share} of the contrast, so that {reason}"
     sentence = f"Stopped before the outcomes, with most of the budget unspent: {reason}."
-    headline = " ".join((sentence, *told_of_counted(plan, there)))
+    headline = " ".join((sentence, *counted_sentences(plan, there)))
     captions = Captions("contrast", headline, found=False)
     return Result({}, numbers, captions=captions)
 
@@ -256,4 +256,4 @@ def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[st
         f"{smoothed}effects are known to {error:.2f} {effect_units(plan)} (standard error, noise "
         "of privacy and chance together)."
     )
-    return " ".join((*(told_of_sizes(plan) if off else ()), sentence, *counted))
+    return " ".join((*(size_sentences(plan) if off else ()), sentence, *counted))

@@ -115,7 +115,7 @@ def _maps(places: AnyPlaces, cutoff: float) -> int:
     return SmoothBasis(places.coordinates, cutoff).size
 
 
-def told_of_basis(likeness: OutcomeCorrelation) -> tuple[str, ...]:
+def basis_sentences(likeness: OutcomeCorrelation) -> tuple[str, ...]:
     """Say what maps of smooth images cannot show, if there are any."""
     if not isinstance(likeness, BasisCorrelation):
         return ()

@@ -47,14 +47,14 @@ _ABOUT = {
 
 def effect_unit(plan: GlmPlan) -> str:
     """The unit that effects are told in."""
-    if plan.told_in_stated:
+    if plan.in_stated_units:
         return "in the outcome's public standard deviation"
     return "in the unit of the column deviation, which was learned for all outcomes together"
 
 
 def effect_units(plan: GlmPlan) -> str:
     """The same in the plural, after a number."""
-    return "standard deviations" if plan.told_in_stated else "units of the column deviation"
+    return "standard deviations" if plan.in_stated_units else "units of the column deviation"
 
 
 def effect_meaning(plan: GlmPlan) -> str:

@@ -113,7 +113,10 @@ def _accuracy(accuracy: tuple[Finding, Finding], places: int) -> Table:
         "privacy and chance. Whoever knows a participant's site and nothing else can name its "
         f"largest class; the network {known} the site. No weight has an interval.",
         ("persons", "share"),
-        (("told rightly", accuracy[0]), ("above the largest class of each site", accuracy[1])),
+        (
+            ("classified correctly", accuracy[0]),
+            ("above the largest class of each site", accuracy[1]),
+        ),
     )
 
 

@@ -1,10 +1,11 @@
-"""A site's half of `network`: gradients of those who train, and how the others are told.
+"""A site's half of `network`: gradients of those who train, and how the others are classified.
 
-Sensitivity of the accuracy. Of n persons, h are held out, r of them are told rightly, and l of the
-n are of the class that is largest at the site. Replacing one person moves l by one at the most. If
-the other one is held out as well, h stays and r moves by one at the most. Where only one of the two
-is held out, h moves by one, and r by nothing or by one the same way. So (√.75 h, r - h/2, l) moves
-by √(1 + 1), by √(.75 + 1/4 + 1) or by 1: by √2, whoever is replaced, and is no longer than √2 n.
+Sensitivity of the accuracy. Of n persons, h are held out, r of them are classified correctly, and l
+of the n are of the class that is largest at the site. Replacing one person moves l by one at the
+most. If the other one is held out as well, h stays and r moves by one at the most. Where only one
+of the two is held out, h moves by one, and r by nothing or by one the same way. So (√.75 h, r -
+h/2, l) moves by √(1 + 1), by √(.75 + 1/4 + 1) or by 1: by √2, whoever is replaced, and is no longer
+than √2 n.
 """
 
 import math

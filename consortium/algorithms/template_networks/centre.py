@@ -57,7 +57,9 @@ class TemplateNetworks(TemplateNetworksPlan):
     def expect(self) -> tuple[Expectation, ...]:
         """The forecast in numbers, for maps as strong, and templates as good, as is usual."""
         usual, error = self.usual, self.connection_error
-        agreed = Expectation("expected correlation", usual.expected if usual.is_told else AGREEMENT)
+        agreed = Expectation(
+            "expected correlation", usual.expected if usual.is_reported else AGREEMENT
+        )
         links = Expectation("error of a connection (Fisher's z)", error, rises=False)
         return (agreed, links) if error else (agreed,)
 
@@ -74,7 +76,7 @@ class TemplateNetworks(TemplateNetworksPlan):
             f"{self.resolved:.2f} of a usual network; finer details are the templates')."
         )
         lines = [basis]
-        if self.usual.is_told:
+        if self.usual.is_reported:
             lines.append(
                 f"A template that agrees with the group's map by {AGREEMENT:g} is expected to "
                 f"become a map that agrees by about {self.usual.expected:.2f}."
@@ -98,12 +100,12 @@ class TemplateNetworks(TemplateNetworksPlan):
 
         Raises StudyError with what would be enough.
         """
-        if not self.parameters.anyway and self.shape.noise and not self.usual.is_told:
+        if not self.parameters.anyway and self.shape.noise and not self.usual.is_reported:
             raise StudyError(f"field 'privacy.epsilon': {self._too_little()}")
 
     def _too_little(self) -> str:
         remedy = would_be_enough(
-            self.shape, lambda less: type(self)(self.parameters, less).usual.is_told
+            self.shape, lambda less: type(self)(self.parameters, less).usual.is_reported
         )
         return (
             f"the noise over {sum(self.shape.units)} participants hides how they differ from "
@@ -124,4 +126,4 @@ def _of_site(size: int, maps: int, persons: int) -> float:
     """Expected agreement of so many participants' mean map, which chance alone moves."""
     deviation = math.sqrt((1.0 - STRENGTH**2) / (size - maps) / persons)
     alone = agreement_of(size, maps, deviation)
-    return alone.expected if alone.is_told else AGREEMENT
+    return alone.expected if alone.is_reported else AGREEMENT

@@ -21,8 +21,8 @@ def section(run: Finished) -> PageSection | None:
     if run.loadings is None:
         return None
     loadings = run.loadings
-    if run.result.told:
-        loadings = np.where(run.result.arrays[run.result.told], loadings, 0.0)
+    if run.result.drawn:
+        loadings = np.where(run.result.arrays[run.result.drawn], loadings, 0.0)
     sets = {images.view for images in run.result.images.values() if images.drawn}
     if sets:  # they have cards of their own
         cards = (_card(run, loadings, k, sets) for k in range(loadings.shape[1]))
@@ -52,7 +52,7 @@ def _card(run: Finished, loadings: Array, k: int, without: Container[str] = ()) 
         if values.any() and view.name not in without
     )
     nothing = "" if drawings or captions.persons else "It is zero in every view."
-    return Card(f"{what}-{k + 1}", name, facts, drawings, SELECTED if run.result.told else nothing)
+    return Card(f"{what}-{k + 1}", name, facts, drawings, SELECTED if run.result.drawn else nothing)
 
 
 def _facts(run: Finished, column: int) -> Facts:

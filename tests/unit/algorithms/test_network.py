@@ -240,7 +240,7 @@ def test_the_plan_tells_the_sites_where_that_costs_little():
 
 
 def test_the_accuracys_interval_holds_for_few_persons():
-    """Forty persons held out, told rightly by chance: Wilson's interval where there is no noise."""
+    """Forty persons held out, classified by chance: Wilson's interval where there is no noise."""
     parameters, right, persons = NETWORK.Parameters(target="y"), 0.55, 200
     values = np.array([np.sqrt(0.75) * 0.2, 0.2 * (right - 0.5), 0.5])
     told, _ = measured_accuracy(Release(values, 0.0), persons, parameters)

@@ -181,7 +181,7 @@ def test_noise_alone_finds_nothing_and_tells_no_number(shifted):
         cells = [row[1] for row in result.tables["templates"].rows]
         assert not any(cell.reported for cell in cells)
         assert not any(
-            getattr(cell, "told", False)
+            getattr(cell, "reported", False)
             for row in result.tables["connectivity"].rows
             for cell in row
         )

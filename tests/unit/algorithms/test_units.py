@@ -90,5 +90,5 @@ def test_units_are_of_families_or_sessions_and_named_so():
     with pytest.raises(ValidationError, match="give 'family'"):
         Units()
     assert Units(family="f").named == "families"
-    assert "all their sessions" in Units(sessions=True).told
-    assert "6 at the most" in Units(family="f", sessions=True, most_rows=6).told
+    assert "all their sessions" in Units(sessions=True).explained
+    assert "6 at the most" in Units(family="f", sessions=True, most_rows=6).explained

@@ -147,7 +147,7 @@ def test_weights_are_by_the_errors_that_come_out() -> None:
         told += [own / chance, many]
         both = found.deviation**2 / 2 + found.spreads.overall / found.persons
         assert found.share == pytest.approx(many / (own + many))
-        sure = expected_errors(found.spreads.told, taken, SIZE / KEPT)
+        sure = expected_errors(found.spreads.reported, taken, SIZE / KEPT)
         assert both == pytest.approx(found.share**2 * sure[0] + (1 - found.share) ** 2 * sure[1])
         assert both > own * many / (own + many)  # hospitals as different as real ones count
     assert told / off[:2] == pytest.approx(np.ones(2), rel=0.15)

@@ -198,7 +198,7 @@ def test_a_column_that_was_not_found_is_listed_and_not_drawn(space, result, tmp_
 def test_only_entries_that_stand_out_are_drawn(space, result, tmp_path):
     told = np.zeros(result.arrays["patterns"].shape, dtype=bool)
     told[-1, 0] = True  # 'sex' of the last view
-    some = replace(result, arrays={**result.arrays, "told": told}, told="told")
+    some = replace(result, arrays={**result.arrays, "told": told}, drawn="told")
     write_outputs(tmp_path, finished(study(), space, some))
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert page.values("img", "alt") == ["Pair 1, who: largest entries sex"]

@@ -146,7 +146,7 @@ class Agreement:
         return self.strength**2 * (1.0 - self.agreement**2)
 
     @property
-    def is_told(self) -> bool:
+    def is_reported(self) -> bool:
         """Whether the deviation is more likely than not to stand out of the noise."""
         noise = self.deviation**2
         limit = float(chdtri(self.freedom, FALSE_ALARM)) - self.freedom
@@ -155,7 +155,7 @@ class Agreement:
     @property
     def captured(self) -> float:
         """Part of the squared norm of the group's map that comes out, 0 to 1."""
-        if not self.is_told:
+        if not self.is_reported:
             return self.agreement**2
         kept = self.beside / (self.beside + self.freedom * self.deviation**2)
         return self.agreement**2 + kept * (1.0 - self.agreement**2)

@@ -125,12 +125,12 @@ def test_few_newcomers_wait_until_they_are_many(ledger: Ledger) -> None:
 
 
 def test_only_the_very_set_that_was_told_counts_as_told(ledger: Ledger) -> None:
-    assert not ledger.has_told_of(HUNDRED)
+    assert not ledger.has_reported(HUNDRED)
     tell(ledger, HUNDRED)
-    assert ledger.has_told_of(HUNDRED)
-    assert not ledger.has_told_of(HUNDRED[1:])
-    assert not ledger.has_told_of((*HUNDRED, "new"))
-    assert not ledger.has_told_of(())
+    assert ledger.has_reported(HUNDRED)
+    assert not ledger.has_reported(HUNDRED[1:])
+    assert not ledger.has_reported((*HUNDRED, "new"))
+    assert not ledger.has_reported(())
 
 
 def test_where_two_sets_lie_near_nobody_decides_between_them(ledger: Ledger) -> None:

@@ -11,7 +11,7 @@ def texts(folder: Path) -> list[str]:
 
 def test_lines_of_one_subject_push_nothing_off_the_page(tmp_path: Path) -> None:
     log = SiteLog(tmp_path, lambda: "noon", lambda _line: None)
-    log.tell("joined small-0001")
+    log.write("joined small-0001")
     for number in range(3 * _KEPT):
         log.keep(f"small-{number:04} goes on without this site", "refused small")
     assert texts(tmp_path) == [
@@ -29,8 +29,8 @@ def test_what_is_logged_only_is_not_on_the_page(tmp_path: Path) -> None:
     log.line("sub-01 has a gap")
     log.line_once("other-0001 is not approved here")
     log.line_once("other-0001 is not approved here")
-    log.tell_once("nothing is answered before 9")
-    log.tell_once("nothing is answered before 9")
+    log.write_once("nothing is answered before 9")
+    log.write_once("nothing is answered before 9")
     log.keep("the page alone")
     assert texts(tmp_path) == ["nothing is answered before 9", "the page alone"]
     assert heard == [

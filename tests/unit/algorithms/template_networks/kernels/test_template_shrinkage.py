@@ -111,7 +111,7 @@ def test_the_forecast_is_what_comes_out(agreement, deviation):
         cosines.append(np.sum(maps * truth, axis=0) / np.linalg.norm(maps, axis=0) / STRENGTH)
         kept.append(found.kept > 0)
     assert usual.expected == pytest.approx(np.mean(cosines), abs=0.03)
-    assert usual.is_told == (np.mean(kept) > 0.5)
+    assert usual.is_reported == (np.mean(kept) > 0.5)
 
 
 def test_without_noise_the_release_is_believed():
