@@ -81,7 +81,7 @@ REACHING = {
     "infomax": ((0.1, 0), (-0.1, 0), TURN | {"bias": np.zeros(2)}, 0.01),
     "fixed_point": ((0.77, 0.77), (0.77, -0.77), TURN | TANH | TWO, 0.3),
     "stacked_location": ((0.1,), (-0.1,), {}, 0.03),
-    "stacked_moment": ((9, 0), (0, 9), VIEWS, None),
+    "stacked_moment": ((9, 0, 0, 9, 0, 9), (0, 9, 0, 0, 9, -9), VIEWS, None),
     "view_moment": ((0, 0, 0, 1, 0), (0, 0, 0, 0, 1), VIEWS, None),
     "view_product": ((0.1, 0.9), (0.1, -0.9), VIEWS | {"basis": np.eye(1)}, 0.01),
     "coordinate_mean": (np.ones(5), -np.ones(5), {}, None),
