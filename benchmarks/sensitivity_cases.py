@@ -135,9 +135,8 @@ def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
         drive(algorithm, parameters, sites, known=known)[0]
     ):  # the last has received the most
         bound = planned[query.stage].bound
-        words = [value for value in query.arguments.values() if isinstance(value, str)]
         where = ["mesh"] * case.mesh + ["voxels"] * case.voxels
-        label = " ".join([f"{name}.{query.statistic}", site.unit, *words, *where])
+        label = " ".join([f"{name}.{query.statistic}", site.unit, *where])
         start = Question(query, bound, blocks, blocks[0].copy())
         local = algorithm.statistics[query.statistic]
         yield Attack(label, site.unit, site.extent, local, plan, start)
