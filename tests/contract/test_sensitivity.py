@@ -20,7 +20,7 @@ from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.bounds import Bound
 from consortium.privacy.lattice import Lattice
 from consortium.simulation.array_data import ArrayData
-from tests.support.hostile_questions import block, hostile_question, released_names, scaled
+from tests.support.hostile_questions import block, hostile_question, scaled
 
 LOCAL = {name: local for each in REGISTRY.values() for name, local in each.statistics.items()}
 TOLERANCE = 1e-9  # floating point, in float64
@@ -196,8 +196,8 @@ def test_the_centre_learns_nothing_from_an_overflow(name, scale):
     attack, query = ATTACKS[name], ATTACKS[name].start.query
     blocks = [values.copy() for values in attack.start.blocks]
     blocks[0][:, 0] = 1e30
-    arguments = {n: scale * (query.arguments[n] + 1.0) for n in released_names(attack)}
-    asked = replace(query, arguments={**query.arguments, **arguments})
+    arguments = {n: scale * (value + 1.0) for n, value in query.arguments.items()}
+    asked = replace(query, arguments=arguments)
     with np.errstate(all="ignore"):
         site, bound = attack.site_of(blocks), attack.start.bound
         statistic = attack.local(attack.plan, site, asked, bound)

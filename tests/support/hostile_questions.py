@@ -35,13 +35,6 @@ def scaled(bound, norm):
     return replace(bound, norm=norm, influence=influence)
 
 
-def released_names(attack):
-    """Arrays of the attacked query that releases decide, which alone a centre can choose."""
-    query = attack.start.query
-    (stage,) = (each for each in attack.plan.releases if each.stage == query.stage)
-    return [n for n in stage.arguments if isinstance(query.arguments[n], np.ndarray)]
-
-
 def hostile_question(attack, generator, dtype):
     """A question, and two sites of few persons that differ in one of them."""
     start, bound = attack.start, attack.start.bound
@@ -52,9 +45,7 @@ def hostile_question(attack, generator, dtype):
     blocks = tuple(block(generator, features, length, dtype) for length in lengths)
     other, unit = blocks[0].copy(), slice(None) if attack.unit == "subject" else slice(0, 1)
     other[:, unit] = block(generator, features, lengths[0], dtype)[:, unit]
-    arguments = dict(start.query.arguments)
-    for name in released_names(attack):
-        arguments[name] = _array(arguments[name].shape, generator)
+    arguments = {n: _array(v.shape, generator) for n, v in start.query.arguments.items()}
     return Question(replace(start.query, arguments=arguments), bound, blocks, other)
 
 

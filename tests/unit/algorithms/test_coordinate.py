@@ -11,10 +11,9 @@ from pydantic import ValidationError
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
 from consortium.algorithms.coordinate import plan as plan_module
-from consortium.errors import PrivacyError, StudyError
+from consortium.errors import StudyError
 from consortium.privacy import lattice
 from consortium.privacy.bayesian import bayesian_level
-from consortium.privacy.bounds import Bound
 from consortium.privacy.gdp import delta_of, mu_of
 from consortium.simulation.simulation import Simulation
 from consortium.study import masking
@@ -268,12 +267,6 @@ def test_an_entry_outside_its_limits_or_missing_moves_nothing_else():
     assert [row.reported for row in rows] == [True] * 7
     assert [row.value for row in rows[:3]] == pytest.approx([0.25, 1.0, -0.75])
     assert [row.value for row in rows[3:]] == pytest.approx(np.full(4, 0.15))
-
-
-def test_a_plain_bound_is_refused():
-    site = make_feature_sites(VIEWS)[0]
-    with pytest.raises(PrivacyError, match="nothing of the views"):
-        COORDINATE.statistics["coordinate_mean"](None, site, None, Bound(1.0))
 
 
 @pytest.mark.parametrize(
