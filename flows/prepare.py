@@ -52,13 +52,7 @@ def prepare_all(
 
         @task(name="prepare", cache_policy=NO_CACHE, persist_result=False, retries=0)
         def prepare_one(number: int) -> str | None:
-            try:
-                work(number)
-            except ConsortiumError as error:
-                return str(error)
-            except Exception as error:  # Prefect would keep its text
-                return str(SoftwareError.of(error))
-            return None
+            return _trouble(work, number)
 
         lines: list[str] = []
         ended: list[Exception] = []
@@ -84,6 +78,17 @@ def prepare_all(
             "Prefect did not let the preparation run to its end; look at its server's log and "
             "start it again, which goes on where it stopped."
         )
+
+
+def _trouble(work: Callable[[int], None], number: int) -> str | None:
+    """Do one person's work; what went wrong, if anything did, in a sentence of ours."""
+    try:
+        work(number)
+    except ConsortiumError as error:
+        return str(error)
+    except Exception as error:  # Prefect would keep its text
+        return str(SoftwareError.of(error))
+    return None
 
 
 def _runner(name: str, options: dict[str, Any]) -> Any:

@@ -12,8 +12,6 @@ VIEW = "the part that every kind of view has in a module of its own"
 WANTED = {
     "expect": ANALYSIS,
     "make_result": ANALYSIS,
-    "refuse_hopeless": ANALYSIS,
-    "sentences": ANALYSIS,
     "draw": VIEW,
     "person": VIEW,
     "write": VIEW,

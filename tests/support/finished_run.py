@@ -16,6 +16,7 @@ from tests.support.local_consortium import LocalConsortium, build
 
 STUDY = """\
 study: small
+title: Small
 sites: [north, east, south, west]
 data: {resolution: 30, standardize: subject, minimum_volumes: 10, volumes: 24}
 privacy:

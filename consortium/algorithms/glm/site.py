@@ -93,14 +93,10 @@ def _second_round(
     reach, averages = plan.choice.reach, plan.columns.averages
     limit, divisor = blocks.block("effects").norm, blocks.block("divisor")
     kept = people.kept & (outcomes.present >= 1 - plan.most_missing)
-    sizes = outcomes.sizes
     left = factors_within(limit, _lengths(weights, outcomes))
     clip = left * kept
     weighted, taken = finite_values(clip * weights.rows), (1 - left) * kept
-    products, least = weighted[0] * weights.contrast, divisor.norm - divisor.spread
-    if people.within is not None and weights.within is not None:
-        column = people.within.product(weights.within, people.within.column[None])[0]
-        products = products + clip * finite_values(column)
+    products = _with_contrast(people, weights, weighted[0], clip)
     spread = np.square(clip) * outcomes.sums.squares / len(outcomes)
     means, added = (clip * each for each in outcomes.means(averages))
     pairs = pairs_of(plan, query.site, len(clip))
@@ -117,16 +113,13 @@ def _second_round(
 
     parts = {
         **outcomes.sum_clipped(of_part, {name: blocks.block(name).norm for name in names}),
-        "divisor": clip_values(products, least, divisor.norm).sum(),
+        "divisor": clip_values(products, divisor.norm - divisor.spread, divisor.norm).sum(),
         "spread": clip_values(spread, 0.0, blocks.block("spread").norm).sum(),
         "balance": clip_columns(weighted, blocks.block("balance").norm).sum(axis=1),
         **_of_means(blocks, means, _products(people, weights, outcomes, averages, clip, means)),
     }
     if "lost" in names:
-        usual = len(outcomes) * outcomes.likeness.root
-        far = blocks.block("lean").norm / blocks.block("balance").norm
-        lean = weights.rows * kept * np.log(np.square(sizes) / usual).clip(-far, far)
-        parts |= _of_tails(blocks, taken * outcomes.sums.outcomes / len(outcomes), lean)
+        parts |= _of_tails(blocks, outcomes, weights.rows * kept, taken)
     return blocks.join({name: part / len(clip) for name, part in parts.items()})
 
 
@@ -143,9 +136,23 @@ def _lengths(weights: _Weights, outcomes: Outcomes) -> Array:
     return np.maximum(column_norms(np.vstack([usual, added])), together)
 
 
-def _of_tails(blocks: BlocksBound, tails: Array, lean: Array) -> dict[str, Array]:
+def _with_contrast(people: Persons, weights: _Weights, first: Array, clip: Array) -> Array:
+    """Products c w t̃ of every person, and of what a unit's rows differ by."""
+    products = first * weights.contrast
+    if people.within is None or weights.within is None:
+        return products
+    column = people.within.product(weights.within, people.within.column[None])[0]
+    return np.asarray(products + clip * finite_values(column))
+
+
+def _of_tails(
+    blocks: BlocksBound, outcomes: Outcomes, rows: Array, taken: Array
+) -> dict[str, Array]:
     """Sums of the mean outcome of (1 - c) u, and of the weights times a norm's logarithm."""
     tail, most = blocks.block("tail").norm, blocks.block("lean").norm
+    usual, far = len(outcomes) * outcomes.likeness.root, most / blocks.block("balance").norm
+    lean = rows * np.log(np.square(outcomes.sizes) / usual).clip(-far, far)
+    tails = taken * outcomes.sums.outcomes / len(outcomes)
     return {
         "tail": clip_values(tails, -tail, tail).sum(),
         "lean": clip_columns(lean, most).sum(axis=1),
