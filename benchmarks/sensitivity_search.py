@@ -125,6 +125,8 @@ def mutated(question: Question, case: Attack, generator: np.random.Generator) ->
         new[:, unit] = _values(new[:, unit], generator)
         if generator.random() < 0.1:
             new = question.blocks[0].copy()
+        if case.unit == "subject" and new.shape[1] > 1 and generator.random() < 0.1:
+            new = new[:, 1:]  # a shorter scan
         if generator.random() < 0.3:  # the other way round
             return replace(question, other=question.blocks[0], blocks=(new, *question.blocks[1:]))
         return replace(question, other=new)
@@ -141,9 +143,10 @@ def mutated(question: Question, case: Attack, generator: np.random.Generator) ->
 
 def _neighbours(question: Question, blocks: list[Array], case: Attack) -> Question:
     """Both sites have the blocks, but for the unit in which they differ."""
-    other = blocks[0].copy()
-    unit = slice(None) if case.unit == "subject" else slice(0, 1)
-    other[:, unit] = question.other[:, unit]
+    other = question.other
+    if case.unit != "subject":
+        other = blocks[0].copy()
+        other[:, :1] = question.other[:, :1]
     return replace(question, blocks=tuple(blocks), other=other)
 
 

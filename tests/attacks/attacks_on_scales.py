@@ -139,3 +139,51 @@ def _refuses(local: Local, site: ArrayData, query: Query, stage: Stage) -> bool:
         stage.said.append(str(error))
         return True
     return _refused(values, _BOUND, stage)
+
+
+def _in_one_product(_real: object) -> object:
+    """All subjects' columns stand side by side, of which a library sums the first otherwise."""
+
+    def product(matrix: Array, people: Array) -> Array:
+        columns = people.transpose(1, 0, 2).reshape(len(matrix), -1)
+        terms = matrix[:, :, None] * columns
+        whole, others = (np.zeros_like(columns) for _ in range(2))
+        for term in range(len(matrix)):
+            whole += terms[:, term]
+        for term in (*range(0, len(matrix), 2), *range(1, len(matrix), 2)):
+            others += terms[:, term]
+        whole[:, _FIRST:] = others[:, _FIRST:]
+        return whole.reshape(len(matrix), -1, people.shape[2]).transpose(1, 0, 2)
+
+    return product
+
+
+_FIRST = 320
+"""Columns of a product that a BLAS was seen to round in another way than those behind them."""
+
+
+@attack(
+    "hub",
+    guard="consortium.algorithms.ica.kernels.infomax:unmix_alone",
+    without="a scan that is one volume shorter changes what other participants add",
+    stops="",
+    instead=_in_one_product,
+)
+def unmixing_that_is_nothing_but_rounding(stage: Stage) -> bool:
+    """Asks for a component whose terms cancel, so that where a column stands decides it."""
+    draws, size, volumes, persons = np.random.default_rng(0), 10, 100, 60
+    scans = [draws.standard_normal((12, volumes)).astype(np.float32) for _ in range(persons)]
+    shorter = [*scans[:30], scans[30][:, 1:], *scans[31:]]
+    site, other = ArrayData(scans), ArrayData(shorter)
+    plan = REGISTRY["ica"](REGISTRY["ica"].Parameters(components=size), shape_of([site]))
+    (stage_of,) = (each for each in plan.releases if each.stage == "ica")
+    unmixing = np.zeros((size, size))
+    unmixing[0, :3], unmixing[1, 0] = (2.0**70, 2.0**40, -(2.0**70)), 2.0**50
+    whitening = np.repeat(draws.standard_normal((12, 1)), size, axis=1)
+    query = Query("ica", "rotation", {"unmixing": unmixing, "whitening": whitening})
+    with np.errstate(all="ignore"):
+        one, two = (
+            plan.statistics["rotation"](plan, each, query, stage_of.bound) for each in (site, other)
+        )
+    allowed = stage_of.bound.sensitivity(persons) * (1 + 1e-6)
+    return float(np.linalg.norm(one - two)) > allowed

@@ -111,7 +111,7 @@ def subject_moments(
 ) -> Iterator[Array]:
     """Yield, for runs of equally long subjects, their means of ψ zᵀ (n x R x R)."""
     for cube, psi in _scored(unmixing, data, lengths, score):
-        yield np.matmul(psi.transpose(1, 0, 2), cube.transpose(1, 2, 0)) / cube.shape[2]
+        yield np.matmul(psi, cube.transpose(0, 2, 1)) / cube.shape[2]
 
 
 def subject_steps(
@@ -122,10 +122,10 @@ def subject_steps(
     ψ' takes the local variance of the ``volatility`` score as given.
     """
     for cube, psi in _scored(unmixing, data, lengths, score):
-        moments = np.matmul(psi.transpose(1, 0, 2), cube.transpose(1, 2, 0)) / cube.shape[2]
+        moments = np.matmul(psi, cube.transpose(0, 2, 1)) / cube.shape[2]
         slopes = 1.0 - psi * psi if score == "tanh" else psi / np.where(cube == 0, 1.0, cube)
         diagonal = np.arange(len(unmixing))
-        moments[:, diagonal, diagonal] -= slopes.mean(axis=2).T
+        moments[:, diagonal, diagonal] -= slopes.mean(axis=2)
         yield moments
 
 
@@ -138,11 +138,25 @@ def _sources(unmixing: Array, data: Array) -> Iterator[Array]:
 def _scored(
     unmixing: Array, data: Array, lengths: Sequence[int], score: Score
 ) -> Iterator[tuple[Array, Array]]:
-    """Sources and their scores, each R x n x T, for runs of n subjects with T volumes."""
+    """Sources and their scores, each n x R x T, for runs of n subjects with T volumes."""
     matrix = unmixing.astype(data.dtype)
     for part, length in _runs(lengths):
-        cube = (matrix @ data[:, part]).reshape(len(matrix), -1, length)
+        people = data[:, part].reshape(len(data), -1, length).transpose(1, 0, 2)
+        cube = unmix_alone(matrix, np.ascontiguousarray(people))
         yield cube, SCORES[score](cube)
+
+
+def unmix_alone(matrix: Array, people: Array) -> Array:
+    """W x of n subjects (n x R x T), each in a product of their own.
+
+    How BLAS rounds a column depends on where it stands among others, and an unmixing whose terms
+    cancel makes that the whole of it: a scan that is one volume shorter would change what other
+    subjects add.
+    """
+    found = np.empty_like(people)
+    for own, sources in zip(people, found, strict=True):
+        np.matmul(matrix, own, out=sources)
+    return found
 
 
 def _runs(lengths: Sequence[int]) -> Iterator[tuple[slice, int]]:
