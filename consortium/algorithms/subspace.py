@@ -77,10 +77,13 @@ class OnBasis(ABC):
         """Φ for a site's series, or nothing for the identity."""
         return None if self.waves is None else self.waves.for_series
 
-    @property
-    def computed(self) -> dict[str, float]:
-        """The cut-off, which the noise may have decided."""
-        return {"cutoff": self.cutoff}
+    @cached_property
+    def computed(self) -> dict[str, Array | float]:
+        """The cut-off, which the noise may have decided, and a map's coefficients in the basis."""
+        if self.waves is None:
+            return {"cutoff": self.cutoff}
+        map_of_all = np.cos(np.arange(self.shape.features))[:, None]
+        return {"cutoff": self.cutoff, "basis": self.waves.coefficients(map_of_all)}
 
     @property
     def resolved(self) -> float:

@@ -39,7 +39,7 @@ def _digits(value: Array | float) -> tuple[str, str]:
     numbers = np.ravel(value)
     whole = float(np.abs(numbers).sum())
     part = float(numbers @ np.cos(np.arange(numbers.size))) / whole if whole else 0.0
-    return f"{whole:.5e}", f"{part + 0.0:.5f}"
+    return f"{whole:.5e}", f"{round(part, 5) + 0.0:.5f}"
 
 
 def _stage(stage: Stage) -> dict[str, Any]:

@@ -315,13 +315,14 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def computed(self) -> dict[str, Array | float]:
-        """The bound that was chosen, and the smooth basis."""
+        """The bound that was chosen, and an image's coefficients in the smooth basis."""
         found: dict[str, Array | float] = {
             "height": self.choice.height,
             "contrast-reach": self.choice.contrast_reach,
         }
         if isinstance(self.likeness, BasisCorrelation):
-            found |= {"cutoff": self.cutoff, "spectrum": self.likeness.spectrum}
+            image = np.cos(np.arange(self.likeness.entries))[:, None]
+            found |= {"cutoff": self.cutoff, "basis": self.likeness.encode(image)}
         return found
 
     @property

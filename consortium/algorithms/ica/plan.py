@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from functools import cached_property
 
-from consortium.algorithms.base import MOST_ENTRIES, AnalysisPlan, PlannedRelease, Shape
+from consortium.algorithms.base import MOST_ENTRIES, AnalysisPlan, Array, PlannedRelease, Shape
 from consortium.algorithms.ica.kernels import infomax
 from consortium.algorithms.ica.parameters import IcaParameters, Optimizer
 from consortium.algorithms.pca.centre import Pca
@@ -84,7 +84,7 @@ class IcaPlan(AnalysisPlan[IcaParameters]):
         return self.pca.projectors
 
     @property
-    def computed(self) -> dict[str, float]:
+    def computed(self) -> dict[str, Array | float]:
         """The PCA's."""
         return self.pca.computed
 

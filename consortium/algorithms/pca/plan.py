@@ -13,6 +13,7 @@ from consortium.algorithms.base import (
     MOST_ENTRIES,
     MOST_MOMENT_FEATURES,
     AnalysisPlan,
+    Array,
     PlannedRelease,
     Shape,
 )
@@ -105,7 +106,7 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
         return ProjectorPlan(asked, replace(self.shape, noise=noise))
 
     @property
-    def computed(self) -> dict[str, float]:
+    def computed(self) -> dict[str, Array | float]:
         """Of solver subspace, the cut-off."""
         return self.projectors.computed if self.solver == "subspace" else {}
 

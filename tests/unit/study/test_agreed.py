@@ -3,11 +3,18 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from consortium.algorithms.average import Average
+from consortium.algorithms.glm.kernels import surface_correlation
+from consortium.algorithms.glm.smooth import smoothly_alike
+from consortium.algorithms.subspace import smooth_basis
+from consortium.kernels import surface_basis
+from consortium.kernels.smooth_basis import SmoothBasis
+from consortium.kernels.surface_basis import turn_of
 from consortium.study.agreed import plan_digest, plan_integers
 from consortium.study.plan import make_plan
-from tests.support.cases import make_sites, make_study, shape_of
+from tests.support.cases import CASES, make_sites, make_study, shape_of, sites_for, study_of
 
 
 def a_plan(**privacy):
@@ -50,6 +57,34 @@ def test_numbers_that_another_library_computes_are_another_plan(monkeypatch):
         assert told != with_computed(monkeypatch, start=other, reach=0.37)
     assert told != with_computed(monkeypatch, start=drawn, reach=0.3701)
     assert told != with_computed(monkeypatch, start=drawn)
+
+
+ON_WAVES = [each for each in CASES if each.values[1].mesh or each.values[1].voxels]
+
+
+def computed_of(name, case):
+    smooth_basis.cache_clear()
+    smoothly_alike.cache_clear()
+    plan = make_plan(study_of(name, case), shape_of(sites_for(case)))
+    return plan_integers(plan)["computed"]
+
+
+@pytest.mark.parametrize(("name", "case"), ON_WAVES)
+def test_a_basis_whose_maps_are_others_is_another_plan(name, case, monkeypatch):
+    honest, factor = computed_of(name, case), SmoothBasis.factor.func
+    assert computed_of(name, case) == honest
+    flip = np.append(np.ones(1000), -1.0)[::-1]  # the first map; the Gram matrix is the same
+
+    def other_turn(modes, size):
+        return turn_of(modes, size) * flip[:size]
+
+    monkeypatch.setattr(SmoothBasis, "factor", property(lambda b: flip[: b.size, None] * factor(b)))
+    monkeypatch.setattr(surface_basis, "turn_of", other_turn)
+    monkeypatch.setattr(surface_correlation, "turn_of", other_turn)
+    told = computed_of(name, case)
+    monkeypatch.undo()
+    assert "basis" in honest
+    assert told != honest
 
 
 def test_all_that_noise_rests_on_is_told():
