@@ -34,14 +34,15 @@ class PlainLoader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """Refuse aliases, few of which stand for billions of values, tags, and what is endless.
 
-        PyYAML meets some values of a tag with an error that is none of its own.
+        PyYAML meets some values of a tag with an error that is none of its own. A null character is
+        in no name of a file.
         """
         event = self.peek_event()  # type: ignore[no-untyped-call]
         self.nodes += 1
         long = isinstance(event, yaml.ScalarEvent) and len(event.value) > _MOST_VALUE
         endless = long or self.nodes > _MOST_NODES
-        alias = isinstance(event, yaml.AliasEvent)
-        if alias or endless or getattr(event, "tag", None) is not None:
+        unfit = isinstance(event, yaml.AliasEvent) or "\0" in getattr(event, "value", "")
+        if unfit or endless or getattr(event, "tag", None) is not None:
             raise yaml.MarkedYAMLError(problem_mark=event.start_mark)
         return super().compose_node(parent, index)
 

@@ -63,6 +63,11 @@ def calibrate(
         factor = float(np.max(reached / np.asarray(targets)))
         if math.isfinite(factor):  # the program may round a tiny site's noise to none
             candidates.append(_scaled(draft, factor))
+    if not candidates:
+        raise PrivacyError(
+            f"Noise for μ = {min(targets):.3g} at these sites is less or more than a number can "
+            "hold; correct the study's bounds, or epsilon."
+        )
     return min(candidates, key=SiteNoise.aggregate)
 
 

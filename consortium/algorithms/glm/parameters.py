@@ -75,7 +75,7 @@ class CovariateNorm(FrozenModel):
 class GlmParameters(AnalysisParameters):
     """Parameters of `glm`."""
 
-    outcomes: ViewName | tuple[ViewName, ...]
+    outcomes: ViewName | Annotated[tuple[ViewName, ...], Field(min_length=1)]
     """View, or views, whose every entry is explained."""
     formula: Annotated[str, StringConstraints(max_length=2000)] = ""
     """Columns that explain, with + between them, as in `diagnosis + age + sex`; `diagnosis * age`
@@ -321,7 +321,7 @@ class GlmParameters(AnalysisParameters):
     def check_sites(self, sites: Sequence[str]) -> None:
         """Raise StudyError if the groups are not those of the study's sites."""
         named = self.shares if isinstance(self.shares, dict) else self.groups
-        if named and set(sites) != set(named):
+        if (named or named is self.shares) and set(sites) != set(named):
             missing = sorted(set(sites) ^ set(named))
             field, what = ("shares", "part") if self.counted else ("groups", "numbers")
             raise StudyError(

@@ -132,3 +132,10 @@ def test_no_honest_site_and_mismatched_lists_are_refused():
     for sensitivities, targets in (([1.0], [1.0, 1.0]), ([], [])):
         with pytest.raises(PrivacyError, match="one sensitivity and one target"):
             calibrate("cape", sensitivities, targets, colluding=0)
+
+
+@pytest.mark.parametrize("scheme", ["cape", "secure-sum"])
+@pytest.mark.parametrize(("sensitivity", "target"), [(1e-170, 1.0), (1e-310, 1.0), (1.0, 1e200)])
+def test_noise_that_is_too_small_for_a_number_is_refused(scheme, sensitivity, target):
+    with pytest.raises(PrivacyError, match="than a number can hold"):
+        calibrate(scheme, [sensitivity] * 3, [target] * 3, colluding=1)

@@ -60,6 +60,7 @@ WRONG = {
     GOOD + "prefect: perhaps\n": "field 'prefect'",
     GOOD + "name: west\n": "line 4 can't be read as plain YAML",
     GOOD + "ledger: &a x\ncredentials: *a\n": "can't be read as plain YAML",
+    GOOD + 'cache: "x\\0y"\n': "can't be read as plain YAML",
     GOOD + "ledger: !!int ''\n": "can't be read as plain YAML",
 }
 

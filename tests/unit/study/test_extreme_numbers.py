@@ -2,6 +2,7 @@
 
 import math
 import typing
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from consortium.algorithms.base import Extent
 from consortium.errors import ConsortiumError
 from consortium.study.plan import make_plan
 from consortium.study.spec import Study
-from tests.support.cases import every_case, make_study, study_of
+from tests.support.cases import every_case, make_study, shape_of, sites_for, study_of
 
 VALUES = (0, -1, 1e-300, 1e-12, 1e12, 1e100, 1e200, 1.7e308, 2**62, math.nan, math.inf)
 
@@ -67,3 +68,14 @@ def test_a_number_of_any_size_in_an_analysis(name, case):
             except (ConsortiumError, ValidationError):
                 continue
             assert 0 <= plan.epsilon <= study.privacy.epsilon + 1e-9
+
+
+@every_case
+@pytest.mark.parametrize("value", [[], {}, "", [""], {"": 1}], ids=str)
+def test_a_field_of_an_analysis_that_is_empty(name, case, value):
+    study, sites = study_of(name, case), sites_for(case)
+    plain = study.model_dump(mode="json")
+    for field in type(study.analysis).model_fields:
+        analysis = {**plain["analysis"], field: value}
+        with suppress(ConsortiumError, ValidationError):
+            make_plan(Study.model_validate({**plain, "analysis": analysis}), shape_of(sites))
