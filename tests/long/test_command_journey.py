@@ -121,7 +121,8 @@ def _look_back(place: DemoFolders) -> None:
     assert "ε" in said.out
     said = enter("site-agent", "ledger", *folder)
     assert "small" in said.out
-    assert "of 20 spent at δ = 1e-05" in said.out
+    assert "of 20 is spent" in said.out
+    assert "All ε are at δ = 1e-05" in said.out
     lines = json.loads(enter("site-agent", "ledger", "--json", *folder).out)
     assert "small-0001" in json.dumps(lines)
     assert enter("site-agent", "page", *folder).code == 0

@@ -71,7 +71,7 @@ def federation(python: Path, root: Path) -> Iterator[Callable[..., str]]:
 
     def type_(*words: object) -> str:
         with (root / "typed.log").open("a+") as log:  # a server holds the streams it is given
-            begins = log.write()
+            begins = log.tell()
             line = [python.with_name("nvflare"), *map(str, words)]
             streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
             done = subprocess.run(line, env=around_it, cwd=root, timeout=300, **streams)
