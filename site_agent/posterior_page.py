@@ -10,10 +10,9 @@ from consortium.algorithms.findings import DRAWN, Finding
 from consortium.algorithms.worth import worth_sentence
 from consortium.base.formatting import count, percent
 from consortium.kernels.home_posterior import Posterior
-from consortium.report.brain_figures import draw_slices
+from consortium.report.brain_figures import draw_slices, draw_surface
 from consortium.report.image_sets import image_set_grid, on_grid
 from consortium.report.pictures import Picture
-from consortium.report.surface_figures import draw_surface
 from consortium.report.templating import plain_environment
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh

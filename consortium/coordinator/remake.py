@@ -20,7 +20,7 @@ from consortium.coordinator.outputs import MachineFacts, Publisher
 from consortium.coordinator.same_files import TURNED, is_numeric, relative_distance, texts_apart
 from consortium.engine.names import QUERY
 from consortium.errors import ConsortiumError, ContradictionError
-from consortium.report.claims import CRATE
+from consortium.report.dataset import CRATE
 from consortium.report.legend import Legend
 from consortium.report.privacy_report import read_privacy_report
 from consortium.space.study_space import Space

@@ -1,4 +1,9 @@
-"""A result's named sets of maps as image files, each with a sidecar."""
+"""A result's named sets of maps as image files, each with a sidecar.
+
+Also what NeuroVault asks of a map, under its own names, for the map's sidecar. Source: fields and
+choices of NeuroVault's images (neurovault.org/api). All of it is public: the study file says it, or
+the privacy report.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -10,13 +15,23 @@ from consortium.algorithms.findings import ImageSet
 from consortium.base.atomic import write_json
 from consortium.report.bids import about_image, about_study, label, map_stem, mask_stem, write_image
 from consortium.report.finished import Finished
-from consortium.report.neurovault import about_map
 from consortium.report.surface_files import surface_folder, surface_name, write_surface
 from consortium.report.tables import cell_json
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
+
+_TYPES = {
+    "effect": "univariate-beta map",
+    "p": "P map (given null hypothesis)",
+    "t": "T map",
+    "variance": "variance",
+    "z": "Z map",
+}
+"""By the label of the entity ``stat``; other maps are ``other``."""
+_TEMPLATES = ("MNI152NLin2009cAsym",)
+_MODALITIES = {"surface": "Structural MRI"}
 
 
 def write_image_sets(folder: Path, run: Finished) -> list[Path]:
@@ -131,3 +146,42 @@ def _about(study: Study, grid: Grid) -> dict[str, Any]:
         "Voxels": grid.features,
         "GridDigest": grid.digest,
     }
+
+
+def about_map(run: Finished, place: Grid | Mesh, stat: str = "", view: str = "") -> dict[str, Any]:
+    """Fields of a released map that NeuroVault has, as far as they are known.
+
+    Parameters
+    ----------
+    place : Grid or Mesh
+        Its voxels or vertices; NeuroVault names templates of volumes only.
+    stat : str
+        What the map's values are, as BIDS calls it; empty for none of its names.
+    view : str
+        The view that the map is of; empty for series of images.
+    """
+    space, persons = run.study.data.space, _persons(run)
+    template = space if space in _TEMPLATES else "GenericMNI"
+    named = isinstance(place, Grid) and space.startswith("MNI")
+    return {
+        "analysis_level": "group",
+        "map_type": _TYPES.get(stat, "other"),
+        "modality": _modality(run, view),
+        **({"number_of_subjects": persons} if persons else {}),
+        **({"target_template_image": template} if named else {}),
+    }
+
+
+def _modality(run: Finished, view: str) -> str:
+    for each in run.study.features:
+        if each.name == view and not each.is_series:
+            return _MODALITIES.get(each.source, "Other")
+    return "fMRI-BOLD"
+
+
+def _persons(run: Finished) -> int:
+    """Participants at the sites that answered; 0 if units of privacy are not participants."""
+    study = run.study
+    if study.privacy.unit != "subject" or study.analysis.grouped is not None:
+        return 0
+    return sum(site.units for site in run.report.sites if site.answered)
