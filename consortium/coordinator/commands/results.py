@@ -32,8 +32,7 @@ def status(
     from dataclasses import asdict
 
     from consortium.coordinator.console_tables import show_status
-    from consortium.coordinator.run_folder import read_run
-    from consortium.coordinator.status import run_status
+    from consortium.coordinator.run_folder import read_run, run_status
     from consortium.exchange import open_exchange
     from consortium.study.reader import read_study
 

@@ -13,9 +13,8 @@ from consortium.report.brain_figures import THRESHOLD, draw_map
 from consortium.report.components import robust_z
 from consortium.report.finished import Finished
 from consortium.report.image_sets import about_map
-from consortium.report.pictures import DOTS, PALETTE, SIZE, Drawing, to_picture
+from consortium.report.pictures import DOTS, PALETTE, SIZE, Drawing, largest_size, to_picture
 from consortium.report.tables import about_loadings, write_loading_table
-from consortium.report.views.axes import largest_size
 from consortium.space.study_space import AnyViewSpace, Space, ViewSpace
 from consortium.views.fmri import FmriView
 

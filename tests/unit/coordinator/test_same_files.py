@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consortium.coordinator.same_files import TURNED, relative_distance
+from consortium.coordinator.remake import TURNED, relative_distance
 from consortium.report.surface_files import write_surface
 from consortium.space.mesh import read_mesh
 from consortium.views.meshes import MeshFiles
