@@ -32,7 +32,7 @@ from consortium.report.privacy_report import read_privacy_report
 from consortium.space.mesh import DAMAGED, open_gifti
 from consortium.space.nifti import open_image
 from consortium.space.study_space import Space
-from consortium.space.surface_templates import DENSE, read_dense
+from consortium.space.templates import DENSE, read_dense
 from consortium.study.spec import Study
 from consortium.verification.agreement import RunAgreement
 from consortium.verification.record import evidence_path, round_file

@@ -15,7 +15,7 @@ from consortium.report.legend import Legend
 from consortium.report.privacy_report import PrivacyReport
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
-from consortium.space.smoothing import smooth_maps
+from consortium.space.sampling import smooth_maps
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
 

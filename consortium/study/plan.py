@@ -15,8 +15,7 @@ from typing import Any
 from consortium.algorithms import REGISTRY, AnalysisPlan
 from consortium.algorithms.base import Extent, PlannedRelease, Shape
 from consortium.errors import BudgetError, ConsortiumError, PrivacyError, StudyError
-from consortium.privacy.accountant import Budget
-from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.privacy.gdp import Budget, compose, epsilon_of, mu_of
 from consortium.privacy.loss import Floats
 from consortium.privacy.mechanism import Mechanism, Sharing, plan_mechanism
 from consortium.secagg.packing import packed_bytes

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import ConfigurationError
+from consortium.space.atlas import Target
 from consortium.space.mesh import Mesh
-from consortium.space.target import Target
 
 _PREPARED = 20
 """Bytes for a voxel's value: the runs, all runs, and a float64 copy while they are standardized."""

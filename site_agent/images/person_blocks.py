@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from consortium.algorithms.over_persons import Part
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
-from consortium.space.target import Target
+from consortium.space.atlas import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.cache import BlockCache, block_key
 from site_agent.data.survey import Subject

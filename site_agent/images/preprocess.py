@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from consortium.base.formatting import count
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
+from consortium.space.atlas import Target
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
-from consortium.space.sampling import lies_in, resampler
-from consortium.space.smoothing import FWHM_PER_SIGMA
-from consortium.space.target import Target
+from consortium.space.sampling import FWHM_PER_SIGMA, lies_in, resampler
 from consortium.study.data_section import DataSection
 from site_agent.data.survey import RecordingRun, Subject
 from site_agent.data.tsv import read_lines

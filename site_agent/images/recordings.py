@@ -14,8 +14,8 @@ from nibabel.affines import apply_affine, voxel_sizes
 
 from consortium.base.formatting import count
 from consortium.errors import DataError
+from consortium.space.atlas import Target
 from consortium.space.mesh import Mesh
-from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import ON_MESHES
 from site_agent.data.survey import RecordingRun, Subject

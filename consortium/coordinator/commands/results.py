@@ -108,7 +108,7 @@ def templates(
 ) -> None:
     """Write the components that were found as templates of a next study; it costs no privacy."""
     from consortium.report.as_templates import write_templates
-    from consortium.space.surface_templates import DENSE
+    from consortium.space.templates import DENSE
 
     kept = write_templates(folder, file)
     out.print(f"{file} holds the components {', '.join(map(str, kept))} of {folder}.")

@@ -35,7 +35,7 @@ from consortium.engine.clock import Clock
 from consortium.membership.roster import fingerprint, read_roster
 from consortium.report.statement import summary
 from consortium.simulation.bids import Patients, Recipe, Scanner, make_consortium
-from consortium.simulation.real import split_over_sites
+from consortium.simulation.dataset import split_over_sites
 from consortium.simulation.signals import SignalLevels
 from consortium.space.study_space import study_space
 from consortium.study.reader import read_study

@@ -10,10 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from consortium.errors import DataError
-from consortium.space.atlas import Regions, read_parcellation
+from consortium.space.atlas import Regions, Target, read_parcellation
 from consortium.space.mesh import Mesh, read_mesh
 from consortium.space.study_space import Space
-from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import find_subjects
 from site_agent.data.survey import RecordingRun, Subject
