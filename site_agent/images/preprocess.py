@@ -18,10 +18,15 @@ from consortium.space.sampling import FWHM_PER_SIGMA, lies_in, resampler
 from consortium.study.data_section import DataSection
 from site_agent.data.survey import RecordingRun, Subject
 from site_agent.data.tsv import read_lines
-from site_agent.images.nifti import open_series, same_grid
+from site_agent.images.nifti import (
+    check_finite,
+    iterate_volumes,
+    open_series,
+    same_grid,
+    stored_places,
+)
 from site_agent.images.recordings import seconds_apart
-from site_agent.images.surface_series import is_of_parcels, read_surface_series
-from site_agent.images.volumes import check_finite, iterate_volumes, stored_places
+from site_agent.images.surfaces import is_of_parcels, read_surface_series
 
 Block = NDArray[np.float32]
 

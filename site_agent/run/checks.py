@@ -36,8 +36,7 @@ from consortium.secagg.release import (
 from consortium.study.agreed import plan_digest
 from consortium.study.plan import Stage
 from site_agent.run.outbox import Outbox
-from site_agent.run.setup import JoinedRun
-from site_agent.run.site import Site
+from site_agent.run.setup import JoinedRun, Site
 
 _DIFFERS, _REQUEST, _UNSOUND = "sum-differs", "another-request", "unsound"
 

@@ -14,10 +14,8 @@ from consortium.privacy.bounds import Bound
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
-from site_agent.engines.base import most_at_once
-from site_agent.engines.processes import Processes
-from site_agent.engines.remote import RemoteEngine
-from site_agent.engines.threads import Threads
+from site_agent.engines.base import Threads, most_at_once
+from site_agent.engines.remote import Processes, RemoteEngine
 from site_agent.images import footprint
 from site_agent.images.footprint import scratch_space
 from site_agent.images.series import SiteDataset

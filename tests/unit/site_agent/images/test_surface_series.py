@@ -20,7 +20,7 @@ from site_agent.images.footprint import to_prepare
 from site_agent.images.preprocess import preprocess_person, standardize_series
 from site_agent.images.recordings import recording_remarks, seconds_apart
 from site_agent.images.series import SiteDataset
-from site_agent.images.surface_series import count_volumes, read_surface_series, surface_step
+from site_agent.images.surfaces import count_volumes, read_surface_series, surface_step
 from tests.support.surfaces import (
     below_cortex,
     say_side,
