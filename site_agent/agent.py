@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from consortium.base.lock import only_one
-from consortium.engine.clock import SLOWEST_POLL, Clock, EarlierWaits
+from consortium.engine.clock import SLOWEST_POLL, Clock, EarlierWaits, WaitFile
 from consortium.engine.names import MOST_ANNOUNCEMENT, Names
-from consortium.engine.wait_file import WaitFile
 from consortium.errors import (
     ConfigurationError,
     ConsortiumError,

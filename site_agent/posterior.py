@@ -34,9 +34,8 @@ from consortium.report.as_templates import HOME_PAGE
 from consortium.report.bids import about_image, label, resolution_label
 from consortium.report.brain_figures import draw_slices, draw_surface
 from consortium.report.dataset import BIDS_VERSION, GENERATOR
-from consortium.report.image_sets import image_set_grid, on_grid
+from consortium.report.image_sets import image_set_grid, on_grid, surface_folder, write_surface
 from consortium.report.pictures import Picture
-from consortium.report.surface_files import surface_folder, write_surface
 from consortium.report.templating import plain_environment
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh

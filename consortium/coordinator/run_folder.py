@@ -12,9 +12,9 @@ from pathlib import Path
 from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.base.lock import in_use
 from consortium.base.work import work_folder
+from consortium.engine.clock import read_waiting
 from consortium.engine.closing import read_end, seems_complete
 from consortium.engine.names import MOST_NOTICE, Names
-from consortium.engine.wait_file import read_waiting
 from consortium.errors import OutputError
 from consortium.exchange.base import Exchange
 from consortium.study.spec import Study

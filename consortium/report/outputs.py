@@ -25,13 +25,19 @@ from consortium.base.formatting import number
 from consortium.report.bids import about_image, about_study, map_stem, write_image
 from consortium.report.dataset import DATASET, start_dataset, write_claims
 from consortium.report.finished import ComponentMaps, Finished
-from consortium.report.image_sets import about_map, write_image_sets, write_mask
+from consortium.report.image_sets import (
+    about_map,
+    surface_folder,
+    surface_name,
+    write_image_sets,
+    write_mask,
+    write_surface,
+)
 from consortium.report.privacy_report import write_privacy_report
 from consortium.report.references import bibtex, citation_keys
 from consortium.report.sections import EXPLANATIONS, FINDINGS, SUMMARY
 from consortium.report.sections.methods import paragraphs
 from consortium.report.sections.verdict import guarantee_text
-from consortium.report.surface_files import surface_folder, surface_name, write_surface
 from consortium.report.tables import cell_json, write_tables
 from consortium.report.templating import plain_environment
 from consortium.report.viewer import write_viewer

@@ -21,9 +21,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from consortium.errors import DataError
-from consortium.space.cifti import STRUCTURES, check_vertices, grayordinates
 from consortium.space.grid import Grid, is_invertible
-from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh
+from consortium.space.mesh import (
+    DAMAGED,
+    SIDE_NAMES,
+    STRUCTURES,
+    Hemisphere,
+    Mesh,
+    check_vertices,
+    grayordinates,
+)
 from consortium.space.nifti import UNREADABLE, is_kept, load_nifti, open_image
 from consortium.space.sampling import sample, voxel_places
 

@@ -10,9 +10,16 @@ from numpy.typing import NDArray
 from consortium.algorithms.base import Templates
 from consortium.errors import DataError
 from consortium.space.atlas import Regions, read_image, sample_maps
-from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
 from consortium.space.grid import Grid
-from consortium.space.mesh import DAMAGED, Hemisphere, Mesh, load_gifti
+from consortium.space.mesh import (
+    DAMAGED,
+    Hemisphere,
+    Mesh,
+    check_vertices,
+    cortex_rows,
+    grayordinates,
+    load_gifti,
+)
 from consortium.space.nifti import KEPT, is_kept, open_image
 from consortium.space.sampling import share_inside, voxel_places
 from consortium.views.meshes import side_file_names

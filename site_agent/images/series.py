@@ -37,8 +37,7 @@ from site_agent.data.survey import (
 )
 from site_agent.data.wording import NO_ALIASES, Aliases
 from site_agent.engines.base import Engine, Threads
-from site_agent.images.footprint import scratch_space, to_prepare, to_sum
-from site_agent.images.preprocess import preprocess_person
+from site_agent.images.preprocess import preprocess_person, scratch_space, to_prepare, to_sum
 from site_agent.images.recordings import volumes_of
 
 Block = NDArray[np.float32]

@@ -21,8 +21,17 @@ from consortium.base.regular_file import regular
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.atlas import Regions, parcel_places, parcels_of
-from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
-from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti, mesh_values
+from consortium.space.mesh import (
+    DAMAGED,
+    SIDE_NAMES,
+    Hemisphere,
+    Mesh,
+    check_vertices,
+    cortex_rows,
+    grayordinates,
+    load_gifti,
+    mesh_values,
+)
 from consortium.space.nifti import MOST_VOLUMES, open_image
 from consortium.space.study_space import ViewSpace
 from consortium.study.data_section import DataSection

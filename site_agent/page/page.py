@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from consortium.algorithms import REGISTRY
 from consortium.base.atomic import write_bytes
 from consortium.base.formatting import count, moment, number
-from consortium.engine.wait_file import Waiting
+from consortium.engine.clock import Waiting
 from consortium.errors import ConsortiumError
 from consortium.privacy.gdp import (
     ADDS_UP,

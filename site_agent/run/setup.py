@@ -26,8 +26,7 @@ from consortium.exchange.base import Exchange
 from consortium.membership.keys import Identity
 from consortium.secagg import CENTRE, Party, seal
 from consortium.secagg.messages import Limits as MessageLimits
-from consortium.study.agreed import plan_digest
-from consortium.study.plan import Plan, count_rounds, make_plan
+from consortium.study.plan import Plan, count_rounds, make_plan, plan_digest
 from site_agent.approval.permission import Permission
 from site_agent.layout import WORTH
 from site_agent.ledger.anchor import LedgerAnchor

@@ -12,9 +12,9 @@ import yaml
 
 from consortium.base.work import work_folder
 from consortium.coordinator.run_folder import read_run
+from consortium.engine.clock import Waiting, read_waiting
 from consortium.engine.kept_round import Kept
 from consortium.engine.transcript import Transcript
-from consortium.engine.wait_file import Waiting, read_waiting
 from consortium.exchange.credentials import S3Credentials, SftpCredentials, load_credentials
 from consortium.membership.admission import JoinRequest, read_request, write_request
 from consortium.membership.keys import Identity
