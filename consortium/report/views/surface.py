@@ -7,8 +7,7 @@ import numpy as np
 
 from consortium.base.array import Array
 from consortium.report.brain_figures import THRESHOLD, draw_surface
-from consortium.report.components import robust_z
-from consortium.report.finished import Finished
+from consortium.report.finished import Finished, robust_z
 from consortium.report.image_sets import about_map, surface_folder, surface_name, write_surface
 from consortium.report.pictures import Drawing
 from consortium.report.tables import about_loadings
