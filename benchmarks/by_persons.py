@@ -17,7 +17,7 @@ from benchmarks.prepared_site import Size, answer, dataset, prepare
 from benchmarks.replication.drawing import IMAGES
 from benchmarks.timing import show
 from consortium.kernels.one_thread import one_thread
-from site_agent.engines.threads import Threads
+from site_agent.engines.base import Threads
 
 MEMORY = 2 * 10**9
 WORKERS = 2

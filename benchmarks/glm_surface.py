@@ -23,8 +23,8 @@ from consortium.algorithms.base import SurfacePlaces
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA
 from consortium.algorithms.glm.power import forecast_power, why_hopeless
-from consortium.space.kept_basis import surface_places
 from consortium.space.mesh import read_mesh
+from consortium.space.study_space import surface_places
 from consortium.views.meshes import MeshFiles
 
 PERSONS, SITES, SMOOTHNESS, STEP = (1460, 4380), 12, (15.0, 20.0), 16

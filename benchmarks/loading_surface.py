@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.table import Row, alternate
 from consortium.space.mesh import SIDES, Hemisphere, Mesh
 from site_agent.data.survey import RecordingRun
-from site_agent.images.surface_series import read_surface_series
+from site_agent.images.surfaces import read_surface_series
 
 VERTICES, CORTEX, VOXELS, VOLUMES = 32_492, (29_696, 29_716), 31_870, 300
 """Of fMRIPrep's 91,282 grayordinates."""

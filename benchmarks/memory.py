@@ -27,10 +27,8 @@ from consortium.kernels.one_thread import one_thread
 from consortium.kernels.projectors import leading_directions, reduce_series
 from consortium.privacy.noise import GaussianSampler
 from site_agent.data.cache import _digest
-from site_agent.engines.base import Engine
-from site_agent.engines.processes import Processes
-from site_agent.engines.remote import RemoteEngine
-from site_agent.engines.threads import Threads
+from site_agent.engines.base import Engine, Threads
+from site_agent.engines.remote import Processes, RemoteEngine
 
 PERSONS, SIZE = 2_000, Size(400, 500)
 NAMES = ("pca second moment", "group_ica projectors")

@@ -18,8 +18,7 @@ from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
 from site_agent.data.cache import BlockCache, block_key
 from site_agent.data.survey import RecordingRun, Subject, Survey
-from site_agent.engines.base import Engine
-from site_agent.engines.threads import Threads
+from site_agent.engines.base import Engine, Threads
 from site_agent.images.series import SiteDataset
 
 BOUND, COMPONENTS = Bound(0.5), 20

@@ -35,9 +35,8 @@ from consortium.algorithms.base import Result
 from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.base.stopping import take_signals
 from consortium.engine.centre import Centre
-from consortium.engine.clock import Cancellation
+from consortium.engine.clock import Cancellation, Waiting
 from consortium.engine.session import Session
-from consortium.engine.wait_file import Waiting
 from consortium.errors import (
     ConfigurationError,
     ConsortiumError,

@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from consortium.base.lock import only_one
-from consortium.engine.clock import SLOWEST_POLL, Clock, EarlierWaits
+from consortium.engine.clock import SLOWEST_POLL, Clock, EarlierWaits, WaitFile
 from consortium.engine.names import MOST_ANNOUNCEMENT, Names
-from consortium.engine.wait_file import WaitFile
 from consortium.errors import (
     ConfigurationError,
     ConsortiumError,
@@ -33,12 +32,11 @@ from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 from site_agent.loading.progress import Drive, in_thread
 from site_agent.page.updater import PageUpdater
-from site_agent.run.admission import Admission
+from site_agent.run.admission import Admission, public_reason, send_refusal
 from site_agent.run.message_store import MessageStore
 from site_agent.run.participation import Participation
 from site_agent.run.preload import Preload
-from site_agent.run.refusal import public_reason, send_refusal
-from site_agent.run.site import Site
+from site_agent.run.setup import Site
 from site_agent.run.site_log import SiteLog
 from site_agent.run.waits import WaitLog
 from site_agent.settings import Settings, SettingsFiles

@@ -22,10 +22,9 @@ from consortium.kernels.projectors import GlobalSignal, reduce_series
 from consortium.privacy.clipping import column_norms
 from consortium.report.bids import about_image, label, resolution_label, write_image
 from consortium.report.dataset import BIDS_VERSION, GENERATOR
-from consortium.report.surface_files import write_surface
+from consortium.report.image_sets import write_surface
 from consortium.space.study_space import Space, study_space
-from consortium.space.surface_templates import read_surface_templates
-from consortium.space.templates import read_templates
+from consortium.space.templates import read_surface_templates, read_templates
 from consortium.study.spec import Study
 from site_agent.approval.folder import SiteFolder
 from site_agent.config import SiteConfig

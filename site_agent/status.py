@@ -5,7 +5,7 @@ from pathlib import Path
 
 from consortium.base.formatting import count, moment
 from consortium.base.lock import in_use
-from consortium.engine.wait_file import Waiting, read_waiting
+from consortium.engine.clock import Waiting, read_waiting
 from consortium.errors import ConsortiumError
 from consortium.membership.keys import load_identity
 from consortium.membership.roster import fingerprint

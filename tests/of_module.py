@@ -15,7 +15,11 @@ ROOT = Path(__file__).parents[1]
 UNIT = Path("tests/unit")
 TABLE = Path(__file__).with_name("guards.json")
 BY_HAND = {
-    "consortium/coordinator/demo/run.py": ("make demo", "make full-brain"),
+    "consortium/coordinator/demo/run.py": (
+        "tests/unit/coordinator/demo/test_story.py",
+        "make demo",
+        "make full-brain",
+    ),
     "site_agent/bids_app.py": ("tests/end_to_end/test_bids_app.py",),
     "site_agent/commands/bids_app.py": ("tests/end_to_end/test_bids_app.py",),
     "relay/cape_relay/flare.py": ("make long",),

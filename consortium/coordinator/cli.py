@@ -7,11 +7,10 @@ from consortium.base.command_line import run_program
 from consortium.coordinator.commands import members
 from consortium.coordinator.commands import studies
 from consortium.coordinator.commands import results
-from consortium.coordinator.commands import trials
 from consortium.coordinator.commands.program import app, out
 # isort: on
 
-__all__ = ["app", "main", "members", "results", "studies", "trials"]
+__all__ = ["app", "main", "members", "results", "studies"]
 
 
 def main() -> None:

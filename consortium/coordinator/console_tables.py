@@ -8,7 +8,7 @@ from rich.table import Table
 from consortium.algorithms.base import Expectation
 from consortium.algorithms.base import Table as ResultTable
 from consortium.base.formatting import count, moment, number
-from consortium.coordinator.status import RunStatus
+from consortium.coordinator.run_folder import RunStatus
 from consortium.privacy.audit import AuditRow
 from consortium.privacy.loss import printed_loss
 from consortium.report.tables import cell_text

@@ -1,33 +1,213 @@
-"""What the command ``deploy`` does: runs as they fall due, from this machine's own records."""
+"""What the command ``deploy`` does: runs as they fall due, from this machine's own records.
 
-from collections.abc import Callable
+A deployment's files and folders are written down here, under the study's name. Prefect learns the
+name alone, so that it can neither show the paths to others nor set other ones.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import typer
 from rich.console import Console
 
+from consortium.base.frozen_model import FrozenModel
 from consortium.base.lock import only_one
-from consortium.coordinator.run import run_study
-from consortium.coordinator.schedule import (
-    ScheduledStudy,
-    fresh_folder,
-    last_date,
-    load_scheduled,
-    not_covered,
-    save_scheduled,
-    unfinished_output,
-)
+from consortium.base.strict_yaml import read_yaml, write_yaml
+from consortium.coordinator.run import RunFiles, run_study
+from consortium.coordinator.run_folder import RECORD, read_run
 from consortium.engine.clock import Clock
-from consortium.errors import ConsortiumError, RunCancelledError
+from consortium.engine.closing import read_end
+from consortium.errors import ConfigurationError, ConsortiumError, OutputError, RunCancelledError
+from consortium.exchange.base import Exchange
+from consortium.membership.consent import missing_consents, read_consents, runs_joined
+from consortium.membership.roster import read_roster
+from consortium.membership.signed_study import SignedStudy, read_signed
 from consortium.study.reader import read_study
+from consortium.study.spec import Name
 from flows.deployment import DueRunOutcome, check_schedule, check_server, serve_schedule
 from flows.polling import DeploymentInfo
 
+HOME = "CONSORTIUM_HOME"
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_NUMBER = re.compile(r"[0-9]{4}")
+_REPORT = "privacy_report.json"
 _UNSCHEDULED = (
     "no date of the schedule stands for this run; start 'consortium deploy' with --on-demand to "
     "allow runs that somebody orders."
 )
+
+
+class ScheduledStudy(FrozenModel):
+    """A scheduled study: its files on this machine, and when it is due."""
+
+    name: Name
+    """The study's name, and the deployment's."""
+    study: Path
+    """Study file."""
+    roster: Path
+    """Roster file."""
+    exchange: str
+    """Where the sites and the centre leave their messages."""
+    keys: Path
+    """Folder with the centre's keys."""
+    credentials: Path | None = None
+    """File with the centre's credentials for the exchange."""
+    out: Path
+    """Folder that gets an output folder for every run: 0001, 0002, …"""
+    url: str | None = None
+    """Where people are served the folder out, for Prefect's links."""
+    cron: str
+    """When a run is due: minute, hour, day, month, weekday."""
+    timezone: str = "UTC"
+    """Time zone of cron, such as Europe/Berlin."""
+
+    def files(self, out: Path) -> RunFiles:
+        """Files of one run."""
+        url = f"{self.url.rstrip('/')}/{out.name}" if self.url else None
+        return RunFiles(
+            self.study, self.roster, self.exchange, self.keys, out, self.credentials, url
+        )
+
+    def open_exchange(self) -> Exchange:
+        """Open the place that the sites share; raises as `consortium.exchange.open_exchange`."""
+        return self.files(self.out).open_exchange()
+
+
+def settings_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Folder of the coordinator's own settings: CONSORTIUM_HOME, or the platform's place for it."""
+    return Path(environment.get(HOME) or typer.get_app_dir("cape-consortium"))
+
+
+def new_schedule(files: RunFiles, cron: str, timezone: str = "UTC") -> ScheduledStudy:
+    """Make a record of a study's files, with absolute paths; ``files.out`` holds all its runs.
+
+    Raises StudyError if the study can't be used.
+    """
+    exchange = str(files.exchange)
+    return ScheduledStudy(
+        name=read_study(files.study).study,
+        study=files.study.resolve(),
+        roster=files.roster.resolve(),
+        exchange=exchange if "://" in exchange else str(Path(exchange).resolve()),
+        keys=files.keys.resolve(),
+        out=files.out.resolve(),
+        credentials=files.credentials and files.credentials.resolve(),
+        url=files.url,
+        cron=cron,
+        timezone=timezone,
+    )
+
+
+def save_scheduled(folder: Path, record: ScheduledStudy) -> Path:
+    """Write a record under the study's name; returns its path.
+
+    Raises ConfigurationError if it can't be written.
+    """
+    path = _path(folder, record.name)
+    try:
+        write_yaml(path, record.model_dump(mode="json"))
+    except OutputError as error:
+        raise ConfigurationError(f"{error} Or name another folder in {HOME}.") from error
+    return path
+
+
+def load_scheduled(folder: Path, study: str) -> ScheduledStudy:
+    """Read the record of a scheduled study.
+
+    Raises ConfigurationError if there is none, or the name is none, or the record is damaged.
+    """
+    if not _NAME.fullmatch(study):
+        raise ConfigurationError(
+            f"{study[:80]!r} can't name a study; use lower-case letters, digits and hyphens."
+        )
+    path = _path(folder, study)
+    try:
+        record = ScheduledStudy.model_validate(read_yaml(path))
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            f"No study '{study}' is scheduled on this machine; see 'consortium deploy'."
+        ) from error
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path} is damaged; deploy the study again.") from error
+    if record.name != study:
+        raise ConfigurationError(f"{path} is of another study; deploy '{study}' again.")
+    return record
+
+
+def last_date(folder: Path, record: ScheduledStudy) -> datetime | None:
+    """When the newest run was opened, or the study was deployed last; None if it never was."""
+    numbered = _numbered(record.out)
+    files = [_path(folder, record.name)]
+    files += [record.out / name / RECORD for name in numbered[-1:]]
+    times = [file.stat().st_mtime for file in files if file.is_file()]
+    return datetime.fromtimestamp(max(times), UTC) if times else None
+
+
+def not_covered(record: ScheduledStudy, today: date) -> list[str]:
+    """Say why the next run would not be opened, one sentence a site; empty if it would be.
+
+    It is opened if the approvals of so many sites cover it as a run may start with. Raises
+    ConsortiumError if a file or the exchange can't be used, or the study is not the one that was
+    deployed.
+    """
+    signed, exchange = _signed(record), record.open_exchange()
+    study = signed.study
+    consents = read_consents(exchange, study, signed.keys)
+    runs = runs_joined(exchange, study)
+    missing = missing_consents(study, consents, runs, study.privacy.epsilon, today)
+    return missing if len(study.sites) - len(missing) < study.fewest else []
+
+
+def unfinished_output(record: ScheduledStudy) -> Path | None:
+    """Output folder of a run that was opened and has neither ended nor been given up, or None.
+
+    Raises ConsortiumError if its record or its last word is damaged.
+    """
+    numbered = _numbered(record.out)
+    if not numbered:
+        return None
+    folder = record.out / numbered[-1]
+    known = read_run(folder)
+    if known is None:
+        return None
+    signed = _signed(record)
+    end = read_end(record.open_exchange(), known.run, signed.keys)
+    if end is None:
+        return folder if known.study == signed.study.digest else None
+    return folder if end.complete and not (folder / _REPORT).exists() else None
+
+
+def fresh_folder(record: ScheduledStudy) -> Path:
+    """Output folder of the next new run, numbered after the last."""
+    numbered = _numbered(record.out)
+    return record.out / f"{int(numbered[-1]) + 1 if numbered else 1:04d}"
+
+
+def _signed(record: ScheduledStudy) -> SignedStudy:
+    signed = read_signed(record.study, read_roster(record.roster))
+    if signed.study.study != record.name:
+        raise ConfigurationError(
+            f"{record.study} is now the study '{signed.study.study}', not '{record.name}'; "
+            "deploy it under its new name."
+        )
+    return signed
+
+
+def _numbered(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.iterdir() if _NUMBER.fullmatch(path.name))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise OutputError(f"{folder} can't be read ({error.strerror}); check --out.") from error
+
+
+def _path(folder: Path, study: str) -> Path:
+    return folder / "deployments" / f"{study}.yaml"
 
 
 def public_description(scheduled: ScheduledStudy) -> DeploymentInfo:
@@ -59,7 +239,7 @@ class DueRuns:
     """Carries out the runs of scheduled studies."""
 
     home: Path
-    """Folder of the records, see `consortium.coordinator.schedule.settings_folder`."""
+    """Folder of the records, see `consortium.coordinator.deploy.settings_folder`."""
     today: Callable[[], date]
     """Day in UTC."""
     clock: Clock

@@ -16,8 +16,14 @@ from consortium.base.atomic import write_text
 from consortium.base.formatting import count, number, percent, power_of_ten
 from consortium.base.strict_yaml import parse_yaml
 from consortium.errors import StudyError
-from consortium.privacy.accountant import person_loss
-from consortium.privacy.gdp import ADDS_UP, FALSE_ALARMS, best_guess, detection_power, epsilon_of
+from consortium.privacy.gdp import (
+    ADDS_UP,
+    FALSE_ALARMS,
+    best_guess,
+    detection_power,
+    epsilon_of,
+    person_loss,
+)
 from consortium.report.statement import odds_sentence, protected_text
 from consortium.report.templating import plain_environment
 from consortium.study.outlook import Outlook, StageOutlook

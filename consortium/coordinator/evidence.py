@@ -21,7 +21,7 @@ from consortium.engine.releases import Releases
 from consortium.errors import ExchangeError, OutputError, ProtocolError
 from consortium.membership.signed_study import signature_path
 from consortium.secagg import CENTRE, OVERHEAD, messages, seal
-from consortium.space.anatomy import table_of
+from consortium.space.atlas import table_of
 from consortium.study.plan import Plan
 from consortium.study.spec import Study
 from consortium.verification import record as kept

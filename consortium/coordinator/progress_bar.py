@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from consortium.base.formatting import moment
-from consortium.engine.wait_file import Waiting, read_waiting
+from consortium.engine.clock import Waiting, read_waiting
 from consortium.errors import OutputError, printable
 
 _MOST_SITES = 12  # that are shown line by line

@@ -101,7 +101,7 @@ def _run_flow(
     def publish(plan: Plan, rounds: list[Round], result: Result) -> PublishedTexts:
         reports.append(publisher.publish(plan, rounds, result))
         keep_evidence(files.out, centre.releases, files.study, plan, len(rounds))
-        from consortium.report.page import NAME, first_picture  # brings what draws
+        from consortium.report.outputs import NAME, first_picture  # brings what draws
 
         summary = "\n\n".join(statement(reports[-1]))
         link = f"{files.url.rstrip('/')}/{NAME}" if files.url else ""

@@ -1,4 +1,7 @@
-"""Where a run stands, read from the exchange and the output folder alone."""
+"""Where a run stands, read from the exchange and the output folder alone.
+
+Site by site: who is awaited, since when, and until when.
+"""
 
 import json
 import re
@@ -7,14 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consortium.base.atomic import DAMAGED, write_bytes
+from consortium.base.lock import in_use
 from consortium.base.work import work_folder
-from consortium.engine.closing import read_end
+from consortium.engine.clock import read_waiting
+from consortium.engine.closing import read_end, seems_complete
+from consortium.engine.names import MOST_NOTICE, Names
 from consortium.errors import OutputError
 from consortium.exchange.base import Exchange
 from consortium.study.spec import Study
 
 RECORD = "run.json"
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,62}-[0-9]{4,9}")
+NEVER = "never"
+"""What stands for a site that nothing was heard of."""
+LOADS = "set-up (loading)"
+"""What was heard last of a site that is loading its data."""
 
 
 @dataclass(frozen=True)
@@ -92,3 +102,96 @@ def read_run(folder: Path) -> RunRecord | None:
         return record
     except DAMAGED as error:
         raise OutputError(f"{path} is damaged; choose another output folder.") from error
+
+
+@dataclass(frozen=True)
+class SiteStanding:
+    """What is known of a site in a run."""
+
+    name: str
+    heard: str
+    """Its last message that lies on the exchange."""
+    state: str
+    """``awaited``, ``loading``, ``answered``, ``missing`` (the run ended without it), ``refused``,
+    ``left out``."""
+    since: float | None = None
+    until: float | None = None
+    """Unix times: since when it is awaited, and until when."""
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """Where a run stands."""
+
+    run: str
+    step: str
+    ended: bool
+    running: bool
+    """Whether the centre is at work now."""
+    sites: tuple[SiteStanding, ...]
+
+
+def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunStatus:
+    """Where a run stands, from what lies on the exchange and what its centre wrote down.
+
+    Raises ExchangeError if the exchange can't be read. Raises OutputError if the centre's note is
+    damaged.
+    """
+    place, running = f"runs/{run}", in_use(folder)
+    waiting = read_waiting(folder) if running else None  # a dead centre's deadlines mean nothing
+    present = exchange.children(place)
+    ended = "end" in present
+    step, kind = _step(exchange, run, present)
+    there = exchange.children(kind) if kind else []
+    refused = exchange.children(Names(run).refusals())
+    started = _started(exchange, run, study)
+    sites = []
+    for name in study.sites:
+        heard = _heard(exchange, run, present, name)
+        state = "answered" if name in there else "awaited"
+        if ended:
+            state = "missing" if heard in (NEVER, LOADS) else "answered"
+        state = "loading" if state == "awaited" and heard == LOADS else state
+        state = "left out" if name not in started else state
+        state = "refused" if name in refused else state
+        if state in ("awaited", "loading") and waiting is not None and name in waiting.sites:
+            until = waiting.deadlines.get(name, waiting.until)
+            sites.append(SiteStanding(name, heard, state, waiting.since, until))
+        else:
+            sites.append(SiteStanding(name, heard, state))
+    if ended:
+        step += " (complete)" if seems_complete(exchange, run) else " (given up)"
+    return RunStatus(run, step, ended, running, tuple(sites))
+
+
+def _step(exchange: Exchange, run: str, present: list[str]) -> tuple[str, str]:
+    """Return a run's step in words, and where the messages that are due lie."""
+    place = f"runs/{run}"
+    if "end" in present:
+        return "ended", ""
+    rounds = [name for name in present if name.isdigit()]
+    if rounds:
+        last = f"{place}/{rounds[-1]}"
+        kind = "unmasking" if "unmask" in exchange.children(last) else "contribution"
+        return f"round {int(rounds[-1])} ({kind})", f"{last}/{kind}"
+    kind = "share" if "keys" in present else "advertise" if "start" in present else "present"
+    return f"set-up ({kind})", f"{place}/{kind}"
+
+
+def _heard(exchange: Exchange, run: str, present: list[str], site: str) -> str:
+    """A site's last message: in the last two rounds, or in the set-up."""
+    place = f"runs/{run}"
+    for number in [name for name in present if name.isdigit()][:-3:-1]:
+        for kind in ("unmasking", "contribution"):
+            if site in exchange.children(f"{place}/{number}/{kind}"):
+                return f"round {int(number)} ({kind})"
+    for kind in ("share", "advertise", "present", "loading"):
+        if kind in present and site in exchange.children(f"{place}/{kind}"):
+            return f"set-up ({kind})"
+    return NEVER
+
+
+def _started(exchange: Exchange, run: str, study: Study) -> list[str]:
+    """Sites that the centre's word names, unchecked; all of them before it is there."""
+    message = exchange.get(Names(run).start(), MOST_NOTICE)
+    return [s for s in study.sites if message is None or json.dumps(s).encode() in message]

@@ -12,7 +12,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Result, Shape
-from consortium.engine.clock import Clock
+from consortium.engine.clock import Clock, WaitFile, Waiting
 from consortium.engine.closing import Closing, end_notice, most_closing
 from consortium.engine.kept_round import Kept
 from consortium.engine.mailbox import AwaitedMessages, Mailbox
@@ -33,7 +33,6 @@ from consortium.engine.round_messages import RoundMessages, not_started, shortag
 from consortium.engine.run_context import RunContext, read_start, start_notice
 from consortium.engine.session import Round, Session
 from consortium.engine.transcript import TRANSCRIPT, Transcript
-from consortium.engine.wait_file import WaitFile, Waiting
 from consortium.errors import (
     ConsortiumError,
     ExchangeError,
@@ -44,8 +43,7 @@ from consortium.exchange.base import Exchange
 from consortium.kernels.one_thread import one_thread
 from consortium.secagg import OVERHEAD, Hub
 from consortium.secagg.messages import Limits
-from consortium.study.agreed import plan_digest
-from consortium.study.plan import Plan, count_rounds, make_plan
+from consortium.study.plan import Plan, count_rounds, make_plan, plan_digest
 
 
 class Centre:

@@ -8,11 +8,10 @@ from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.engine.clock import Clock, EarlierWaits
+from consortium.engine.clock import Clock, EarlierWaits, WaitFile
 from consortium.engine.names import LOADING, MOST_NOTICE, REFUSAL, Names
 from consortium.engine.queries import read_announcement
 from consortium.engine.run_context import RunContext
-from consortium.engine.wait_file import WaitFile
 from consortium.errors import ExchangeError, ProtocolError, TakenError, printable
 from consortium.exchange.base import Exchange, get_each
 from consortium.secagg import CENTRE, seal, unseal

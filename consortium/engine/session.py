@@ -11,7 +11,7 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Query, Release, Result
 from consortium.errors import PrivacyError, ProtocolError
-from consortium.privacy.accountant import Budget
+from consortium.privacy.gdp import Budget
 from consortium.privacy.mechanism import Mechanism
 from consortium.study.plan import Plan, Stage
 

@@ -2,18 +2,21 @@
 
 A release with sensitivity Δ and Gaussian noise of standard deviation τ is μ-GDP
 with μ = Δ/τ. Source: Dong, Roth and Su (2022), Corollary 1 and Corollary 2;
-Balle and Wang (2018), Theorem 8.
+Balle and Wang (2018), Theorem 8. A budget is checked before it is spent.
 """
+
+from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from consortium.errors import PrivacyError
+from consortium.errors import BudgetError, PrivacyError
 
 FALSE_ALARMS = 0.05
 """Rate of false alarms at which a test's power is told, as is usual in medicine."""
@@ -28,6 +31,7 @@ TWO_READERS = (
 )
 """Why a ledger and a report show two ε of one study; for people."""
 _MOST_MU = 1e4
+_SLACK = 1e-9  # relative; covers the rounding of a sum of squares
 
 
 def compose(losses: Iterable[float]) -> float:
@@ -114,3 +118,36 @@ def best_guess(mu: float) -> float:
 def _check(delta: float) -> None:
     if not 0.0 < delta < 1.0:
         raise PrivacyError(f"δ = {delta} is out of range; give a number between 0 and 1.")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Losses so far and the most they may come to, as squares of μ."""
+
+    limit: float
+    """μ that the whole study may cost."""
+    spent: float = 0.0
+    """Sum of the squared μ of all releases so far."""
+
+    @property
+    def mu(self) -> float:
+        """μ of everything so far."""
+        return math.sqrt(self.spent)
+
+    def charge(self, mu: float, what: str) -> Budget:
+        """Return the budget after one more release.
+
+        Raises BudgetError if the release would break the promise; nothing is charged.
+        """
+        spent = self.spent + mu * mu
+        if not spent <= self.limit**2 * (1 + _SLACK):
+            raise BudgetError(
+                f"{what} would bring the loss to μ = {math.sqrt(spent):.4g}, over the promised "
+                f"{self.limit:.4g}; ask for fewer rounds or raise epsilon."
+            )
+        return Budget(self.limit, spent)
+
+
+def person_loss(mu: float, volumes: int) -> float:
+    """μ for a person who contributes ``volumes`` timepoints, each protected with μ: T·μ."""
+    return mu * volumes

@@ -13,9 +13,15 @@ import numpy as np
 from consortium.base.array import Array
 from consortium.errors import PrivacyError, RangeError
 from consortium.privacy.bounds import Bound
-from consortium.privacy.calibrate import calibrate
 from consortium.privacy.lattice import FINENESS, Lattice, plan_lattice
-from consortium.privacy.loss import Floats, Scheme, SiteNoise, coalition_losses, outsider_losses
+from consortium.privacy.loss import (
+    Floats,
+    Scheme,
+    SiteNoise,
+    calibrate,
+    coalition_losses,
+    outsider_losses,
+)
 from consortium.privacy.noise import GaussianSampler
 
 _CLIPPED = 1e-9

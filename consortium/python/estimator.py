@@ -25,10 +25,18 @@ from sklearn.utils.validation import check_is_fitted
 from consortium.base.formatting import count
 from consortium.base.frozen_model import first_problem
 from consortium.errors import StudyError
-from consortium.python.arrays import PersonTable, write_persons
 from consortium.python.privacy import Privacy
 from consortium.python.result import data_frame
-from consortium.python.scratch import Img, Imgs, copy_beside, copy_surfaces, lay_out, scratch_folder
+from consortium.python.scratch import (
+    Img,
+    Imgs,
+    PersonTable,
+    copy_beside,
+    copy_surfaces,
+    lay_out,
+    scratch_folder,
+    write_persons,
+)
 from consortium.python.simulated import publish
 from consortium.report.privacy_report import SEEDED
 from consortium.report.tables import plain_table

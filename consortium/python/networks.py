@@ -13,10 +13,9 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from consortium.errors import DataError
-from consortium.python.arrays import PersonTable, is_array, person_table
 from consortium.python.estimator import PrivateEstimator
 from consortium.python.renamed import renamed
-from consortium.python.scratch import Img, Imgs
+from consortium.python.scratch import Img, Imgs, PersonTable, is_array, person_table
 from consortium.space.grid import TEMPLATE
 
 if TYPE_CHECKING:

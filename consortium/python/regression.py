@@ -12,10 +12,9 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from consortium.errors import DataError, StudyError
-from consortium.python.arrays import PersonTable, is_array, is_table, person_table
 from consortium.python.estimator import HERE, PrivateEstimator
 from consortium.python.renamed import renamed, warn_of_order
-from consortium.python.scratch import MAP, Img
+from consortium.python.scratch import MAP, Img, PersonTable, is_array, is_table, person_table
 from consortium.space.grid import TEMPLATE
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from consortium.python.scratch import is_surface
 from consortium.report.bids import label
 from consortium.report.privacy_report import read_privacy_report
 from consortium.space.mesh import SIDE_NAMES, SIDES, Mesh, load_gifti, read_mesh, read_sides
-from consortium.space.surface_templates import DENSE
+from consortium.space.templates import DENSE
 from consortium.views.meshes import BUILT_IN, MESHES, MeshFiles, MeshName
 
 if TYPE_CHECKING:

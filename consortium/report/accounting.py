@@ -10,9 +10,8 @@ import numpy as np
 
 from consortium import __version__
 from consortium.engine.session import Round
-from consortium.privacy.accountant import person_loss
 from consortium.privacy.cross_check import cross_check
-from consortium.privacy.gdp import compose, epsilon_of
+from consortium.privacy.gdp import compose, epsilon_of, person_loss
 from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import SAMPLER
 from consortium.report.privacy_report import (

@@ -10,7 +10,7 @@ from consortium.base.atomic import write_bytes
 from consortium.errors import DataError
 from consortium.report.comparison import ComparedRun, found_components, read_outcome
 from consortium.space.atlas import read_image
-from consortium.space.surface_templates import DENSE, read_dense
+from consortium.space.templates import DENSE, read_dense
 
 HOME_PAGE = "networks.html"
 """Page of a folder that must not leave its hospital."""

@@ -18,7 +18,7 @@ from consortium.report.legend import correlation
 from consortium.report.privacy_report import PrivacyReport, read_privacy_report
 from consortium.space.atlas import read_image, sample_maps
 from consortium.space.grid import Grid
-from consortium.space.surface_templates import DENSE, read_dense
+from consortium.space.templates import DENSE, read_dense
 
 _MAPS = ".nii.gz", DENSE
 _KEYS = ("view", "entry")

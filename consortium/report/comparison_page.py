@@ -17,11 +17,10 @@ from consortium.report.comparison import (
     match_components,
     without_effects,
 )
-from consortium.report.pictures import DOTS, PALETTE, Picture, to_picture
+from consortium.report.pictures import DOTS, INK, PALETTE, Picture, to_picture
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.sections.verdict import UNITS
 from consortium.report.templating import plain_environment
-from consortium.report.views.axes import INK
 
 NAME = "comparison.html"
 SHOWN = 200

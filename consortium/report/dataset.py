@@ -1,18 +1,30 @@
-"""What makes an output folder a BIDS data set: its description, a README, what is not BIDS's.
+"""What makes an output folder a BIDS data set, and what machines read of it.
 
+Its description, a README, what is not BIDS's; its claim of privacy, and a catalogue of its files.
 Source: BIDS 1.11, agnostic files. The validator (`bids-validator-deno`) passes on the folder;
 ``.bidsignore`` has only what no standard names.
+
+The claim has the form of an entry of OpenDP's registry of deployments (its template of 2026), to
+be completed by people and sent there; it follows from `privacy_report.json` and the study file.
+The catalogue is an RO-Crate 1.1. Neither has anything of a person in it.
 """
 
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, metadata
-from importlib.resources import files
+from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+import yaml
 
 from consortium import __version__
+from consortium.algorithms import REGISTRY
 from consortium.base.atomic import write_json, write_text
+from consortium.base.formatting import count
 from consortium.report.finished import Finished
-from consortium.report.statement import statement
+from consortium.report.privacy_report import SEEDED
+from consortium.report.statement import clauses, statement
 from consortium.study.spec import Study
 
 BIDS_VERSION = "1.11.0"
@@ -20,13 +32,24 @@ GENERATOR = "cape-consortium"
 NO_LICENSE = "none stated; ask the sites that took part"
 DATASET = tuple(map(Path, ("dataset_description.json", "README.md", "privacy_report.json")))
 """Files that every output folder has."""
-_TEMPLATES = files("consortium.report") / "templates"
+_TEMPLATES = resources("consortium.report") / "templates"
 _IGNORED = (_TEMPLATES / "bidsignore.txt").read_text(encoding="utf-8").splitlines()
 NOT_IN_BIDS = tuple(line for line in _IGNORED if not line.startswith("#"))
 """What the validator shall pass over, as lines of ``.bidsignore``.
 
 Folders are without a slash at the end: the validator would not match the folder itself.
 """
+ENTRY, CRATE = "dp_deployment.yaml", "ro-crate-metadata.json"
+_SPECIFICATION = "https://w3id.org/ro/crate/1.1"
+_FORMATS = {
+    ".json": "application/json",
+    ".tsv": "text/tab-separated-values",
+    ".html": "text/html",
+    ".md": "text/markdown",
+    ".bib": "application/x-bibtex",
+    ".yaml": "application/yaml",
+    ".nii.gz": "application/x-nifti",
+}
 
 
 def start_dataset(folder: Path, run: Finished) -> None:
@@ -88,3 +111,129 @@ def _readme(run: Finished) -> str:
             space=study.data.space,
         )
     )
+
+
+def write_claims(folder: Path, run: Finished, files: Sequence[Path]) -> None:
+    """Write the entry, where noise protected anybody, and the catalogue.
+
+    Raises OutputError if the folder can't be written.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        What else the catalogue names, relative to the folder.
+    """
+    entry = deployment_entry(run)
+    if entry is not None:
+        text = yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100)
+        write_text(folder / ENTRY, text)
+        files = (*files, Path(ENTRY))
+    present = [path for path in dict.fromkeys(files) if (folder / path).is_file()]
+    sizes = [(path, (folder / path).stat().st_size) for path in present]
+    write_json(folder / CRATE, crate(run, sizes))
+
+
+def deployment_entry(run: Finished) -> dict[str, Any] | None:
+    """Entry for a registry of deployments; None for a run that protects nobody."""
+    report, person = run.report, run.report.unit == "subject"
+    if report.scheme == "none" or report.sampler.startswith(SEEDED):
+        return None
+    many = sum(site.units for site in report.sites)
+    own = {
+        "heading": run.study.heading,
+        "curators": [{"data_curator_name": site.name} for site in report.sites],
+        "sites": count(len(report.sites), "site"),
+        "many": many,
+        "unit": "Person" if person else "Volume",
+        "units": count(many, "participant" if person else "volume"),
+        "epsilon": report.guarantees.coalition.epsilon,
+        "mu": report.guarantees.coalition.mu,
+        "delta": report.delta,
+        "model": "Local" if report.scheme == "local" else "Federated",
+        "releases": count(len(report.releases), "release"),
+        "sampler": report.sampler,
+        "authors": list(run.study.authors),
+    }
+    texts = {clause.heading: clause.text for clause in clauses(report)}
+    entry: dict[str, Any] = _filled(_written()["entry"], _known(run) | texts | own)
+    return entry
+
+
+def crate(run: Finished, files: Sequence[tuple[Path, int]]) -> dict[str, Any]:
+    """Catalogue of an output folder as an RO-Crate.
+
+    Parameters
+    ----------
+    files : sequence of (Path, int)
+        Relative to the folder, with their sizes in bytes.
+    """
+    study = run.study
+    licence, licences = _licence(study.license)
+    sites = [{"@id": f"#site-{s}", "@type": "Organization", "name": s} for s in study.sites]
+    parts = [
+        {
+            "@id": quote(path.as_posix()),
+            "@type": "File",
+            "name": path.name,
+            "contentSize": str(size),
+            "encodingFormat": _format(path),
+        }
+        for path, size in files
+    ]
+    own = {
+        "title": study.title or f"Group results of the study {study.study}",
+        "sites": count(len(study.sites), "site"),
+        "licence": licence,
+        "contributors": [{"@id": site["@id"]} for site in sites],
+        "credit": "; ".join(study.authors),
+        "parts": [{"@id": part["@id"]} for part in parts],
+    }
+    about, root, made, tool = _filled(_written()["crate"], _known(run) | own)
+    if not study.authors:
+        del root["creditText"]
+    graph = [about, root, *licences, made, tool, *sites, *parts]
+    return {"@context": f"{_SPECIFICATION}/context", "@graph": graph}
+
+
+def _known(run: Finished) -> dict[str, Any]:
+    """What both tell of a run."""
+    return {
+        "study": run.study.study,
+        "analysis": REGISTRY[run.study.algorithm].title,
+        "day": run.day.isoformat(),
+        "digest": run.study.digest,
+        "generator": GENERATOR,
+        "version": __version__,
+        "code": code_url(GENERATOR),
+    }
+
+
+def _written() -> dict[str, Any]:
+    """The words of both, with the run's in braces."""
+    path = resources("consortium.report").joinpath("templates/claims.yaml")
+    written: dict[str, Any] = yaml.safe_load(path.read_bytes())
+    return written
+
+
+def _filled(value: Any, known: Mapping[str, Any]) -> Any:
+    """Put the run's words into their places; a place that is a whole value may get any."""
+    if isinstance(value, dict):
+        return {name: _filled(each, known) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each, known) for each in value]
+    if isinstance(value, str):
+        return known[value[1:-1]] if value[1:-1] in known else value.format_map(known)
+    return value
+
+
+def _licence(name: str) -> tuple[Any, list[dict[str, str]]]:
+    """Licence of the whole, and what describes it: SPDX's page if it is one word."""
+    if not name or " " in name:
+        return name or NO_LICENSE, []
+    place = f"https://spdx.org/licenses/{quote(name, safe='.-')}"
+    return {"@id": place}, [{"@id": place, "@type": "CreativeWork", "name": name}]
+
+
+def _format(path: Path) -> str:
+    ends = (kind for end, kind in _FORMATS.items() if path.name.endswith(end))
+    return next(ends, "application/octet-stream")

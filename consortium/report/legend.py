@@ -14,8 +14,14 @@ from numpy.typing import NDArray
 
 from consortium.base.atomic import path_in_folder
 from consortium.errors import DataError
-from consortium.space.anatomy import Anatomy, read_anatomy, read_names, table_of
-from consortium.space.atlas import read_image, sample_maps
+from consortium.space.atlas import (
+    Anatomy,
+    read_anatomy,
+    read_image,
+    read_names,
+    sample_maps,
+    table_of,
+)
 from consortium.space.grid import Grid
 from consortium.study.spec import Study
 

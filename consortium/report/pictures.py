@@ -1,12 +1,16 @@
-"""A picture as a page holds it: WebP bytes in the page itself, with what they show in words."""
+"""A picture as a page holds it: WebP bytes in the page itself, with what they show in words.
+
+Also what pictures that are no brains have in common.
+"""
 
 import base64
 import io
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 from PIL import Image
 
 SIZE = (6.6, 2.5)
@@ -17,6 +21,7 @@ QUALITY = 80
 PALETTE = "RdBu_r"
 WIDTH = 990
 """Pixels across that a page gives a picture."""
+INK, SOFT, RED, BLUE = "#16202b", "#8a97a3", "#b3272d", "#1f5f99"
 
 
 class Picture(NamedTuple):
@@ -59,3 +64,15 @@ def pack_picture(image: Image.Image, text: str) -> Picture:
     stored = io.BytesIO()
     image.save(stored, format="webp", quality=QUALITY)
     return Picture(stored.getvalue(), text)
+
+
+def largest_size(values: NDArray[Any]) -> float:
+    """Where a scale of colours ends: the largest size, or 1 if all are zero."""
+    return float(np.abs(values).max()) or 1.0
+
+
+def plain_axes(axes: Any) -> None:
+    """Draw axes on two sides only."""
+    axes.tick_params(labelsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)

@@ -1,7 +1,9 @@
-"""Public maps beside a study file, that an analysis starts from."""
+"""Public maps beside a study file, in voxels or on a mesh, that an analysis starts from."""
 
 from pathlib import Path
+from typing import Any
 
+import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,12 +11,27 @@ from consortium.algorithms.base import Templates
 from consortium.errors import DataError
 from consortium.space.atlas import Regions, read_image, sample_maps
 from consortium.space.grid import Grid
+from consortium.space.mesh import (
+    DAMAGED,
+    Hemisphere,
+    Mesh,
+    check_vertices,
+    cortex_rows,
+    grayordinates,
+    load_gifti,
+)
+from consortium.space.nifti import KEPT, is_kept, open_image
 from consortium.space.sampling import share_inside, voxel_places
+from consortium.views.meshes import side_file_names
 
 _LEAST_INSIDE = 0.9
 """Part of the study's voxels that must lie in the templates' image."""
 _LEAST_SPREAD = 1e-4
 """Standard deviation of a map over its largest value; one that varies less is constant."""
+DENSE = ".dscalar.nii"
+"""End of a file's name; it is not compressed, so that it holds no more than its size."""
+_MOST_MAPS = 1000
+_MOST_BYTES = 500_000_000
 
 
 def read_templates(
@@ -67,4 +84,95 @@ def check_varied(maps: NDArray[np.float32], path: Path) -> None:
         raise DataError(
             f"Map {flat[0] + 1} of the templates {path} is the same everywhere in the study's "
             "brain; remove it, or check that the file is in the study's space."
+        )
+
+
+def read_surface_templates(
+    path: Path, mesh: Mesh, regions: Regions | None = None, *, at_home: bool = False
+) -> Templates:
+    """Read templates at the vertices of a study's mesh, or their means in the regions on it.
+
+    Raises DataError if a file can't be used, is of another mesh or wall, must not leave the
+    hospital where it was made, or a map is the same everywhere.
+
+    Parameters
+    ----------
+    path : Path
+        CIFTI (``.dscalar.nii``), or GIFTI of the left hemisphere, which has ``hemi-L`` in its name
+        and beside it the right one's; a map for each network.
+    at_home : bool
+        Whether nothing of them leaves the hospital, as of `read_image`.
+    """
+    if path.suffix == ".gii":
+        names = side_file_names(path.name)
+        if len(names) != len(mesh.sides):
+            raise DataError(f"The templates {path} are of one hemisphere; name that of hemi-L.")
+        parts = zip(names, mesh.sides, strict=True)
+        values = np.vstack([_of_gifti(path.with_name(n), s, mesh, at_home) for n, s in parts])
+    else:
+        values = _of_cifti(path, mesh, at_home)
+    if not np.isfinite(values).all():
+        raise DataError(f"The templates {path} lack a number on the study's cortex; repair them.")
+    if regions is not None:
+        values = np.asarray(regions.weights @ values, dtype=np.float32)
+    check_varied(values, path)
+    return Templates(values)
+
+
+def read_dense(
+    path: Path, mesh: str = "a mesh", *, at_home: bool = False
+) -> tuple[nib.Cifti2Image, NDArray[np.float32]]:
+    """Read dense maps of CIFTI, and their values at all grayordinates: K x G.
+
+    Raises DataError if it is none, or must not leave the hospital where it was made.
+
+    Parameters
+    ----------
+    mesh : str
+        What it should be on, for messages.
+    at_home : bool
+        As of `read_surface_templates`.
+    """
+    try:
+        if not path.name.endswith(DENSE) or path.stat().st_size > _MOST_BYTES:
+            raise ValueError("no dense maps, or too large")
+        image = open_image(path)
+        if not isinstance(image, nib.Cifti2Image):
+            raise ValueError("no CIFTI")
+        maps, places = image.shape
+        if not 0 < maps <= _MOST_MAPS or places != grayordinates(image):
+            raise ValueError("no dense maps")
+        values: NDArray[Any] = np.asarray(image.dataobj, dtype=np.float32)
+    except DAMAGED as error:
+        raise DataError(
+            f"{path} is no whole file of maps on {mesh}; give .dscalar.nii, or hemi-L of a pair "
+            "of .gii."
+        ) from error
+    _check_home(path, is_kept(image), at_home)
+    return image, values
+
+
+def _of_cifti(path: Path, mesh: Mesh, at_home: bool) -> NDArray[np.float32]:
+    image, values = read_dense(path, mesh.name, at_home=at_home)
+    return np.ascontiguousarray(values[:, cortex_rows(path, image, mesh)].T)
+
+
+def _of_gifti(path: Path, side: Hemisphere, mesh: Mesh, at_home: bool) -> NDArray[np.float32]:
+    image = load_gifti(path, side.side)
+    _check_home(path, KEPT.decode() in image.meta.values(), at_home)
+    maps = [np.asarray(each.data) for each in image.darrays]
+    if not 0 < len(maps) <= _MOST_MAPS or any(
+        m.ndim != 1 or m.dtype.kind not in "iuf" for m in maps
+    ):
+        raise DataError(f"The templates {path} hold no map of numbers; give one for each network.")
+    for each in maps:
+        check_vertices(path, side, len(each), mesh)
+    return np.stack([each[side.cortex] for each in maps], axis=1).astype(np.float32)
+
+
+def _check_home(path: Path, kept: bool, at_home: bool) -> None:
+    if kept and not at_home:
+        raise DataError(
+            f"The maps {path} are made of a hospital's own participants without noise and must not "
+            "leave it; take maps that a study released."
         )

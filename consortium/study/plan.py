@@ -4,6 +4,12 @@ A plan is a pure function of the study file and of the sites' public sizes, so
 that the centre and every site compute the same one and nobody has to believe
 another. The budget, as μ², is split over the stages by their shares and evenly
 over a stage's rounds.
+
+A plan as whole numbers is what two parties must have in common before the first round.
+Floating-point numbers may differ in their last digits from one processor to another; sizes, grids
+and noise, in whole steps of the grid, may not, or some site's noise would be another than everybody
+believes. Of numbers that a plan searches, draws or solves for about six digits are compared: by
+them a party is found out whose libraries find others.
 """
 
 import math
@@ -12,19 +18,24 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import msgspec
+import numpy as np
+
 from consortium.algorithms import REGISTRY, AnalysisPlan
 from consortium.algorithms.base import Extent, PlannedRelease, Shape
+from consortium.base.array import Array
 from consortium.errors import BudgetError, ConsortiumError, PrivacyError, StudyError
-from consortium.privacy.accountant import Budget
-from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.privacy.gdp import Budget, compose, epsilon_of, mu_of
 from consortium.privacy.loss import Floats
 from consortium.privacy.mechanism import Mechanism, Sharing, plan_mechanism
+from consortium.secagg.crypto import digest
 from consortium.secagg.packing import packed_bytes
 from consortium.study.masking import Masking, delta_left, plan_masking
 from consortium.study.spec import Study
 
 _LARGEST = 1e30
 """Of clipping bounds: squares of squares still fit a double."""
+_LABEL = "consortium plan 5"
 
 
 @dataclass(frozen=True)
@@ -320,3 +331,49 @@ def _plan_stage(
             "ask for fewer rounds or bring more data."
         ) from error
     return Stage(release, mechanism)
+
+
+def plan_integers(plan: Plan) -> dict[str, Any]:
+    """All that decides a run's noise and sums, as integers and names."""
+    privacy, masking = plan.study.privacy, plan.masking
+    return {
+        "units": list(plan.shape.units),
+        "colluding": privacy.colluding_sites,
+        "dropouts": privacy.dropouts,
+        "hidden": masking.hidden,
+        "holders": masking.holders,
+        "threshold": masking.threshold,
+        "stages": [_stage(stage) for stage in plan.stages],
+        "computed": {name: _digits(value) for name, value in plan.analysis.computed.items()},
+    }
+
+
+def _digits(value: Array | float) -> tuple[str, str]:
+    """Six digits of the sum of all magnitudes, and of a part of it that arrays hardly share."""
+    numbers = np.ravel(value)
+    whole = float(np.abs(numbers).sum())
+    part = float(numbers @ np.cos(np.arange(numbers.size))) / whole if whole else 0.0
+    return f"{whole:.5e}", f"{round(part, 5) + 0.0:.5f}"
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    mechanism = stage.mechanism
+    return {
+        "stage": stage.name,
+        "statistic": stage.release.statistic,
+        "rounds": stage.release.rounds,
+        "scheme": mechanism.scheme,
+        "each": mechanism.each,
+        "entries": mechanism.entries,
+        "bits": mechanism.lattice.bits,
+        "log2_step": round(math.log2(mechanism.lattice.step)),
+        "dropped": mechanism.lattice.dropped,
+        "correlated": list(mechanism.correlated),
+        "local": list(mechanism.local),
+    }
+
+
+def plan_digest(plan: Plan) -> bytes:
+    """32 bytes that are the same for two plans if, and only if, `plan_integers` are."""
+    content = msgspec.json.encode(plan_integers(plan), order="sorted")
+    return digest(_LABEL, plan.study.digest, content)

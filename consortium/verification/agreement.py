@@ -14,8 +14,7 @@ from consortium.engine.queries import decode_note, read_announcement
 from consortium.engine.run_context import RunContext, read_start
 from consortium.errors import ConfigurationError, ConsortiumError, ContradictionError, printable
 from consortium.secagg.key_directory import Directory, KeySession, read_keys
-from consortium.study.agreed import plan_integers
-from consortium.study.plan import Plan, count_rounds, make_plan
+from consortium.study.plan import Plan, count_rounds, make_plan, plan_integers
 from consortium.verification.record import (
     ANNOUNCED,
     KEYS,

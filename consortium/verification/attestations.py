@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from consortium.engine import closing as bodies
 from consortium.engine.names import ATTESTATION, CLOSING
 from consortium.errors import ContradictionError, ProtocolError
-from consortium.study.agreed import plan_digest
+from consortium.study.plan import plan_digest
 from consortium.verification.agreement import RunAgreement
 from consortium.verification.record import ATTESTED, CLOSED, EvidenceRecord, evidence_path
 from consortium.verification.rounds import Released

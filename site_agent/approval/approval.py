@@ -1,24 +1,33 @@
-"""A site's people say yes to one exact study file with one exact set of keys, or take it back."""
+"""A site's people say yes to one exact study file with one exact set of keys, or take it back.
 
-from collections.abc import Callable
+What they have said yes to is a value, and a signed record on the site's own disk. There is one
+record a study, the newest. An older one, and one that was taken back, is kept aside, where it
+counts for nothing but to tell the coordinator so.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from consortium.errors import ConsortiumError, StudyError
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from consortium.base.atomic import DAMAGED, write_bytes
+from consortium.errors import ConfigurationError, ConsortiumError, OutputError, StudyError
 from consortium.exchange.base import Exchange
-from consortium.membership.consent import Terms, read_consents, withdraw
+from consortium.membership.consent import Consent, Terms, read_consents, withdraw
 from consortium.membership.keys import Identity, load_identity
 from consortium.membership.roster import Roster, fingerprint, read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
-from site_agent.approval.record import (
-    Approval,
-    approvals,
-    retire_record,
-    store_record,
-    withdrawn_approvals,
-)
+from consortium.study.spec import Study
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import check_members, pin_consortium
+from site_agent.layout import APPROVED, SERIALS, WITHDRAWN
 
 __all__ = [
     "Approval",
@@ -31,6 +40,238 @@ __all__ = [
     "read_papers",
     "take_back",
 ]
+
+
+@dataclass(frozen=True)
+class Approval:
+    """An approved study."""
+
+    study: Study
+    file: str
+    mask: str
+    """SHA-256 of the study file and of its mask, in hexadecimal."""
+    keys: Mapping[str, bytes]
+    folder: Path
+    """Where the study's mask is looked for."""
+    terms: Terms
+
+    def consent(self, site: str) -> Consent:
+        """Return what the coordinator is told."""
+        terms = self.terms
+        return Consent(site, self.study.digest, terms.runs, terms.epsilon, terms.until)
+
+
+def approvals(
+    folder: Path, identity: Identity, tell: Callable[[str], object] | None = None
+) -> list[Approval]:
+    """Every study that a site has approved; a yes that ended is passed over, wherever it lies.
+
+    Raises ConfigurationError if a record is damaged, not signed with the site's present key, or not
+    where the newest yes to its study is kept, and ``tell`` is not given; if the serials can't be
+    read.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's.
+    tell : callable, optional
+        Is told of a record that can't be used, whose study is then passed over.
+    """
+    found, serials = [], _read_serials(folder, identity)
+    for path in sorted((folder / APPROVED).glob("*.json")):
+        try:
+            approval = _counting(folder, path, identity, serials)
+        except ConfigurationError as error:
+            if tell is None:
+                raise
+            tell(str(error))
+            continue
+        found += [approval] if approval is not None else []
+    return found
+
+
+def newest_approval(folder: Path, identity: Identity, study: str) -> Approval | None:
+    """The yes to one study that counts, whatever lies beside it.
+
+    Raises ConfigurationError as `approvals`, of this study's record.
+    """
+    path = folder / APPROVED / f"{study}.json"
+    serials = _read_serials(folder, identity)
+    return _counting(folder, path, identity, serials) if path.exists() else None
+
+
+def _counting(
+    folder: Path, path: Path, identity: Identity, serials: Mapping[str, int]
+) -> Approval | None:
+    """A record's approval, if it counts."""
+    approval, serial = _read(path, identity)
+    name = approval.study.study
+    if path != _path_of(folder, approval):
+        raise ConfigurationError(
+            f"{path} is not where the newest yes to '{name}' is kept; remove it, and approve "
+            "the study again if you agree."
+        )
+    return None if _is_ended(serials, path, name, serial) else approval
+
+
+def withdrawn_approvals(folder: Path, identity: Identity) -> Iterator[Approval]:
+    """Yield what was approved before and is not any more; what can't be read is passed over."""
+    for path in sorted((folder / APPROVED / WITHDRAWN).glob("*.json")):
+        try:
+            yield _read(path, identity)[0]
+        except ConfigurationError:
+            continue  # it allows nothing, and there is nothing to tell of it
+
+
+def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
+    """Write a signed record in the place of the study's earlier one.
+
+    Raises ConfigurationError if it can't be written.
+    """
+    path, study = _path_of(folder, approval), approval.study.study
+    try:
+        serial = _next_serial(folder, identity, path, study)
+        before = path.read_bytes() if path.exists() else None
+        # The new one first: an agent at work finds a yes that counts at any time.
+        write_bytes(path, _signed({**_content(approval), "serial": serial}, identity))
+        _end_before(folder, identity, study, serial)
+        if before is not None:
+            write_bytes(_aside(path, before), before)
+    except (OSError, OutputError) as error:
+        raise ConfigurationError(f"{path} can't be written ({error}); check its folder.") from error
+
+
+def retire_record(folder: Path, identity: Identity, study: str) -> None:
+    """Put a study's record aside: it is approved no more, wherever a copy of it lies.
+
+    Raises StudyError if the study is not approved. Raises ConfigurationError if the record can't be
+    put aside.
+    """
+    known = {path.stem: path for path in (folder / APPROVED).glob("*.json")}
+    if study not in known:
+        names = ", ".join(sorted(known)) or "no study"
+        raise StudyError(f"'{study}' is not approved here, where {names} is; correct the name.")
+    try:
+        path = known[study]
+        write_bytes(_aside(path, path.read_bytes()), path.read_bytes())
+        _end_before(folder, identity, study, _next_serial(folder, identity, path, study))
+        path.unlink()
+    except (OSError, OutputError) as error:
+        raise ConfigurationError(
+            f"{known[study]} can't be put aside ({error}); remove it by hand."
+        ) from error
+
+
+def _aside(path: Path, content: bytes) -> Path:
+    """Where a record is kept that no longer counts."""
+    name = f"{path.stem}-{hashlib.sha256(content).hexdigest()[:16]}.json"
+    return path.parent / WITHDRAWN / name
+
+
+def _read_serials(folder: Path, identity: Identity) -> dict[str, int]:
+    """Serial number of the newest yes to each study, or of its withdrawal."""
+    path = folder / APPROVED / SERIALS
+    if not path.exists():
+        return {}
+    try:
+        serials = _verified(path.read_text(encoding="utf-8"), identity.public)["serials"]
+        return {str(name): int(serial) for name, serial in serials.items()}
+    except InvalidSignature as error:
+        raise ConfigurationError(_not_signed(path)) from error
+    except DAMAGED as error:
+        raise ConfigurationError(f"{path} is damaged; restore it from a backup.") from error
+
+
+def _is_ended(serials: Mapping[str, int], path: Path, study: str, serial: int) -> bool:
+    """Whether a yes was taken back or replaced, wherever its record was kept meanwhile."""
+    return serial < serials.get(study, 0) or _aside(path, path.read_bytes()).exists()
+
+
+def _end_before(folder: Path, identity: Identity, study: str, serial: int) -> None:
+    """Let no yes to a study count whose serial number is lower."""
+    serials = {**_read_serials(folder, identity), study: serial}
+    write_bytes(folder / APPROVED / SERIALS, _signed({"serials": serials}, identity))
+
+
+def _next_serial(folder: Path, identity: Identity, path: Path, study: str) -> int:
+    """Serial number above all that a study's yeses had."""
+    try:
+        newest = _read(path, identity)[1] if path.exists() else 0
+    except ConfigurationError:  # what is replaced need not be sound
+        newest = 0
+    return 1 + max(newest, _read_serials(folder, identity).get(study, 0))
+
+
+def _signed(content: dict[str, Any], identity: Identity) -> bytes:
+    signature = identity.key.sign(_canonical(content)).hex()
+    return json.dumps({**content, "signature": signature}, indent=1).encode()
+
+
+@lru_cache(maxsize=64)  # the same few records are read at every look at the exchange
+def _verified(text: str, key: bytes) -> Mapping[str, Any]:
+    """Content of a signed record; raises what a damaged or altered one leads to."""
+    record: dict[str, Any] = json.loads(text)
+    signature = bytes.fromhex(record.pop("signature"))
+    Ed25519PublicKey.from_public_bytes(key).verify(signature, _canonical(record))
+    return record
+
+
+def _not_signed(path: Path) -> str:
+    return (
+        f"{path} is not signed with this site's key: it was changed, or the key was; remove it "
+        "and approve the study again."
+    )
+
+
+def _path_of(folder: Path, approval: Approval) -> Path:
+    return folder / APPROVED / f"{approval.study.study}.json"
+
+
+def _read(path: Path, identity: Identity) -> tuple[Approval, int]:
+    """An approval and its serial number; 0 in records of before there were any."""
+    try:
+        return _approval_of(path.read_text(encoding="utf-8"), identity.public)
+    except InvalidSignature as error:
+        raise ConfigurationError(_not_signed(path)) from error
+    except DAMAGED as error:
+        raise ConfigurationError(
+            f"{path} is damaged; remove it and approve the study again."
+        ) from error
+
+
+@lru_cache(maxsize=64)
+def _approval_of(text: str, key: bytes) -> tuple[Approval, int]:
+    record = _verified(text, key)
+    terms, until = record["terms"], record["terms"]["until"]
+    approval = Approval(
+        Study.model_validate(record["study"]),
+        str(record["file"]),
+        str(record["mask"]),
+        {name: bytes.fromhex(public) for name, public in record["keys"].items()},
+        Path(record["folder"]),
+        Terms(int(terms["runs"]), terms["epsilon"], until and date.fromisoformat(until)),
+    )
+    return approval, int(record.get("serial", 0))
+
+
+def _content(approval: Approval) -> dict[str, Any]:
+    terms = approval.terms
+    return {
+        "study": approval.study.model_dump(mode="json"),
+        "file": approval.file,
+        "mask": approval.mask,
+        "keys": {name: key.hex() for name, key in sorted(approval.keys.items())},
+        "folder": str(approval.folder),
+        "terms": {
+            "runs": terms.runs,
+            "epsilon": terms.epsilon,
+            "until": terms.until.isoformat() if terms.until else None,
+        },
+    }
+
+
+def _canonical(content: Mapping[str, Any]) -> bytes:
+    return b"consortium approval 1\n" + json.dumps(content, sort_keys=True).encode()
 
 
 @dataclass(frozen=True)

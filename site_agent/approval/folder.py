@@ -19,13 +19,11 @@ from site_agent.data.survey import SkippedPerson, in_turn, over_the_limit
 from site_agent.engines.open import open_engine
 from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.series import SiteDataset
-from site_agent.ledger.ledger import Ledger
-from site_agent.ledger.totals import left_out, spent_in
+from site_agent.ledger.ledger import Ledger, left_out, spent_in
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
 from site_agent.loading.sizes import too_few_new
-from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import SpentLoss
+from site_agent.policy.policy import Policy, SpentLoss
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,10 @@ from site_agent.data.people import candidates, read_left_out
 from site_agent.data.survey import SkippedPerson, Subject
 from site_agent.images.recordings import quality_remarks, recording_remarks
 from site_agent.images.series import SiteDataset
-from site_agent.ledger.totals import over_limit
+from site_agent.ledger.ledger import over_limit
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.sizes import sizes_of
-from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import SpentLoss, StudyRequest, refusals, refuse_by_policy
+from site_agent.policy.policy import Policy, SpentLoss, StudyRequest, refusals, refuse_by_policy
 
 _NAMED = 5
 """Persons whose labels a line names."""

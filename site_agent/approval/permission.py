@@ -10,7 +10,7 @@ from consortium.membership.keys import Identity
 from consortium.membership.signed_study import mask_digest
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.study.plan import promised_mu
-from site_agent.approval.record import Approval, newest_approval
+from site_agent.approval.approval import Approval, newest_approval
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.ledger.ledger import Ledger, LedgerLimits
 from site_agent.ledger.limits import no_run_left

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from consortium.errors import ConfigurationError, DataError
 from consortium.privacy.bounds import Unit
-from consortium.space.target import Target
+from consortium.space.atlas import Target
 from consortium.study.data_section import CHOICE, DataSection
 from consortium.views.eeg import EegView
 from site_agent.data.survey import Subject

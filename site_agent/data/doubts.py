@@ -1,30 +1,92 @@
 """Cells of a site's tables that can't be meant as a study reads them: for the site's people alone.
 
 Nothing that the site sends depends on it: what a study finds odd of one person tells of them.
+
+A site's own description of a table is BIDS's JSON beside it. Source: BIDS 1.11, tabular files:
+``Levels``, ``Units``; and what people write there of codes for a missing value, which BIDS has no
+field for.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from consortium.algorithms.base import Serious
+from consortium.base.atomic import DAMAGED
 from consortium.base.formatting import count
+from consortium.base.regular_file import text_of
+from consortium.errors import DataError
 from consortium.study.data_section import PersonRule
 from consortium.study.spec import Study
 from consortium.views.column import Column
 from site_agent.data.bids import labels_in
 from site_agent.data.people import PARTICIPANTS, participants_path
 from site_agent.data.personal import similar_column
-from site_agent.data.sidecar import NOTHING_SAID, Description, read_descriptions
 from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers, usual_codes
 from site_agent.data.tsv import Row, given_in, person_rows, view_rows
 from site_agent.data.wording import Aliases, Wording, is_given, matching_level, nearest_name
 
 if TYPE_CHECKING:
     from consortium.views.table import TableView
+
+_CODES = ("MissingValues", "MissingValue", "MissingCodes", "NAValues")
+_ABSENT = re.compile(
+    r"\b(missing|not (available|applicable|known|recorded|collected|measured)|unknown|refused|"
+    r"no (data|answer|value)|n/?a)\b",
+    re.I,
+)
+
+
+class Description(NamedTuple):
+    """A column by its own site's words."""
+
+    levels: Mapping[str, str]
+    """What each value means."""
+    unit: str
+    missing: tuple[str, ...]
+    """Values that stand for a missing one."""
+
+
+NOTHING_SAID = Description({}, "", ())
+
+
+def read_descriptions(table: Path) -> dict[str, Description]:
+    """Read the JSON beside a table, by column; nothing if there is none that can be read."""
+    path = table.with_suffix(".json")
+    try:
+        said: Any = json.loads(text_of(path))
+    except (*DAMAGED, DataError):
+        return {}
+    if not isinstance(said, dict):
+        return {}
+    return {name: _described(each) for name, each in said.items() if isinstance(each, dict)}
+
+
+def _described(said: dict[str, Any]) -> Description:
+    given = said.get("Levels")
+    levels = {k: _text(v) for k, v in given.items()} if isinstance(given, dict) else {}
+    codes = [code for name in _CODES for code in _listed(said.get(name))]
+    absent = (value for value, meaning in levels.items() if _ABSENT.search(meaning))
+    return Description(
+        levels, str(said.get("Units") or ""), tuple(dict.fromkeys((*codes, *absent)))
+    )
+
+
+def _text(meaning: object) -> str:
+    """A level's meaning, which BIDS lets be a text or an object with a description."""
+    return str(meaning.get("Description", "")) if isinstance(meaning, dict) else str(meaning)
+
+
+def _listed(codes: object) -> list[str]:
+    return [
+        str(code) for code in (codes if isinstance(codes, list) else [codes]) if code is not None
+    ]
+
 
 _NAMED = 5
 _LEAVE = (

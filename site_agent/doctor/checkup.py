@@ -30,10 +30,8 @@ from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.enrolment.request import open_anchor
 from site_agent.layout import POLICY, STORE
 from site_agent.ledger.export import budget
-from site_agent.ledger.ledger import Ledger
-from site_agent.ledger.totals import spent_in
-from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import SpentLoss, StudyRequest, refusals
+from site_agent.ledger.ledger import Ledger, spent_in
+from site_agent.policy.policy import Policy, SpentLoss, StudyRequest, refusals
 from site_agent.run.message_store import MessageStore
 
 _MOST_RUNS = 20  # that are read for the centre's version

@@ -26,8 +26,14 @@ from site_agent.data.bids import (
 )
 from site_agent.data.survey import Reason, SkippedPerson
 from site_agent.data.tsv import read_lines
-from site_agent.eeg.native import READERS, read_native
-from site_agent.eeg.recording import Marker, Recording, Signals, match_channels
+from site_agent.eeg.recording import (
+    READERS,
+    Marker,
+    Recording,
+    Signals,
+    match_channels,
+    read_native,
+)
 from site_agent.images.nifti import open_nifti, read_whole
 
 

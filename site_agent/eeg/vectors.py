@@ -18,8 +18,7 @@ from site_agent.data.cache import BlockCache, vector_key
 from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Reason, SkippedPerson
 from site_agent.eeg.files import find_recordings, read_recording
-from site_agent.eeg.native import load_mne
-from site_agent.eeg.recording import Recording, Signals
+from site_agent.eeg.recording import Recording, Signals, load_mne
 from site_agent.engines.base import Engine
 
 WINDOW = 2.0

@@ -6,8 +6,7 @@ from importlib.util import find_spec
 from consortium.errors import ConfigurationError
 from consortium.kernels.one_thread import one_thread
 from site_agent.config import SiteConfig
-from site_agent.engines.base import Engine
-from site_agent.engines.threads import Threads
+from site_agent.engines.base import Engine, Threads
 
 
 def open_engine(config: SiteConfig) -> Engine:
@@ -24,7 +23,7 @@ def open_engine(config: SiteConfig) -> Engine:
     address = config.engine_address or ""
     try:
         if config.engine == "processes":
-            from site_agent.engines.processes import Processes
+            from site_agent.engines.remote import Processes
 
             return RemoteEngine("processes", partial(Processes, config.workers), config.most_memory)
         if config.engine == "dask":

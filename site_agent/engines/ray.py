@@ -12,8 +12,7 @@ from itertools import count
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
-from site_agent.engines.processes import follow_agent
-from site_agent.engines.remote import LostError, compute_request
+from site_agent.engines.remote import LostError, compute_request, follow_agent
 
 _PATIENCE = 60.0  # s to connect, and between two looks whether any processors are left
 

@@ -4,11 +4,16 @@ What goes over and comes back are pickles between machines that the hospital tru
 anyway. Nothing else of the site leaves the agent: no key, no ledger, no noise, no message.
 """
 
+import multiprocessing
+import os
 import pickle
+import signal
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -20,6 +25,7 @@ _TRIES = 3
 _HELD = 2  # calls for each worker, so that none waits for the next
 _REST = 3.0  # times as long as it took to find nobody
 _LONGEST_REST = 60.0  # s
+_WHY = "a worker died, for want of memory perhaps"
 
 
 class LostError(Exception):
@@ -207,3 +213,47 @@ def compute_request(kind: str, call: bytes) -> bytes:
         fault = SoftwareError.of(found[1] or TypeError("an answer can't be sent"))
         pickled = pickle.dumps((None, fault), protocol=5)
     return pickled
+
+
+class Processes:
+    """Workers on this machine; fits `Workers`."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        context = multiprocessing.get_context("spawn")  # the agent has threads
+        self._pool = ProcessPoolExecutor(count, context, follow_agent)
+
+    def submit(self, kind: str, call: bytes) -> object:
+        """Have a call answered."""
+        try:
+            return self._pool.submit(compute_request, kind, call)
+        except RuntimeError as error:  # broken, or closed by who noticed that before
+            raise LostError(_WHY) from error
+
+    def collect(self, handle: object) -> bytes:
+        """Wait for an answer."""
+        try:
+            return cast("Future[bytes]", handle).result()
+        except (BrokenProcessPool, CancelledError) as error:
+            raise LostError(_WHY) from error
+
+    def cancel(self, handle: object) -> None:
+        """Have an answer not computed, if nobody has begun."""
+        cast("Future[bytes]", handle).cancel()
+
+    def close(self) -> None:
+        """End them, once they have finished what they are at."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def follow_agent() -> None:
+    """Begin a worker: what stops the agent stops it, and Ctrl-C is the agent's to hear."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow, daemon=True).start()
+
+
+def _follow() -> None:
+    agent = multiprocessing.parent_process()
+    if agent is not None:
+        agent.join()
+        os._exit(1)

@@ -26,9 +26,8 @@ from site_agent.data.survey import Reason, SkippedPerson, Subject
 from site_agent.data.wording import NO_ALIASES, Aliases
 from site_agent.engines.base import Engine
 from site_agent.images.nifti import COVERAGE, open_volume, read_whole, repetition_time
-from site_agent.images.person_blocks import PersonBlocks
 from site_agent.images.recordings import volumes_of
-from site_agent.images.series import SiteDataset
+from site_agent.images.series import PersonBlocks, SiteDataset
 
 Courses = NDArray[np.floating[Any]]
 _FLAT = 1e-6

@@ -14,14 +14,13 @@ from nibabel.affines import apply_affine, voxel_sizes
 
 from consortium.base.formatting import count
 from consortium.errors import DataError
+from consortium.space.atlas import Target
 from consortium.space.mesh import Mesh
-from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import ON_MESHES
 from site_agent.data.survey import RecordingRun, Subject
-from site_agent.images.nifti import open_nifti, open_series, repetition_time
-from site_agent.images.surface_series import count_volumes, surface_step
-from site_agent.images.volumes import iterate_volumes
+from site_agent.images.nifti import iterate_volumes, open_nifti, open_series, repetition_time
+from site_agent.images.surfaces import count_volumes, surface_step
 
 HEAD = 6
 """Volumes that are looked at, from the first."""

@@ -1,6 +1,12 @@
-"""A site's subjects as the blocks that algorithms ask for."""
+"""A site's subjects as the blocks that algorithms ask for.
+
+Some persons' blocks are a value, for whichever process of the site computes with them.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +19,11 @@ from consortium.algorithms.over_persons import CHUNK, Part, chunks
 from consortium.base.cached_property import cached_property
 from consortium.errors import DataError, EngineError
 from consortium.privacy.bounds import Unit
+from consortium.space.atlas import Target
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import find_subjects
-from site_agent.data.cache import BlockCache
+from site_agent.data.cache import BlockCache, block_key
 from site_agent.data.people import chosen_by
 from site_agent.data.survey import (
     CHOICES,
@@ -29,16 +36,8 @@ from site_agent.data.survey import (
     whole_of,
 )
 from site_agent.data.wording import NO_ALIASES, Aliases
-from site_agent.engines.base import Engine
-from site_agent.engines.threads import Threads
-from site_agent.images.footprint import scratch_space, to_prepare, to_sum
-from site_agent.images.person_blocks import (
-    PersonBlocks,
-    cache_blocks,
-    reduced_by,
-    sum_chunk,
-    try_cache_blocks,
-)
+from site_agent.engines.base import Engine, Threads
+from site_agent.images.preprocess import preprocess_person, scratch_space, to_prepare, to_sum
 from site_agent.images.recordings import volumes_of
 
 Block = NDArray[np.float32]
@@ -302,3 +301,64 @@ class SiteDataset:
             )
             return SkippedPerson(subject.label, "unusable", detail)
         return length
+
+
+@dataclass(frozen=True)
+class PersonBlocks:
+    """What names the blocks of some persons: sent to a worker, it reads them there."""
+
+    subjects: Sequence[Subject]
+    lengths: Sequence[int]
+    """Volumes of each."""
+    data: DataSection
+    """The study's."""
+    target: Target
+    """What volumes are sampled on."""
+    cache: BlockCache
+    """The site's; a worker reads and writes the same folder."""
+    unit: Unit = "subject"
+    """The study's unit of privacy."""
+
+    def __getitem__(self, some: slice) -> PersonBlocks:
+        """A few of them."""
+        return replace(self, subjects=self.subjects[some], lengths=self.lengths[some])
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield one after the other, prepared first if it is not in the cache.
+
+        Raises DataError if an image or table can't be used; the message names the file.
+        """
+        for subject, length in zip(self.subjects, self.lengths, strict=True):
+            prepared_as = subject, self.data, self.target, self.unit
+            shape = self.target.features, length
+            yield self.cache.get(
+                block_key(*prepared_as), shape, partial(preprocess_person, *prepared_as)
+            )
+
+
+def cache_blocks(kinds: Sequence[PersonBlocks]) -> None:
+    """Bring blocks into the cache."""
+    for people in kinds:
+        for _ in people.blocks():
+            pass
+
+
+def try_cache_blocks(kinds: Sequence[PersonBlocks]) -> str:
+    """The same; what is amiss with a person's files, in a sentence, is returned."""
+    try:
+        cache_blocks(kinds)
+    except DataError as error:
+        return str(error)
+    return ""
+
+
+def sum_chunk(part: Part, chunk: tuple[PersonBlocks, Sequence[Any] | None]) -> NDArray[Any]:
+    """Work out one chunk's part of a sum."""
+    people, beside = chunk
+    blocks = people.blocks()
+    return part(blocks if beside is None else zip(blocks, beside, strict=True))
+
+
+def reduced_by(basis: Block, people: PersonBlocks) -> Block:
+    """``basis.T @ X`` of some persons, side by side: shape (R, sum of lengths)."""
+    return np.hstack([basis.T @ block for block in people.blocks()])

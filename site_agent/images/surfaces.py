@@ -1,32 +1,248 @@
-"""One value per vertex of each person, from CIFTI, a pair of GIFTI or a pair of overlays.
+"""One value per vertex of each person, and series on the cortex, from CIFTI, GIFTI or overlays.
 
 Nothing goes into a person's vector but that person's own files and the study's public mesh.
+
+Series are dense series of CIFTI or pairs of GIFTI files, on a study's mesh. Of a CIFTI file what is
+below the cortex is left out: a study on a mesh is about the cortex. Its stored values are mapped
+into memory and copied once; GIFTI has to be unpacked.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.base.regular_file import regular
 from consortium.errors import DataError
-from consortium.space.cifti import check_vertices, cortex_rows, grayordinates
-from consortium.space.mesh import DAMAGED, SIDE_NAMES, Hemisphere, Mesh, load_gifti, mesh_values
-from consortium.space.nifti import open_image
+from consortium.privacy.bounds import Unit
+from consortium.space.atlas import Regions, parcel_places, parcels_of
+from consortium.space.mesh import (
+    DAMAGED,
+    SIDE_NAMES,
+    Hemisphere,
+    Mesh,
+    check_vertices,
+    cortex_rows,
+    grayordinates,
+    load_gifti,
+    mesh_values,
+)
+from consortium.space.nifti import MOST_VOLUMES, open_image
 from consortium.space.study_space import ViewSpace
 from consortium.study.data_section import DataSection
 from consortium.views.meshes import MeshKind
 from consortium.views.surface import SurfaceView
-from site_agent.data.bids import entities, has_entities, is_on, misplaced_file
+from site_agent.data.bids import PARCEL_SERIES, entities, has_entities, is_on, misplaced_file
 from site_agent.data.scaling import Vector, scale_vector
-from site_agent.data.survey import Reason, SkippedPerson
+from site_agent.data.survey import Reason, RecordingRun, SkippedPerson
+from site_agent.images.nifti import check_finite, sidecar_step
 
+Series = NDArray[np.float32]
+
+_ROWS = 256  # grayordinates at a time, so that they stay in the processor's cache
+_MOST_BYTES = 1 << 32  # of a GIFTI file
+_WIDEST = 8  # bytes of a number
+_LEAST_ARRAY = 100  # bytes of one in a GIFTI file, at the least
+_HEAD = 1 << 16
+_COUNT = re.compile(rb"NumberOfDataArrays\s*=\s*[\"'](\d{1,6})[\"']")
 _BOTH = "LR"
 Sides = dict[str, Path]
 """Files of a map, by the hemispheres that they hold: one of `_BOTH`, or one of each."""
+
+
+def is_of_parcels(run: RecordingRun) -> bool:
+    """Whether a recording has a value for each parcel, and not for each vertex."""
+    return run.bold.name.endswith(PARCEL_SERIES)
+
+
+def count_volumes(
+    run: RecordingRun, mesh: Mesh | None = None, regions: Regions | None = None
+) -> int:
+    """Volumes of a recording, from what its files' heads tell.
+
+    Raises DataError if a file can't be read, or does not fit.
+
+    Parameters
+    ----------
+    mesh : Mesh, optional
+        The study's; of CIFTI the vertices are then compared with its own.
+    regions : Regions, optional
+        The study's; names of parcels are then compared with theirs.
+    """
+    if is_of_parcels(run):
+        image = _open_parcels(run.bold)
+        if regions is not None:
+            parcel_places(run.bold, image, regions)
+        return int(image.shape[0])
+    if not _is_gifti(run.bold):
+        image = _open_cifti(run.bold)
+        if mesh is not None:
+            cortex_rows(run.bold, image, mesh)
+        return int(image.shape[0])
+    counts = [_gifti_count(path) for path in _sides_of(run)]
+    if counts[0] != counts[1]:
+        raise DataError(
+            f"{run.bold} has {counts[0]} volumes and {run.right} has {counts[1]}; write both again."
+        )
+    return counts[0]
+
+
+def read_surface_series(
+    run: RecordingRun, mesh: Mesh, unit: Unit = "subject", regions: Regions | None = None
+) -> Series:
+    """Read a recording at the study's vertices, or of its parcels if it has these.
+
+    Raises DataError if a file can't be read, is of another mesh or wall, or a value is not finite
+    and a person is the unit.
+
+    Parameters
+    ----------
+    unit : {'subject', 'timepoint'}
+        Of privacy.
+    regions : Regions, optional
+        The study's, which parcels are found among by name.
+
+    Returns
+    -------
+    array, shape (T, D), float32
+        The same values as nibabel gives; D vertices, or regions of a file of parcels.
+    """
+    if is_of_parcels(run):
+        series = _of_parcels(run.bold, regions)
+    else:
+        series = _of_gifti(run, mesh) if _is_gifti(run.bold) else _of_cifti(run.bold, mesh)
+    for number, row in enumerate(series, 1):
+        check_finite(run.bold, number, row, unit)
+    return series
+
+
+def surface_step(path: Path) -> float:
+    """Seconds from volume to volume, from the JSON beside a series or, of CIFTI, its own axis.
+
+    Raises DataError if neither tells it.
+    """
+    return sidecar_step(path, _axis_step)
+
+
+def _axis_step(path: Path) -> float:
+    if _is_gifti(path):
+        return 0.0
+    opened = _open_parcels if path.name.endswith(PARCEL_SERIES) else _open_cifti
+    axis = opened(path).header.get_axis(0)
+    return float(axis.step) if axis.unit == "SECOND" else 0.0
+
+
+def _is_gifti(path: Path) -> bool:
+    return path.suffix == ".gii"
+
+
+def _open_cifti(path: Path) -> nib.Cifti2Image:
+    """A dense series, of which no value is read."""
+    try:
+        return _open_courses(path, grayordinates)
+    except DAMAGED as error:
+        raise DataError(f"{path} is no whole dense series; give a .dtseries.nii.") from error
+
+
+def _open_parcels(path: Path) -> nib.Cifti2Image:
+    """A series of parcels, of which no value is read."""
+    try:
+        return _open_courses(path, parcels_of)
+    except DAMAGED as error:
+        raise DataError(f"{path} is no whole series of parcels; give a {PARCEL_SERIES}.") from error
+
+
+def _open_courses(path: Path, many: Callable[[nib.Cifti2Image], int]) -> nib.Cifti2Image:
+    image = open_image(path)
+    if not isinstance(image, nib.Cifti2Image):
+        raise ValueError("no CIFTI")
+    times = image.header.get_axis(0)
+    if not isinstance(times, nib.cifti2.SeriesAxis):
+        raise ValueError("no series")
+    if image.shape != (len(times), many(image)):
+        raise ValueError("of other places, or its axes are those of another file")
+    return image
+
+
+def _of_parcels(path: Path, regions: Regions | None) -> Series:
+    if regions is None:
+        raise DataError(f"{path} has parcels, and the study names none; add data.atlas.")
+    image = _open_parcels(path)
+    try:
+        stored = np.asarray(image.dataobj)
+        if stored.dtype.kind not in "iuf":
+            raise ValueError("no real numbers")
+    except DAMAGED as error:
+        raise DataError(f"{path} is cut short or damaged; copy the file again.") from error
+    return stored[:, parcel_places(path, image, regions)].astype(np.float32)
+
+
+def _of_cifti(path: Path, mesh: Mesh) -> Series:
+    image = _open_cifti(path)
+    rows = cortex_rows(path, image, mesh)
+    series = np.empty((image.shape[0], mesh.features), dtype=np.float32)
+    try:
+        stored = np.asarray(image.dataobj).T  # a grayordinate's values lie side by side
+        if stored.dtype.kind not in "iuf":
+            raise ValueError("no real numbers")
+        for start in range(0, len(rows), _ROWS):
+            part = slice(start, start + _ROWS)
+            series[:, part] = stored[rows[part]].T
+    except DAMAGED as error:
+        raise DataError(f"{path} is cut short or damaged; copy the file again.") from error
+    return series
+
+
+def _sides_of(run: RecordingRun) -> tuple[Path, Path]:
+    if run.right is None:
+        other = "left" if "hemi-R" in run.bold.name else "right"
+        raise DataError(f"{run.bold} has no {other} hemisphere beside it; add its file.")
+    return run.bold, run.right
+
+
+def _gifti_count(path: Path) -> int:
+    """How many arrays a GIFTI file says that it has, and can have."""
+    try:
+        with regular(path).open("rb") as file:
+            found, most = _COUNT.search(file.read(_HEAD)), path.stat().st_size // _LEAST_ARRAY
+    except OSError as error:
+        raise DataError(f"{path} can't be read; look at its rights.") from error
+    if found is None or not 0 < int(found[1]) <= min(most, MOST_VOLUMES):
+        raise DataError(f"{path} is no GIFTI file with a map for each volume; write it again.")
+    return int(found[1])
+
+
+def _of_gifti(run: RecordingRun, mesh: Mesh) -> Series:
+    paths, volumes, start = _sides_of(run), count_volumes(run), 0
+    series = np.empty((volumes, mesh.features), dtype=np.float32)
+    for path, side in zip(paths, mesh.sides, strict=True):
+        stop = start + side.features
+        for number, values in enumerate(_gifti_maps(path, side, mesh, volumes)):
+            series[number, start:stop] = values
+        start = stop
+    return series
+
+
+def _gifti_maps(path: Path, side: Hemisphere, mesh: Mesh, volumes: int) -> Iterator[NDArray[Any]]:
+    """Yield each volume's values on the cortex of one side."""
+    most = volumes * mesh.kind.vertices * _WIDEST
+    arrays = load_gifti(path, side.side, _MOST_BYTES, most).darrays
+    if len(arrays) != volumes:
+        raise DataError(f"{path} has {len(arrays)} volumes, and says {volumes}; write it again.")
+    for array in arrays:
+        whole = np.asarray(array.data)
+        if whole.ndim != 1 or whole.dtype.kind not in "iuf":
+            raise DataError(
+                f"{path} has no single number for each vertex of the {SIDE_NAMES[side.side]} "
+                "hemisphere in every volume; write a map for each."
+            )
+        check_vertices(path, side, len(whole), mesh)
+        yield whole[side.cortex]
 
 
 def read_surfaces(

@@ -45,8 +45,7 @@ from consortium.membership.roster import fingerprint, verifies
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS
 from site_agent.config import SiteConfig
 from site_agent.ledger.entries import EMPTY, Charge, Head, LedgerEntry, follow
-from site_agent.ledger.ledger import Ledger
-from site_agent.ledger.totals import accounts, studies
+from site_agent.ledger.ledger import Ledger, accounts, studies
 from site_agent.policy.policy import Policy
 
 FORMAT, VERSION = "cape-consortium ledger", 3

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from consortium.errors import BudgetError, PrivacyError
 from site_agent.ledger.entries import Charge, LedgerEntry
-from site_agent.ledger.person_sums import PersonSums, exact_float, exact_root, exact_square
-from site_agent.ledger.persons import Ids
+from site_agent.ledger.persons import Ids, PersonSums, exact_float, exact_root, exact_square
 
 _ROUNDING = 1 + 1e-9
 

@@ -12,7 +12,7 @@ from consortium.errors import LedgerError
 from site_agent.ledger.entries import EMPTY, Head, LedgerEntry, follow, standing_reservations
 from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.limits import Sums, counted
-from site_agent.ledger.person_sums import PersonSums, exact_root, exact_square
+from site_agent.ledger.persons import PersonSums, exact_root, exact_square
 from site_agent.ledger.sizes import (
     Sizes,
     check_apart,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from consortium.errors import PrivacyError
 from site_agent.ledger.persons import Ids
-from site_agent.policy.refusals import refusal_sentence
+from site_agent.policy.policy import refusal_sentence
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,7 @@ from site_agent.data.survey import (
 )
 from site_agent.data.tsv import person_of, read_table
 from site_agent.data.wording import NO_ALIASES, Aliases, Wording
-from site_agent.engines.base import Engine
-from site_agent.engines.threads import Threads
+from site_agent.engines.base import Engine, Threads
 from site_agent.loading.units import (
     families_of,
     group_rows,

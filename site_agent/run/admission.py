@@ -1,4 +1,7 @@
-"""Which announced runs a site takes part in: approved, signed, and within policy and ledger."""
+"""Which announced runs a site takes part in: approved, signed, and within policy and ledger.
+
+When it takes no further part in a run it says a code, and nothing of its data.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,25 @@ from functools import partial
 from pathlib import Path
 
 from consortium import __version__
-from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT
+from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, REFUSAL, Names
 from consortium.engine.queries import read_announcement
 from consortium.engine.run_context import RunContext
-from consortium.errors import ConfigurationError, ConsortiumError, SignatureError, StudyError
-from consortium.secagg import CENTRE, unseal
+from consortium.errors import (
+    ConfigurationError,
+    ConsortiumError,
+    CopyError,
+    DataError,
+    DeclinedError,
+    DisagreementError,
+    LedgerError,
+    PrivacyError,
+    ReleaseError,
+    SignatureError,
+    SoftwareError,
+    StudyError,
+    WithdrawnError,
+)
+from consortium.secagg import CENTRE, seal, unseal
 from consortium.space.study_space import study_space
 from consortium.study.spec import Study
 from site_agent.approval.approval import Approval, approvals
@@ -26,14 +43,13 @@ from site_agent.data.people import candidates, left_out_here
 from site_agent.data.survey import SkippedPerson, Without, excludes_nobody, in_turn, over_the_limit
 from site_agent.engines.base import Engine
 from site_agent.layout import ENDED, LEFT_OUT, REFUSED
-from site_agent.ledger.totals import left_out, spent_in
+from site_agent.ledger.ledger import left_out, spent_in
 from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data, Drive, Loading
 from site_agent.loading.sizes import too_few_new
-from site_agent.policy.refusals import StudyRequest, refuse_by_policy
+from site_agent.policy.policy import StudyRequest, refuse_by_policy
 from site_agent.run.participation import Participation
-from site_agent.run.refusal import post_refusal
-from site_agent.run.site import Site
+from site_agent.run.setup import Site
 
 
 @dataclass(eq=False)
@@ -214,3 +230,44 @@ def _agreed(announced: Mapping[str, object], approval: Approval) -> bool:
     keys = {name: key.hex() for name, key in approval.keys.items()}
     ours = (approval.study.model_dump(mode="json"), approval.file, keys)
     return (announced.get("study"), announced.get("file"), announced.get("keys")) == ours
+
+
+def send_refusal(site: Site, run: str, error: ConsortiumError) -> None:
+    """Tell the centre that this site takes no further part; nothing of why but a code.
+
+    Raises ConsortiumError if it can't be stored or put on the exchange.
+    """
+    notice = json.dumps({"code": error.code, "reason": public_reason(error)}).encode()
+    site.store.save(run, REFUSED, notice)
+    post_refusal(site, run, notice)
+
+
+def post_refusal(site: Site, run: str, notice: bytes) -> None:
+    """Put a refusal on the exchange, signed."""
+    message = seal(site.identity.key, run, site.name, REFUSAL, 0, notice)
+    site.exchange.put(Names(run).refusal(site.name), message)
+
+
+def public_reason(error: Exception) -> str:
+    """What of an error may cross the border: nothing of the data, no file, no label."""
+    if isinstance(error, DeclinedError):
+        return "its rules, its data or its ledger speak against it; the site's own log says why"
+    if isinstance(error, DataError):
+        return "an image or table of its data set can't be used; the site's own log names it"
+    if isinstance(error, CopyError):
+        return "another copy of its folder has answered in its name; the site's own log says where"
+    if isinstance(error, LedgerError):
+        return "its ledger can't be used; the site's own log says why"
+    if isinstance(error, DisagreementError):
+        return (
+            "it works out another plan than others; compare the versions of software and libraries"
+        )
+    if isinstance(error, ReleaseError):
+        return "what was released is not what sites signed for; the site's own log says where"
+    if isinstance(error, WithdrawnError):
+        return "its people took their approval back, or gave another; ask them"
+    if isinstance(error, PrivacyError | StudyError):
+        return "its own rules refuse the study; the site's own log says why"
+    if isinstance(error, SoftwareError):
+        return "its software has a fault, which is no refusal; the site's own log says which"
+    return "its machine or its settings fail it, which is no refusal; the site's own log says how"

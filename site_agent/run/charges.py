@@ -11,8 +11,7 @@ from consortium.study.plan import Stage
 from site_agent.approval.permission import Permission
 from site_agent.ledger.ledger import Charge
 from site_agent.run.outbox import Outbox
-from site_agent.run.setup import JoinedRun
-from site_agent.run.site import Site
+from site_agent.run.setup import JoinedRun, Site
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,9 @@ from consortium.secagg.release import (
     read_release,
     signed_manifests,
 )
-from consortium.study.agreed import plan_digest
-from consortium.study.plan import Stage
+from consortium.study.plan import Stage, plan_digest
 from site_agent.run.outbox import Outbox
-from site_agent.run.setup import JoinedRun
-from site_agent.run.site import Site
+from site_agent.run.setup import JoinedRun, Site
 
 _DIFFERS, _REQUEST, _UNSOUND = "sum-differs", "another-request", "unsound"
 

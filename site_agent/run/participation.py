@@ -20,8 +20,7 @@ from site_agent.approval.permission import Permission
 from site_agent.loading.progress import Loading
 from site_agent.run.outbox import Outbox
 from site_agent.run.rounds import Rounds
-from site_agent.run.setup import LeftOut, Setup
-from site_agent.run.site import Site
+from site_agent.run.setup import LeftOut, Setup, Site
 
 _ASIDE_EVERY, _ASIDE_PACES = 0.2, 25  # s, or as many times the exchange's pace if that is longer
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from consortium.engine.clock import Clock
 from consortium.errors import ConsortiumError, EngineError
-from site_agent.approval.record import Approval
+from site_agent.approval.approval import Approval
 from site_agent.loading.progress import Data, Drive, Loading
 
 _LOOK_EVERY = 5.0  # s between two looks at what is approved

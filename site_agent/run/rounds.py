@@ -30,13 +30,12 @@ from consortium.secagg import OVERHEAD, messages
 from consortium.study.plan import Stage
 from site_agent.approval.permission import Permission
 from site_agent.loading.progress import Data
-from site_agent.policy.refusals import check_statistic
+from site_agent.policy.policy import check_statistic
 from site_agent.run.charges import AskedRound, Charges
 from site_agent.run.checks import Checks
 from site_agent.run.neighbours import NeighbourEvidence, Neighbours
 from site_agent.run.outbox import Outbox, Outgoing
-from site_agent.run.setup import JoinedRun
-from site_agent.run.site import Site
+from site_agent.run.setup import JoinedRun, Site
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """A site joins a run: from the announcement to the keys and shares of all who take part.
 
-Every step is repeatable: what was received or sent before is taken from the site's own store.
+Every step is repeatable: what was received or sent before is taken from the site's own store. What
+a site brings to every run is one value.
 """
 
 import hashlib
@@ -21,19 +22,42 @@ from consortium.errors import (
     PrivacyError,
     StudyError,
 )
+from consortium.exchange.base import Exchange
+from consortium.membership.keys import Identity
 from consortium.secagg import CENTRE, Party, seal
 from consortium.secagg.messages import Limits as MessageLimits
-from consortium.study.agreed import plan_digest
-from consortium.study.plan import Plan, count_rounds, make_plan
+from consortium.study.plan import Plan, count_rounds, make_plan, plan_digest
 from site_agent.approval.permission import Permission
 from site_agent.layout import WORTH
-from site_agent.ledger.ledger import Charge
-from site_agent.ledger.totals import spent_in
+from site_agent.ledger.anchor import LedgerAnchor
+from site_agent.ledger.ledger import Charge, Ledger, spent_in
 from site_agent.loading.progress import Loading
 from site_agent.loading.sizes import samples_of, sizes_of
-from site_agent.policy.refusals import StudyRequest, refuse_by_policy
+from site_agent.policy.policy import Policy, StudyRequest, refuse_by_policy
+from site_agent.run.message_store import MessageStore
 from site_agent.run.outbox import Outbox
-from site_agent.run.site import Site
+from site_agent.run.site_log import SiteLog
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site's belongings."""
+
+    name: str
+    identity: Identity
+    dataset: str
+    """Name of the data set in the ledger."""
+    policy: Policy
+    ledger: Ledger
+    anchor: LedgerAnchor
+    """Of the ledger, on the exchange."""
+    store: MessageStore
+    exchange: Exchange
+    now: Callable[[], str]
+    """The time, for the ledger's readers."""
+    passed: Callable[[], float]
+    """Seconds on a clock that never goes back."""
+    log: SiteLog
 
 
 @dataclass(frozen=True)

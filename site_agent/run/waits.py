@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from consortium.engine.wait_file import WaitFile, Waiting
+from consortium.engine.clock import WaitFile, Waiting
 from site_agent.run.participation import Participation
 from site_agent.run.preload import Preload
 from site_agent.run.site_log import SiteLog

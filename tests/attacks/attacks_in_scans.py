@@ -14,8 +14,7 @@ from consortium.study.data_section import DataSection
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 from site_agent.data.bids import find_subjects
-from site_agent.images.nifti import open_series
-from site_agent.images.volumes import iterate_volumes
+from site_agent.images.nifti import iterate_volumes, open_series
 from tests.attacks.attack_kinds import Stage, attack, nothing
 
 _AFFINE = np.diag([4.0, 4.0, 4.0, 1.0])
@@ -76,7 +75,7 @@ def gzip_bomb_before_the_voxels(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="site_agent.images.volumes:CHUNK",
+    guard="site_agent.images.nifti:CHUNK",
     without="a file of 100 kB is unpacked to its end, however far that is",
     stops="is cut short or damaged after volume 2",
     instead=lambda real: 1 << 28,
@@ -90,7 +89,7 @@ def gzip_bomb_behind_the_voxels(stage: Stage) -> bool:
 
 @attack(
     "disk intruder",
-    guard="site_agent.images.volumes:_expect_end",
+    guard="site_agent.images.nifti:_expect_end",
     without="a scan whose numbers were changed is taken for the one that was saved",
     stops="is cut short or damaged after volume 400",
     instead=nothing,

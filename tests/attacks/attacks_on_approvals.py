@@ -106,7 +106,7 @@ def _every_yes_counts(_real: object) -> Callable[..., bool]:
 
 @attack(
     "hub",
-    guard="site_agent.approval.record:_is_ended",
+    guard="site_agent.approval.approval:_is_ended",
     without="what people agreed to before they thought better of it can still be had",
     stops="0 yeses count",
     instead=_every_yes_counts,

@@ -15,8 +15,7 @@ from consortium.study.reader import parse_study
 from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.export import export_json, verify_export
 from site_agent.ledger.ledger import Charge, Ledger
-from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import StudyRequest, refuse_by_policy
+from site_agent.policy.policy import Policy, StudyRequest, refuse_by_policy
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.support.charges import up_to
 
@@ -110,7 +109,7 @@ def run_named_as_another_consortiums(stage: Stage) -> bool:
 
 @attack(
     "site",
-    guard="site_agent.ledger.person_sums:PersonSums.most",
+    guard="site_agent.ledger.persons:PersonSums.most",
     without="a person's whole budget is spent again for every copy of the scans",
     stops="over the limit",
     instead=always(0),
@@ -253,7 +252,7 @@ def _lenient(_real: object) -> Callable[..., Iterator[Any]]:
 
 @attack(
     "hub",
-    guard="site_agent.policy.refusals:_promise",
+    guard="site_agent.policy.policy:_promise",
     without="ε is within the limit, and one curious site breaks it",
     stops="field 'fewest_colluding_sites'",
     instead=_lenient,
@@ -265,7 +264,7 @@ def promise_against_nobody(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="site_agent.policy.refusals:_promise",
+    guard="site_agent.policy.policy:_promise",
     without="sums over the few sites that the hub likes are within the rules",
     stops="field 'most_dropouts'",
     instead=_lenient,

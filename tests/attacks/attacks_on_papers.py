@@ -156,7 +156,7 @@ def request_with_anothers_key(stage: Stage) -> bool:
 
 @attack(
     "disk intruder",
-    guard="site_agent.approval.record:_canonical",
+    guard="site_agent.approval.approval:_canonical",
     without="one yes is turned into a thousand",
     stops="is not signed with this site's key",
     instead=always(b"anything"),

@@ -34,14 +34,13 @@ from consortium.views.surface import SurfaceView
 from consortium.views.table import TableView
 from site_agent.data.survey import RecordingRun, SkippedPerson
 from site_agent.data.tsv import read_table
-from site_agent.eeg import native
+from site_agent.eeg import recording
 from site_agent.eeg.files import read_recording
 from site_agent.eeg.vectors import read_recordings
-from site_agent.engines.threads import Threads
+from site_agent.engines.base import Threads
 from site_agent.images import nifti
 from site_agent.images.series import SiteDataset
-from site_agent.images.surface_series import read_surface_series
-from site_agent.images.surfaces import read_surfaces
+from site_agent.images.surfaces import read_surface_series, read_surfaces
 from tests.support.recordings import WRITERS
 from tests.support.surfaces import (
     write_cifti,
@@ -353,7 +352,7 @@ def test_a_file_of_eeglab_unpacks_to_more_than_a_recording(
     root = dataset("_eeg.set")
     points = tiny_tape(1).signals.shape[1]
     write_eeglab(the(root, ".set"), points, np.zeros((len(CHANNELS), points)), pack=True)
-    monkeypatch.setattr(native, "_MOST_UNPACKED", 100_000)
+    monkeypatch.setattr(recording, "_MOST_UNPACKED", 100_000)
     assert "unpacks to more than a recording" in refused("_eeg.set", root)
 
 
@@ -362,7 +361,7 @@ def test_a_recording_claims_more_values_than_memory_has(
     kind: str, dataset: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = tiny_tape(1).signals[:3].size  # the study's channels
-    for module in (native, nifti):
+    for module in (recording, nifti):
         monkeypatch.setattr(module, "MOST_VALUES", few - 1)
     with pytest.raises(DataError, match="claims more than"):
         read_recording(the(dataset(kind), kind), ("Cz", "Pz", "Oz"))

@@ -17,7 +17,7 @@ from consortium.report.bids import label
 from consortium.simulation.dataset import start_derivatives
 from consortium.space.mesh import Mesh
 from consortium.space.study_space import study_space
-from consortium.space.surface_templates import read_surface_templates
+from consortium.space.templates import read_surface_templates
 from consortium.study.reader import read_study
 from tests.support.command_line import enter
 from tests.support.finished_run import carry_out

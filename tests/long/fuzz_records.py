@@ -12,9 +12,9 @@ import yaml
 
 from consortium.base.work import work_folder
 from consortium.coordinator.run_folder import read_run
+from consortium.engine.clock import Waiting, read_waiting
 from consortium.engine.kept_round import Kept
 from consortium.engine.transcript import Transcript
-from consortium.engine.wait_file import Waiting, read_waiting
 from consortium.exchange.credentials import S3Credentials, SftpCredentials, load_credentials
 from consortium.membership.admission import JoinRequest, read_request, write_request
 from consortium.membership.keys import Identity
@@ -22,7 +22,7 @@ from consortium.membership.roster import Handover, Roster, read_roster, save_ros
 from consortium.membership.signed_study import read_signed, sign_study, signature_path
 from consortium.secagg import CENTRE
 from consortium.study.reader import parse_study, read_study
-from site_agent.approval import record as approval
+from site_agent.approval import approval
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin_consortium, read_pinned
 from site_agent.layout import CONFIG, PINNED, POLICY

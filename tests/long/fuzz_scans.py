@@ -13,9 +13,8 @@ from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import entities, find_subjects
 from site_agent.data.survey import RecordingRun, Subject
-from site_agent.images.nifti import open_series
+from site_agent.images.nifti import iterate_volumes, open_series
 from site_agent.images.preprocess import preprocess_person, read_confounds
-from site_agent.images.volumes import iterate_volumes
 from tests.long.fuzz_mutations import Make, mutant
 from tests.long.fuzz_records import reads
 from tests.long.fuzz_targets import Target

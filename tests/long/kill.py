@@ -25,7 +25,7 @@ from consortium.coordinator.demo.prepare import (
     start_agent,
     write_study,
 )
-from consortium.coordinator.demo.story import SITES
+from consortium.coordinator.demo.run import SITES
 from consortium.simulation.bids import Recipe
 from consortium.simulation.signals import SignalLevels
 from consortium.study.reader import read_study

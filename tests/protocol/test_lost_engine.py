@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from consortium.algorithms.base import Query
-from site_agent.engines.processes import Processes
-from site_agent.engines.remote import LostError, RemoteEngine
+from site_agent.engines.remote import LostError, Processes, RemoteEngine
 from tests.support.forgery import NAMES, ask, opened, path_of, pump, rounds_of, settle
 from tests.support.local_consortium import LocalConsortium
 

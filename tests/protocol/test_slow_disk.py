@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from consortium.engine.clock import WAITING, read_waiting
 from consortium.engine.names import Names
-from consortium.engine.wait_file import WAITING, read_waiting
 from consortium.errors import ConsortiumError, SiteError
 from site_agent.run.charges import Charges
 from tests.support.forgery import (

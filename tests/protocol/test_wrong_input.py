@@ -33,7 +33,7 @@ from consortium.errors import (
 from consortium.membership.roster import read_roster
 from consortium.secagg import unseal
 from site_agent.agent import Agent
-from site_agent.images.person_blocks import PersonBlocks
+from site_agent.images.series import PersonBlocks
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Policy

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 from consortium.coordinator import run_folder
-from consortium.engine import transcript, wait_file
+from consortium.engine import clock, transcript
 from consortium.exchange import DirectoryExchange
 from site_agent.data.cache import BlockCache
 from site_agent.ledger.ledger import Charge, Ledger
@@ -123,5 +123,5 @@ class Watcher:
         patch.setattr(Ledger, "reserve", watched("reserve"))
         patch.setattr(Ledger, "spend", watched("spend"))
         patch.setattr(BlockCache, "_write", watched_cache)
-        for module in (transcript, wait_file, run_folder):
+        for module in (transcript, clock, run_folder):
             patch.setattr(module, "write_bytes", watched_file)

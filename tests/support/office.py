@@ -9,8 +9,7 @@ from prefect.client.schemas.schedules import CronSchedule as PrefectCron
 from rich.console import Console
 
 from consortium.coordinator.demo.prepare import DemoFolders
-from consortium.coordinator.deploy import DueRuns, deploy
-from consortium.coordinator.schedule import ScheduledStudy, new_schedule
+from consortium.coordinator.deploy import DueRuns, ScheduledStudy, deploy, new_schedule
 from consortium.membership.consent import Consent, post_consent
 from consortium.membership.keys import load_identity
 from flows.deployment import NOT_OPENED

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Result
-from consortium.privacy.accountant import person_loss
 from consortium.privacy.bounds import Bound
 from consortium.privacy.cross_check import cross_check
-from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.privacy.gdp import compose, epsilon_of, mu_of, person_loss
 from consortium.report.finished import Finished, finish_result
 from consortium.report.privacy_report import (
     CrossCheckRecord,

@@ -1,1 +1,1 @@
-"""Commands of the coordinator's command line, a module for each heading of its help."""
+"""Commands of the coordinator's command line, by the headings of its help."""

@@ -187,8 +187,7 @@ def design_command(
     years: Annotated[int, typer.Option(help="Years of the ledgers.", min=1, max=20)] = 5,
 ) -> None:
     """Write what a study would reach, and studies near it, and do to every hospital's ledger."""
-    from consortium.coordinator.design import Assumed
-    from consortium.coordinator.design_page import design_studies
+    from consortium.coordinator.design import Assumed, design_studies
     from consortium.space.study_space import study_space
     from consortium.study.reader import read_study
 
@@ -259,9 +258,14 @@ def deploy_command(
     from flows import need_prefect
 
     need_prefect()
-    from consortium.coordinator.deploy import DueRuns, deploy
+    from consortium.coordinator.deploy import (
+        DueRuns,
+        deploy,
+        new_schedule,
+        not_covered,
+        settings_folder,
+    )
     from consortium.coordinator.run import RunFiles
-    from consortium.coordinator.schedule import new_schedule, not_covered, settings_folder
     from consortium.engine.clock import Clock
     from flows.deployment import check_schedule
 

@@ -1,31 +1,304 @@
 """The command ``demo``: four hospitals, end to end.
 
-Demos of a single study: real series cut into pieces, and brains of 70,000 voxels.
+Three studies of one consortium over the same persons: what they find, and cost in all. Demos of a
+single study: real series cut into pieces, and brains of 70,000 voxels.
 """
 
+import json
 import shutil
 from collections.abc import Sequence
+from csv import DictReader
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import nibabel as nib
+import numpy as np
+from nilearn.image import resample_img
+from numpy.typing import NDArray
 from rich.console import Console
+from rich.table import Table
 
 from consortium.coordinator.demo.prepare import (
     DemoFolders,
     agents,
+    agents_at_work,
     approve_everywhere,
     clear_demo,
     found_consortium,
     make_scans,
     write_study,
 )
-from consortium.coordinator.demo.story import LEVELS, SCANNERS, found_maps, score_lines, tell_story
-from consortium.coordinator.run import run_study
+from consortium.coordinator.run import RunFiles, run_study
+from consortium.coordinator.verify import Checkup
 from consortium.engine.clock import Clock
+from consortium.membership.roster import fingerprint, read_roster
 from consortium.report.statement import summary
-from consortium.simulation.bids import Recipe
-from consortium.simulation.real import split_over_sites
+from consortium.simulation.bids import Patients, Recipe, Scanner, make_consortium
+from consortium.simulation.dataset import split_over_sites
+from consortium.simulation.signals import SignalLevels
+from consortium.space.study_space import study_space
 from consortium.study.reader import read_study
 from flows import need_prefect
+from flows.embedded import embedded_prefect
+from site_agent.config import SiteConfig
+from site_agent.ledger.export import print_accounts
+from site_agent.ledger.ledger import Ledger
+from site_agent.loading.feature_vectors import FeatureDataset
+from site_agent.policy.policy import Policy
+
+_SITE = "volunteers"
+_COUNT = 40
+
+
+@dataclass(frozen=True, eq=False)
+class FoundMaps:
+    """Maps that a study found."""
+
+    image: nib.Nifti1Image
+    """4-D, one map after the other."""
+    expected: tuple[float, ...] = ()
+    """Expected correlation of each with the truth; empty if the analysis tells none."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return int(self.image.shape[3])
+
+
+def found_maps(files: RunFiles) -> FoundMaps:
+    """Read the maps that a study wrote, without those that it did not find."""
+    path = next(files.out.glob("tpl-*/func/*_components.nii.gz"), None)
+    if path is None:  # noise left none that could be written
+        return FoundMaps(nib.Nifti1Image(np.zeros((1, 1, 1, 0), np.float32), np.eye(4)))
+    image = nib.load(path)
+    about = json.loads(Path(str(path).replace(".nii.gz", ".json")).read_text(encoding="utf-8"))
+    values = image.get_fdata(dtype=np.float32).reshape(*image.shape[:3], -1)
+    kept = np.flatnonzero(about.get("Found", [True] * values.shape[3]))
+    accuracy = about.get("Accuracy", [])
+    expected = tuple(float(accuracy[k]["value"]) for k in kept) if accuracy else ()
+    return FoundMaps(nib.Nifti1Image(values[..., kept], image.affine, image.header), expected)
+
+
+def agreement(place: DemoFolders, maps: FoundMaps) -> NDArray[np.float64]:
+    """Absolute correlation of every true network with every map, in the brain: R x K."""
+    grid: dict[str, Any] = {
+        "target_affine": maps.image.affine,
+        "target_shape": maps.image.shape[:3],
+        "force_resample": True,
+        "copy_header": True,
+    }
+    brain = resample_img(
+        nib.load(place.truth / "mask.nii.gz"), interpolation="nearest", **grid
+    ).get_fdata()
+    truth = resample_img(
+        nib.load(place.truth / "networks.nii.gz"), interpolation="linear", **grid
+    ).get_fdata()
+    found = maps.image.get_fdata()
+    inside = (brain > 0) & found.any(axis=3)
+    both = np.vstack([truth[inside].T, found[inside].T])
+    return np.asarray(np.abs(np.corrcoef(both)[: truth.shape[3], truth.shape[3] :]))
+
+
+def network_names(place: DemoFolders) -> list[str]:
+    """Names of the true networks."""
+    return list(json.loads((place.truth / "truth.json").read_text(encoding="utf-8"))["networks"])
+
+
+def score_lines(place: DemoFolders, maps: FoundMaps) -> list[str]:
+    """Say of every true network how well the best map agrees with it."""
+    if not maps.count:
+        return ["No network was found."]
+    table = agreement(place, maps)
+    kind = " (expected)" if maps.expected else ""
+    lines = [f"Correlation of each true network with its best map{kind}:"]
+    for name, row in zip(network_names(place), table, strict=True):
+        best = int(row.argmax())
+        own = int(table[:, best].argmax()) == network_names(place).index(name)
+        expected = f"  ({maps.expected[best]:.2f})" if maps.expected and own else ""
+        lines.append(f"  {name:<23} {row[best]:.2f}{expected}")
+    best_maps = table.max(axis=1)
+    lines.append(f"Median {np.median(best_maps):.2f}, least {best_maps.min():.2f}")
+    return lines
+
+
+@dataclass(frozen=True, eq=False)
+class Volunteers:
+    """Outcomes of the same made-up persons, as a study measures them, if they are well or ill."""
+
+    well: NDArray[np.float64]
+    ill: NDArray[np.float64]
+    """V x n."""
+
+    @property
+    def moved(self) -> NDArray[np.float64]:
+        """By how much illness moves each outcome, length V.
+
+        Amplitudes are parts of a person's whole variance, and a map may hold several networks: what
+        changes one network moves the outcomes of others, too.
+        """
+        return np.asarray((self.ill - self.well).mean(axis=1))
+
+
+def measure_volunteers(
+    folder: Path, study_file: Path, recipe: Recipe, patients: Patients
+) -> Volunteers:
+    """Make up volunteers, once well and once ill, and measure a study's first view in them.
+
+    Parameters
+    ----------
+    folder : Path
+        Gets their scans.
+    recipe : Recipe
+        Of the study's persons; volunteers have a seed of their own, and one scanner.
+    patients : Patients
+        What those who are ill have.
+    """
+    study = read_study(study_file)
+    space = study_space(study, study_file.parent)
+    own = replace(recipe, sites=(_SITE,), subjects=_COUNT, seed=recipe.seed + 1, scanners=())
+    found = []
+    for name, part in (("well", replace(patients, share=0.0)), ("ill", replace(patients, share=1))):
+        made = make_consortium(folder / name, replace(own, patients=part))
+        cache = folder / name / "cache"
+        found.append(FeatureDataset(made.sites[_SITE], study, space, cache).table())
+    return Volunteers(*(table[: space.views[0].size] for table in found))
+
+
+SITES = ("north", "east", "south", "west")
+SHARES = (1.6, 1.2, 0.8, 0.4)
+"""Persons of each hospital over those of the mean one."""
+SCANNERS = (Scanner(1.0, 1.0), Scanner(1.7, 0.8), Scanner(0.6, 1.2), Scanner(1.2, 1.0))
+LEVELS = SignalLevels(signal=0.026, noise=0.014, autocorrelation=0.6, weakest=0.54)
+"""Noise as strong as the weakest network's peak, which neighbours share, and Gaussian courses."""
+PATIENTS = Patients(
+    0.5,
+    {"default-mode": 0.8, "salience": 1.25, "frontoparietal-left": 0.8, "hippocampus": 1.25},
+)
+_TRUTH = (
+    "In truth: what moves when volunteers are simulated again as patients. A strength is part of "
+    "a participant's whole variance, and a map may hold several networks, so that other networks' "
+    "outcomes move a little, too."
+)
+
+
+def tell_story(root: Path, *, subjects: int, seed: int, console: Console) -> None:
+    """Find networks from one release, then by rounds, then where patients differ in them.
+
+    Raises ConsortiumError if any part fails.
+
+    Parameters
+    ----------
+    root : Path
+        Replaced if it holds an earlier demo.
+    subjects : int
+        Persons of a hospital, in the mean over the four.
+    seed : int
+        Of the made-up scans; noise and keys are never seeded.
+    """
+    place = clear_demo(root)
+    recipe = _recipe(subjects, seed)
+    make_scans(place, recipe, console)
+    found_consortium(place, SITES)
+    with agents_at_work(place, SITES), embedded_prefect(place.root / "prefect"):
+        console.print("Four hospital agents work; each has its own folder, keys and ledger.")
+        maps = _find_networks(place, "networks", console)
+        _check(place.study("networks"), console)
+        _find_networks(place, "rounds", console)
+        if maps.count:
+            _compare_patients(place, recipe, maps, console)
+    _show_ledger(place, console)
+
+
+def _recipe(subjects: int, seed: int) -> Recipe:
+    sizes = tuple(round(share * subjects) for share in SHARES)
+    return Recipe(
+        SITES,
+        sizes,
+        seed,
+        volumes=80,
+        networks=14,
+        resolution=8.0,
+        levels=LEVELS,
+        scanners=SCANNERS,
+        patients=PATIENTS,
+    )
+
+
+def _find_networks(place: DemoFolders, name: str, console: Console) -> FoundMaps:
+    files = place.study(name)
+    write_study(files, f"demo-{name}.yaml")
+    _carry_out(place, files, console)
+    maps = found_maps(files)
+    console.print("\n".join(score_lines(place, maps)))
+    return maps
+
+
+def _check(files: RunFiles, console: Console) -> None:
+    """Show that the result is the sum of what the hospitals signed."""
+    fingerprints = files.study.parent / "fingerprints.yaml"
+    keys = read_roster(files.roster)
+    own = {"centre": keys.centre, **{site: keys.keys[site] for site in SITES}}
+    lines = "".join(f"{name}: {fingerprint(key)}\n" for name, key in own.items())
+    fingerprints.write_text(lines, encoding="utf-8")
+    command = f"consortium verify {files.out} --sites {fingerprints} --exchange {files.exchange}"
+    console.print(command, soft_wrap=True)
+    for line in Checkup(files.out, fingerprints, files.open_exchange()).run().lines():
+        console.print(line, soft_wrap=True)
+
+
+def _carry_out(place: DemoFolders, files: RunFiles, console: Console) -> None:
+    approve_everywhere(place, files)
+    study = read_study(files.study)
+    console.rule(study.title)
+    report = run_study(files, Clock(), console)
+    console.print(f"Output: {files.out} (open report.html)", soft_wrap=True)
+    console.print(summary(report), soft_wrap=True)
+
+
+def _compare_patients(
+    place: DemoFolders, recipe: Recipe, maps: FoundMaps, console: Console
+) -> None:
+    """Contrast patients and controls on the networks that the first study found."""
+    files = place.study("patients")
+    sizes = zip(recipe.sites, recipe.sizes, strict=True)
+    groups = {site: [size - PATIENTS.among(size), PATIENTS.among(size)] for site, size in sizes}
+    files.study.parent.mkdir()
+    nib.save(maps.image, files.study.parent / "networks.nii.gz")
+    write_study(files, "demo-patients.yaml", groups)
+    people = measure_volunteers(place.root / "volunteers", files.study, recipe, PATIENTS)
+    _carry_out(place, files, console)
+    _show_contrast(place, files, maps, people, console)
+
+
+def _show_contrast(
+    place: DemoFolders, files: RunFiles, maps: FoundMaps, people: Volunteers, console: Console
+) -> None:
+    """Name every outcome by the true network that it is most like, and say what is true of it."""
+    names, alike = network_names(place), agreement(place, maps).argmax(axis=0)
+    path = next(files.out.glob("tables/*contrastpatients_results.tsv"), None)
+    if path is None:
+        console.print("The study ended before its outcomes: nothing is compared.")
+        return
+    columns = ("effect", "error", "q", "found", "in truth", "network times")
+    table = Table("found map, most like", *columns)
+    with path.open(encoding="utf-8") as lines:
+        rows = zip(DictReader(lines, delimiter="\t"), alike, people.moved, strict=True)
+        for row, true, moved in rows:
+            effect = moved / float(row["deviation"])
+            weight = PATIENTS.weights.get(names[true], 1.0)
+            numbers = (f"{float(row[each]):.2f}" for each in ("effect", "error", "q"))
+            table.add_row(names[true], *numbers, row["found"], f"{effect:.2f}", f"{weight:g}")
+    console.print(table)
+    console.print(_TRUTH)
+
+
+def _show_ledger(place: DemoFolders, console: Console) -> None:
+    """Add up what the studies have cost one hospital's persons."""
+    folder, policy = place.site(SITES[0]), Policy()
+    ledger = Ledger(SiteConfig.load(folder).ledger)
+    console.print(f"Ledger of {SITES[0]}:")
+    print_accounts(ledger, policy, console)
 
 
 def prepare_full_brain(root: Path, *, subjects: int, seed: int, console: Console) -> DemoFolders:

@@ -7,11 +7,10 @@ import numpy as np
 
 from consortium.algorithms.base import Array
 from consortium.base.formatting import number
-from consortium.report.brain_figures import draw_map, draw_mosaic
+from consortium.report.brain_figures import draw_map, draw_mosaic, draw_surface
 from consortium.report.finished import Finished
 from consortium.report.pictures import Drawing
 from consortium.report.shown_maps import NO_REGION, ShownMap, peak_region
-from consortium.report.surface_figures import draw_surface
 from consortium.report.viewer import NAME as VIEWER
 from consortium.space.mesh import SIDE_NAMES, Mesh
 

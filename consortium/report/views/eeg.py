@@ -10,9 +10,19 @@ from matplotlib.figure import Figure
 from consortium.base.array import Array
 from consortium.base.formatting import count
 from consortium.report.finished import Finished
-from consortium.report.pictures import DOTS, PALETTE, SIZE, Drawing, Picture, to_picture
+from consortium.report.pictures import (
+    DOTS,
+    INK,
+    PALETTE,
+    SIZE,
+    SOFT,
+    Drawing,
+    Picture,
+    largest_size,
+    plain_axes,
+    to_picture,
+)
 from consortium.report.tables import write_loading_table
-from consortium.report.views.axes import INK, SOFT, largest_size, plain_axes
 from consortium.space.study_space import Space, ViewSpace
 from consortium.views.eeg import EegView
 

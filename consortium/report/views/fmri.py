@@ -10,12 +10,10 @@ from consortium.base.array import Array
 from consortium.base.atomic import write_json
 from consortium.report.bids import about_image, map_stem, write_image
 from consortium.report.brain_figures import THRESHOLD, draw_map
-from consortium.report.components import robust_z
-from consortium.report.finished import Finished
-from consortium.report.neurovault import about_map
-from consortium.report.pictures import DOTS, PALETTE, SIZE, Drawing, to_picture
+from consortium.report.finished import Finished, robust_z
+from consortium.report.image_sets import about_map
+from consortium.report.pictures import DOTS, PALETTE, SIZE, Drawing, largest_size, to_picture
 from consortium.report.tables import about_loadings, write_loading_table
-from consortium.report.views.axes import largest_size
 from consortium.space.study_space import AnyViewSpace, Space, ViewSpace
 from consortium.views.fmri import FmriView
 

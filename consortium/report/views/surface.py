@@ -6,13 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from consortium.base.array import Array
-from consortium.report.brain_figures import THRESHOLD
-from consortium.report.components import robust_z
-from consortium.report.finished import Finished
-from consortium.report.neurovault import about_map
+from consortium.report.brain_figures import THRESHOLD, draw_surface
+from consortium.report.finished import Finished, robust_z
+from consortium.report.image_sets import about_map, surface_folder, surface_name, write_surface
 from consortium.report.pictures import Drawing
-from consortium.report.surface_figures import draw_surface
-from consortium.report.surface_files import surface_folder, surface_name, write_surface
 from consortium.report.tables import about_loadings
 from consortium.space.study_space import Space, ViewSpace
 from consortium.views.surface import SurfaceView

@@ -8,9 +8,8 @@ from matplotlib.figure import Figure
 
 from consortium.base.array import Array
 from consortium.report.finished import Finished
-from consortium.report.pictures import DOTS, SIZE, Drawing, to_picture
+from consortium.report.pictures import BLUE, DOTS, INK, RED, SIZE, Drawing, plain_axes, to_picture
 from consortium.report.tables import write_loading_rows, write_loading_table
-from consortium.report.views.axes import BLUE, INK, RED, plain_axes
 from consortium.space.study_space import Space, ViewSpace
 from consortium.views.column import Column
 from consortium.views.table import TableView

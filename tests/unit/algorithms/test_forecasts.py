@@ -14,8 +14,7 @@ from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import Classes, class_means, effect_at_accuracy
 from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.pca.kernels.power_plan import expected_strengths
-from consortium.coordinator.design import Assumed
-from consortium.coordinator.design_page import design_studies
+from consortium.coordinator.design import Assumed, design_studies
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.study.outlook import Outlook
 from tests.support.cases import CASES, make_sites, make_study, sites_for, study_of

@@ -9,8 +9,7 @@ from consortium.algorithms.base import Release
 from consortium.algorithms.summarize import plan as plan_module
 from consortium.errors import SiteError, StudyError
 from consortium.simulation.simulation import Simulation
-from consortium.study.agreed import plan_digest
-from consortium.study.plan import make_plan
+from consortium.study.plan import make_plan, plan_digest
 from tests.support.cases import make_feature_sites, make_feature_study, shape_of, sites_of
 
 SUMMARIZE = REGISTRY["summarize"]

@@ -16,11 +16,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from consortium.base import kept_arrays as caches
 from consortium.base.kept_arrays import cache_folder, kept_arrays
-from consortium.space import grid, kept_basis
+from consortium.space import grid, study_space
 from consortium.space.grid import Grid, template_grid
-from consortium.space.kept_basis import surface_places
 from consortium.space.mesh import Hemisphere, Mesh
-from consortium.space.study_space import Space
+from consortium.space.study_space import Space, surface_places
 from tests.support.surfaces import sphere
 
 Cache = namedtuple("Cache", "ask made files")
@@ -36,7 +35,7 @@ def _template(watch):
 
 
 def _basis(watch):
-    watch(kept_basis.KeptBasis, "at")
+    watch(study_space.KeptBasis, "at")
     mask = np.ones((6, 6, 6), dtype=bool)
 
     def ask():
@@ -48,12 +47,12 @@ def _basis(watch):
 
 
 def _modes(watch):
-    watch(kept_basis, "surface_modes")
+    watch(study_space, "surface_modes")
     points, triangles = sphere(300)
     left = Hemisphere("L", points, triangles, np.ones(300, dtype=bool))
 
     def ask():
-        kept_basis._side_modes.cache_clear()
+        study_space._side_modes.cache_clear()
         modes = surface_places(Mesh("fsaverage5", left, left)).modes
         return modes[0].values, modes[0].vectors, modes[0].anchors, np.array(modes[0].area)
 
@@ -64,7 +63,7 @@ CACHES = {"template": (_template, 1), "basis": (_basis, 3), "modes": (_modes, 1)
 
 
 def test_these_are_all_caches():
-    users = {grid.__name__, kept_basis.__name__, kept_basis.__name__}
+    users = {grid.__name__, study_space.__name__, study_space.__name__}
     root = Path(__file__).parents[3]
     code = [
         path
@@ -95,7 +94,7 @@ def cache(request, tmp_path, monkeypatch):
 
     maker, files = CACHES[request.param]
     yield Cache(maker(watch), made, files)
-    kept_basis._side_modes.cache_clear()
+    study_space._side_modes.cache_clear()
 
 
 def _same(one, other):

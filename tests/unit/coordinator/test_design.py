@@ -11,8 +11,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast_power
-from consortium.coordinator.design import Assumed, design, project_accounts
-from consortium.coordinator.design_page import design_studies
+from consortium.coordinator.design import Assumed, design, design_studies, project_accounts
 from consortium.errors import StudyError
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.space.study_space import study_space

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from consortium.base.formatting import moment
 from consortium.coordinator.progress_bar import RoundsBar, tell_plainly, waiting_lines
-from consortium.engine.wait_file import WaitFile, Waiting
+from consortium.engine.clock import WaitFile, Waiting
 
 WAITING = Waiting(
     "round 3 (contribution)",

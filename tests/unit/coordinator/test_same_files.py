@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consortium.coordinator.same_files import TURNED, relative_distance
-from consortium.report.surface_files import write_surface
+from consortium.coordinator.remake import TURNED, relative_distance
+from consortium.report.image_sets import write_surface
 from consortium.space.mesh import read_mesh
 from consortium.views.meshes import MeshFiles
 from tests.support.surfaces import write_wall

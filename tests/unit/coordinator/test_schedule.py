@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.run import RunFiles
-from consortium.coordinator.schedule import (
+from consortium.coordinator.deploy import (
     HOME,
     ScheduledStudy,
     load_scheduled,
@@ -15,6 +14,7 @@ from consortium.coordinator.schedule import (
     save_scheduled,
     settings_folder,
 )
+from consortium.coordinator.run import RunFiles
 from consortium.errors import ConfigurationError
 from flows.deployment import check_schedule
 from tests.support.local_consortium import SITES, STUDY

@@ -11,7 +11,7 @@ from rich.console import Console
 from consortium.base.lock import only_one
 from consortium.coordinator.console_tables import show_status
 from consortium.coordinator.demo.prepare import DemoFolders
-from consortium.coordinator.status import RunStatus, SiteStanding, run_status
+from consortium.coordinator.run_folder import RunStatus, SiteStanding, run_status
 from consortium.errors import SiteError, ThresholdError
 from tests.support.local_consortium import SITES, STUDY, LocalConsortium, build, conduct, limit
 

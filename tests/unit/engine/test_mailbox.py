@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from consortium.engine.clock import WaitFile
 from consortium.engine.mailbox import AwaitedMessages, Mailbox
-from consortium.engine.wait_file import WaitFile
 from consortium.errors import ExchangeError
 from consortium.exchange.memory import MemoryExchange
 from tests.support.local_consortium import Ticks

@@ -15,7 +15,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Pending, Running, Scheduled
 
 from consortium.base.lock import only_one
-from consortium.coordinator.schedule import not_covered
+from consortium.coordinator.deploy import not_covered
 from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError, OutputError
 from consortium.membership.consent import withdraw

@@ -24,8 +24,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from rich.console import Console
 
 from consortium.coordinator.demo.prepare import EXCHANGE, DemoFolders
-from consortium.coordinator.deploy import DueRuns, deploy
-from consortium.coordinator.schedule import new_schedule
+from consortium.coordinator.deploy import DueRuns, deploy, new_schedule
 from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError, SiteError
 from consortium.membership.consent import Consent, post_consent

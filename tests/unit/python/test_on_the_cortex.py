@@ -15,7 +15,7 @@ from nilearn.surface import PolyMesh, SurfaceImage
 
 import consortium as cc
 from consortium.errors import DataError
-from consortium.report.surface_files import surface_folder, write_surface
+from consortium.report.image_sets import surface_folder, write_surface
 from consortium.space.mesh import read_mesh
 from consortium.views.meshes import MeshFiles, MeshName
 from tests.support.finished_run import finished

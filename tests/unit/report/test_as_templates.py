@@ -11,8 +11,7 @@ from consortium.report.as_templates import write_templates
 from consortium.report.outputs import write_outputs
 from consortium.space.grid import template_grid
 from consortium.space.mesh import read_mesh
-from consortium.space.surface_templates import read_surface_templates
-from consortium.space.templates import read_templates
+from consortium.space.templates import read_surface_templates, read_templates
 from consortium.views.meshes import MeshFiles
 from tests.support.report_samples import blob, finished_maps, sample_study
 

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import median_abs_deviation, skew
 
 from consortium.errors import DataError
-from consortium.report.components import heavier_tail, robust_z, tidy_components
+from consortium.report.finished import heavier_tail, robust_z, tidy_components
 from tests.support.report_samples import blob, box_grid
 
 GRID = box_grid()

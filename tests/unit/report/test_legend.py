@@ -7,7 +7,7 @@ import pytest
 from consortium.errors import DataError
 from consortium.report.finished import finish_result
 from consortium.report.legend import read_legend
-from consortium.report.page import write_page
+from consortium.report.outputs import write_page
 from consortium.space.grid import template_grid
 from tests.support.html_page import Page
 from tests.support.report_samples import DAY, blob, finished_maps, sample_study

@@ -6,8 +6,7 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Captions, Result
-from consortium.report.outputs import escape_markdown, write_credit
-from consortium.report.page import write_page
+from consortium.report.outputs import escape_markdown, write_credit, write_page
 from consortium.report.references import OF_ANALYSIS, REFERENCES, bibtex, citation_keys
 from consortium.report.sections.methods import paragraphs
 from consortium.space.study_space import Space

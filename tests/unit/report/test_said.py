@@ -12,7 +12,7 @@ from rich.console import Console
 
 from consortium.algorithms.findings import Finding
 from consortium.coordinator.simulate import simulate_study
-from consortium.report.page import write_page
+from consortium.report.outputs import write_page
 from tests.support.cases import SITES
 from tests.support.levels import People
 from tests.support.report_samples import box_grid, finished_maps, sample_study

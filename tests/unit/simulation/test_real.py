@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from consortium.errors import DataError
-from consortium.simulation.real import known_series, split_over_sites
+from consortium.simulation.dataset import known_series, split_over_sites
 
 
 def test_pieces_put_together_are_the_scan(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 
 from consortium.algorithms.base import Result
 from consortium.kernels.home_posterior import Posterior, PriorVariances, ReleaseShare
-from site_agent.posterior_page import posterior_summary
+from site_agent.posterior import posterior_summary
 
 _NONE = np.zeros((2, 2))
 _SETS = ("own", "release", "posterior")

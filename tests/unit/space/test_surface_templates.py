@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.loading_surface import made_up_mesh
 from consortium.errors import DataError
-from consortium.report.surface_files import write_surface
-from consortium.space.surface_templates import read_surface_templates
+from consortium.report.image_sets import write_surface
+from consortium.space.templates import read_surface_templates
 
 MESH, NAME = made_up_mesh(), "tpl-fsLR_den-32k_desc-x"
 VALUES = np.random.default_rng(0).standard_normal((MESH.features, 2)).astype(np.float32)

@@ -6,9 +6,9 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from consortium.coordinator.demo import story as module
+from consortium.coordinator.demo import run
 from consortium.coordinator.demo.prepare import DemoFolders, write_study
-from consortium.coordinator.demo.story import (
+from consortium.coordinator.demo.run import (
     SITES,
     FoundMaps,
     agreement,
@@ -71,7 +71,7 @@ def test_a_study_that_wrote_no_map_has_found_none(place):
 @pytest.fixture
 def measured(tmp_path, monkeypatch):
     """Measure volunteers of whom the first network is stronger when they are ill."""
-    monkeypatch.setattr(module, "_COUNT", 5)
+    monkeypatch.setattr(run, "_COUNT", 5)
     grid = template_grid(8.0)
     names, maps = network_maps(grid.affine, grid.shape, grid.mask, count=NETWORKS)
     files = DemoFolders(tmp_path).study("patients")

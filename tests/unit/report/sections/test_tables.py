@@ -5,7 +5,7 @@ import pytest
 
 from consortium.algorithms.base import Result, Table
 from consortium.algorithms.findings import ImageSet
-from consortium.report.page import write_page
+from consortium.report.outputs import write_page
 from consortium.report.sections.tables import MOST, rows, section
 from consortium.report.shown_maps import set_maps
 from consortium.space.grid import template_grid

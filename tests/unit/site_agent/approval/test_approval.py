@@ -28,9 +28,9 @@ from site_agent.approval.approval import (
     approve,
     approve_papers,
     read_papers,
+    retire_record,
 )
 from site_agent.approval.permission import Permission
-from site_agent.approval.record import retire_record
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.layout import APPROVED, SERIALS, WITHDRAWN
 from site_agent.ledger.ledger import Charge, Ledger

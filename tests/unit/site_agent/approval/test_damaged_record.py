@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from consortium.errors import SiteError
-from site_agent.approval.record import APPROVED
+from site_agent.approval.approval import APPROVED
 from tests.support.forgery import settle
 from tests.support.local_consortium import LocalConsortium, conduct
 

@@ -114,7 +114,7 @@ def test_the_owner_is_told_of_scans_that_are_larger_than_the_memory(
     lines = [line for line in file.read_text().splitlines() if not line.startswith("memory:")]
     file.write_text("\n".join([*lines, "memory: 100 MB"]) + "\n")
     assert look(place).notes == ()
-    monkeypatch.setattr("site_agent.images.footprint._PREPARED", 1e9)
+    monkeypatch.setattr("site_agent.images.preprocess._PREPARED", 1e9)
     found = look(place)
     assert "more than memory 100 MB in site.yaml; one is prepared at a time" in shown(found)
     assert found.problems == ()  # a refusal would tell others

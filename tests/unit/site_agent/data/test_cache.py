@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from consortium.errors import ConfigurationError, DataError
+from consortium.space.atlas import Target
 from consortium.space.grid import Grid
-from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.cache import BlockCache, block_key
 from site_agent.data.survey import RecordingRun, Subject

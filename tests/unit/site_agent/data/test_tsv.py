@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from consortium.errors import DataError
 from consortium.views.column import Column
 from consortium.views.table import TableView
-from site_agent.data.encoding import encode_cell
-from site_agent.data.tsv import MOST_BYTES_OF_RUN, given_in, person_rows, read_lines, read_table
+from site_agent.data.tsv import (
+    MOST_BYTES_OF_RUN,
+    encode_cell,
+    given_in,
+    person_rows,
+    read_lines,
+    read_table,
+)
 
 AGE = {"low": 20, "high": 80}
 SEX = {"levels": ["F", "M"]}

@@ -20,8 +20,7 @@ from consortium.exchange import DirectoryExchange, MemoryExchange
 from consortium.membership.keys import create_identity, load_identity
 from consortium.secagg import CENTRE, seal
 from consortium.study.plan import promised_mu
-from site_agent.approval.approval import Approval, Terms
-from site_agent.approval.record import store_record
+from site_agent.approval.approval import Approval, Terms, store_record
 from site_agent.config import SiteConfig
 from site_agent.doctor.checkup import announced, examine
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin_consortium

@@ -17,7 +17,7 @@ from consortium.study.data_section import DataSection
 from site_agent.eeg import vectors as vectors_module
 from site_agent.eeg.recording import plain_channel, plain_event
 from site_agent.eeg.vectors import band_power
-from site_agent.engines.threads import Threads
+from site_agent.engines.base import Threads
 from tests.support.recordings import WRITERS, Tape
 from tests.support.tiny_recordings import CHANNELS, RATE, TASK, erp_view, record, table, tiny_tape
 

@@ -19,10 +19,9 @@ from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
 from site_agent.config import SiteConfig
 from site_agent.engines import remote
+from site_agent.engines.base import Threads
 from site_agent.engines.open import open_engine
-from site_agent.engines.processes import Processes
-from site_agent.engines.remote import LostError, RemoteEngine
-from site_agent.engines.threads import Threads
+from site_agent.engines.remote import LostError, Processes, RemoteEngine
 from site_agent.images.series import SiteDataset
 from tests.support.cases import plan_of
 from tests.support.clusters import dask_cluster, free_port, ray_cluster

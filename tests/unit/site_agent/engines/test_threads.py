@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from site_agent.engines.threads import Threads
+from site_agent.engines.base import Threads
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5, 50])

@@ -14,12 +14,10 @@ from consortium.privacy.bounds import Bound
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
-from site_agent.engines.base import most_at_once
-from site_agent.engines.processes import Processes
-from site_agent.engines.remote import RemoteEngine
-from site_agent.engines.threads import Threads
-from site_agent.images import footprint
-from site_agent.images.footprint import scratch_space
+from site_agent.engines.base import Threads, most_at_once
+from site_agent.engines.remote import Processes, RemoteEngine
+from site_agent.images import preprocess
+from site_agent.images.preprocess import scratch_space
 from site_agent.images.series import SiteDataset
 from tests.support.cases import plan_of
 from tests.support.tiny_images import AFFINE, save_subject, tiny_series
@@ -165,7 +163,7 @@ def test_a_full_disk_is_told_before_anything_is_mapped(tmp_path, monkeypatch):
     def full(*_args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(footprint.os, "posix_fallocate", full)
+    monkeypatch.setattr(preprocess.os, "posix_fallocate", full)
     with pytest.raises(ConfigurationError, match=r"has no 0 MB left .* free space"):
         scratch_space((20, 4000), 1000, tmp_path)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from consortium.errors import DataError
 from consortium.space.atlas import Regions
-from site_agent.engines.threads import Threads
+from site_agent.engines.base import Threads
 from site_agent.images.measures import amplitude, band_energy, measure_images
 from tests.support.tiny_images import AFFINE, FUNC, SHAPE, save, tiny_grid, tiny_series
 from tests.support.tiny_views import image, view_space, view_study

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consortium.errors import DataError
+from consortium.space.atlas import Target
 from consortium.space.grid import Grid
-from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.survey import RecordingRun, Subject
 from site_agent.images.preprocess import (

@@ -10,18 +10,16 @@ import pytest
 from pydantic import ValidationError
 
 from consortium.errors import DataError
-from consortium.space.atlas import Regions, read_parcellation
+from consortium.space.atlas import Regions, Target, read_parcellation
 from consortium.space.mesh import Mesh, read_mesh
 from consortium.space.study_space import Space
-from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import find_subjects
 from site_agent.data.survey import RecordingRun, Subject
-from site_agent.images.footprint import to_prepare
-from site_agent.images.preprocess import preprocess_person, standardize_series
+from site_agent.images.preprocess import preprocess_person, standardize_series, to_prepare
 from site_agent.images.recordings import recording_remarks, seconds_apart
 from site_agent.images.series import SiteDataset
-from site_agent.images.surface_series import count_volumes, read_surface_series, surface_step
+from site_agent.images.surfaces import count_volumes, read_surface_series, surface_step
 from tests.support.surfaces import (
     below_cortex,
     say_side,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from consortium.errors import DataError
-from site_agent.images.volumes import CHUNK, iterate_volumes, stored_places
+from site_agent.images.nifti import CHUNK, iterate_volumes, stored_places
 from tests.support.tiny_images import AFFINE, SHAPE, tiny_grid
 
 ENDINGS = (".nii", ".nii.gz")

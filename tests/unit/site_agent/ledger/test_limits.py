@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import BudgetError, PrivacyError
-from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
-from site_agent.ledger.totals import accounts
+from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits, accounts
 from site_agent.policy.policy import Policy
 from tests.support.patience import PATIENCE
 

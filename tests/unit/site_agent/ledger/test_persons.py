@@ -11,18 +11,41 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consortium.errors import BudgetError, LedgerError
-from site_agent.ledger.ledger import Charge, Ledger
-from site_agent.ledger.persons import key_path
-from site_agent.ledger.totals import accounts
+from site_agent.ledger.ledger import Charge, Ledger, accounts
+from site_agent.ledger.persons import exact_root, exact_square, key_path
 from site_agent.policy.policy import Policy
 from tests.support.charges import up_to
 
+PRICES = st.floats(0, 1e150, allow_subnormal=True)
 SITE, CENTRE, QUERY = "5a" * 32, "ce" * 32, "9e" * 32
 CHARGE = Charge(
     *("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),
     *(SITE, CENTRE, QUERY, 0.5),
 )
 EVERYBODY = ["01", "02", "03", "04"]
+
+
+@given(st.lists(PRICES, max_size=8), PRICES)
+def test_what_is_added_is_taken_away_to_the_last_bit(prices: list[float], other: float) -> None:
+    before = sum(map(exact_square, prices))
+    assert before + exact_square(other) - exact_square(other) == before
+    assert before == sum((Fraction(mu) ** 2 for mu in prices), Fraction()) * 2**2148
+
+
+@given(PRICES)
+def test_one_price_is_its_own_sum(mu: float) -> None:
+    square = exact_square(mu)
+    assert exact_root(square) == pytest.approx(mu, rel=1e-15) or mu < 1e-150  # squares underflow
+
+
+def test_what_no_double_holds_is_more_than_any_limit() -> None:
+    assert exact_root(2 * exact_square(1.7e308)) == math.inf
+
+
+@pytest.mark.parametrize("mu", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_no_price(mu: float) -> None:
+    with pytest.raises(LedgerError, match="no price"):
+        exact_square(mu)
 
 
 def _charge(ledger: Ledger, people: list[str], number: int = 1, **changes: object) -> Charge:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from consortium.base.lock import only_one
-from consortium.engine.wait_file import WaitFile
+from consortium.engine.clock import WaitFile
 from consortium.errors import LedgerError, OutputError
 from consortium.membership.keys import load_identity
 from consortium.privacy.gdp import compose, epsilon_of, mu_of

@@ -15,10 +15,13 @@ from consortium.errors import BudgetError, ConfigurationError, PrivacyError
 from consortium.privacy.gdp import delta_of, epsilon_of, mu_of
 from consortium.study.plan import make_plan
 from site_agent.layout import POLICY
-from site_agent.policy.policy import DAYS, Allowance, Policy, Window
-from site_agent.policy.refusals import (
+from site_agent.policy.policy import (
+    DAYS,
+    Allowance,
+    Policy,
     SpentLoss,
     StudyRequest,
+    Window,
     check_statistic,
     refusals,
     refuse_by_policy,

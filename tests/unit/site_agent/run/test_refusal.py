@@ -16,7 +16,7 @@ from consortium.errors import (
     StudyError,
     WithdrawnError,
 )
-from site_agent.run.refusal import public_reason
+from site_agent.run.admission import public_reason
 from site_agent.run.rounds import Rounds
 from tests.support.forgery import settle
 from tests.support.local_consortium import LocalConsortium, conduct
