@@ -1,7 +1,8 @@
 """The registry of analyses, and what they share.
 
 An analysis is one file, or one folder whose `kernels` are numerics that no other uses. Shared are
-the contract, queries, results, findings, public sizes, subspaces, least squares, units of privacy.
+the contract, queries, results, findings, public sizes, subspaces, least squares, units of privacy,
+the forecast by assumed participants.
 """
 
 from collections.abc import Mapping

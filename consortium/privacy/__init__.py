@@ -1,5 +1,5 @@
 """All that a guarantee rests on.
 
 Bounds and their sensitivities, clipping, the integer grid, discrete noise, exact loss, its
-composition and calibration, accountant, audit.
+composition and calibration, levels of views, accountant, audit.
 """

@@ -1,6 +1,7 @@
 """Secure aggregation without input or output: the centre learns sums, never a site's vector.
 
-Key streams, masks, shares of seeds, packing, the envelope, messages, both sides and their states.
+Key streams, masks, the graph of masks and how few neighbours it needs, shares of seeds, digests,
+packing, the envelope, messages, both sides and their states.
 
 `Party` and `Hub` take messages as bytes and return messages as bytes; who carries them is no
 business of theirs. `seal` and `unseal` sign and check every other message of the project, too.
