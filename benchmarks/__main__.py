@@ -21,7 +21,7 @@ from benchmarks import (
 from benchmarks.page import put
 from benchmarks.table import COLUMNS, RowMaker, print_table
 from benchmarks.timing import command
-from consortium.kernels.one_thread import one_thread
+from consortium.base.one_thread import one_thread
 
 ROWS: Mapping[str, RowMaker] = {
     "moment": moment.second_moment,

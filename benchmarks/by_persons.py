@@ -16,7 +16,7 @@ from benchmarks.page import put
 from benchmarks.prepared_site import Size, answer, dataset, prepare
 from benchmarks.replication.drawing import IMAGES
 from benchmarks.timing import show
-from consortium.kernels.one_thread import one_thread
+from consortium.base.one_thread import one_thread
 from site_agent.engines.base import Threads
 
 MEMORY = 2 * 10**9

@@ -18,7 +18,7 @@ from benchmarks.table import Row
 from benchmarks.timing import command, processor, show
 from consortium.algorithms.base import Shape, SurfacePlaces
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.kernels.one_thread import one_thread
+from consortium.base.one_thread import one_thread
 from consortium.kernels.surface_modes import SurfaceModes
 
 SITES = 4

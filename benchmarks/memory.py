@@ -22,8 +22,8 @@ from benchmarks.prepared_site import BOUND, Size, answer, dataset, prepare
 from benchmarks.secagg import Meeting
 from benchmarks.timing import best, command, processor, show
 from consortium.algorithms.over_persons import CHUNK
+from consortium.base.one_thread import one_thread
 from consortium.kernels.moments import add_person_moment, add_volume_moments, packed_size
-from consortium.kernels.one_thread import one_thread
 from consortium.kernels.projectors import leading_directions, reduce_series
 from consortium.privacy.noise import GaussianSampler
 from site_agent.data.cache import _digest

@@ -9,11 +9,11 @@ from rich.console import Console
 
 from consortium.base.atomic import make_folder
 from consortium.base.formatting import count
+from consortium.base.one_thread import one_thread
 from consortium.base.work import work_folder
 from consortium.coordinator.outputs import Publisher
 from consortium.coordinator.progress_bar import RoundsBar
 from consortium.errors import StudyError
-from consortium.kernels.one_thread import one_thread
 from consortium.report.legend import read_legend
 from consortium.report.privacy_report import SEEDED, PrivacyReport
 from consortium.simulation.simulation import Simulation

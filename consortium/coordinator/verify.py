@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consortium import __version__
+from consortium.base.one_thread import one_thread
 from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER, digests_of, named_files
 from consortium.coordinator.provenance import Provenance, as_contradiction, read_provenance
 from consortium.coordinator.remake import Remake
@@ -22,7 +23,6 @@ from consortium.errors import (
     ExchangeError,
 )
 from consortium.exchange import Exchange
-from consortium.kernels.one_thread import one_thread
 from consortium.membership.signed_study import signature_path
 from consortium.report.legend import read_legend
 from consortium.secagg.messages import RELEASE, UNMASK

@@ -12,6 +12,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Result, Shape
+from consortium.base.one_thread import one_thread
 from consortium.engine.clock import Clock, WaitFile, Waiting
 from consortium.engine.closing import Closing, end_notice, most_closing
 from consortium.engine.kept_round import Kept
@@ -40,7 +41,6 @@ from consortium.errors import (
     StudyError,
 )
 from consortium.exchange.base import Exchange
-from consortium.kernels.one_thread import one_thread
 from consortium.secagg import OVERHEAD, Hub
 from consortium.secagg.messages import Limits
 from consortium.study.plan import Plan, count_rounds, make_plan, plan_digest

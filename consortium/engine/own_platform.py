@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from consortium import __version__
-from consortium.kernels.one_thread import blas_libraries
+from consortium.base.one_thread import blas_libraries
 
 
 def own_platform() -> Mapping[str, str]:

@@ -3,8 +3,8 @@
 from functools import partial
 from importlib.util import find_spec
 
+from consortium.base.one_thread import one_thread
 from consortium.errors import ConfigurationError
-from consortium.kernels.one_thread import one_thread
 from site_agent.config import SiteConfig
 from site_agent.engines.base import Engine, Threads
 

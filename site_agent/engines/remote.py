@@ -17,8 +17,8 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+from consortium.base.one_thread import one_thread
 from consortium.errors import EngineError, SoftwareError
-from consortium.kernels.one_thread import one_thread
 from site_agent.engines.base import Item, Made, most_at_once
 
 _TRIES = 3

@@ -12,8 +12,8 @@ import pytest
 
 from consortium.algorithms.base import Query
 from consortium.algorithms.over_persons import CHUNK, sum_over_persons
+from consortium.base.one_thread import one_thread
 from consortium.errors import ConfigurationError, DataError, EngineError, SoftwareError
-from consortium.kernels.one_thread import one_thread
 from consortium.privacy.bounds import Bound
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection

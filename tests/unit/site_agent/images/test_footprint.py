@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from consortium.algorithms.base import Query
+from consortium.base.one_thread import one_thread
 from consortium.errors import ConfigurationError
-from consortium.kernels.one_thread import one_thread
 from consortium.privacy.bounds import Bound
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space

@@ -2,7 +2,7 @@
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from consortium.kernels.one_thread import one_thread
+from consortium.base.one_thread import one_thread
 
 
 def _threads() -> set[int]:
