@@ -174,7 +174,7 @@ def test_the_plan_grows_finer_with_persons_and_epsilon(brains):
         plan = make_plan(study(epsilon), shape)
         assert plan.rounds == 1
         assert plan.epsilon <= epsilon * (1 + 1e-9)
-        assert plan.analysis.computed == {"cutoff": plan.analysis.cutoff}
+        assert plan.analysis.computed["cutoff"] == plan.analysis.cutoff
         return plan.analysis.cutoff
 
     assert cutoff(4.0, 40) > cutoff(16.0, 40)

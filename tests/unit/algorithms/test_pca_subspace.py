@@ -44,7 +44,7 @@ def test_without_noise_basis_and_variances_are_those_of_the_persons():
     queries, _, result = drive(PCA, plan.parameters, sites)
     assert [query.statistic for query in queries] == ["projectors", "variances"]
     smooth = plan.projectors.waves.matrix
-    assert plan.computed == {"cutoff": plan.projectors.cutoff}
+    assert plan.computed["cutoff"] == plan.projectors.cutoff
     mean = np.zeros((smooth.shape[1],) * 2)
     moment, persons = np.zeros((len(MAPS),) * 2), 0
     for site in sites:
@@ -89,7 +89,9 @@ def test_an_ica_of_voxels_takes_it_by_default_and_its_maps_are_better():
         simulation = Simulation(make_study("ica", analysis, epsilon=8.0), sites, 0)
         assert len(simulation.plan.stages) == (2 if solver else 3)
         assert sum(stage.release.share for stage in simulation.plan.stages) == pytest.approx(1)
-        assert simulation.plan.analysis.computed.keys() == (set() if solver else {"cutoff"})
+        assert simulation.plan.analysis.computed.keys() == (
+            set() if solver else {"cutoff", "basis"}
+        )
         maps = simulation.run().arrays["mixing"]
         least[solver] = np.abs(np.corrcoef(MAPS.T, maps.T)[:3, 3:]).max(axis=1).min()
     assert least[None] > 0.8 > least["moment"]
