@@ -107,7 +107,7 @@ def test_counts_of_two_processes_add_up() -> None:
 def test_credentials_that_name_what_no_disk_can_hold(tmp_path: Path) -> None:
     path = tmp_path / "credentials.yaml"
     path.touch(mode=0o600)
-    for name, message in (("a" * 5000, "known_hosts"), ('"\\0"', "line 1")):
+    for name, message in (("a" * 5000, "known_hosts"), ('"\\0"', "is not YAML")):
         path.write_text(f"known_hosts: {name}\npassword: x\n")
         with pytest.raises(ConfigurationError, match=message):
             load_credentials(path, SftpCredentials)

@@ -339,7 +339,7 @@ COMMANDS: dict[str, tuple[list[str], Callable[[DemoFolders], object], str]] = {
     ),
     "agent, approval": (
         ["site_agent", "status"],
-        lambda p: [f.write_text("{") for f in (p.site("east") / "approved").iterdir()],
+        lambda p: [f.write_text("{") for f in (p.site("east") / "approved").glob("*.json")],
         "is damaged; remove it and approve the study again",
     ),
     "centre, study": (

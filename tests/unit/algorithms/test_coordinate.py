@@ -158,7 +158,7 @@ def test_the_noise_of_every_entry_is_what_the_result_says():
     assert np.mean(found, axis=0) == pytest.approx(truth, abs=0.6 * deviations.max())
     assert deviations[0] > 3 * deviations[3]  # genes over scan
     rows = result.tables["means"].rows
-    assert [row[:2] for row in rows[:3]] == [("genes", 1), ("genes", 2), ("y", 1)]
+    assert [row[:2] for row in rows[:3]] == [("genes", "genes1"), ("genes", "genes2"), ("y", "y1")]
     assert "90 %" in result.tables["means"].caption
 
 

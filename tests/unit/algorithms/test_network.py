@@ -254,7 +254,7 @@ def test_the_accuracys_interval_holds_for_few_persons():
 def test_the_accuracy_counts_who_is_held_out_and_the_largest_class_of_all():
     table, views, _ = rings(1, count=300)
     (site,) = sites_of(table, views, (300,))
-    plan = NETWORK(NETWORK.Parameters(target="y", hidden=(), held_out=0.3), shape_of([site]))
+    plan = NETWORK(NETWORK.Parameters(target="kind", hidden=(), held_out=0.3), shape_of([site]))
     arguments = {"parameters": np.array([-1.0, 0.0, 0.0])}  # everybody is of the first class
     query = Query("accuracy", "network_accuracy", arguments)
     bound = Bound(np.sqrt(2.0), influence=np.sqrt(2.0))
