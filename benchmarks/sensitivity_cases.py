@@ -142,18 +142,16 @@ def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
         yield Attack(label, site.unit, site.extent, local, plan, start)
 
 
-def with_arguments(question: Question, arguments: dict[str, Any]) -> Question:
+def with_arguments(question: Question, arguments: dict[str, Array]) -> Question:
     """The same question with other arguments; what was received is one of them, named ``heard``."""
     query, given = question.query, dict(arguments)
-    answers = given.pop("heard", None)
-    if query.neighbour_answers is not None and isinstance(answers, np.ndarray):
-        query = replace(
-            query, neighbour_answers=NeighbourAnswers(query.neighbour_answers.site, answers)
-        )
+    if query.neighbour_answers is not None:
+        answers = NeighbourAnswers(query.neighbour_answers.site, given.pop("heard"))
+        query = replace(query, neighbour_answers=answers)
     return replace(question, query=replace(query, arguments=given))
 
 
-def arguments_of(question: Question) -> dict[str, object]:
+def arguments_of(question: Question) -> dict[str, Array]:
     """Every argument of the query, and what was received."""
     heard = question.query.neighbour_answers
     return {**question.query.arguments, **({} if heard is None else {"heard": heard.answers})}

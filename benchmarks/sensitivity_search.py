@@ -112,7 +112,7 @@ def mutated(question: Question, case: Attack, generator: np.random.Generator) ->
     kind = generator.random()
     if kind < 0.5 and arguments:
         name = str(generator.choice(sorted(arguments)))
-        arguments[name] = _changed(arguments[name], generator)
+        arguments[name] = _values(arguments[name], generator)
         return with_arguments(question, arguments)
     if kind < 0.55 and type(question.bound) is Bound and question.bound.influence is None:
         norm = case.start.bound.norm * 10.0 ** generator.choice(
@@ -148,19 +148,6 @@ def _neighbours(question: Question, blocks: list[Array], case: Attack) -> Questi
         other = blocks[0].copy()
         other[:, :1] = question.other[:, :1]
     return replace(question, blocks=tuple(blocks), other=other)
-
-
-def _changed(value: object, generator: np.random.Generator) -> object:
-    if isinstance(value, np.ndarray):
-        whole = value.size and np.issubdtype(value.dtype, np.floating) and not (value % 1).any()
-        if whole and generator.random() < 0.9 and value.any():  # indices and sizes, most likely
-            return generator.permutation(value.ravel()).reshape(value.shape)
-        return _values(value, generator)
-    if isinstance(value, float):
-        return float(_values(np.array([[value]]), generator)[0, 0])
-    if isinstance(value, int):
-        return int(generator.integers(-1, 5)) if generator.random() < 0.3 else value
-    return value
 
 
 def _values(values: Array, generator: np.random.Generator) -> Array:

@@ -7,7 +7,6 @@ proportion to a. The mean has a fixed part: what is left of it is corrected late
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -145,7 +144,7 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
         centre: dict[str, tuple[int, ...]] = {"centre": (self.shape.features,)}
         return centre | ({"radii": self.radii.shape} if np.isnan(self.radii).any() else {})
 
-    def geometry(self, arguments: Mapping[str, Any]) -> tuple[Array, Array]:
+    def geometry(self, arguments: Mapping[str, Array]) -> tuple[Array, Array]:
         """Centre and radii, with what a query carries of them."""
         radii = np.where(np.isnan(self.radii), arguments.get("radii", self.radii), self.radii)
         return arguments.get("centre", np.zeros(self.shape.features)), radii

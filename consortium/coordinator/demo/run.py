@@ -185,16 +185,7 @@ _TRUTH = (
 def tell_story(root: Path, *, subjects: int, seed: int, console: Console) -> None:
     """Find networks from one release, then by rounds, then where patients differ in them.
 
-    Raises ConsortiumError if any part fails.
-
-    Parameters
-    ----------
-    root : Path
-        Replaced if it holds an earlier demo.
-    subjects : int
-        Persons of a hospital, in the mean over the four.
-    seed : int
-        Of the made-up scans; noise and keys are never seeded.
+    Takes and raises as `run_demo`.
     """
     place = clear_demo(root)
     recipe = _recipe(subjects, seed)
