@@ -8,12 +8,29 @@ nothing of the data.
 
 from __future__ import annotations
 
+import re
+
 _MOST = 4000
+_SENTENCE = re.compile(r"\. (?=[A-Z])")
 
 
 def printable(text: object, most: int = _MOST) -> str:
     """What somebody else wrote, without anything that a terminal or its reader could trip over."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text)[:most])
+
+
+def split_remedy(error: object) -> tuple[str, str]:
+    """Return what is wrong and what to do, each without a full stop at its end.
+
+    The remedy is all that follows the first sentence, or the last part of a single sentence with a
+    semicolon. It is empty if there is neither.
+    """
+    text = str(error).rstrip(".")
+    what, *remedy = _SENTENCE.split(text, maxsplit=1)
+    if not remedy:
+        what, _, last = text.rpartition("; ")
+        remedy = [last] if what else []
+    return what or text, "".join(remedy)
 
 
 class ConsortiumError(Exception):
@@ -42,6 +59,17 @@ class DataError(ConsortiumError):
     """An image or table of the data set can't be used as the study asks."""
 
     code = "data"
+
+
+class TableError(DataError):
+    """A table's rows, labels or columns are not what its header or the study requires."""
+
+    code = "table"
+
+    def __init__(self, path: object, kind: str, sentence: str, line: int | None = None) -> None:
+        place = f"{path}" if line is None else f"{path}, line {line}"
+        super().__init__(f"{place}: {sentence}")
+        self.path, self.kind, self.line = path, kind, line
 
 
 class PrivacyError(ConsortiumError):

@@ -54,6 +54,13 @@ class SiteConfig(FrozenModel):
     left_out: Path | None = None
     """Tab-separated table with columns participant_id and reason: participants of the data set who
     are in no study. It stays here, and so do its reasons."""
+    participants: Path | None = None
+    """Table of participants (participants.tsv) that is not in the data set, as fMRIPrep leaves it
+    in the raw data set."""
+    labels: Literal["canonical", "exact"] = "canonical"
+    """'canonical': sub-001, 1, 1.0 and SUB-01 are one participant in every file. 'exact': labels
+    that differ in case or zeros are different participants, as BIDS allows. The ledger charges both
+    as one in either case."""
     aliases: dict[str, Alias] = Field(default={}, max_length=1_000)
     """What this site's tables have in the place of a study's columns and levels, as {diagnosis:
     {column: Dx, levels: {SCZ: [scz, '1']}}}; by the study's column."""
@@ -165,6 +172,7 @@ class SiteConfig(FrozenModel):
                 "exchange": place if "://" in place else str(folder / place),
                 "credentials": config.credentials and folder / config.credentials,
                 "left_out": config.left_out and folder / config.left_out,
+                "participants": config.participants and folder / config.participants,
                 "ledger": folder / config.ledger,
                 "cache": config._own_place(folder),
             }

@@ -10,7 +10,7 @@ from typing import Literal
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from consortium.errors import ConsortiumError
+from consortium.errors import ConsortiumError, split_remedy
 
 SCARCE, LITTLE = 200 << 20, 2 << 30
 """Bytes of free disk below which a program may stop, or soon may."""
@@ -62,8 +62,8 @@ def run_check(name: str, look: Callable[[], Check]) -> Check:
     try:
         return look()
     except ConsortiumError as error:
-        message, _, remedy = str(error).rstrip(".").rpartition("; ")
-        return Check(name, "fail", f"{message or remedy}.", f"{remedy}." if message else "")
+        message, remedy = split_remedy(error)
+        return Check(name, "fail", f"{message}.", f"{remedy}." if remedy else "")
     except Exception as error:  # a doctor does not fall ill
         message = f"It can't be looked at ({type(error).__name__}: {error})."
         return Check(name, "fail", message, "Check the folder's rights, or report this as a fault.")

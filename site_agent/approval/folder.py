@@ -14,7 +14,7 @@ from consortium.study.data_section import DataSection
 from consortium.study.spec import Study
 from site_agent.approval.approval import Papers, read_papers
 from site_agent.config import SiteConfig
-from site_agent.data.people import left_out_here
+from site_agent.data.people import left_out_here, site_tables
 from site_agent.data.survey import SkippedPerson, in_turn, over_the_limit
 from site_agent.engines.open import open_engine
 from site_agent.enrolment.pinned_consortium import check_members
@@ -58,8 +58,8 @@ class SiteFolder:
         config = self.config
         return SiteDataset(
             *(config.dataset, data, space, unit, config.cache),
-            without=left_out_here(config.left_out),
-            aliases=config.aliases,
+            without=left_out_here(config.left_out, site_tables(config)),
+            tables=site_tables(config),
         )
 
 
@@ -89,11 +89,12 @@ class StudyCase:
     def data(self) -> SiteDataset | FeatureDataset:
         """The site's data as a run would take them, without whose budget is used up."""
         config, ledger, policy = self.site.config, self.site.ledger, self.site.policy
+        tables = site_tables(config)
         return open_dataset(
             *(config.dataset, self.study, self.space, config.cache, open_engine(config)),
-            in_turn(left_out_here(config.left_out), self._over_budget),
+            in_turn(left_out_here(config.left_out, tables), self._over_budget),
             partial(too_few_new, ledger, policy),
-            config.aliases,
+            tables,
         )
 
     def spent(self, people: Sequence[str]) -> SpentLoss:

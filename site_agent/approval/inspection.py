@@ -13,7 +13,7 @@ from rich.table import Table
 
 from consortium.algorithms.base import Serious
 from consortium.base.formatting import count, number
-from consortium.errors import ConsortiumError, DataError, PrivacyError, StudyError
+from consortium.errors import ConsortiumError, DataError, PrivacyError, StudyError, split_remedy
 from consortium.membership.consent import post_consent
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of
 from consortium.space.study_space import Space
@@ -29,9 +29,8 @@ from site_agent.approval.approval import (
 )
 from site_agent.approval.folder import SiteFolder, StudyCase
 from site_agent.config import SiteConfig
-from site_agent.data.bids import labels_in
 from site_agent.data.doubts import Misnamed, doubts_about, few_lacking
-from site_agent.data.people import candidates, read_left_out
+from site_agent.data.people import candidates, everybody_in, read_left_out, site_tables
 from site_agent.data.survey import SkippedPerson, Subject
 from site_agent.images.recordings import quality_remarks, recording_remarks
 from site_agent.images.series import SiteDataset
@@ -232,7 +231,8 @@ def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterato
     """What a site's people should know, and of a plan what the data say to it."""
     site, data = case.site, case.data
     config = site.config
-    yield from _unknown(config)
+    yield from _unknown(config, data)
+    yield from _unknown_to_ledger(site, people)
     yield from _too_large(config, data)
     yield from _unusable(data.survey.skipped)
     yield from _doubts(config, case.study)
@@ -258,23 +258,40 @@ def _plan_here(
     try:
         return make_plan(asked, space.extent.shape(*sizes, asked.privacy.unit), agreed=True)
     except ConsortiumError as error:
-        what, _, _ = str(error).rstrip(".").rpartition("; ")
-        problems.append(f"{what or error}; ask the coordinator to correct the study.")
+        what, _ = split_remedy(error)
+        problems.append(f"{what}; ask the coordinator to correct the study.")
         return None
 
 
-def _unknown(config: SiteConfig) -> Iterator[str]:
-    """Persons of the hospital's own table who are not in the data set, as if mistyped."""
+def _unknown(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterator[str]:
+    """Yield a warning about rows of the hospital's own table that match no participant."""
     if config.left_out is None:
         return
-    strange = sorted(set(read_left_out(config.left_out)).difference(labels_in(config.dataset)))
+    tables = site_tables(config)
+    known = everybody_in(config.dataset, tables)
+    for label in (*_people(data), *(each.label for each in data.survey.skipped)):
+        known.spelled(label)
+    listed = read_left_out(config.left_out, tables)
+    strange = sorted(label for label in listed if not known.knows(label))
     if strange:
         who = ", ".join(f"sub-{label}" for label in strange[:_NAMED])
         who += ", …" if strange[_NAMED:] else ""
-        yield (
-            f"{config.left_out} leaves out {count(len(strange), 'participant')} without a folder "
-            f"in the data set ({who}); correct what is mistyped, so that no participant takes "
-            "part who should not."
+        yield Serious(
+            f"{config.left_out}: every row must match a participant of the data set, and "
+            f"{count(len(strange), 'row')} ({who}) {'matches' if len(strange) == 1 else 'match'} "
+            "none. Correct the labels, so that no participant takes part who should not, or delete "
+            "the rows."
+        )
+
+
+def _unknown_to_ledger(site: SiteFolder, people: Sequence[str]) -> Iterator[str]:
+    """Yield a warning if the ledger has charges, and none of a study's participants has any."""
+    if people and not site.ledger.knows_any(people):
+        yield Serious(
+            f"{site.config.ledger} has charges, and none of this study's "
+            f"{count(len(people), 'participant')} has any. If they took part in an earlier study "
+            "under other labels, give them these labels again, so that their earlier privacy "
+            "losses count."
         )
 
 
@@ -289,7 +306,7 @@ def _unusable(skipped: Sequence[SkippedPerson]) -> Iterator[str]:
 def _doubts(config: SiteConfig, study: Study) -> Iterator[str]:
     """Cells that can't be meant as the study reads them; none if a table can't be read."""
     try:
-        yield from doubts_about(config.dataset, study, config.aliases)
+        yield from doubts_about(config.dataset, study, site_tables(config))
     except DataError:  # which is told of the data themselves
         return
 
@@ -299,7 +316,13 @@ def _few_lacking(
 ) -> Iterator[str]:
     """Columns that a few lack; none if the table of persons can't be read."""
     try:
-        yield from few_lacking(config.dataset, people, policy.fewest_subjects_chosen, is_reported)
+        yield from few_lacking(
+            config.dataset,
+            people,
+            policy.fewest_subjects_chosen,
+            site_tables(config),
+            is_reported=is_reported,
+        )
     except DataError:  # which is told where a study needs it
         return
 
@@ -321,7 +344,7 @@ def _scanned(data: SiteDataset | FeatureDataset) -> tuple[Subject, ...]:
     if not any(view.view.is_series for view in data.space.views):
         return ()
     own = data.source, data.study.data, data.space, data.unit, data.cache
-    images = SiteDataset(*own, aliases=data.aliases)
+    images = SiteDataset(*own, tables=data.tables)
     taken = set(data.people)
     return tuple(each for each in images.survey.subjects if each.label in taken)
 

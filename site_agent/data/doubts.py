@@ -24,12 +24,21 @@ from consortium.errors import DataError
 from consortium.study.data_section import PersonRule
 from consortium.study.spec import Study
 from consortium.views.column import Column
+from site_agent.data.advice import line_for_site, nearest_name
 from site_agent.data.bids import labels_in
-from site_agent.data.people import PARTICIPANTS, participants_path
+from site_agent.data.people import participants_path
 from site_agent.data.personal import similar_column
 from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers, usual_codes
-from site_agent.data.tsv import Row, given_in, person_rows, view_rows
-from site_agent.data.wording import Aliases, Wording, is_given, matching_level, nearest_name
+from site_agent.data.tsv import Row, given_in, rows_or_errors, view_rows
+from site_agent.data.wording import (
+    PARTICIPANTS,
+    PLAIN_TABLES,
+    SiteTables,
+    Wording,
+    is_given,
+    matching_level,
+)
+from site_agent.labels import Labels
 
 if TYPE_CHECKING:
     from consortium.views.table import TableView
@@ -133,32 +142,38 @@ class _Lack(NamedTuple):
     words: str
 
 
-def doubts_about(source: Path, study: Study, aliases: Aliases) -> Iterator[str]:
+def doubts_about(source: Path, study: Study, tables: SiteTables) -> Iterator[str]:
     """Say which values are read as no level, are clipped, or look like codes for a missing value.
 
     What the site's own JSON beside a table says of levels, units and codes is held against the
     study, too; and persons of the table are named who have no folder where a study takes images.
     Raises DataError if a table can't be read.
     """
-    wording, units = Wording(study.data.missing, aliases), study.analysis.grouped
+    wording, units = Wording(study.data.missing, tables), study.analysis.grouped
     by_session = units is not None and units.sessions
     if study.data.persons:
-        table, rules = participants_path(source), study.data.persons
-        chosen = [row for _, row in person_rows(table, rules, wording, by_session=by_session)]
+        table, rules = participants_path(source, tables), study.data.persons
+        read = rows_or_errors(table, rules, wording, by_session=by_session)
+        chosen = [row for _, row in read if not isinstance(row, DataError)]
         yield from _doubts(chosen, [*rules.items()], _descriptions(table, rules, wording))
     for view in study.features:
         if view.single_columns:  # of a table
             own = cast("TableView", view)
-            rows = [row for _, row, _ in view_rows(source, own, wording, by_session=by_session)]
+            found = view_rows(source, own, wording, by_session=by_session)
+            rows = [row for _, row, _ in found if not isinstance(row, DataError)]
             names = [name for name, _ in view.single_columns]
-            described = _descriptions(source / own.file, names, wording)
+            described = _descriptions(_file_of(source, own, tables), names, wording)
             yield from _doubts(rows, view.single_columns, described)
             if own.is_by_person:
                 yield from _nobodys(source, own, rows, wording)
     if not study.features or any(
         v.is_series or v.is_image or v.mesh_files is not None for v in study.features
     ):
-        yield from _without_folder(source)
+        yield from _without_folder(source, tables)
+
+
+def _file_of(source: Path, view: TableView, tables: SiteTables) -> Path:
+    return tables.participants_of(source) if view.file == PARTICIPANTS else source / view.file
 
 
 def _descriptions(table: Path, names: Iterable[str], wording: Wording) -> Described:
@@ -259,15 +274,11 @@ def _misnamed(alike: Sequence[_Alike]) -> Misnamed:
         named.setdefault(each.column, []).append(each.words)
         levels.setdefault(each.column, {}).setdefault(each.level, []).append(each.value)
     columns = "; ".join(f"column '{name}' has {', '.join(them)}" for name, them in named.items())
-    own = ", ".join(f"{name}: {{levels: {_flow(them)}}}" for name, them in levels.items())
+    line = line_for_site({"aliases": {name: {"levels": them} for name, them in levels.items()}})
     return Misnamed(
         f"{columns}, and none is a level of the study: if that is meant, "
-        f"write 'aliases: {{{own}}}' into site.yaml."
+        f"write '{line}' into site.yaml."
     )
-
-
-def _flow(levels: Mapping[str, Sequence[str]]) -> str:
-    return "{" + ", ".join(f"{level}: {[*values]}" for level, values in levels.items()) + "}"
 
 
 def _lack(people: int, given: Mapping[str, str], said: Description) -> _Lack:
@@ -279,7 +290,12 @@ def _lack(people: int, given: Mapping[str, str], said: Description) -> _Lack:
 
 
 def few_lacking(
-    source: Path, people: Sequence[str], fewest: int, is_reported: bool = False
+    source: Path,
+    people: Sequence[str],
+    fewest: int,
+    tables: SiteTables = PLAIN_TABLES,
+    *,
+    is_reported: bool = False,
 ) -> Iterator[str]:
     """Say which columns so few lack that a later study which needs them would be refused.
 
@@ -296,13 +312,13 @@ def few_lacking(
     is_reported : bool
         Whether their number was released before, so that it must stay as it is.
     """
-    table = source / PARTICIPANTS
+    table = tables.participants_of(source)
     if not table.is_file() or not people:
         return
     said = read_descriptions(table)
     few = [
         f"'{name}' ({lack.words})"
-        for name, given in given_in(table, people).items()
+        for name, given in given_in(table, Labels(people, exact=tables.exact_labels)).items()
         if 0 < (lack := _lack(len(people), given, said.get(name, NOTHING_SAID))).many < fewest
     ]
     if few:
@@ -317,13 +333,14 @@ def few_lacking(
         )
 
 
-def _without_folder(source: Path) -> Iterator[str]:
-    """Persons of the data set's table of whom there are no images at all."""
-    table = source / PARTICIPANTS
+def _without_folder(source: Path, tables: SiteTables) -> Iterator[str]:
+    """Yield a sentence about the participants of the table that have no images at all."""
+    table = tables.participants_of(source)
     if not table.is_file():
         return
-    there = set(labels_in(source))
-    lacking = [label for label, _ in person_rows(table, ()) if label not in there]
+    there = Labels(labels_in(source), exact=tables.exact_labels)
+    rows = rows_or_errors(table, (), Wording(tables=tables))
+    lacking = [label for label, _ in rows if not there.knows(label)]
     if lacking:
         who = ", ".join(f"sub-{label}" for label in lacking[:_NAMED])
         more = ", …" if lacking[_NAMED:] else ""
@@ -340,10 +357,10 @@ def _nobodys(source: Path, view: TableView, rows: Sequence[Row], wording: Wordin
     name = next(absent, None)
     like = name and similar_column(source, view, wording.column(name))
     if like:
+        line = line_for_site({"aliases": {name: {"column": like}}})
         yield Misnamed(
             f"no participant's {view.file} has '{name}', and one has '{like}': if that is meant, "
-            f"write 'aliases: {{{name}: {{column: {like}}}}}' into site.yaml, or ask for another "
-            "study."
+            f"write '{line}' into site.yaml, or ask for another study."
         )
 
 

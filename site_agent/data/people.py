@@ -8,22 +8,22 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from consortium.errors import DataError
+from consortium.errors import DataError, TableError
 from consortium.study.data_section import DataSection, PersonRule
 from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
 from site_agent.data.survey import SkippedPerson, Without, excludes_nobody, in_turn
-from site_agent.data.tsv import Row, person_of, person_rows
-from site_agent.data.wording import NO_ALIASES, Aliases, Wording
+from site_agent.data.tsv import Row, person_of, person_rows, rows_or_errors
+from site_agent.data.wording import PARTICIPANTS, PLAIN_TABLES, SiteTables, Wording, is_given
+from site_agent.labels import Labels
 
-PARTICIPANTS = "participants.tsv"
 REASON = "reason"
 
 
 def chosen_by(
     source: Path | Sequence[Path],
     data: DataSection,
-    aliases: Aliases = NO_ALIASES,
+    tables: SiteTables = PLAIN_TABLES,
     *,
     by_session: bool = False,
 ) -> Without:
@@ -33,7 +33,7 @@ def chosen_by(
     """
     if not data.persons:
         return excludes_nobody
-    return partial(_not_chosen, source, data.persons, Wording(data.missing, aliases), by_session)
+    return partial(_not_chosen, source, data.persons, Wording(data.missing, tables), by_session)
 
 
 def rows_that_fit(
@@ -48,16 +48,26 @@ def rows_that_fit(
 
     Raises DataError as `chosen_by`.
     """
-    lines = person_rows(table, rules, wording, among=set(labels), by_session=by_session)
-    return {row: meets_rules(cells, rules) for row, cells in lines}
+    among = Labels(labels, exact=wording.tables.exact_labels)
+    lines = rows_or_errors(table, rules, wording, among=among, by_session=by_session)
+    return {
+        row: not isinstance(cells, DataError) and meets_rules(cells, rules) for row, cells in lines
+    }
 
 
-def left_out_here(table: Path | None) -> Without:
-    """Leave out whom the hospital's own table names, with the reason that stands there.
+def left_out_here(table: Path | None, tables: SiteTables = PLAIN_TABLES) -> Without:
+    """Return the function that excludes the participants of the hospital's own table.
 
-    Raises DataError when asked: if the table is not there, or a line lacks its person or reason.
+    It raises TableError if the table is missing, or a row lacks its label or reason.
+
+    Parameters
+    ----------
+    table : Path or None
+        With columns participant_id and reason.
+    tables : SiteTables
+        How labels are compared.
     """
-    return excludes_nobody if table is None else partial(_named_in, table)
+    return excludes_nobody if table is None else partial(_named_in, table, tables)
 
 
 def candidates(config: SiteConfig, data: DataSection) -> list[str]:
@@ -65,33 +75,47 @@ def candidates(config: SiteConfig, data: DataSection) -> list[str]:
 
     Raises DataError as `chosen_by` and `left_out_here`.
     """
-    labels = labels_in(config.dataset)
-    chosen = chosen_by(config.dataset, data, config.aliases)
-    hook = in_turn(chosen, left_out_here(config.left_out))
+    labels, tables = labels_in(config.dataset), site_tables(config)
+    chosen = chosen_by(config.dataset, data, tables)
+    hook = in_turn(chosen, left_out_here(config.left_out, tables))
     out = {each.label for each in hook(labels)}
     return [label for label in labels if label not in out]
 
 
-def everybody_in(folder: Path) -> set[str]:
-    """Labels of who has a folder in a data set, or a line in its table of persons.
+def site_tables(config: SiteConfig) -> SiteTables:
+    """Return the settings of a site's own tables."""
+    return SiteTables(config.aliases, config.participants, config.labels == "exact")
 
-    A study may name another table, of few: that they are few is its choice.
+
+def everybody_in(folder: Path, tables: SiteTables = PLAIN_TABLES) -> Labels:
+    """Return the labels of all participants with a folder or a row in the table of participants.
+
+    A study may name another table that has only a few of them, and that is the study's choice.
+    Raises DataError if two folders are one participant's.
     """
-    found = set(labels_in(folder))
-    with suppress(DataError):  # a table that can't be read adds nobody
-        found.update(label for label, _ in person_rows(folder / PARTICIPANTS, ()))
+    found = Labels(labels_in(folder), exact=tables.exact_labels)
+    with suppress(DataError):  # a table that can't be read adds no participant
+        wording = Wording(tables=tables)
+        for label, _ in rows_or_errors(tables.participants_of(folder), (), wording):
+            found.spelled(label)
     return found
 
 
-def read_left_out(table: Path) -> dict[str, str]:
-    """Read the hospital's own table: reasons, by label without ``sub-``.
+def read_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str, str]:
+    """Read the reasons of the hospital's own table, by the label as it is written there.
 
-    Raises DataError as `left_out_here`.
+    Raises TableError as `left_out_here`.
     """
-    reasons = {label: (row[REASON] or "").strip() for label, row in person_rows(table, [REASON])}
+    wording = Wording(tables=SiteTables(exact_labels=tables.exact_labels))
+    reasons = {label: row[REASON] for label, row in person_rows(table, [REASON], wording)}
     for label, reason in reasons.items():
-        if reason in ("", "n/a"):
-            raise DataError(f"{table}: sub-{label} has no reason; write why they are left out.")
+        if not is_given(reason):
+            raise TableError(
+                table,
+                "reason",
+                f"every row must have a reason, and that of sub-{label} is empty. "
+                "Write why the participant is left out.",
+            )
     return reasons
 
 
@@ -100,10 +124,13 @@ def meets_rules(row: Row, rules: Mapping[str, PersonRule]) -> bool:
     return all(rule.takes((row[name] or "").strip()) for name, rule in rules.items())
 
 
-def participants_path(source: Path | Sequence[Path]) -> Path:
-    """Where a data set keeps its table of persons; raises DataError if it is a list of images."""
+def participants_path(source: Path | Sequence[Path], tables: SiteTables = PLAIN_TABLES) -> Path:
+    """Return the path of a data set's table of participants.
+
+    Raises DataError if the data set is a list of images.
+    """
     if isinstance(source, Path):
-        return source / PARTICIPANTS
+        return tables.participants_of(source)
     raise DataError(
         f"A list of images has no {PARTICIPANTS}, by which the study chooses participants; give a "
         "BIDS data set."
@@ -117,7 +144,7 @@ def _not_chosen(
     by_session: bool,
     labels: Sequence[str],
 ) -> Iterable[SkippedPerson]:
-    table, fits = participants_path(source), dict[str, bool]()
+    table, fits = participants_path(source, wording.tables), dict[str, bool]()
     for row, fit in rows_that_fit(table, rules, wording, labels, by_session=by_session).items():
         fits[person_of(row)] = fit or fits.get(person_of(row), False)
     for label in labels:
@@ -130,9 +157,11 @@ def _not_chosen(
         yield SkippedPerson(label, "not-chosen", f"{why}; left out.")
 
 
-def _named_in(table: Path, labels: Sequence[str]) -> Iterable[SkippedPerson]:
-    reasons = read_left_out(table)
+def _named_in(table: Path, tables: SiteTables, labels: Sequence[str]) -> Iterable[SkippedPerson]:
+    known, read = Labels(exact=tables.exact_labels), read_left_out(table, tables)
+    reasons = {known.key(label): reason for label, reason in read.items()}
     for label in labels:
-        if label in reasons:
-            detail = f"sub-{label} is left out by {table}: {reasons[label]}"
+        reason = reasons.get(known.key(label))
+        if reason is not None:
+            detail = f"sub-{label} is left out by {table}: {reason}"
             yield SkippedPerson(label, "left-out-here", detail)

@@ -12,6 +12,7 @@ A matrix between regions, or courses, as cells that are named by their pair, as 
 perhaps in the first column, or numbers alone, whose regions are then 1, 2, 3.
 """
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,8 +30,9 @@ from consortium.privacy.clipping import column_norms
 from consortium.space.mesh import DAMAGED
 from consortium.space.nifti import open_image
 from consortium.views.table import ANYONE, TableView
+from site_agent.data.advice import nearest_name
 from site_agent.data.bids import PARCEL_SERIES
-from site_agent.data.wording import Wording, nearest_name
+from site_agent.data.wording import Wording
 
 _FLAT = 1e-9
 _MISSING = "n/a"
@@ -73,10 +75,18 @@ def regions_of(lines: Sequence[str], *, courses: bool) -> Sequence[str]:
 
 
 def _table(lines: Sequence[str], *, courses: bool) -> _Table:
-    rows = [[cell.strip() for cell in line.split("\t")] for line in lines if line.strip()]
+    try:
+        parsed = csv.reader([line for line in lines if line.strip()], delimiter="\t", strict=True)
+        rows = [[cell.strip() for cell in row] for row in parsed]
+    except csv.Error:
+        return _Table([], [])
     if not rows:
         return _Table([], [])
     first, body = rows[0], rows[1:]
+    if body and all(len(row) == len(first) + 1 for row in body):  # row names, as R writes them
+        first = ["", *first]
+        if courses:
+            first, body = first[1:], [row[1:] for row in body]
     if all(map(_is_number, first)) and not _names_by_number(first, body, courses=courses):
         return _Table([str(k + 1) for k in range(len(first))], rows)
     return _Table(first, body) if courses else _without_names(first, body)

@@ -1,31 +1,28 @@
-"""Tables of persons, one line each: those of BIDS, and of FreeSurfer and ENIGMA.
+"""Tables of participants, one row each: those of BIDS, and of FreeSurfer and ENIGMA.
 
-A person's value of a column becomes entries of a feature vector.
+A participant's value of a column becomes entries of a feature vector.
 """
 
-import csv
 import math
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import chain, zip_longest
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from consortium.base.atomic import path_in_folder
-from consortium.base.regular_file import regular
-from consortium.errors import DataError
+from consortium.base.delimited import DelimitedTable, TableRow, is_torn, open_table, wrong_encoding
+from consortium.errors import DataError, TableError
 from consortium.views.column import Column
 from consortium.views.table import TableView
+from site_agent.data.advice import missing_column
 from site_agent.data.personal import person_table_rows, personal_files
 from site_agent.data.survey import Reason, SkippedPerson
-from site_agent.data.wording import AS_WRITTEN, CODED, Wording, is_given, nearest_name
+from site_agent.data.wording import AS_WRITTEN, CODED, PARTICIPANTS, Wording, is_given, number_of
+from site_agent.labels import SESSION, Labels, is_summary, plain_label
 
 IDENTIFIER = "participant_id"
-SESSION = "_ses-"
-"""Between a participant's label and a session's, in the name of a row."""
 _SESSIONS = ("session_id", "session")
 _OWN_SESSION = re.compile(r"_ses-([A-Za-z0-9]+)")
 SESSIONS_TABLE = "_sessions.tsv"
@@ -33,28 +30,22 @@ SESSIONS_TABLE = "_sessions.tsv"
 _FIRST = re.compile(
     r"(lh|rh)\.\S+|Measure:\S+|subj(ect)?_?(id)?|participants?|src_subject_id", re.I
 )
-"""A first column that names persons: of aparcstats2table, asegstats2table, ENIGMA's and others."""
-_SESSION = re.compile(r"sub-([^_]+)_[A-Za-z]+-.*")
-"""A person's name with a session or another of BIDS's entities behind it."""
+"""Names of a first column of labels: of aparcstats2table, asegstats2table, ENIGMA and others."""
+_SESSION = re.compile(r"(sub-[^_]+)_[A-Za-z]+-.*", re.I)
+"""A participant's name, followed by a session or another entity of BIDS."""
 MOST_BYTES = 200_000_000
-"""Of a table; a hundred thousand persons with two hundred columns take about this."""
+"""Largest table; a hundred thousand participants with two hundred columns need about this."""
 MOST_BYTES_OF_RUN = 50_000_000
-"""Of a table that belongs to one person's recording."""
-
-_NAMED = 5
-_TORN = re.compile("[\udc80-\udcff]")
-_ANY = "tab-separated UTF-8"
+"""Largest table of one participant's recording."""
 
 Vector = NDArray[np.float64]
-Row = Mapping[str, str | None]
+Row = Mapping[str, str]
 
 
 def read_table(
     folder: Path, view: TableView, wording: Wording = AS_WRITTEN, *, by_session: bool = False
 ) -> tuple[dict[str, Vector], dict[str, SkippedPerson]]:
     """Read a view's vectors from its table.
-
-    Raises DataError if the table is not there, can't be read, or lacks a column.
 
     Parameters
     ----------
@@ -63,20 +54,29 @@ def read_table(
     wording : Wording
         How cells are read.
     by_session : bool
-        Whether each session of a person is a row, by label and session (`row_of_session`).
+        Whether each session of a participant is a row, by label and session (`row_of_session`).
 
     Returns
     -------
     vectors : dict of str to array, shape (D_view,)
-        By person's label, without ``sub-``.
-    lacking : dict of str to Skipped
-        Persons of the table who lack a value, ``no-view``, or have one that the study's levels
-        leave out, ``does-not-fit``.
+        By the participant's label, without ``sub-``.
+    lacking : dict of str to SkippedPerson
+        Participants of the table with a missing value, ``no-view``; with a value that the study's
+        levels exclude, ``does-not-fit``; or with a file of their own that can't be used,
+        ``unusable``.
+
+    Raises
+    ------
+    TableError
+        If the table is missing, can't be read, or lacks a column.
     """
     vectors: dict[str, Vector] = {}
     lacking: dict[str, SkippedPerson] = {}
     columns = view.single_columns
     for label, row, path in view_rows(folder, view, wording, by_session=by_session):
+        if isinstance(row, DataError):
+            lacking[label] = SkippedPerson(label, "unusable", str(row))
+            continue
         vector = encoded_vector([row[name] for name, _ in columns], view)
         if isinstance(vector, int):
             lacking[label] = _lack(label, row, view, path)
@@ -87,56 +87,77 @@ def read_table(
 
 def view_rows(
     folder: Path, view: TableView, wording: Wording, *, by_session: bool = False
-) -> Iterator[tuple[str, Row, Path]]:
-    """Yield every person's label, cells and file of a view; raises as `read_table`."""
+) -> Iterator[tuple[str, Row | DataError, Path]]:
+    """Yield every participant's label, cells and file of a view.
+
+    An error in place of cells is about a file of this participant only. Raises as `read_table`.
+    """
     names = [name for name, _ in view.single_columns]
     if by_session and view.is_by_person and view.file.endswith(SESSIONS_TABLE):
         for label, path in personal_files(folder, view.file):
-            if path.is_file():
-                yield from (
-                    (row, cells, path) for row, cells in _sessions(label, path, names, wording)
-                )
+            if path.exists() or path.is_symlink():
+                yield from _own_sessions(label, path, names, wording)
         return
     if view.is_by_person:
         yield from person_table_rows(folder, view, wording, by_session=by_session)
         return
-    path = _path(folder, view.file)
-    for label, row in person_rows(path, names, wording, by_session=by_session):
+    own = wording.tables.participants if view.file == PARTICIPANTS else None
+    path = own or _path(folder, view.file)
+    for label, row in rows_or_errors(path, names, wording, by_session=by_session):
         yield label, row, path
 
 
 def row_of_session(label: str, session: str) -> str:
-    """Name of a session's row; without a session the person's label."""
-    return f"{label}{SESSION}{session.removeprefix('ses-')}" if session else label
+    """Return the name of a session's row, which without a session is the participant's label."""
+    session = session.strip().removeprefix("ses-")
+    return f"{label}{SESSION}{session}" if session else label
 
 
 def person_of(row: str) -> str:
-    """Label of a row's participant."""
+    """Return the label of a row's participant."""
     return row.partition(SESSION)[0]
+
+
+def _own_sessions(
+    label: str, path: Path, names: Sequence[str], wording: Wording
+) -> Iterator[tuple[str, Row | DataError, Path]]:
+    """Yield the rows of a participant's own table, or the error that it leads to."""
+    try:
+        rows = [(row, cells, path) for row, cells in _sessions(label, path, names, wording)]
+    except DataError as error:
+        yield label, error, path
+    else:
+        yield from rows
 
 
 def _sessions(
     label: str, path: Path, names: Sequence[str], wording: Wording
 ) -> Iterator[tuple[str, Row]]:
-    """Rows of a person's own table, each of the session that its first column names."""
+    """Yield the rows of a participant's own table, each with its session."""
     wanted = {name: wording.column(name) for name in names}
-    with _opened(path, MOST_BYTES_OF_RUN) as file:
-        rows = _cells(file)
-        header = next(rows, [])
+    seen: set[str] = set()
+    with open_table(path, MOST_BYTES_OF_RUN) as table:
         for name in (_SESSIONS[0], *wanted.values()):
-            if header.count(name) != 1:
-                raise DataError(_no_column(path, name, header))
-        for number, cells in enumerate(rows, start=2):
-            row = dict(zip_longest(header, cells[: len(header)]))
-            _check_bytes(path, number, row, (_SESSIONS[0], *wanted.values()))
-            session = (row[_SESSIONS[0]] or "").strip()
-            if session:
-                found = {name: wording.cell(name, row[own]) for name, own in wanted.items()}
-                yield row_of_session(label, session), found
+            _check_column(table, name)
+        for each in table.rows():
+            row = _by_name(table, each)
+            _check_bytes(path, each, row, (_SESSIONS[0], *wanted.values()))
+            session = row_of_session(label, row[_SESSIONS[0]])
+            if session in seen:
+                raise TableError(
+                    path,
+                    "duplicate",
+                    "every session must have one row, and this one is there "
+                    "twice. Delete one of its rows.",
+                    each.line,
+                )
+            seen.add(session)
+            if session != label:
+                yield session, {n: wording.cell(n, row[own]) for n, own in wanted.items()}
 
 
 def _lack(label: str, row: Row, view: TableView, path: Path) -> SkippedPerson:
-    """Why a person has no vector: for want of values, or else by the study's levels and codes."""
+    """Return why a participant has no vector: missing values, or the study's levels and codes."""
     columns = view.single_columns
     missed = [
         (row[name], name, column)
@@ -155,65 +176,156 @@ def person_rows(
     table: Path,
     columns: Iterable[str],
     wording: Wording = AS_WRITTEN,
-    among: Container[str] | None = None,
+    among: Labels | None = None,
     *,
     by_session: bool = False,
 ) -> Iterator[tuple[str, Row]]:
-    """Yield every person's label, without ``sub-``, with their cells of some columns.
+    """Yield every participant's label and cells, as `rows_or_errors`; raises the errors."""
+    read = rows_or_errors(table, columns, wording, among, by_session=by_session)
+    for label, row in read:
+        if isinstance(row, DataError):
+            raise row
+        yield label, row
 
-    Cells are separated by tabs, or by commas where the first line has no tab. A name that goes on
-    with a session, as FreeSurfer's do (``sub-01_ses-2``), is its person's; ``by_session`` it is a
-    row of its own, as is a line with a session in a column session_id. Raises DataError if the
-    table is not there, can't be read, lacks a column, or has a person twice with different cells.
+
+def rows_or_errors(
+    table: Path,
+    columns: Iterable[str],
+    wording: Wording = AS_WRITTEN,
+    among: Labels | None = None,
+    *,
+    by_session: bool = False,
+) -> Iterator[tuple[str, Row | DataError]]:
+    """Yield every participant's label, without ``sub-``, with their cells of some columns.
+
+    An error in place of cells is about the row of this participant only.
+
+    Parameters
+    ----------
+    table : Path
+        A table as `consortium.base.delimited.open_table` reads it, with a column of labels. A label
+        that continues with a session, as FreeSurfer's do (``sub-01_ses-2``), is its participant's.
+    columns : iterable of str
+        The study's names of the columns.
+    among : Labels, optional
+        Participants whose rows are yielded, by this spelling of their labels; all if not given.
+    by_session : bool
+        Whether each session is a row, by the label or by a column session_id.
+
+    Raises
+    ------
+    TableError
+        If the table is missing, can't be read, lacks a column, has two rows of one participant
+        with different cells or spellings, or a row of a wrong width whose label is unclear.
     """
-    seen: dict[str, tuple[int, int]] = {}
     wanted = {name: wording.column(name) for name in columns}
-    with _opened(table, MOST_BYTES) as file:
-        rows = _cells(file)
-        header = next(rows, [])
-        identifier = _check_header(table, header, wanted)
-        for number, cells in enumerate(rows, start=2):
-            if not cells:
+    with open_table(table, MOST_BYTES) as opened:
+        identifier = _identifier(opened)
+        for name in wanted.values():
+            _check_column(opened, name)
+        seen = _SeenRows(opened, identifier, exact=wording.tables.exact_labels)
+        for each in opened.every_row():
+            label = _person(_label_cell(opened, each, identifier))
+            if label and among is not None:
+                if not among.knows(label):
+                    continue
+                label = among.spelled(label)
+            if each.trouble is not None:
+                yield label, each.trouble
                 continue
-            row = dict(zip_longest(header, cells[: len(header)]))
-            label = _person(row[identifier])
-            if among is not None and label not in among:
-                continue
-            if by_session and label:
-                label = row_of_session(label, _session_of(row, identifier))
-            _check_bytes(table, number, row, (identifier, *wanted.values()))
+            row = _by_name(opened, each)
+            _check_bytes(table, each, row, (identifier, *wanted.values()))
             found = {name: wording.cell(name, row[own]) for name, own in wanted.items()}
-            if label and label not in seen:
-                seen[label] = number, hash(tuple(found.values()))
-                yield label, found
-            elif label:
-                _check_same(table, number, found, seen[label], identifier)
-            elif any(map(is_given, found.values())):
-                raise DataError(
-                    f"{table}, line {number}: {identifier} is empty; name the line's participant."
-                )
+            if not label:
+                _check_nobodys(opened, each, identifier, found)
+            elif seen.is_new(each, row, label, found, by_session=by_session):
+                session = _session_of(row, identifier) if by_session else ""
+                yield row_of_session(label, session), found
 
 
-def _check_bytes(table: Path, number: int, row: Row, used: Iterable[str]) -> None:
-    """Refuse bytes that are not UTF-8 in the cells that are used; others may hold anything."""
-    for name in used:
-        if _is_torn(row[name] or ""):
-            raise DataError(
-                f"{table}, line {number}, column '{name}' has a byte that is not UTF-8; correct "
-                "the cell, or save the table as UTF-8."
+def _label_cell(table: DelimitedTable, each: TableRow, identifier: str) -> str:
+    """Return a row's cell of the label; raises TableError if the row leaves it unclear."""
+    place = table.header.index(identifier)
+    if each.trouble is not None and (place or not each.cells[0].strip()):
+        raise each.trouble
+    return each.cells[place]
+
+
+class _SeenRows:
+    """The rows of a table that were read, so that no participant counts twice."""
+
+    def __init__(self, table: DelimitedTable, identifier: str, *, exact: bool) -> None:
+        self._table, self._identifier = table, identifier
+        self._labels = Labels(exact=exact)
+        self._seen: dict[str, tuple[int, int, str]] = {}
+
+    def is_new(self, each: TableRow, row: Row, label: str, found: Row, *, by_session: bool) -> bool:
+        """Whether a row is the first of its participant, or of the participant's session.
+
+        Raises TableError if an earlier row has other cells or another spelling of the label, or the
+        row is not a participant's.
+        """
+        if is_summary(label) and found and not self._labels.exact:
+            raise self._error(
+                each,
+                "summary",
+                f"every row must be of one participant, and '{label}' looks like "
+                "a row of means or of a template. Delete it, or write 'labels: exact' into "
+                "site.yaml if it is a participant.",
             )
+        session = _session_of(row, self._identifier) if by_session else ""
+        key = row_of_session(self._labels.key(label), self._labels.key(session) if session else "")
+        written = plain_label(_person(row[self._identifier]))
+        cells = hash(tuple(found.values()))
+        line, before, spelled = self._seen.setdefault(key, (each.line, cells, written))
+        if line == each.line:
+            return True
+        if spelled != written:
+            raise self._error(
+                each,
+                "spelling",
+                f"'{written}' and '{spelled}' of line {line} are one participant "
+                "in two spellings, and a participant must have one row. Delete one of the rows, or "
+                "write 'labels: exact' into site.yaml if they are two participants.",
+            )
+        if cells != before:
+            raise self._error(
+                each,
+                "duplicate",
+                f"a participant must have one row, and line {line} is of the "
+                f"same participant with other values of {_listed(found)}. Delete one of the rows.",
+            )
+        return False
+
+    def _error(self, each: TableRow, kind: str, sentence: str) -> TableError:
+        return TableError(self._table.path, kind, sentence, each.line)
 
 
-def _check_same(
-    table: Path, number: int, found: Row, before: tuple[int, int], identifier: str
-) -> None:
-    """Refuse a second line of a person, unless it says the same as the first."""
-    line, cells = before
-    if hash(tuple(found.values())) != cells:
-        raise DataError(
-            f"{table}, line {number}: {identifier} is there twice, as in line {line} with other "
-            f"values of what the study uses ({_listed(found)}); give each participant one line."
+def _by_name(table: DelimitedTable, row: TableRow) -> dict[str, str]:
+    return dict(zip(table.header, row.cells, strict=True))
+
+
+def _check_nobodys(table: DelimitedTable, each: TableRow, identifier: str, found: Row) -> None:
+    """Refuse a row with values and without a label."""
+    if any(map(is_given, found.values())):
+        raise TableError(
+            table.path,
+            "label",
+            f"every row must have a label in column {identifier}, and this "
+            "one has none. Add it, or delete the row.",
+            each.line,
         )
+
+
+def _check_bytes(table: Path, each: TableRow, row: Row, used: Iterable[str]) -> None:
+    """Refuse bytes that are not UTF-8 in the cells that are used; others may contain anything."""
+    for name in used:
+        if is_torn(row[name]):
+            where = f"line {each.line}, column '{name}' has other bytes"
+            raise wrong_encoding(table, where)
+
+
+_NAMED = 5
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -221,93 +333,63 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(first[:_NAMED]) + (", …" if first[_NAMED:] else "")
 
 
-def _is_torn(text: str) -> bool:
-    """Whether a text holds bytes that are not UTF-8, each as `_opened` keeps it."""
-    return not text.isascii() and _TORN.search(text) is not None
+def given_in(table: Path, labels: Labels) -> dict[str, dict[str, str]]:
+    """Return the cells with content of some participants, by column and by the label's spelling.
 
-
-def given_in(table: Path, labels: Iterable[str]) -> dict[str, dict[str, str]]:
-    """What some persons have in each column, by its name and their label, whatever else it holds.
-
-    Who has nothing in a column is not there. Raises DataError if the table is not there, can't be
-    read, or names no persons.
+    Raises TableError if the table is missing, can't be read, or has no column of labels.
     """
-    wanted = set(labels)
-    with _opened(table, MOST_BYTES) as file:
-        rows = _cells(file)
-        header = next(rows, [])
-        identifier = _check_header(table, header, {})
-        own = [name for name in header if name != identifier and not _is_torn(name)]
+    with open_table(table, MOST_BYTES) as opened:
+        identifier = _identifier(opened)
+        own = [name for name in opened.header if name != identifier and not is_torn(name)]
         given: dict[str, dict[str, str]] = {name: {} for name in own}
-        for cells in rows:
-            row = dict(zip_longest(header, cells[: len(header)]))
+        for each in opened.rows():
+            row = _by_name(opened, each)
             label = _person(row[identifier])
-            for name in own:
-                cell = row[name]
-                if label in wanted and cell is not None and is_given(cell):
-                    given[name][label] = cell.strip()
+            if label and labels.knows(label):
+                for name in own:
+                    if is_given(row[name]):
+                        given[name][labels.spelled(label)] = row[name].strip()
     return given
 
 
-def _person(identifier: str | None) -> str:
-    """Label of the person whom a line is of; two sessions of one are no two persons."""
-    name = (identifier or "").strip()
-    session = _SESSION.fullmatch(name)
-    return session[1] if session else person_of(name.removeprefix("sub-"))
+def column_names(table: Path) -> tuple[str, ...]:
+    """Return the names in a table's header; raises TableError as `person_rows`."""
+    with open_table(table, MOST_BYTES) as opened:
+        return opened.header
+
+
+def _person(identifier: str) -> str:
+    """Return the label of a row's participant; two sessions are not two participants."""
+    session = _SESSION.fullmatch(identifier.strip().strip("/\\"))
+    return plain_label(person_of(session[1] if session else identifier))
 
 
 def _session_of(row: Row, identifier: str) -> str:
-    """Session of a line, by its own column or behind the person's name; or nothing."""
+    """Return the session of a row, from its own column or from the label; empty if it has none."""
     column = next((row[name] for name in _SESSIONS if name in row), None)
     if is_given(column):
-        return (column or "").strip()
-    named = _OWN_SESSION.search(row[identifier] or "")
+        return (column or "").strip().removeprefix("ses-")
+    named = _OWN_SESSION.search(row[identifier])
     return named[1] if named else ""
 
 
-def _cells(file: Iterator[str]) -> Iterator[list[str]]:
-    """Cells of each line, which is read alone: no quote of one person's reaches into another's."""
-    first = next(file, "")
-    tabs = "\t" in first or "," not in first
-    for line in chain([first], file):
-        if tabs and line:
-            yield line.split("\t")
-        else:
-            yield from csv.reader([line], skipinitialspace=True)
+def read_lines(path: Path) -> list[Sequence[str]]:
+    """Read the table of one recording: the header first, then the rows with any content.
 
-
-def read_lines(path: Path, give: str = _ANY) -> list[list[str]]:
-    """Read the table of one recording as lines of cells, the header first, without empty lines.
-
-    Raises DataError if it can't be read, is larger than `MOST_BYTES_OF_RUN`, or is empty.
-
-    Parameters
-    ----------
-    give : str
-        What is wanted, for people.
+    Raises TableError if it is missing, can't be read, is larger than `MOST_BYTES_OF_RUN`, contains
+    a byte that is not UTF-8, or a row has another width than the header.
     """
-    with _opened(path, MOST_BYTES_OF_RUN, give, errors="strict") as file:
-        rows = [row for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row]
-    if not rows:
-        raise DataError(f"{path} is empty; give a table with a header line.")
+    with open_table(path, MOST_BYTES_OF_RUN) as table:
+        rows = [table.header, *(row.cells for row in table.rows())]
+    if not table.header:
+        raise TableError(
+            path,
+            "empty",
+            "a table with a header line is required, and the file is empty. Write it again.",
+        )
+    if any(is_torn(cell) for row in rows for cell in row):
+        raise wrong_encoding(path)
     return rows
-
-
-@contextmanager
-def _opened(
-    path: Path, most: int, give: str = _ANY, errors: str = "surrogateescape"
-) -> Iterator[Iterator[str]]:
-    """Lend the lines of a table of so many bytes at the most; what can't be read is one error.
-
-    A line ends with LF or CRLF; another CR is part of its cell and begins no other person's line.
-    """
-    try:
-        if regular(path).stat().st_size > most:
-            raise DataError(f"{path} is larger than {most} bytes; split it.")
-        with path.open(newline="\n", encoding="utf-8-sig", errors=errors) as file:
-            yield (line.rstrip("\r\n").replace("\r", " ") for line in file)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} can't be read as a table; give {give}.") from error
 
 
 def _path(folder: Path, name: str) -> Path:
@@ -320,35 +402,37 @@ def _path(folder: Path, name: str) -> Path:
         ) from error
 
 
-def _check_header(path: Path, there: list[str], wanted: Mapping[str, str]) -> str:
-    """Name the column of identifiers, if all that is wanted is there once."""
-    identifier = IDENTIFIER
-    if IDENTIFIER not in there and there and _FIRST.fullmatch(there[0].strip()):
-        identifier = there[0]
-    for name in (identifier, *wanted.values()):
-        if there.count(name) != 1:
-            raise DataError(_no_column(path, name, there))
-    return identifier
+def _identifier(table: DelimitedTable) -> str:
+    """Return the name of the column of labels; raises TableError if there is none."""
+    first = table.header[0] if table.header else ""
+    if IDENTIFIER not in table.header and _FIRST.fullmatch(first):
+        _check_column(table, first)
+        return first
+    _check_column(table, IDENTIFIER)
+    return IDENTIFIER
 
 
-def _no_column(path: Path, name: str, there: list[str]) -> str:
-    if name in there:
-        return f"{path} has more than one column '{name}'; correct the table or the study."
-    if any(map(_is_torn, there)):
-        return f"{path}, line 1 is not UTF-8 and has no column '{name}'; save the table as UTF-8."
-    like = nearest_name(name, there)
-    if like is None or name == IDENTIFIER:
-        return f"{path} has no column '{name}'; correct the table or the study."
-    return (
-        f"{path} has no column '{name}', and one '{like}': if that is meant, write 'aliases: "
-        f"{{{name}: {{column: {like}}}}}' into site.yaml, or correct the table or the study."
-    )
+def _check_column(table: DelimitedTable, name: str) -> None:
+    """Refuse a table that does not have a column exactly once."""
+    many = table.header.count(name)
+    if many == 1:
+        return
+    if many:
+        raise TableError(
+            table.path,
+            "column",
+            f"a table must have one column '{name}', and line 1 names {many}. Rename the others.",
+        )
+    if any(map(is_torn, table.header)):
+        raise wrong_encoding(table.path, f"line 1 has other bytes and no column '{name}'")
+    raise TableError(table.path, "column", missing_column(name, table.header), 1)
 
 
 def encode_cell(text: str | None, column: Column) -> tuple[float, ...] | None:
-    """Entries of a value between -1 and 1; None if there is no usable value.
+    """Return the entries of a value, between -1 and 1, or None if it is not usable.
 
-    Only the person's own value and the public limits go into it.
+    They depend on the participant's own value and the public limits only. An infinite number is not
+    usable.
     """
     value = (text or "").strip()
     if column.levels:
@@ -358,22 +442,19 @@ def encode_cell(text: str | None, column: Column) -> tuple[float, ...] | None:
         if len(column.levels) == 2:
             return (2.0 * place - 1.0,)
         return tuple(float(place == k) for k in range(len(column.levels)))
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    low, high = column.low, column.high
-    if math.isnan(number) or low is None or high is None:
+    number, low, high = number_of(value), column.low, column.high
+    if number is None or low is None or high is None:
         return None
     return (2.0 * (min(max(number, low), high) - low) / (high - low) - 1.0,)
 
 
 def encoded_vector(texts: Sequence[str | None], view: TableView) -> NDArray[np.float64] | int:
-    """A person's vector, not a number where a value is missing that may be.
+    """Return a participant's vector, with NaN where a value is missing that may be missing.
 
     Returns
     -------
-    array, or the place of the first column that is missing of too many
+    array or int
+        The index of the first missing column, if more are missing than the view allows.
     """
     columns = [column for _, column in view.single_columns]
     values = [encode_cell(text, column) for text, column in zip(texts, columns, strict=True)]
@@ -387,7 +468,7 @@ def encoded_vector(texts: Sequence[str | None], view: TableView) -> NDArray[np.f
 
 
 def missing_sentence(text: str | None, name: str, column: Column) -> str:
-    """Why a value can't be used, without the value itself."""
+    """Return why a value can't be used, without the value itself."""
     if text == CODED:
         return f"column {name} has a value that the study calls missing"
     if not is_given(text):

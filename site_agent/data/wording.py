@@ -1,12 +1,14 @@
-"""What a site's tables call the columns, levels and gaps that a study names."""
+"""Names and values of a site's tables for the columns, levels and gaps that a study names."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 from site_agent.config import Alias
+from site_agent.data.advice import nearest_name
 
 CODED = "(missing, by the study)"
 """Stands for a value that the study calls missing: by its choice, whatever the hospital means."""
@@ -15,30 +17,53 @@ NOTHING = ("", "n/a", "na", "nan", "null", CODED)
 
 
 Aliases = Mapping[str, Alias]
-"""By a study's column, what this site's tables have in its place."""
+"""By the study's column, the names and values of this site's tables."""
 NO_ALIASES: Aliases = MappingProxyType({})
 
 
+PARTICIPANTS = "participants.tsv"
+
+
+class SiteTables(NamedTuple):
+    """Settings of a site's own tables, from its site.yaml."""
+
+    aliases: Aliases = NO_ALIASES
+    """By the study's column."""
+    participants: Path | None = None
+    """The table of participants, if it is not in the data set."""
+    exact_labels: bool = False
+    """Whether labels that differ in case or zeros are different participants."""
+
+    def participants_of(self, source: Path) -> Path:
+        """Return the path of the table of a data set's participants, whether or not it exists."""
+        return source / PARTICIPANTS if self.participants is None else self.participants
+
+
+PLAIN_TABLES = SiteTables()
+"""Settings of a site that states none."""
+
+
 class Wording(NamedTuple):
-    """How cells of a site's tables are read, each alone."""
+    """How cells of a site's tables are read, each on its own."""
 
     missing: tuple[float, ...] = ()
-    """The study's: numbers that stand for a missing value."""
-    aliases: Aliases = NO_ALIASES
-    """The site's own, by the study's column."""
+    """The study's codes for a missing value."""
+    tables: SiteTables = PLAIN_TABLES
+    """The site's own settings."""
 
     def column(self, name: str) -> str:
-        """What the site calls a study's column."""
-        alias = self.aliases.get(name)
-        return (alias and alias.column) or name
+        """Return the site's name of a study's column."""
+        alias = self.tables.aliases.get(name)
+        return alias.column.strip() if alias and alias.column else name
 
     def cell(self, name: str, text: str | None) -> str:
-        """A cell in the study's words; `CODED` where the study calls its value missing."""
+        """Return a cell in the study's words, or `CODED` for one of its codes for missing."""
         value = (text or "").strip()
-        if name in self.aliases:
-            meant = (n for n, own in self.aliases[name].levels.items() if value in own)
+        alias = self.tables.aliases.get(name)
+        if alias is not None:
+            meant = (n for n, own in alias.levels.items() if value in own)
             value = next(meant, value)
-        return CODED if self.missing and _number(value) in self.missing else value
+        return CODED if self.missing and number_of(value) in self.missing else value
 
 
 AS_WRITTEN = Wording()
@@ -57,15 +82,13 @@ def matching_level(words: str, levels: Sequence[str]) -> str | None:
     return nearest_name(words, [*levels]) if words else None
 
 
-def nearest_name(name: str, there: list[str]) -> str | None:
-    """What is there that is written most like a name, whatever its capitals."""
-    small = {each.lower(): each for each in reversed(there)}
-    found = get_close_matches(name.lower(), small, n=1, cutoff=0.75)
-    return small[found[0]] if found else None
-
-
-def _number(text: str) -> float | None:
+def number_of(text: str) -> float | None:
+    """Return a finite number that is written as such, or None; '1_000' is not a number."""
+    value = text.strip()
+    if not value.isascii() or "_" in value:
+        return None
     try:
-        return float(text)
+        number = float(value)
     except ValueError:
         return None
+    return number if math.isfinite(number) else None

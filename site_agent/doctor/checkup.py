@@ -14,7 +14,7 @@ from consortium.base.checkup import Check, Surroundings, disk, prefect_server, r
 from consortium.base.formatting import count, number
 from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, Names
 from consortium.engine.queries import read_announcement
-from consortium.errors import ConsortiumError, ExchangeError, ProtocolError
+from consortium.errors import ConsortiumError, ExchangeError, ProtocolError, split_remedy
 from consortium.exchange import Exchange
 from consortium.exchange.checkup import SET_IT, SLOW, check_probe, compared_clock, directory_of
 from consortium.exchange.modes import shared_directory
@@ -25,7 +25,7 @@ from consortium.study.spec import Study
 from site_agent.approval.approval import Approval, approvals
 from site_agent.config import SiteConfig
 from site_agent.data.bids import find_subjects, labels_in
-from site_agent.data.people import candidates, read_left_out
+from site_agent.data.people import candidates, left_out_here, site_tables
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.enrolment.request import open_anchor
 from site_agent.layout import POLICY, STORE
@@ -237,7 +237,7 @@ def _spared(config: SiteConfig, persons: Sequence[str]) -> str:
     """Say how many of these the hospital's own table leaves out."""
     if config.left_out is None:
         return ""
-    out = set(read_left_out(config.left_out)).intersection(persons)
+    out = [*left_out_here(config.left_out, site_tables(config))(persons)]
     return f", of whom {config.left_out} leaves out {len(out)}"
 
 
@@ -264,7 +264,7 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
     problems = [str(error) for error in refusals(Policy.load(folder), study, None, request)]
     if not problems:
         return Check("study", "ok", f"The policy allows '{study.study}'{used}.")
-    message, _, remedy = problems[0].rstrip(".").rpartition("; ")
+    message, remedy = split_remedy(problems[0])
     more = f" ({len(problems) - 1} more)" if problems[1:] else ""
     return Check("study", "fail", f"{message}{more}.", f"{remedy}.")
 

@@ -23,7 +23,7 @@ from consortium.views.fmri import FmriView
 from site_agent.data.bids import ENDINGS, entities, has_entities, misplaced_file
 from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Reason, SkippedPerson, Subject
-from site_agent.data.wording import NO_ALIASES, Aliases
+from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from site_agent.engines.base import Engine
 from site_agent.images.nifti import COVERAGE, open_volume, read_whole, repetition_time
 from site_agent.images.recordings import volumes_of
@@ -42,7 +42,7 @@ def measure_images(
     view: ViewSpace[FmriView],
     cache: Path,
     engine: Engine,
-    aliases: Aliases = NO_ALIASES,
+    tables: SiteTables = PLAIN_TABLES,
 ) -> tuple[dict[str, Vector], list[SkippedPerson]]:
     """Work out a view's vectors from a data set's images.
 
@@ -62,8 +62,8 @@ def measure_images(
         The site's folder for preprocessed blocks.
     engine : Engine
         What images are prepared and measured on.
-    aliases : mapping of str to Alias
-        What the site's table of persons has in the place of the study's columns.
+    tables : SiteTables
+        Settings of the site's own tables.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def measure_images(
     if settings.measure == "image":
         vectors, skipped = read_contrasts(source, study.data, space, str(settings.image))
         return _finished(vectors, skipped, settings, source)
-    data = SiteDataset(source, study.data, space, "subject", cache, engine, aliases=aliases)
+    data = SiteDataset(source, study.data, space, "subject", cache, engine, tables=tables)
     unmix = _unmixing(view) if view.components is not None else None
     survey, skipped = data.survey, list(data.survey.skipped)
     vectors = {}

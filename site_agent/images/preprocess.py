@@ -316,7 +316,7 @@ def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray
         Each column once, in the order of the patterns. A first line of ``n/a``, which fMRIPrep
         gives to derivatives, is 0.
     """
-    rows = read_lines(path, "the confounds that fMRIPrep wrote")
+    rows = read_lines(path)
     header, lines = rows[0], rows[1:]
     if len(lines) != volumes:
         msg = f"{path} has {count(len(lines), 'line')} for {count(volumes, 'volume')}; "
@@ -341,7 +341,7 @@ def _matches(path: Path, header: Sequence[str], pattern: str) -> list[str]:
 def _column(
     path: Path, lines: Sequence[Sequence[str]], index: int, name: str
 ) -> NDArray[np.float64]:
-    values = np.array([_number(line[index]) if index < len(line) else np.nan for line in lines])
+    values = np.array([_number(line[index]) for line in lines])
     if len(values) and np.isnan(values[0]):
         values[0] = 0.0
     bad = np.flatnonzero(~np.isfinite(values))

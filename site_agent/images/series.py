@@ -35,7 +35,7 @@ from site_agent.data.survey import (
     in_turn,
     whole_of,
 )
-from site_agent.data.wording import NO_ALIASES, Aliases
+from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from site_agent.engines.base import Engine, Threads
 from site_agent.images.preprocess import preprocess_person, scratch_space, to_prepare, to_sum
 from site_agent.images.recordings import volumes_of
@@ -67,8 +67,8 @@ class SiteDataset:
         Which of those whom the study takes are left out, and why.
     late : callable
         The same, asked last, about those who would take part.
-    aliases : mapping of str to Alias
-        What the site's tables have in the place of the study's columns and levels.
+    tables : SiteTables
+        Settings of the site's own tables.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class SiteDataset:
         engine: Engine | None = None,
         without: Without = excludes_nobody,
         late: Without = excludes_nobody,
-        aliases: Aliases = NO_ALIASES,
+        tables: SiteTables = PLAIN_TABLES,
     ) -> None:
         self.source = source
         self.data = data
@@ -89,7 +89,7 @@ class SiteDataset:
         self.unit = unit
         self.cache = BlockCache(cache)
         self.engine = engine or Threads()
-        self.without, self.late = in_turn(chosen_by(source, data, aliases), without), late
+        self.without, self.late = in_turn(chosen_by(source, data, tables), without), late
         self._damaged: dict[str, str] = {}  # what preparing a person's files failed for
         self._last: tuple[NDArray[Any], Block] | None = None
 

@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import Literal, Self
@@ -14,7 +14,9 @@ from site_agent.ledger.entries import EMPTY, Charge, LedgerEntry, follow, next_e
 from site_agent.ledger.limits import Sums
 from site_agent.ledger.persons import (
     Ids,
+    canonical_name,
     check_of,
+    former_marks,
     group_digest,
     key_path,
     make_key,
@@ -25,9 +27,9 @@ from site_agent.ledger.persons import (
 )
 from site_agent.ledger.sizes import ReportedSet
 
-_LAYOUT = 6
+_LAYOUT = 7
 _WITHOUT_PERSONS = (3, 4)
-_OLDER = (*_WITHOUT_PERSONS, 5)
+_OLDER = (*_WITHOUT_PERSONS, 5, 6)
 """Layouts that are brought up to date when they are opened: the lines stay as they are."""
 _TABLE = """
 CREATE TABLE entries (
@@ -46,6 +48,13 @@ _PERSONS = (
     "CREATE TABLE groups (digest TEXT PRIMARY KEY, members BLOB NOT NULL)",
     "CREATE TABLE key (mark BLOB NOT NULL)",
 )
+_SPELLINGS = (
+    "CREATE TABLE spellings (id INTEGER PRIMARY KEY, same_as INTEGER NOT NULL)",
+    "CREATE TABLE former (last INTEGER NOT NULL)",
+    "INSERT INTO former SELECT coalesce(max(id), 0) FROM persons",
+)
+"""Rows of one participant under several spellings, and the last row of an earlier version, which
+marked labels as they were spelled."""
 _CHARGE = (
     "dataset, study, run, round, stage, statistic, unit, mu, site, centre, query, outsider, persons"
 )
@@ -69,6 +78,8 @@ class LedgerFile:
         self.groups: dict[str, Ids] = {}
         self._marks: list[bytes] = [b""]  # by row; nobody's is 0
         self._rows: dict[bytes, int] = {}
+        self._former: dict[bytes, tuple[int, ...]] = {}  # rows of other spellings
+        self._same: dict[int, int] = {}
         self.sums = Sums(self.members)
         self._where = _whereabouts(path)
         # One connection for the ledger's life: opening one costs as much as a round.
@@ -110,6 +121,7 @@ class LedgerFile:
             self.connection.execute(_TABLE)
             self.connection.execute(_HALTS)
             self._add_persons()
+            self._add_spellings()
             self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
         elif layout in _OLDER:
             self._bring_up_to_date(layout in _WITHOUT_PERSONS)
@@ -128,6 +140,7 @@ class LedgerFile:
         self.connection.execute(lines)
         if without_persons:
             self._add_persons()
+        self._add_spellings()
         self.connection.execute("DROP TABLE older")
         self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
 
@@ -135,13 +148,18 @@ class LedgerFile:
         for table in _PERSONS:
             self.connection.execute(table)
 
-    def enroll(self, labels: Collection[str]) -> str:
-        """Write a group of persons down, unless it is there; returns its digest.
+    def _add_spellings(self) -> None:
+        for statement in _SPELLINGS:
+            self.connection.execute(statement)
 
-        Raises LedgerError if the key of the persons' marks is lost or is another ledger's.
+    def enroll(self, labels: Collection[str]) -> str:
+        """Store a group of participants, unless it is stored, and return its digest.
+
+        Raises LedgerError if the key of the participants' marks is lost or is another ledger's.
         """
         key = self._key()
-        marks = sorted({person_mark(key, label) for label in labels})
+        by_mark = {person_mark(key, canonical_name(label)): label for label in labels}
+        marks = sorted(by_mark)
         digest = group_digest(marks)
         if self.connection.execute("SELECT 1 FROM groups WHERE digest = ?", (digest,)).fetchone():
             return digest
@@ -151,15 +169,62 @@ class LedgerFile:
         self._read_persons()
         ids = np.array(sorted(self._rows[mark] for mark in marks), dtype=np.uint32)
         self.connection.execute("INSERT INTO groups VALUES (?, ?)", (digest, pack_ids(ids)))
+        self._link(by_mark)
         return digest
 
     def rows(self, labels: Sequence[str]) -> Ids:
-        """Row of each person; 0, which is nobody's, for who was never charged."""
+        """Return the row of each participant, and 0 for those that are in no group.
+
+        All spellings of a label have one row.
+        """
         if not self._kept():
             return np.zeros(len(labels), np.uint32)
         self._read_persons()
-        key, rows = self._key(), self._rows
-        return np.array([rows.get(person_mark(key, label), 0) for label in labels], dtype=np.uint32)
+        key = self._key()
+        by_mark = {person_mark(key, canonical_name(label)): label for label in labels}
+        self._link(by_mark)
+        own = {label: self._row(mark) for mark, label in by_mark.items()}
+        marks = (person_mark(key, canonical_name(label)) for label in labels)
+        return np.array([own[by_mark[mark]] for mark in marks], dtype=np.uint32)
+
+    def _row(self, mark: bytes) -> int:
+        """Return the row that stands for a canonical mark, or 0."""
+        row = self._rows.get(mark) or min(self._former.get(mark, ()), default=0)
+        return self._same.get(row, row)
+
+    def _link(self, by_mark: Mapping[bytes, str]) -> None:
+        """Find the rows of labels that earlier versions marked as they were spelled.
+
+        A participant who was charged under two spellings has one account from then on, with the
+        losses of both. Only rows of an earlier version are searched.
+        """
+        (last,) = self.connection.execute("SELECT last FROM former").fetchone()
+        if not last:
+            return
+        key, linked = self._key(), []
+        for mark, label in by_mark.items():
+            if mark not in self._former:
+                found = {self._rows.get(each, 0) for each in former_marks(key, label)}
+                self._former[mark] = tuple(sorted(row for row in found if 0 < row <= last))
+            rows = {*self._former[mark], self._rows.get(mark, 0)} - {0}
+            first = min(rows, default=0)
+            linked += [(row, first) for row in rows if self._same.get(row, row) != first]
+        if linked:
+            insert = "INSERT OR REPLACE INTO spellings VALUES (?, ?)"
+            self.connection.executemany(insert, linked)
+            self._read_spellings()
+
+    def _read_spellings(self) -> None:
+        """Read which rows are one participant's, and count all charges again if that changed."""
+        query = "SELECT count(*), total(same_as) FROM spellings"
+        (many, total) = self.connection.execute(query).fetchone()
+        if (many, total) == (len(self._same), sum(self._same.values())):
+            return
+        self._same = dict(self.connection.execute("SELECT id, same_as FROM spellings"))
+        self.groups.clear()
+        self.sums.clear()
+        self.head = EMPTY
+        self.catch_up()
 
     def _read_persons(self) -> None:
         """Read the persons that were added since the last time; rows are given in order."""
@@ -205,7 +270,8 @@ class LedgerFile:
                     f"{self.path}: the participants of a charge were altered; restore the ledger "
                     "from a backup and ask who changed it."
                 )
-            self.groups[digest] = ids
+            same = [self._same.get(row, row) for row in ids.tolist()]
+            self.groups[digest] = np.unique(np.array(same, dtype=np.uint32))
         return self.groups[digest]
 
     def catch_up(self) -> None:
@@ -214,6 +280,7 @@ class LedgerFile:
         So a round costs no walk over all lines, and yet every line is checked once. Raises
         LedgerError if a line was altered, or the file is not the one that was read before.
         """
+        self._read_spellings()
         if self.head != EMPTY and self.digest_at(self.head.seq) != self.head.digest:
             raise LedgerError(
                 f"{self.path}: line {self.head.seq} is not the one that was there before; another "

@@ -48,6 +48,10 @@ class Sums:
 
     def __init__(self, members: Callable[[str], Ids]) -> None:
         self.read_members(members)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget every line."""
         self._persons = PersonSums(lambda group: self._members(group))
         self._accounts: dict[tuple[str, str], int] = defaultdict(int)
         self._studies: dict[tuple[str, str, str, str], int] = defaultdict(int)

@@ -10,13 +10,14 @@ import os
 import secrets
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import LedgerError
+from site_agent.labels import canonical_label, former_spellings
 
 Ids = NDArray[np.uint32]
 MARK = 16  # bytes
@@ -72,10 +73,27 @@ def key_path(ledger: Path) -> Path:
     return ledger.with_name(f"{ledger.name}.key")
 
 
-def person_mark(key: bytes, label: str) -> bytes:
-    """Keyed hash of a person's label without ``sub-`` (BLAKE2b, RFC 7693).
+RECORDING = "\0"
+"""Separator of a participant's label and the length of a recording."""
 
-    A folder's name need not be UTF-8: its bytes are taken as they are.
+
+def canonical_name(name: str) -> str:
+    """Return a label, or a label with a recording's length, in the form that is marked."""
+    label, *length = name.split(RECORDING, 1)
+    return RECORDING.join((canonical_label(label), *length))
+
+
+def former_marks(key: bytes, name: str) -> Iterator[bytes]:
+    """Yield the marks of the spellings that earlier versions may have used."""
+    label, *length = name.split(RECORDING, 1)
+    for spelling in former_spellings(label):
+        yield person_mark(key, RECORDING.join((spelling, *length)))
+
+
+def person_mark(key: bytes, label: str) -> bytes:
+    """Return the keyed hash of a participant's label (BLAKE2b, RFC 7693).
+
+    A folder's name need not be UTF-8. Its bytes are used as they are.
     """
     name = label.encode(errors="surrogateescape")  # whatever the locale: one mark a person
     return hashlib.blake2b(name, digest_size=MARK, key=key, person=b"cape participant").digest()

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from consortium.errors import LedgerError
 from site_agent.ledger.entries import EMPTY, Head, LedgerEntry, follow, standing_reservations
 from site_agent.ledger.file import LedgerFile
@@ -192,6 +194,12 @@ class LedgerReader:
         """
         with self._writing() as file:
             return file.sums.runs(study, centres)
+
+    def knows_any(self, labels: Sequence[str]) -> bool:
+        """Whether any of these participants was charged, or no one was."""
+        with self._writing() as file:
+            rows, charged = file.rows(labels), file.sums.everybody
+            return not len(charged) or bool(np.isin(rows, charged).any())
 
     def has_answered(self, sites: Collection[str]) -> bool:
         """Whether a round was answered by an agent with one of these public keys (hexadecimal)."""

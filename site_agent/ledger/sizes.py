@@ -103,9 +103,13 @@ def newcomers(rows: Ids, reported: Iterable[ReportedSet], least: int) -> NDArray
 
 
 def count_differing(rows: Ids, members: Ids) -> int:
-    """How many are in one of two sets only."""
-    both = int(np.count_nonzero(np.isin(rows, members)))
-    return len(rows) + len(members) - 2 * both
+    """Return the number of participants that are in one of two sets only.
+
+    Labels of one row, which the ledger charges as one, count once. A label without a row counts.
+    """
+    known = np.unique(rows[rows > 0])
+    both = int(np.count_nonzero(np.isin(known, members)))
+    return len(known) + int(np.count_nonzero(rows == 0)) + len(members) - 2 * both
 
 
 def recordings_differ(rows: Ids, members: Ids) -> int:

@@ -30,8 +30,9 @@ from site_agent.data.survey import (
     whole_of,
 )
 from site_agent.data.tsv import person_of, read_table
-from site_agent.data.wording import NO_ALIASES, Aliases, Wording
+from site_agent.data.wording import PLAIN_TABLES, SiteTables, Wording
 from site_agent.engines.base import Engine, Threads
+from site_agent.labels import Labels
 from site_agent.loading.units import (
     families_of,
     group_rows,
@@ -62,12 +63,12 @@ class ReadFrom(NamedTuple):
     cache: Path
     """The site's folder for what was worked out."""
     engine: Engine
-    aliases: Aliases
+    tables: SiteTables
     """The site's own words."""
 
 
 def _read_columns(opened: ReadFrom, view: ViewSpace[TableView]) -> Found:
-    study, wording = opened.study, Wording(opened.study.data.missing, opened.aliases)
+    study, wording = opened.study, Wording(opened.study.data.missing, opened.tables)
     vectors, lacking = read_table(opened.source, view.view, wording, by_session=_by_session(study))
     there = {person_of(row) for row in vectors}
     skipped = {person_of(row): replace(s, label=person_of(row)) for row, s in lacking.items()}
@@ -77,8 +78,8 @@ def _read_columns(opened: ReadFrom, view: ViewSpace[TableView]) -> Found:
 def _read_images(opened: ReadFrom, view: ViewSpace[FmriView]) -> Found:
     from site_agent.images.measures import measure_images  # image libraries
 
-    source, study, space, cache, engine, aliases = opened
-    return measure_images(source, study, space, view, cache, engine, aliases)
+    source, study, space, cache, engine, tables = opened
+    return measure_images(source, study, space, view, cache, engine, tables)
 
 
 def _read_recordings(opened: ReadFrom, view: ViewSpace[EegView]) -> Found:
@@ -150,8 +151,8 @@ class FeatureDataset:
         Which of those whom the study takes are left out, and why.
     late : callable
         The same, asked last, about one of each unit that would take part; a unit is left out whole.
-    aliases : mapping of str to Alias
-        What the site's tables have in the place of the study's columns and levels.
+    tables : SiteTables
+        Settings of the site's own tables.
     """
 
     unit: Unit = "subject"
@@ -165,16 +166,16 @@ class FeatureDataset:
         engine: Engine | None = None,
         without: Without = excludes_nobody,
         late: Without = excludes_nobody,
-        aliases: Aliases = NO_ALIASES,
+        tables: SiteTables = PLAIN_TABLES,
     ) -> None:
         self.source = source
         self.study = study
         self.space = space
         self.cache = cache
         self.engine = engine or Threads()
-        chosen = chosen_by(source, study.data, aliases, by_session=_by_session(study))
+        chosen = chosen_by(source, study.data, tables, by_session=_by_session(study))
         self.without, self.late = in_turn(chosen, without), late
-        self.aliases = aliases
+        self.tables = tables
         self._views: dict[str, _Read] = {}
 
     @property
@@ -291,7 +292,7 @@ class FeatureDataset:
             raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
         views = [self._read(view) for view in self.space.views]
         known = {p for view in views for p in (*view.persons, *view.lacking)}
-        everybody = sorted(known | everybody_in(self.source))
+        everybody = sorted(known | self._labels.all())
         out = {each.label: each for each in self.without(everybody)}
         stay = [p for p in everybody if p not in out]
         rows = self._chosen(rows_by_person([view.found for view in views]))
@@ -315,13 +316,18 @@ class FeatureDataset:
         survey = Survey((), (1,) * len(members), left_out, self._one_of_each(whole))
         return survey, table, tuple(there), members
 
+    @cached_property
+    def _labels(self) -> Labels:
+        """The spelling of every participant's label: of their folder, or else of a table."""
+        return everybody_in(self.source, self.tables)
+
     def _chosen(self, rows: dict[str, list[str]]) -> dict[str, list[str]]:
         """Rows by person, of which some sessions may not fit the study's rules."""
         rules = self.study.data.persons
         if not rules or not _by_session(self.study):
             return rows
-        wording = Wording(self.study.data.missing, self.aliases)
-        table = participants_path(self.source)
+        wording = Wording(self.study.data.missing, self.tables)
+        table = participants_path(self.source, self.tables)
         fits = rows_that_fit(table, rules, wording, rows, by_session=True)
         kept = {
             person: [row for row in own if fits.get(row, fits.get(person, False))]
@@ -339,7 +345,7 @@ class FeatureDataset:
         units = self.study.analysis.grouped
         if units is None:
             return [[person] for person in sorted(rows)]
-        wording = Wording(self.study.data.missing, self.aliases)
+        wording = Wording(self.study.data.missing, self.tables)
         return group_rows(rows, families_of(self.source, units, wording, rows))
 
     def _one_of_each(self, persons: Sequence[str]) -> tuple[str, ...]:
@@ -383,7 +389,7 @@ class FeatureDataset:
             reader = READERS[view.view.source]
 
             def read(study: Study) -> Found:
-                own = self.cache, self.engine, self.aliases
+                own = self.cache, self.engine, self.tables
                 return reader(ReadFrom(self.source, study, self.space, *own), view)
 
             if _by_session(self.study) and not view.view.single_columns:
@@ -393,7 +399,27 @@ class FeatureDataset:
             if not _by_session(self.study):
                 found, several = single_session_vectors(found)
                 lacking = [*lacking, *several]
+            found = self._spelled(view.name, found)
             persons = frozenset(map(person_of, found))
-            lacks = {each.label: each for each in lacking}
+            lacks = {s.label: s for s in map(self._spelled_lack, lacking)}
             self._views[view.name] = _Read(view.name, found, lacks, persons)
         return self._views[view.name]
+
+    def _spelled(self, view: str, found: Vectors) -> Vectors:
+        """Return a view's vectors by the data set's spelling of their rows.
+
+        Raises DataError if two rows are one participant's.
+        """
+        spelled: dict[str, NDArray[np.float64]] = {}
+        for row, vector in found.items():
+            own = self._labels.row(row)
+            if own in spelled:
+                raise DataError(
+                    f"{self.source}: view '{view}' must have one vector for each participant, and "
+                    f"sub-{own} has two under different spellings. Rename or remove one."
+                )
+            spelled[own] = vector
+        return spelled
+
+    def _spelled_lack(self, skipped: SkippedPerson) -> SkippedPerson:
+        return replace(skipped, label=self._labels.spelled(skipped.label))

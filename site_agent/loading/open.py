@@ -5,7 +5,7 @@ from pathlib import Path
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
 from site_agent.data.survey import Without, excludes_nobody
-from site_agent.data.wording import NO_ALIASES, Aliases
+from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from site_agent.engines.base import Engine
 from site_agent.images.series import SiteDataset
 from site_agent.loading.feature_vectors import FeatureDataset
@@ -19,14 +19,15 @@ def open_dataset(
     engine: Engine | None = None,
     without: Without = excludes_nobody,
     late: Without = excludes_nobody,
-    aliases: Aliases = NO_ALIASES,
+    tables: SiteTables = PLAIN_TABLES,
 ) -> SiteDataset | FeatureDataset:
     """Make the data set of a study; nothing is read yet.
 
-    Persons are prepared and summed on the ``engine``; ``without`` tells whom to leave out, and
-    ``late`` whom of those who would then take part; ``aliases`` are the site's own words.
+    Participants are prepared and summed on the ``engine``. ``without`` returns the participants to
+    exclude, and ``late`` those to exclude of the ones who would then take part. ``tables`` are the
+    settings of the site's own tables.
     """
     if study.features:
-        return FeatureDataset(source, study, space, cache, engine, without, late, aliases)
+        return FeatureDataset(source, study, space, cache, engine, without, late, tables)
     unit = study.privacy.unit
-    return SiteDataset(source, study.data, space, unit, cache, engine, without, late, aliases)
+    return SiteDataset(source, study.data, space, unit, cache, engine, without, late, tables)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from consortium.algorithms.units import Units
 from consortium.errors import DataError
 from consortium.study.spec import Study
-from site_agent.data.people import PARTICIPANTS
 from site_agent.data.survey import SkippedPerson
-from site_agent.data.tsv import SESSION, person_of, person_rows, row_of_session
+from site_agent.data.tsv import person_of, person_rows, row_of_session
 from site_agent.data.wording import Wording, is_given
+from site_agent.labels import SESSION, Labels
 
 Vector = NDArray[np.float64]
 Found = tuple[Mapping[str, Vector], list[SkippedPerson]]
@@ -84,10 +84,14 @@ def families_of(
     own = {label: f"sub-{label}" for label in persons}
     if units.family is None:
         return own
-    own_words = wording._replace(missing=())  # no study says whose family is not known
-    for label, cells in person_rows(folder / PARTICIPANTS, [units.family], own_words):
-        family = _as_read(cells[units.family] or "")
-        if label in own and is_given(family):
+    own_words = wording._replace(missing=())  # a study's codes don't apply to families
+    table, among = (
+        wording.tables.participants_of(folder),
+        Labels(persons, exact=wording.tables.exact_labels),
+    )
+    for label, cells in person_rows(table, [units.family], own_words, among=among):
+        family = _as_read(cells[units.family])
+        if is_given(family):
             own[label] = f"family {family}"
     return own
 

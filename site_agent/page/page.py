@@ -43,7 +43,7 @@ from consortium.study.plan import promised_mu
 from consortium.study.spec import Study, open_vectors
 from site_agent.approval.approval import Approval, Terms
 from site_agent.config import SiteConfig
-from site_agent.data.people import read_left_out
+from site_agent.data.people import read_left_out, site_tables
 from site_agent.layout import ENDED, LEFT_OUT, PAGE, REFUSED, STORE, WORTH
 from site_agent.ledger.entries import EMPTY, LedgerEntry, standing_reservations
 from site_agent.ledger.ledger import UNITS, Account, Ledger, StudyRow, accounts, studies
@@ -156,7 +156,7 @@ def count_left_out(
     found = []
     if config.left_out is not None:
         try:
-            many = len(read_left_out(config.left_out))
+            many = len(read_left_out(config.left_out, site_tables(config)))
             found.append(
                 f"{count(many, 'participant')} by the hospital's own table, in every study."
             )

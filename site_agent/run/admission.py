@@ -39,7 +39,7 @@ from consortium.study.spec import Study
 from site_agent.approval.approval import Approval, approvals
 from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
-from site_agent.data.people import candidates, left_out_here
+from site_agent.data.people import candidates, left_out_here, site_tables
 from site_agent.data.survey import SkippedPerson, Without, excludes_nobody, in_turn, over_the_limit
 from site_agent.engines.base import Engine
 from site_agent.layout import ENDED, LEFT_OUT, REFUSED
@@ -137,11 +137,12 @@ class Admission:
         """
         study, config = approval.study, self.config
         space = study_space(study, approval.folder)
-        hook = in_turn(left_out_here(config.left_out), without)
+        tables = site_tables(config)
+        hook = in_turn(left_out_here(config.left_out, tables), without)
         late = partial(too_few_new, self.site.ledger, self.site.policy)
         return open_dataset(
             *(config.dataset, study, space, config.cache),
-            *(self.engine, hook, late, config.aliases),
+            *(self.engine, hook, late, tables),
         )
 
     def _attend(self, run: str, approval: Approval, announced: bytes) -> Participation | None:

@@ -15,6 +15,7 @@ from site_agent.data.strange_numbers import (
     strange_numbers,
     usual_codes,
 )
+from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from tests.support.cases import make_study
 
 COLUMNS: dict[str, object] = {
@@ -43,57 +44,57 @@ def described(folder: Path, **columns: object) -> None:
 
 def test_the_sites_people_are_told_of_levels_and_codes_before_they_say_yes(tmp_path: Path) -> None:
     site = write_site(tmp_path, "01 scz -9999", "02 SCZ 100", "03 HC 0", "04 Hc 0", "05 other 161")
-    level, code, zero = doubts_about(site, study_of(), {})
+    level, code, zero = doubts_about(site, study_of(), PLAIN_TABLES)
     assert "'scz' for 1 participant, which looks like SCZ" in level
     assert "'Hc' for 1 participant, which looks like HC" in level
-    assert "aliases: {diagnosis: {levels: {SCZ: ['scz'], HC: ['Hc']}}}" in level
+    assert "aliases: {diagnosis: {levels: {SCZ: [scz], HC: [Hc]}}}" in level
     assert code.startswith("-9999 stands in 'iq'")
     assert zero.startswith("0 stands in 'iq'")
     aliases = {"diagnosis": Alias(levels={"SCZ": ("scz",), "HC": ("Hc",)})}
-    assert list(doubts_about(site, study_of(missing=[-9999, 0]), aliases)) == []
+    assert list(doubts_about(site, study_of(missing=[-9999, 0]), SiteTables(aliases))) == []
 
 
 def test_levels_of_all_columns_are_one_field_to_paste(tmp_path: Path) -> None:
     columns = {"diagnosis": {"levels": ["SCZ", "HC"]}, "sex": {"levels": ["F", "M"]}}
     site = write_site(tmp_path, "01 scz f", "02 Scz F", "03 hc m", header="diagnosis sex")
-    (told,) = doubts_about(site, study_of(columns), {})
+    (told,) = doubts_about(site, study_of(columns), PLAIN_TABLES)
     pasted = yaml.safe_load(told.split("write '")[1].split("' into site.yaml")[0])["aliases"]
     aliases = {name: Alias.model_validate(each) for name, each in pasted.items()}
-    assert list(doubts_about(site, study_of(columns), aliases)) == []
+    assert list(doubts_about(site, study_of(columns), SiteTables(aliases))) == []
 
 
 def test_nobody_is_bothered_about_values_that_are_meant(tmp_path: Path) -> None:
     site = write_site(tmp_path, "01 SCZ 39", "02 SCZ 100", "03 HC 161", "04 HC n/a", "05 HC 101.5")
-    assert list(doubts_about(site, study_of(), {})) == []
+    assert list(doubts_about(site, study_of(), PLAIN_TABLES)) == []
 
 
 def test_who_is_chosen_by_another_spelling_is_told_of(tmp_path: Path) -> None:
     site = write_site(tmp_path, "01 Scz 100")
     study = study_of(persons={"diagnosis": {"levels": ["SCZ"]}})
-    assert any("looks like SCZ" in each for each in doubts_about(site, study, {}))
+    assert any("looks like SCZ" in each for each in doubts_about(site, study, PLAIN_TABLES))
 
 
 def test_ages_in_months_are_told_with_what_part_is_clipped(tmp_path: Path) -> None:
     study = study_of({"age": {"low": 18, "high": 90}})
     months = [f"{n:02d} {240 + 37 * n}" for n in range(10)]
     site = write_site(tmp_path, *months, header="age")
-    (told,) = doubts_about(site, study, {})
+    (told,) = doubts_about(site, study, PLAIN_TABLES)
     assert told.startswith(
         "'age': up to 100% of the participants here lie beyond the study's limits"
     )
     assert "18 to 90; a twelfth would fit, as of months" in told
     described(site, age={"Units": "month"})
-    (told,) = doubts_about(site, study, {})
+    (told,) = doubts_about(site, study, PLAIN_TABLES)
     assert "the JSON beside the table gives it in month, the study has 18 to 90" in told
     years = [f"{n:02d} {20 + 3 * n}" for n in range(10)]
-    assert list(doubts_about(write_site(tmp_path, *years, header="age"), study, {})) == []
+    assert list(doubts_about(write_site(tmp_path, *years, header="age"), study, PLAIN_TABLES)) == []
 
 
 def test_months_are_told_where_a_rule_would_take_nobody(tmp_path: Path) -> None:
     study = study_of(persons={"age": {"low": 18, "high": 65}})
     months = [f"{n:02d} SCZ 100 {240 + 37 * n}" for n in range(10)]
     site = write_site(tmp_path, *months, header="diagnosis iq age")
-    (told,) = doubts_about(site, study, {})
+    (told,) = doubts_about(site, study, PLAIN_TABLES)
     assert "'age': up to 100% of the participants here" in told
 
 
@@ -102,31 +103,31 @@ def test_few_are_clipped_without_a_word_and_many_columns_are_one_line(tmp_path: 
     study = study_of({name: {"low": 1, "high": 4} for name in names})
     mm = [f"{n:02d} " + " ".join(["2.5"] * 8) for n in range(30)]
     site = write_site(tmp_path, *mm, "30 " + " ".join(["4.1"] * 8), header=" ".join(names))
-    assert list(doubts_about(site, study, {})) == []
+    assert list(doubts_about(site, study, PLAIN_TABLES)) == []
     cm = [f"{n:02d} " + " ".join([f"0.2{n}"] * 8) for n in range(30)]
-    (told,) = doubts_about(write_site(tmp_path, *cm, header=" ".join(names)), study, {})
+    (told,) = doubts_about(write_site(tmp_path, *cm, header=" ".join(names)), study, PLAIN_TABLES)
     assert told.startswith("'r0', 'r1', 'r2', 'r3', 'r4' and 3 more: up to 100%")
 
 
 def test_codes_that_the_sites_own_json_names_are_told(tmp_path: Path) -> None:
     lines = [f"{n:02d} SCZ {90 + n}" for n in range(20)]
     site = write_site(tmp_path, *lines, "20 SCZ 55", "21 SCZ 77")
-    assert list(doubts_about(site, study_of(), {})) == []
+    assert list(doubts_about(site, study_of(), PLAIN_TABLES)) == []
     described(site, iq={"Levels": {"55": "not available"}, "MissingValues": [77]})
-    first, second = doubts_about(site, study_of(), {})
+    first, second = doubts_about(site, study_of(), PLAIN_TABLES)
     assert {first[:2], second[:2]} == {"55", "77"}
     assert "the JSON beside the table calls it missing" in first
-    assert list(doubts_about(site, study_of(missing=[55, 77]), {})) == []
+    assert list(doubts_about(site, study_of(missing=[55, 77]), PLAIN_TABLES)) == []
 
 
 def test_levels_are_found_by_what_the_sites_own_json_calls_them(tmp_path: Path) -> None:
     site = write_site(tmp_path, "01 1 100", "02 2 100", "03 9 100")
-    assert list(doubts_about(site, study_of(), {})) == []
+    assert list(doubts_about(site, study_of(), PLAIN_TABLES)) == []
     levels = {"1": "Patient (SCZ)", "2": {"Description": "HC"}, "9": "unknown"}
     described(site, Dx={"Levels": levels})
-    assert list(doubts_about(site, study_of(), {})) == []
+    assert list(doubts_about(site, study_of(), PLAIN_TABLES)) == []
     described(site, diagnosis={"Levels": levels})
-    (told,) = doubts_about(site, study_of(), {})
+    (told,) = doubts_about(site, study_of(), PLAIN_TABLES)
     assert "'1' ('Patient (SCZ)' in the JSON beside the table) for 1 participant" in told
     assert "aliases: {diagnosis: {levels: {SCZ: ['1'], HC: ['2']}}}" in told
 
@@ -135,7 +136,7 @@ def test_what_codes_of_a_study_mean_here_is_told(tmp_path: Path) -> None:
     site = write_site(tmp_path, "01 1 100", "02 2 100")
     described(site, diagnosis={"Levels": {"1": "control", "2": "patient"}})
     study = study_of({**COLUMNS, "diagnosis": {"levels": ["1", "2"]}})
-    (told,) = doubts_about(site, study, {})
+    (told,) = doubts_about(site, study, PLAIN_TABLES)
     assert "calls 1 'control', 2 'patient'; look whether the study means its levels so" in told
 
 
@@ -143,7 +144,7 @@ def test_what_codes_of_a_study_mean_here_is_told(tmp_path: Path) -> None:
 def test_a_description_that_is_none_is_passed_over(tmp_path: Path, text: str) -> None:
     site = write_site(tmp_path, "01 SCZ 100")
     (site / "participants.json").write_text(text)
-    assert list(doubts_about(site, study_of(), {})) == []
+    assert list(doubts_about(site, study_of(), PLAIN_TABLES)) == []
 
 
 def test_persons_of_the_table_without_a_folder_are_told_where_images_are_taken(
@@ -151,13 +152,13 @@ def test_persons_of_the_table_without_a_folder_are_told_where_images_are_taken(
 ) -> None:
     site = write_site(tmp_path, "01 SCZ 100", "02 SCZ 100", "03 HC 100")
     (site / "sub-01").mkdir()
-    assert list(doubts_about(site, study_of(), {})) == []
+    assert list(doubts_about(site, study_of(), PLAIN_TABLES)) == []
     series = make_study("ica", analysis={"components": 2})
-    (told,) = doubts_about(site, series, {})
+    (told,) = doubts_about(site, series, PLAIN_TABLES)
     assert "participants.tsv has 2 participants without a folder" in told
     assert "(sub-02, sub-03)" in told
     (site / "participants.tsv").unlink()
-    assert list(doubts_about(site, series, {})) == []
+    assert list(doubts_about(site, series, PLAIN_TABLES)) == []
 
 
 @pytest.mark.parametrize(
@@ -228,7 +229,7 @@ def test_a_column_that_no_persons_file_has_is_told_with_what_it_is_like(
     values = study_of().model_dump(mode="json", exclude_none=True)
     columns = {column: {"low": 0, "high": 9}}
     values["features"] = [{"name": "t", "source": "table", "file": file, "columns": columns}]
-    found = [*doubts_about(tmp_path, Study.model_validate(values), {})]
+    found = [*doubts_about(tmp_path, Study.model_validate(values), PLAIN_TABLES)]
     assert len(found) == (like is not None)
     for told in found:
         assert f"has '{column}', and one has '{like}': if that is meant, write 'aliases:" in told

@@ -62,9 +62,12 @@ def test_one_person_is_chosen_whatever_the_others_lines_say(bids: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (("participant_id\tage", "sub-01\t20"), "has no column 'diagnosis'"),
-        (("participant_id\tage\tage\tdiagnosis", "01\t1\t2\ta"), "more than one column 'age'"),
-        ((*LINES, "sub-01\tpatient\t3"), "line 7: participant_id is there twice, as in line 2"),
+        (("participant_id\tage", "sub-01\t20"), "a column 'diagnosis' is required"),
+        (
+            ("participant_id\tage\tage\tdiagnosis", "01\t1\t2\ta"),
+            "must have one column 'age', and line 1 names 2",
+        ),
+        ((*LINES, "sub-01\tpatient\t3"), "line 7: a participant must have one row, and line 2 is"),
     ],
 )
 def test_a_table_that_leaves_it_open_is_an_error(bids: Path, lines, said: str) -> None:
@@ -75,7 +78,7 @@ def test_a_table_that_leaves_it_open_is_an_error(bids: Path, lines, said: str) -
 
 def test_rules_without_a_table_are_an_error(bids: Path) -> None:
     (bids / "participants.tsv").unlink()
-    with pytest.raises(DataError, match=r"participants\.tsv can't be read"):
+    with pytest.raises(DataError, match=r"participants\.tsv: a table is required here"):
         list(chosen_by(bids, data())(EVERYBODY))
     with pytest.raises(DataError, match=r"A list of images has no participants\.tsv"):
         list(chosen_by([bids / "a.nii"], data())(EVERYBODY))
@@ -93,16 +96,16 @@ def test_the_hospitals_own_table_leaves_out_with_its_reason(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (("participant_id\treason", "sub-02\t"), "sub-02 has no reason"),
-        (("participant_id\treason", "sub-02"), "sub-02 has no reason"),
-        (("participant_id\twhy", "sub-02\tx"), "has no column 'reason'"),
-        (("participant_id\treason", "\twithdrew"), "line 2: participant_id is empty"),
+        (("participant_id\treason", "sub-02\t"), "that of sub-02 is empty"),
+        (("participant_id\treason", "sub-02"), "line 2 has 1"),
+        (("participant_id\twhy", "sub-02\tx"), "a column 'reason' is required"),
+        (("participant_id\treason", "\twithdrew"), "line 2: every row must have a label"),
     ],
 )
 def test_a_table_that_is_not_clear_stops_the_site(tmp_path: Path, lines, said: str) -> None:
     with pytest.raises(DataError, match=said):
         list(left_out_here(write(tmp_path / "out.tsv", *lines))(["02"]))
-    with pytest.raises(DataError, match=r"gone\.tsv can't be read"):
+    with pytest.raises(DataError, match=r"gone\.tsv: a table is required here"):
         list(left_out_here(tmp_path / "gone.tsv")(["02"]))
 
 

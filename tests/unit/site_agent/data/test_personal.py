@@ -12,7 +12,7 @@ from consortium.views.table import TableView
 from site_agent.config import Alias
 from site_agent.data.personal import pair_cells
 from site_agent.data.tsv import read_table
-from site_agent.data.wording import Wording
+from site_agent.data.wording import SiteTables, Wording
 
 UNIT = {"low": -1, "high": 1}
 MATRIX = np.array([[1.0, 0.5, -0.2], [0.5, 1.0, 0.1], [-0.2, 0.1, 1.0]])
@@ -207,7 +207,7 @@ def test_codes_for_missing_and_the_sites_own_names_hold_here_too(tmp_path: Path)
     put_pairs(tmp_path, "sub-01", written(["Vis", "RH-Cont", "7"], lines=True, matrix=matrix))
     aliases = {f"LH_Vis_1-{each}": Alias(column=f"Vis-{each}") for each in ("RH-Cont", "7")}
     gappy = view_pairs(gaps=0.4)
-    vectors, _ = read_table(tmp_path, gappy, Wording((-9999.0,), aliases))
+    vectors, _ = read_table(tmp_path, gappy, Wording((-9999.0,), SiteTables(aliases)))
     np.testing.assert_allclose(vectors["01"], [0.5, np.nan, 0.1], atol=1e-15)
 
 

@@ -11,7 +11,7 @@ from consortium.views.table import REGIONS, TableView
 from site_agent.config import Alias
 from site_agent.data.people import chosen_by
 from site_agent.data.tsv import read_table
-from site_agent.data.wording import Wording
+from site_agent.data.wording import SiteTables, Wording
 from tests.support.cases import make_study
 
 THICK = {"low": 1.0, "high": 4.0}
@@ -48,7 +48,7 @@ def test_tables_are_read_as_freesurfer_enigma_and_bids_write_them(
 @pytest.mark.parametrize("header", ["age,lh_bankssts_thickness", "x.lh.y\tlh_bankssts_thickness"])
 def test_another_first_column_names_nobody(tmp_path: Path, header: str) -> None:
     (tmp_path / "t").write_text(f"{header}\n1,2\n")
-    with pytest.raises(DataError, match="no column 'participant_id'"):
+    with pytest.raises(DataError, match="column 'participant_id' is required"):
         read_table(tmp_path, view())
 
 
@@ -121,7 +121,7 @@ def test_rules_read_missing_numbers_and_the_sites_own_words_too(tmp_path: Path) 
     rules = {"diagnosis": {"levels": ["SCZ"]}, "iq": {"high": 200}}
     data = make_study("average").data.model_validate({"persons": rules, "missing": [-9999]})
     aliases = {"diagnosis": Alias(column="Dx", levels={"SCZ": ("scz", "1"), "HC": ("hc",)})}
-    out = chosen_by(tmp_path, data, aliases)(["01", "02", "03"])
+    out = chosen_by(tmp_path, data, SiteTables(aliases))(["01", "02", "03"])
     assert sorted(each.label for each in out) == ["01", "03"]
 
 
@@ -133,7 +133,7 @@ def test_a_value_here_means_one_level() -> None:
 def test_a_column_of_other_capitals_is_named_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("participant_id\tDiagnosis\n01\tSCZ\n")
     levels = {"diagnosis": {"levels": ["SCZ", "HC"]}}
-    with pytest.raises(DataError, match=r"one 'Diagnosis'.*aliases: {diagnosis: {column: Diag"):
+    with pytest.raises(DataError, match=r"column 'Diagnosis'.*aliases: {diagnosis: {column: Diag"):
         read_table(tmp_path, view(columns=levels))
-    wording = Wording(aliases={"diagnosis": Alias(column="Diagnosis")})
+    wording = Wording(tables=SiteTables({"diagnosis": Alias(column="Diagnosis")}))
     assert read_table(tmp_path, view(columns=levels), wording)[0]["01"].tolist() == [-1]

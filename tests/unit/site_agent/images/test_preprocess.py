@@ -463,9 +463,9 @@ def test_an_infinite_first_value_is_no_missing_one(table):
         read_confounds(table, ["trans_x_derivative1"], 3)
 
 
-def test_short_lines_lack_a_number(table):
+def test_short_lines_are_named(table):
     table.write_text(TABLE.replace("\t899", ""))
-    with pytest.raises(DataError, match="volume 3"):
+    with pytest.raises(DataError, match="line 4"):
         read_confounds(table, ["csf"], 3)
 
 

@@ -11,6 +11,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.errors import DataError
 from site_agent.config import Alias
+from site_agent.data.wording import SiteTables
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
 from tests.support.tiny_images import FUNC, tiny_grid, tiny_series
@@ -62,8 +63,8 @@ def opened(bids: Path, *views: dict, **data) -> FeatureDataset:
 
 def test_a_rule_for_persons_is_read_in_the_sites_own_words_for_images_too(bids: Path) -> None:
     study = view_study(FMRI, persons={"years": {"high": 25}})
-    aliases = {"years": Alias(column="age")}
-    data = open_dataset(bids, study, view_space(study), bids.parent / "cache", aliases=aliases)
+    tables = SiteTables({"years": Alias(column="age")})
+    data = open_dataset(bids, study, view_space(study), bids.parent / "cache", tables=tables)
     assert data.people == ("01", "02")
 
 

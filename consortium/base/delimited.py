@@ -1,0 +1,269 @@
+"""Reading a delimited text table, so that no cell is assigned to another column or row.
+
+The standard ``csv`` module parses the cells in strict mode. This module adds the checks that it
+leaves to its caller: the encoding, the separator, and the width of every row compared with the
+header's.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from consortium.base.regular_file import regular
+from consortium.errors import TableError
+
+_OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff", b"\x00")
+"""Bytes in the beginning of a file in UTF-16 or UTF-32, with or without its mark."""
+_HEAD = 64
+_INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u200e\u200f\u2060"))
+_LONGEST_CELL = (1 << 31) - 1
+
+
+class TableRow(NamedTuple):
+    """One row of a table."""
+
+    line: int
+    """Number of the line in the file where the row begins, counted from 1."""
+    cells: Sequence[str]
+    """As many as the header has, in its order, unless the row is in trouble."""
+    trouble: TableError | None = None
+    """Why the cells can't be assigned to columns."""
+
+
+class DelimitedTable:
+    """An open table with a header.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for errors.
+    lines : iterable of str
+        Its lines with their line ends.
+
+    Raises
+    ------
+    TableError
+        If the header can't be read, or while `rows` are read: a row has another width than the
+        header, or a quoted cell is not closed.
+    """
+
+    def __init__(self, path: Path, lines: Iterable[str]) -> None:
+        self.path = path
+        self._source = _Remembered(lines)
+        first = self._source.peek()
+        self._separator = "\t" if "\t" in first or "," not in first else ","
+        csv.field_size_limit(_LONGEST_CELL)
+        self._reader = csv.reader(
+            self._source,
+            delimiter=self._separator,
+            strict=True,
+            skipinitialspace=self._separator == ",",
+        )
+        self._line = 0
+        found = next(self._parsed(), None)
+        cells = [] if found is None else found.cells
+        names = [_plain_name(cell) for cell in cells]
+        self._widest = len(names)
+        while names and not names[-1]:
+            names.pop()
+        self.header: tuple[str, ...] = tuple(names)
+        if len(names) == 1 and ";" in names[0]:
+            raise TableError(
+                path,
+                "separator",
+                "the cells must be separated by tabs or commas, and line 1 has "
+                "semicolons. Export the table again with tabs.",
+                line=1,
+            )
+
+    def rows(self) -> Iterator[TableRow]:
+        """Yield the rows that have any cell with content; raises the first row's `trouble`."""
+        for row in self.every_row():
+            if row.trouble is not None:
+                raise row.trouble
+            yield row
+
+    def every_row(self) -> Iterator[TableRow]:
+        """Yield the rows that have any cell with content, also those of a wrong width.
+
+        If every row has one cell more than the header, the first cell of each is a row name, as
+        ``write.table`` of R writes it, and is dropped.
+        """
+        many = len(self.header)
+        named, has_last = None, False
+        for row in self._parsed():
+            width = len(row.cells)
+            if named is None:
+                named = width == self._widest + 1
+            if named and width == self._widest + 1:
+                has_last = has_last or bool(row.cells[-1].strip())
+                yield TableRow(row.line, row.cells[1 : 1 + many])
+            elif not named and many <= width <= self._widest:
+                yield TableRow(row.line, row.cells[:many])
+            else:
+                yield TableRow(row.line, row.cells, self._wrong_width(row, named))
+        if named and not has_last:
+            raise TableError(
+                self.path,
+                "width",
+                f"every row must have {self._widest} cells like the header, and all have one more, "
+                "whose last cell is empty. Delete the separator at the end of the rows, or name "
+                "the column of row names in the header.",
+            )
+
+    def _parsed(self) -> Iterator[TableRow]:
+        """Yield every row that is not blank, with the line where it begins."""
+        while True:
+            self._source.forget()
+            try:
+                cells = next(self._reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise self._unparsed(error) from error
+            begins, self._line = self._line + 1, self._reader.line_num
+            if any(cell.strip() for cell in cells):
+                self._check_one_row(begins, len(cells))
+                yield TableRow(begins, cells)
+
+    def _check_one_row(self, begins: int, width: int) -> None:
+        """Refuse a quoted cell that may have swallowed another row."""
+        continued = self._source.kept[1:]
+        for number, line in enumerate(continued, start=begins + 1):
+            if width > 1 and line.count(self._separator) == width - 1:
+                raise TableError(
+                    self.path,
+                    "quotes",
+                    f"a quoted cell that begins in line {begins} must end "
+                    f"before the next row, and line {number} looks like a row. Close the quote, or "
+                    "remove the line break from the cell.",
+                    line=begins,
+                )
+
+    def _unparsed(self, error: csv.Error) -> TableError:
+        line = self._line + 1
+        if "NUL" in str(error):
+            return wrong_encoding(self.path)
+        return TableError(
+            self.path,
+            "quotes",
+            f"a cell in quotes must end with a quote and a separator, and a "
+            f"cell that begins in line {line} does not. Correct its quotes.",
+            line=line,
+        )
+
+    def _wrong_width(self, row: TableRow, named: bool) -> TableError:
+        wanted = self._widest + named
+        like = "the rows before" if named else "the header"
+        return TableError(
+            self.path,
+            "width",
+            f"every row must have {wanted} cells like {like}, and line "
+            f"{row.line} has {len(row.cells)}. Correct the line, or export the table again.",
+            line=row.line,
+        )
+
+
+@contextmanager
+def open_table(path: Path, most: int) -> Iterator[DelimitedTable]:
+    """Open a table in UTF-8 for reading row by row.
+
+    Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), since columns that a
+    study does not use may contain anything; `is_torn` finds them.
+
+    Parameters
+    ----------
+    path : Path
+        A regular file with a header line. Cells are separated by tabs, or by commas where the
+        header has no tab. Cells may be quoted as in RFC 4180.
+    most : int
+        Largest size in bytes.
+
+    Raises
+    ------
+    TableError
+        If the file is missing, can't be read, is too large or has another encoding, each with a
+        ``kind`` of its own, and as `DelimitedTable`.
+    DataError
+        If the path is a pipe, a device or a folder.
+    """
+    try:
+        if regular(path).stat().st_size > most:
+            raise TableError(
+                path,
+                "size",
+                f"a table must have at most {most} bytes, and this one has more. "
+                "Split it, or delete columns that no study uses.",
+            )
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        if head.startswith(_OTHER_ENCODINGS[:2]) or _OTHER_ENCODINGS[2] in head:
+            raise wrong_encoding(path)
+        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
+            yield DelimitedTable(path, file)
+    except OSError as error:
+        raise _not_opened(path, error) from error
+
+
+def wrong_encoding(path: Path, where: str = "") -> TableError:
+    """Return the error for a table that is not encoded as UTF-8."""
+    place = where or "its bytes are of another encoding"
+    return TableError(
+        path, "encoding", f"a table must be encoded as UTF-8, and {place}. Save it again as UTF-8."
+    )
+
+
+def is_torn(text: str) -> bool:
+    """Whether a text contains bytes that are not UTF-8, as `open_table` represents them."""
+    return not text.isascii() and any("\udc80" <= letter <= "\udcff" for letter in text)
+
+
+def _not_opened(path: Path, error: OSError) -> TableError:
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return TableError(
+            path,
+            "absent",
+            "a table is required here, and no file has this name. Put it there, or "
+            "correct its name.",
+        )
+    return TableError(
+        path,
+        "unreadable",
+        f"the table must be readable, and opening it fails "
+        f"({error.strerror or 'input error'}). Check its rights and its disk.",
+    )
+
+
+def _plain_name(cell: str) -> str:
+    """Return a header cell without white space and invisible characters at its ends."""
+    return cell.translate(_INVISIBLE).strip() if not cell.isascii() else cell.strip()
+
+
+class _Remembered(Iterator[str]):
+    """Lines of a file, of which those since the last call of `forget` are kept."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = iter(lines)
+        self._ahead: list[str] = []
+        self.kept: list[str] = []
+
+    def peek(self) -> str:
+        """Return the first line that is not blank, without reading past it."""
+        for line in self._lines:
+            self._ahead.append(line)
+            if line.strip():
+                return line
+        return ""
+
+    def forget(self) -> None:
+        self.kept = []
+
+    def __next__(self) -> str:
+        line = self._ahead.pop(0) if self._ahead else next(self._lines)
+        self.kept.append(line)
+        return line

@@ -1,0 +1,122 @@
+"""Remedies that a message gives: what to write into which file.
+
+Every `Remedy` is applied to a failing input by a test, which reads the lines from the message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any
+
+import yaml
+
+_LISTED = 12
+_FIXED = {"participant_id": "labels", "session_id": "sessions", "reason": "reasons"}
+"""Columns that a site can't rename, with their contents."""
+_OPPOSITES = (
+    "left right",
+    "lh rh",
+    "l r",
+    "anterior posterior",
+    "superior inferior",
+    "medial lateral",
+    "dorsal ventral",
+    "rostral caudal",
+    "pre post",
+    "ant post",
+    "sup inf",
+    "med lat",
+    "min max",
+    "mean std",
+    "mean sd",
+    "thickness area",
+    "thickness volume",
+    "area volume",
+    "thick surf",
+    "first last",
+    "before after",
+    "patient control",
+)
+"""Words of which one names another side, direction or measure than the other."""
+_SHORT = 2
+"""Letters of a word that counts only where no other letter precedes or follows it."""
+
+
+class Remedy(Enum):
+    """Kinds of remedies, by the file and the field that they change."""
+
+    COLUMN_ALIAS = "aliases of site.yaml: a column's name here"
+    LEVEL_ALIAS = "aliases of site.yaml: values that mean a level"
+    EXACT_LABELS = "labels of site.yaml"
+    PARTICIPANTS = "participants of site.yaml"
+
+
+def line_for_site(fields: Mapping[str, Any]) -> str:
+    """Return a line of site.yaml, quoted where YAML needs it.
+
+    Examples
+    --------
+    >>> line_for_site({"aliases": {"age": {"column": "Age (years)"}}})
+    'aliases: {age: {column: Age (years)}}'
+    """
+    text = yaml.safe_dump(
+        dict(fields), default_flow_style=True, width=1 << 20, allow_unicode=True, sort_keys=False
+    )
+    return text.strip()[1:-1]
+
+
+def missing_column(name: str, there: Sequence[str]) -> str:
+    """Return what is required, was given and helps where a table lacks a column."""
+    like = nearest_name(name, there)
+    if like is not None and name not in _FIXED:
+        line = line_for_site({"aliases": {name: {"column": like}}})
+        return (
+            f"a column '{name}' is required, and the table has a column '{like}'. If that is "
+            f"meant, write '{line}' into site.yaml. Otherwise add the column."
+        )
+    some = ", ".join(f"'{each}'" for each in there[:_LISTED])
+    more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
+    have = f"the columns are {some}{more}" if there else "line 1 names no column"
+    if name in _FIXED:
+        of = _FIXED[name]
+        return f"a column '{name}' is required, and {have}. Give the column of {of} this name."
+    line = line_for_site({"aliases": {name: {"column": "NAME"}}})
+    return (
+        f"a column '{name}' is required, and {have}. If one of them is meant, write '{line}' with "
+        "its name into site.yaml. Otherwise add the column."
+    )
+
+
+def nearest_name(name: str, there: Sequence[str]) -> str | None:
+    """Return the name with the most similar spelling, in any letter case.
+
+    A name of the other hemisphere, of another direction or with another number is never returned.
+    """
+    small = {each.lower(): each for each in reversed(there) if not names_differ(name, each)}
+    found = get_close_matches(name.lower(), small, n=1, cutoff=0.75)
+    return small[found[0]] if found else None
+
+
+def names_differ(one: str, other: str) -> bool:
+    """Whether two names are of different things, although their spelling may be similar."""
+    a, b = one.casefold(), other.casefold()
+    if re.findall(r"\d+", a) != re.findall(r"\d+", b):
+        return True
+    apart = {frozenset(pair) for pair in zip(a, b, strict=False) if pair[0] != pair[1]}
+    if len(a) == len(b) and apart == {frozenset("lr")}:  # Lthal and Rthal
+        return True
+    for words in _OPPOSITES:
+        first = [_contains(a, word) for word in words.split()]
+        second = [_contains(b, word) for word in words.split()]
+        if any(first) and first == second[::-1] and first != second:
+            return True
+    return False
+
+
+def _contains(text: str, word: str) -> bool:
+    if len(word) > _SHORT:
+        return word in text
+    return re.search(rf"(?<![a-z]){word}(?![a-z])", text) is not None
