@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ _OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff", b"\x00")
 """Bytes in the beginning of a file in UTF-16 or UTF-32, with or without its mark."""
 _HEAD = 64
 _INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u200e\u200f\u2060"))
+_WORD = re.compile(r"[\w.-]+")
 _LONGEST_CELL = (1 << 31) - 1
 
 
@@ -128,14 +130,20 @@ class DelimitedTable:
                 raise self._unparsed(error) from error
             begins, self._line = self._line + 1, self._reader.line_num
             if any(cell.strip() for cell in cells):
-                self._check_one_row(begins, len(cells))
+                self._check_one_row(begins, cells)
                 yield TableRow(begins, cells)
 
-    def _check_one_row(self, begins: int, width: int) -> None:
-        """Refuse a quoted cell that may have swallowed another row."""
-        continued = self._source.kept[1:]
-        for number, line in enumerate(continued, start=begins + 1):
-            if width > 1 and line.count(self._separator) == width - 1:
+    def _check_one_row(self, begins: int, cells: Sequence[str]) -> None:
+        """Refuse a quoted cell that may have swallowed another row.
+
+        A line within the cell looks like a row if it has as many cells, and the first is one word,
+        with a digit if the row's own first cell has one.
+        """
+        needs_digit = _has_digit(cells[0])
+        for number, line in enumerate(self._source.kept[1:], start=begins + 1):
+            first = line.partition(self._separator)[0].strip().strip('"')
+            is_label = bool(_WORD.fullmatch(first)) and (_has_digit(first) or not needs_digit)
+            if len(cells) > 1 and line.count(self._separator) == len(cells) - 1 and is_label:
                 raise TableError(
                     self.path,
                     "quotes",
@@ -237,6 +245,10 @@ def _not_opened(path: Path, error: OSError) -> TableError:
         f"the table must be readable, and opening it fails "
         f"({error.strerror or 'input error'}). Check its rights and its disk.",
     )
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))
 
 
 def _plain_name(cell: str) -> str:

@@ -5,7 +5,6 @@ CIFTI-2 (``.dlabel.nii``, ``.ptseries.nii``); key 0 is what no parcel has. Names
 table beside an atlas of labels, as BIDS has it (``_dseg``).
 """
 
-import csv
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +19,8 @@ from nibabel.affines import apply_affine
 from numpy.typing import NDArray
 from scipy import sparse
 
-from consortium.errors import DataError
+from consortium.base.delimited import open_table
+from consortium.errors import DataError, TableError
 from consortium.space.grid import Grid, is_invertible
 from consortium.space.mesh import (
     DAMAGED,
@@ -37,6 +37,8 @@ from consortium.space.sampling import sample, voxel_places
 NEAR = 8.0
 """A place outside all regions is told by the nearest one within so many mm."""
 MOST_NAMES = 1 << 16
+_MOST_BYTES = 10_000_000
+_LISTED = 12
 LONGEST = 100
 
 
@@ -343,23 +345,47 @@ def table_of(path: Path) -> Path:
 
 
 def read_names(path: Path) -> dict[int, str]:
-    """Read a table with columns ``index`` and ``name``; raises DataError if it can't be used."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-            found = {int(row["index"]): _plain(row["name"]) for row in islice(rows, MOST_NAMES)}
-        if not found:
-            raise ValueError(path)
-    except (OSError, UnicodeDecodeError, csv.Error, KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            f"The names {path} can't be read; give a table with columns index and name, separated "
-            "by tabs."
-        ) from error
+    """Read the names of an atlas's regions, by their labels in the image.
+
+    Raises TableError if the table can't be read, lacks a column ``index`` or ``name``, or has one
+    label twice.
+    """
+    found: dict[int, str] = {}
+    with open_table(path, _MOST_BYTES) as table:
+        for wanted in ("index", "name"):
+            if table.header.count(wanted) != 1:
+                raise TableError(
+                    path,
+                    "column",
+                    "the columns 'index' and 'name' are required once each, and the columns are "
+                    f"{', '.join(map(repr, table.header[:_LISTED]))}. Rename them.",
+                )
+        index, name = table.header.index("index"), table.header.index("name")
+        for row in islice(table.rows(), MOST_NAMES):
+            label = _label(path, row.line, row.cells[index])
+            if label in found:
+                raise TableError(
+                    path,
+                    "duplicate",
+                    f"every label must have one row, and label {label} has two. Delete one.",
+                    row.line,
+                )
+            found[label] = _plain(row.cells[name])
+    if not found:
+        raise TableError(path, "empty", "a row for each region is required. Write the rows.")
     return found
 
 
-def _plain(name: str | None) -> str:
-    """A name as one printable line."""
-    if name is None:
-        raise ValueError(name)
+def _label(path: Path, line: int, cell: str) -> int:
+    try:
+        number = float(cell)
+        if number.is_integer():
+            return int(number)
+    except ValueError:
+        pass
+    raise TableError(path, "label", "'index' must be an integer. Correct the cell.", line)
+
+
+def _plain(name: str) -> str:
+    """Return a name as one printable line."""
     return "".join(letter for letter in name.strip() if letter.isprintable())[:LONGEST]

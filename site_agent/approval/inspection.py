@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -28,10 +28,13 @@ from site_agent.approval.approval import (
     post_withdrawn,
 )
 from site_agent.approval.folder import SiteFolder, StudyCase
+from site_agent.approval.understanding import changes, facts_before, show_facts
 from site_agent.config import SiteConfig
 from site_agent.data.doubts import Misnamed, doubts_about, few_lacking
 from site_agent.data.people import candidates, everybody_in, read_left_out, site_tables
 from site_agent.data.survey import SkippedPerson, Subject
+from site_agent.data.table_summary import summarize_tables, table_problems, tables_read
+from site_agent.data.understood import Understanding
 from site_agent.images.recordings import quality_remarks, recording_remarks
 from site_agent.images.series import SiteDataset
 from site_agent.ledger.ledger import over_limit
@@ -63,6 +66,8 @@ class Inspection:
     """What it holds as μ against outsiders."""
     problems: tuple[str, ...]
     """Why the site would refuse; none if it would not."""
+    understood: Understanding
+    """What the readers understood of the site's files."""
     notes: tuple[str, ...] = ()
     """What more becomes public than the study's name lets expect, what the study states of the site
     and its data contradict, and images that look odd; the site answers all the same."""
@@ -89,6 +94,7 @@ class Inspection:
             out.print(f"{many} left out: {reason}")
         for line in _who_lacks_what(self.skipped):
             out.print(f"  {line}", soft_wrap=True)
+        show_facts(self.understood.facts, self._before, out)
         if self.plan is not None:
             table = Table(*HEADS)
             for row in Outlook(self.plan).rows():
@@ -125,9 +131,15 @@ class Inspection:
             "open_vectors": self.study.verification.open,
             "delta": privacy.delta,
             "unit": privacy.unit,
+            "understood": dict(self.understood.facts),
+            "changed": [*changes(self.understood.facts, self._before)],
             "problems": list(self.problems),
             "warnings": list(self.warnings),
         }
+
+    @property
+    def _before(self) -> Mapping[str, str]:
+        return facts_before(self.case.site.path, self.study.study)
 
     def _becomes_public(self) -> str:
         """What the number of those whom a study chooses tells."""
@@ -193,17 +205,26 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     people = _people(data)
     spent = case.spent(people)
     problems += _refused(case, plan, spent, people)
+    understood = _understood(case)
+    notes = _notes(case, people, None if problems else plan)
     return Inspection(
-        case,
-        survey.lengths,
-        survey.skipped,
-        len(survey.whole),
-        plan,
-        spent,
-        site.ledger.outsider_total(case.study.privacy.unit, people),
-        tuple(problems),
-        tuple(_notes(case, people, None if problems else plan)),
+        case=case,
+        lengths=survey.lengths,
+        skipped=survey.skipped,
+        whole=len(survey.whole),
+        plan=plan,
+        spent=spent,
+        outsiders=site.ledger.outsider_total(case.study.privacy.unit, people),
+        problems=tuple(problems),
+        understood=understood,
+        notes=(*understood.notes, *notes),
     )
+
+
+def _understood(case: StudyCase) -> Understanding:
+    """Return what the readers understood of the site's files."""
+    config = case.site.config
+    return summarize_tables(config.dataset, case.study, site_tables(config))
 
 
 def _refused(
@@ -216,6 +237,8 @@ def _refused(
             f"No participant in {site.config.dataset} qualifies, and without any the site can't "
             "take part; see above why each is left out."
         )
+    tables = site_tables(site.config)
+    yield from table_problems(tables_read(site.config.dataset, study, tables, site.config.left_out))
     yield from _sizes_refused(site, study, case.data)
     request = StudyRequest(site.config.name, spent, persons=len(case.data.survey.lengths) or None)
     yield from map(str, refusals(site.policy, study, plan, request))

@@ -146,6 +146,7 @@ def approve_command(
     """Look at a study as check does, and say yes to exactly it with exactly these keys."""
     from site_agent.approval.approval import Terms
     from site_agent.approval.inspection import inspect, say_yes
+    from site_agent.approval.understanding import store_understanding
     from site_agent.status import approval_line
 
     terms = Terms(runs, epsilon, until.date() if until else None)  # before any scan is loaded
@@ -158,6 +159,7 @@ def approve_command(
         raise StudyError(f"{found.study.study} is not approved: {found.refusal}")
     ask.warnings = len(found.warnings)
     approval, trouble = say_yes(folder, found.case.papers, terms, now().date(), ask)
+    store_understanding(folder, found.study.study, found.understood)
     out.print(f"Approved: {approval_line(approval)}.")
     _tell(trouble)
     if take_part:

@@ -213,7 +213,7 @@ def test_what_many_lack_is_one_line_with_their_number(place: DemoFolders) -> Non
     lack = "column diagnosis has a value that is none of the study's levels (control, patient)."
     assert f"  3 participants ({some}): {table}: {lack}" in text
     assert sum(line.startswith("  ") for line in text.splitlines()) == 1
-    (told,) = (line for line in text.splitlines() if "Patient" in line)
+    (told,) = (line for line in text.splitlines() if "Patient" in line and "WARNING" in line)
     assert "column 'diagnosis' has 'Patient' for 3 participants" in told
     assert "levels: {patient: [Patient]}" in told
 
