@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 from consortium.errors import DataError
+from site_agent.advice import exact_labels
 
 SESSION = "_ses-"
 """Separator of a participant's label and a session's in the name of a row."""
@@ -120,8 +121,8 @@ class Labels:
             if other != label:
                 raise DataError(
                     f"The data set must have one folder for each participant, and has sub-{other} "
-                    f"and sub-{label}. Merge them, or write 'labels: exact' into site.yaml if they "
-                    "are two participants."
+                    f"and sub-{label}. Merge them, or {exact_labels()} if they are two "
+                    "participants."
                 )
 
     def key(self, label: str) -> str:

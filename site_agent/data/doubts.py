@@ -24,7 +24,7 @@ from consortium.errors import DataError
 from consortium.study.data_section import PersonRule
 from consortium.study.spec import Study
 from consortium.views.column import Column
-from site_agent.data.advice import line_for_site, nearest_name
+from site_agent.advice import Remedy, nearest_name, write_line
 from site_agent.data.bids import labels_in
 from site_agent.data.people import participants_path
 from site_agent.data.personal import similar_column
@@ -99,24 +99,25 @@ def _listed(codes: object) -> list[str]:
 
 _NAMED = 5
 _LEAVE = (
-    "before this site's first yes leave such cells empty, or ask the coordinator to name it in "
-    "data.missing."
+    "Empty such cells before the first approval, or ask the coordinator to add the code to "
+    "data.missing. After the first approval the number of participants can't change by a few."
 )
 _CALLED = (
-    "{} stands in {}, and the JSON beside the table calls it missing; the study reads it as a "
-    f"value: {_LEAVE}"
+    "{} is in {}, and the JSON file of the table calls it missing, but the study reads it as a "
+    f"value. {_LEAVE}"
 )
 _CODED = (
-    "{} stands in {}, far from what the others have or outside the study's limits, and counts as a "
-    f"value or as the limit: if it is a code for a missing value, {_LEAVE}"
+    "{} is in {}, far from the other values or outside the study's limits, and counts as a value "
+    f"or as the limit. It may be a code for a missing value. {_LEAVE}"
 )
-_UNTOLD = (
-    ", or name these participants in a table that 'left_out' in site.yaml points at, before you "
-    "say yes."
+_BEFORE = (
+    "Fill in the missing cells, or list these participants in the table that 'left_out' in "
+    "site.yaml names, before you approve."
 )
-_TOLD = (
-    ". Leaving such cells or participants out, or naming a code in data.missing, comes too late: "
-    "each makes it another number."
+_AFTER = (
+    "Fill in the missing cells. If that is not possible, list these participants in the table that "
+    "'left_out' in site.yaml names, with enough others that at least {} participants are listed "
+    "that took part before. The two numbers then differ by enough to be released."
 )
 Described = Mapping[str, Description]
 
@@ -205,8 +206,8 @@ def _doubts(
         beyond += _many_beyond(name, own, column, said)
     if alike:
         yield _misnamed(alike)
-    yield from (_CALLED.format(code, _some(names)) for code, names in called.items())
-    yield from (_CODED.format(code, _some(names)) for code, names in coded.items())
+    yield from (Serious(_CALLED.format(code, _some(names))) for code, names in called.items())
+    yield from (Serious(_CODED.format(code, _some(names))) for code, names in coded.items())
     if beyond:
         yield _clipped(beyond)
 
@@ -274,11 +275,9 @@ def _misnamed(alike: Sequence[_Alike]) -> Misnamed:
         named.setdefault(each.column, []).append(each.words)
         levels.setdefault(each.column, {}).setdefault(each.level, []).append(each.value)
     columns = "; ".join(f"column '{name}' has {', '.join(them)}" for name, them in named.items())
-    line = line_for_site({"aliases": {name: {"levels": them} for name, them in levels.items()}})
-    return Misnamed(
-        f"{columns}, and none is a level of the study: if that is meant, "
-        f"write '{line}' into site.yaml."
-    )
+    aliases = {name: {"levels": them} for name, them in levels.items()}
+    advice = write_line(Remedy.LEVEL_ALIAS, {"aliases": aliases})
+    return Misnamed(f"{columns}, and none is a level of the study: if that is meant, {advice}.")
 
 
 def _lack(people: int, given: Mapping[str, str], said: Description) -> _Lack:
@@ -325,11 +324,10 @@ def few_lacking(
         some = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if few[_NAMED:] else "")
         number = "number was released before" if is_reported else "number would be released"
         yield (
-            f"of the {len(people)} participants whose {number}, a few lack {some} in "
-            f"{PARTICIPANTS}. A later study that needs such a column would leave them out, and be "
-            f"refused here for good, since two numbers that differ by fewer than {fewest} "
-            "participants tell of these: fill in what is missing"
-            f"{_TOLD if is_reported else _UNTOLD}"
+            f"A few of the {len(people)} participants whose {number} lack {some} in "
+            f"{PARTICIPANTS}. A later study that needs such a column would exclude them and be "
+            f"refused here, since two numbers that differ by fewer than {fewest} participants "
+            f"reveal something about these. {_AFTER.format(fewest) if is_reported else _BEFORE}"
         )
 
 
@@ -357,10 +355,10 @@ def _nobodys(source: Path, view: TableView, rows: Sequence[Row], wording: Wordin
     name = next(absent, None)
     like = name and similar_column(source, view, wording.column(name))
     if like:
-        line = line_for_site({"aliases": {name: {"column": like}}})
+        advice = write_line(Remedy.COLUMN_ALIAS, {"aliases": {name: {"column": like}}})
         yield Misnamed(
             f"no participant's {view.file} has '{name}', and one has '{like}': if that is meant, "
-            f"write '{line}' into site.yaml, or ask for another study."
+            f"{advice}, or ask for another study."
         )
 
 

@@ -30,7 +30,7 @@ from consortium.privacy.clipping import column_norms
 from consortium.space.mesh import DAMAGED
 from consortium.space.nifti import open_image
 from consortium.views.table import ANYONE, TableView
-from site_agent.data.advice import nearest_name
+from site_agent.advice import nearest_name
 from site_agent.data.bids import PARCEL_SERIES
 from site_agent.data.wording import Wording
 

@@ -13,7 +13,7 @@ from consortium.base.formatting import count
 from consortium.errors import DataError
 from consortium.study.spec import Study
 from consortium.views.column import Column
-from site_agent.data.advice import line_for_site
+from site_agent.advice import Remedy, write_line
 from site_agent.data.bids import labels_in
 from site_agent.data.tsv import MOST_BYTES, Row, encode_cell, rows_or_errors, view_rows
 from site_agent.data.understood import Fact, Understanding
@@ -108,10 +108,10 @@ def _labels(source: Path, tables: SiteTables) -> Iterator[Fact]:
 def _no_table(source: Path, tables: SiteTables) -> Iterator[str]:
     table = tables.participants_of(source)
     if not table.exists() and labels_in(source):
-        line = line_for_site({"participants": "/path/to/participants.tsv"})
+        advice = write_line(Remedy.PARTICIPANTS, {"participants": "PATH"})
         yield (
             f"{table} does not exist, so no study can choose participants by age or group here. If "
-            f"the table is in the raw data set, write '{line}' with its path into site.yaml."
+            f"the table is in the raw data set, {advice} with its path as PATH."
         )
 
 

@@ -16,7 +16,7 @@ from consortium.base.delimited import DelimitedTable, TableRow, is_torn, open_ta
 from consortium.errors import DataError, TableError
 from consortium.views.column import Column
 from consortium.views.table import TableView
-from site_agent.data.advice import missing_column
+from site_agent.advice import exact_labels, missing_column
 from site_agent.data.personal import person_table_rows, personal_files
 from site_agent.data.survey import Reason, SkippedPerson
 from site_agent.data.wording import AS_WRITTEN, CODED, PARTICIPANTS, Wording, is_given, number_of
@@ -269,9 +269,9 @@ class _SeenRows:
             raise self._error(
                 each,
                 "summary",
-                f"every row must be of one participant, and '{label}' looks like "
-                "a row of means or of a template. Delete it, or write 'labels: exact' into "
-                "site.yaml if it is a participant.",
+                f"every row must be of one participant, and '{label}' looks like a "
+                f"row of means or of a template. Delete it, or {exact_labels()} if it is one "
+                "participant's.",
             )
         session = _session_of(row, self._identifier) if by_session else ""
         key = row_of_session(self._labels.key(label), self._labels.key(session) if session else "")
@@ -286,7 +286,7 @@ class _SeenRows:
                 "spelling",
                 f"'{written}' and '{spelled}' of line {line} are one participant "
                 "in two spellings, and a participant must have one row. Delete one of the rows, or "
-                "write 'labels: exact' into site.yaml if they are two participants.",
+                f"{exact_labels()} if they are two participants.",
             )
         if cells != before:
             raise self._error(

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from site_agent.advice import nearest_name
 from site_agent.config import Alias
-from site_agent.data.advice import nearest_name
 
 CODED = "(missing, by the study)"
 """Stands for a value that the study calls missing: by its choice, whatever the hospital means."""

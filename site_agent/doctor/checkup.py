@@ -22,10 +22,13 @@ from consortium.membership.keys import load_identity
 from consortium.privacy.gdp import epsilon_of
 from consortium.secagg import CENTRE, OVERHEAD, unseal
 from consortium.study.spec import Study
+from site_agent.advice import Remedy, write_line
 from site_agent.approval.approval import Approval, approvals
 from site_agent.config import SiteConfig
 from site_agent.data.bids import find_subjects, labels_in
 from site_agent.data.people import candidates, left_out_here, site_tables
+from site_agent.data.tsv import person_rows
+from site_agent.data.wording import Wording
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.enrolment.request import open_anchor
 from site_agent.layout import POLICY, STORE
@@ -159,6 +162,7 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
     shared = directory_of(config.exchange)
     later: dict[str, Callable[[], Check]] = {
         "data set": lambda: _data_set(config, study),
+        "participants": lambda: _participants(config),
         "ledger": lambda: _ledger(folder, config),
         **({"modes": lambda: shared_directory(shared)} if shared and shared.is_dir() else {}),
         "exchange": lambda: probe(config, around.token),
@@ -231,6 +235,18 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
         remedy = "Preprocess them, or leave them out on purpose."
         return Check("data set", "warn", f"{message}; {len(skipped)} have none that fits.", remedy)
     return Check("data set", "ok", f"{message}.")
+
+
+def _participants(config: SiteConfig) -> Check:
+    """Report whether the site has a table of participants."""
+    table = site_tables(config).participants_of(config.dataset)
+    if not table.exists():
+        message = f"{table} does not exist, so no study can choose participants by age or group."
+        advice = write_line(Remedy.PARTICIPANTS, {"participants": "PATH"})
+        message += f" If the table is in another folder, {advice} with its path as PATH."
+        return Check("participants", "ok", message)
+    rows = sum(1 for _ in person_rows(table, (), Wording(tables=site_tables(config))))
+    return Check("participants", "ok", f"{table} can be read, {count(rows, 'row')}.")
 
 
 def _spared(config: SiteConfig, persons: Sequence[str]) -> str:

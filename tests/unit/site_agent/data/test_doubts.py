@@ -48,8 +48,8 @@ def test_the_sites_people_are_told_of_levels_and_codes_before_they_say_yes(tmp_p
     assert "'scz' for 1 participant, which looks like SCZ" in level
     assert "'Hc' for 1 participant, which looks like HC" in level
     assert "aliases: {diagnosis: {levels: {SCZ: [scz], HC: [Hc]}}}" in level
-    assert code.startswith("-9999 stands in 'iq'")
-    assert zero.startswith("0 stands in 'iq'")
+    assert code.startswith("-9999 is in 'iq'")
+    assert zero.startswith("0 is in 'iq'")
     aliases = {"diagnosis": Alias(levels={"SCZ": ("scz",), "HC": ("Hc",)})}
     assert list(doubts_about(site, study_of(missing=[-9999, 0]), SiteTables(aliases))) == []
 
@@ -116,7 +116,7 @@ def test_codes_that_the_sites_own_json_names_are_told(tmp_path: Path) -> None:
     described(site, iq={"Levels": {"55": "not available"}, "MissingValues": [77]})
     first, second = doubts_about(site, study_of(), PLAIN_TABLES)
     assert {first[:2], second[:2]} == {"55", "77"}
-    assert "the JSON beside the table calls it missing" in first
+    assert "the JSON file of the table calls it missing" in first
     assert list(doubts_about(site, study_of(missing=[55, 77]), PLAIN_TABLES)) == []
 
 

@@ -90,7 +90,7 @@ def test_whose_level_the_study_has_not_is_left_out_by_its_choice(tmp_path: Path)
     assert reasons == {"01": "does-not-fit", "03": "no-view"}
 
 
-@given(st.floats(allow_nan=False), st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
 def test_a_number_lies_between_minus_one_and_one_whoever_it_is(
     value: float, low: float, width: float
 ) -> None:

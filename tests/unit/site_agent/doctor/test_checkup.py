@@ -87,8 +87,8 @@ def test_a_healthy_site(folder: Path) -> None:
     found = _found(folder, make_study())
     assert {name for name, check in found.items() if check.state != "ok"} == set()
     assert list(found) == [
-        *("configuration", "policy", "keys", "disk", "software", "data set", "ledger"),
-        *("modes", "exchange", "clock", "heads", "version", "study"),
+        *("configuration", "policy", "keys", "disk", "software", "data set", "participants"),
+        *("ledger", "modes", "exchange", "clock", "heads", "version", "study"),
     ]
     assert "3 subjects with 3 images" in found["data set"].message
     assert "1 line," in found["ledger"].message

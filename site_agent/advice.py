@@ -46,36 +46,42 @@ _SHORT = 2
 
 
 class Remedy(Enum):
-    """Kinds of remedies, by the file and the field that they change."""
+    """Kinds of remedies for a data set, each with the file that it changes."""
 
-    COLUMN_ALIAS = "aliases of site.yaml: a column's name here"
-    LEVEL_ALIAS = "aliases of site.yaml: values that mean a level"
-    EXACT_LABELS = "labels of site.yaml"
-    PARTICIPANTS = "participants of site.yaml"
+    COLUMN_ALIAS = "site.yaml: the name of a column here"
+    LEVEL_ALIAS = "site.yaml: the values here that mean a level"
+    EXACT_LABELS = "site.yaml: labels that differ in zeros are different participants"
+    PARTICIPANTS = "site.yaml: the path of the table of participants"
 
 
-def line_for_site(fields: Mapping[str, Any]) -> str:
-    """Return a line of site.yaml, quoted where YAML needs it.
+def write_line(remedy: Remedy, fields: Mapping[str, Any]) -> str:
+    """Return the advice to write a line into a file, quoted where YAML needs it.
 
     Examples
     --------
-    >>> line_for_site({"aliases": {"age": {"column": "Age (years)"}}})
-    'aliases: {age: {column: Age (years)}}'
+    >>> write_line(Remedy.COLUMN_ALIAS, {"aliases": {"age": {"column": "Age: years"}}})
+    "write 'aliases: {age: {column: 'Age: years'}}' into site.yaml"
     """
     text = yaml.safe_dump(
         dict(fields), default_flow_style=True, width=1 << 20, allow_unicode=True, sort_keys=False
     )
-    return text.strip()[1:-1]
+    file = remedy.value.partition(":")[0]
+    return f"write '{text.strip()[1:-1]}' into {file}"
+
+
+def exact_labels() -> str:
+    """Return the advice for a site with two participants whose labels are alike."""
+    return write_line(Remedy.EXACT_LABELS, {"labels": "exact"})
 
 
 def missing_column(name: str, there: Sequence[str]) -> str:
     """Return what is required, was given and helps where a table lacks a column."""
     like = nearest_name(name, there)
     if like is not None and name not in _FIXED:
-        line = line_for_site({"aliases": {name: {"column": like}}})
+        advice = write_line(Remedy.COLUMN_ALIAS, {"aliases": {name: {"column": like}}})
         return (
             f"a column '{name}' is required, and the table has a column '{like}'. If that is "
-            f"meant, write '{line}' into site.yaml. Otherwise add the column."
+            f"meant, {advice}. Otherwise add the column."
         )
     some = ", ".join(f"'{each}'" for each in there[:_LISTED])
     more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
@@ -83,10 +89,10 @@ def missing_column(name: str, there: Sequence[str]) -> str:
     if name in _FIXED:
         of = _FIXED[name]
         return f"a column '{name}' is required, and {have}. Give the column of {of} this name."
-    line = line_for_site({"aliases": {name: {"column": "NAME"}}})
+    advice = write_line(Remedy.COLUMN_ALIAS, {"aliases": {name: {"column": "NAME"}}})
     return (
-        f"a column '{name}' is required, and {have}. If one of them is meant, write '{line}' with "
-        "its name into site.yaml. Otherwise add the column."
+        f"a column '{name}' is required, and {have}. If one of them is meant, {advice} with its "
+        "name as NAME. Otherwise add the column."
     )
 
 
