@@ -17,7 +17,6 @@ from site_agent.advice import exact_labels
 
 SESSION = "_ses-"
 """Separator of a participant's label and a session's in the name of a row."""
-_PREFIX = re.compile(r"sub-(?=.)", re.IGNORECASE)
 _FRACTION = re.compile(r"(\d+)\.0*")
 _SCIENTIFIC = re.compile(r"\d(\.\d+)?e\+\d{1,2}", re.IGNORECASE)
 _PADDED = re.compile(r"\A(\D*)0+(?=\d)")
@@ -34,6 +33,7 @@ SUMMARIES = frozenset(
 participant's."""
 
 
+_SLASHES = ("/", "\\")
 _PREFIXES, _ENDS, _WIDEST = ("", "SUB-", "Sub-"), ("", ".0", "/"), 12
 
 
@@ -45,8 +45,11 @@ def plain_label(text: str) -> str:
     text : str
         A cell of a table, or the name of a folder.
     """
-    bare = unicodedata.normalize("NFC", text.strip().strip("/\\").strip())
-    return _PREFIX.sub("", bare, count=1) if _PREFIX.match(bare) else bare
+    bare = text.strip()
+    if bare[-1:] in _SLASHES or bare[:1] in _SLASHES:
+        bare = bare.strip("/\\").strip()
+    bare = bare if bare.isascii() else unicodedata.normalize("NFC", bare)
+    return bare[4:] if len(bare) > 4 and bare[:4].casefold() == "sub-" else bare
 
 
 def canonical_label(text: str) -> str:
@@ -62,7 +65,10 @@ def canonical_label(text: str) -> str:
     >>> canonical_label("sub-CTRL007"), canonical_label("a0b")
     ('ctrl7', 'a0b')
     """
-    label = unicodedata.normalize("NFKC", plain_label(text)).casefold()
+    label = plain_label(text)
+    if label.isascii() and label.isdecimal():
+        return label.lstrip("0") or "0"
+    label = unicodedata.normalize("NFKC", label).casefold()
     if _SCIENTIFIC.fullmatch(label):
         label = f"{float(label):.0f}"
     whole = _FRACTION.fullmatch(label)

@@ -223,24 +223,24 @@ def rows_or_errors(
         identifier = _identifier(opened)
         for name in wanted.values():
             _check_column(opened, name)
-        seen = _SeenRows(opened, identifier, exact=wording.tables.exact_labels)
+        seen = _SeenRows(table, exact=wording.tables.exact_labels)
+        used = identifier, *wanted.values()
         for each in opened.every_row():
-            label = _person(_label_cell(opened, each, identifier))
-            if label and among is not None:
-                if not among.knows(label):
-                    continue
-                label = among.spelled(label)
+            written = _person(_label_cell(opened, each, identifier))
+            if written and among is not None and not among.knows(written):
+                continue
+            label = written if among is None or not written else among.spelled(written)
             if each.trouble is not None:
                 yield label, each.trouble
                 continue
             row = _by_name(opened, each)
-            _check_bytes(table, each, row, (identifier, *wanted.values()))
+            _check_bytes(table, each, row, used)
             found = {name: wording.cell(name, row[own]) for name, own in wanted.items()}
-            if not label:
+            session = _session_of(row, identifier) if by_session else ""
+            if not written:
                 _check_nobodys(opened, each, identifier, found)
-            elif seen.is_new(each, row, label, found, by_session=by_session):
-                session = _session_of(row, identifier) if by_session else ""
-                yield row_of_session(label, session), found
+            elif seen.is_new(each.line, written, session, found):
+                yield row_of_session(label, session) if session else label, found
 
 
 def _label_cell(table: DelimitedTable, each: TableRow, identifier: str) -> str:
@@ -254,51 +254,50 @@ def _label_cell(table: DelimitedTable, each: TableRow, identifier: str) -> str:
 class _SeenRows:
     """The rows of a table that were read, so that no participant counts twice."""
 
-    def __init__(self, table: DelimitedTable, identifier: str, *, exact: bool) -> None:
-        self._table, self._identifier = table, identifier
+    def __init__(self, path: Path, *, exact: bool) -> None:
+        self._path = path
         self._labels = Labels(exact=exact)
         self._seen: dict[str, tuple[int, int, str]] = {}
 
-    def is_new(self, each: TableRow, row: Row, label: str, found: Row, *, by_session: bool) -> bool:
+    def is_new(self, line: int, written: str, session: str, found: Row) -> bool:
         """Whether a row is the first of its participant, or of the participant's session.
 
         Raises TableError if an earlier row has other cells or another spelling of the label, or the
         row is not a participant's.
         """
-        if is_summary(label) and found and not self._labels.exact:
-            raise self._error(
-                each,
+        if found and is_summary(written) and not self._labels.exact:
+            raise TableError(
+                self._path,
                 "summary",
-                f"every row must be of one participant, and '{label}' looks like a "
-                f"row of means or of a template. Delete it, or {exact_labels()} if it is one "
-                "participant's.",
+                f"every row must be of one participant, and '{written}' looks like a row of means "
+                f"or of a template. Delete it, or {exact_labels()} if it is one participant's.",
+                line,
             )
-        session = _session_of(row, self._identifier) if by_session else ""
-        key = row_of_session(self._labels.key(label), self._labels.key(session) if session else "")
-        written = plain_label(_person(row[self._identifier]))
+        key = self._labels.key(written)
+        if session:
+            key = row_of_session(key, self._labels.key(session))
         cells = hash(tuple(found.values()))
-        line, before, spelled = self._seen.setdefault(key, (each.line, cells, written))
-        if line == each.line:
+        first, before, spelled = self._seen.setdefault(key, (line, cells, written))
+        if first == line:
             return True
         if spelled != written:
-            raise self._error(
-                each,
+            raise TableError(
+                self._path,
                 "spelling",
-                f"'{written}' and '{spelled}' of line {line} are one participant "
-                "in two spellings, and a participant must have one row. Delete one of the rows, or "
+                f"'{written}' and '{spelled}' of line {first} are one participant in two "
+                "spellings, and a participant must have one row. Delete one of the rows, or "
                 f"{exact_labels()} if they are two participants.",
+                line,
             )
         if cells != before:
-            raise self._error(
-                each,
+            raise TableError(
+                self._path,
                 "duplicate",
-                f"a participant must have one row, and line {line} is of the "
-                f"same participant with other values of {_listed(found)}. Delete one of the rows.",
+                f"a participant must have one row, and line {first} is of the same participant "
+                f"with other values of {_listed(found)}. Delete one of the rows.",
+                line,
             )
         return False
-
-    def _error(self, each: TableRow, kind: str, sentence: str) -> TableError:
-        return TableError(self._table.path, kind, sentence, each.line)
 
 
 def _by_name(table: DelimitedTable, row: TableRow) -> dict[str, str]:
@@ -320,7 +319,7 @@ def _check_nobodys(table: DelimitedTable, each: TableRow, identifier: str, found
 def _check_bytes(table: Path, each: TableRow, row: Row, used: Iterable[str]) -> None:
     """Refuse bytes that are not UTF-8 in the cells that are used; others may contain anything."""
     for name in used:
-        if is_torn(row[name]):
+        if not row[name].isascii() and is_torn(row[name]):
             where = f"line {each.line}, column '{name}' has other bytes"
             raise wrong_encoding(table, where)
 
@@ -360,6 +359,8 @@ def column_names(table: Path) -> tuple[str, ...]:
 
 def _person(identifier: str) -> str:
     """Return the label of a row's participant; two sessions are not two participants."""
+    if "_" not in identifier:
+        return plain_label(identifier)
     session = _SESSION.fullmatch(identifier.strip().strip("/\\"))
     return plain_label(person_of(session[1] if session else identifier))
 
