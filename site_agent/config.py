@@ -54,6 +54,10 @@ class SiteConfig(FrozenModel):
     left_out: Path | None = None
     """Tab-separated table with columns participant_id and reason: participants of the data set who
     are in no study. It stays here, and so do its reasons."""
+    accept_unoriented: bool = False
+    """Whether images are used whose sform_code and qform_code are both 0, and which therefore do
+    not state where left and right are. nibabel's guess of the orientation is then used. Set it only
+    after you have checked left and right. `check` warns of such images."""
     aliases: dict[str, Alias] = Field(default={}, max_length=1_000)
     """What this site's tables have in the place of a study's columns and levels, as {diagnosis:
     {column: Dx, levels: {SCZ: [scz, '1']}}}; by the study's column."""

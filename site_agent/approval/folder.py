@@ -60,6 +60,7 @@ class SiteFolder:
             *(config.dataset, data, space, unit, config.cache),
             without=left_out_here(config.left_out),
             aliases=config.aliases,
+            accept_unoriented=config.accept_unoriented,
         )
 
 
@@ -94,6 +95,7 @@ class StudyCase:
             in_turn(left_out_here(config.left_out), self._over_budget),
             partial(too_few_new, ledger, policy),
             config.aliases,
+            accept_unoriented=config.accept_unoriented,
         )
 
     def spent(self, people: Sequence[str]) -> SpentLoss:

@@ -64,6 +64,8 @@ class ReadFrom(NamedTuple):
     engine: Engine
     aliases: Aliases
     """The site's own words."""
+    accept_unoriented: bool = False
+    """Whether the site accepts images that do not state their orientation."""
 
 
 def _read_columns(opened: ReadFrom, view: ViewSpace[TableView]) -> Found:
@@ -77,14 +79,15 @@ def _read_columns(opened: ReadFrom, view: ViewSpace[TableView]) -> Found:
 def _read_images(opened: ReadFrom, view: ViewSpace[FmriView]) -> Found:
     from site_agent.images.measures import measure_images  # image libraries
 
-    source, study, space, cache, engine, aliases = opened
-    return measure_images(source, study, space, view, cache, engine, aliases)
+    source, study, space, cache, engine, aliases, accepted = opened
+    own = cache, engine, aliases
+    return measure_images(source, study, space, view, *own, accept_unoriented=accepted)
 
 
 def _read_recordings(opened: ReadFrom, view: ViewSpace[EegView]) -> Found:
     from site_agent.eeg.vectors import read_recordings  # MNE
 
-    source, study, _, cache, engine, _ = opened
+    source, study, _, cache, engine, *_ = opened
     return read_recordings(source, view.view, study.data, cache, engine)
 
 
@@ -152,6 +155,8 @@ class FeatureDataset:
         The same, asked last, about one of each unit that would take part; a unit is left out whole.
     aliases : mapping of str to Alias
         What the site's tables have in the place of the study's columns and levels.
+    accept_unoriented : bool, default=False
+        Whether the site accepts images that do not state their orientation.
     """
 
     unit: Unit = "subject"
@@ -166,6 +171,8 @@ class FeatureDataset:
         without: Without = excludes_nobody,
         late: Without = excludes_nobody,
         aliases: Aliases = NO_ALIASES,
+        *,
+        accept_unoriented: bool = False,
     ) -> None:
         self.source = source
         self.study = study
@@ -175,6 +182,7 @@ class FeatureDataset:
         chosen = chosen_by(source, study.data, aliases, by_session=_by_session(study))
         self.without, self.late = in_turn(chosen, without), late
         self.aliases = aliases
+        self.accept_unoriented = accept_unoriented
         self._views: dict[str, _Read] = {}
 
     @property
@@ -383,7 +391,7 @@ class FeatureDataset:
             reader = READERS[view.view.source]
 
             def read(study: Study) -> Found:
-                own = self.cache, self.engine, self.aliases
+                own = self.cache, self.engine, self.aliases, self.accept_unoriented
                 return reader(ReadFrom(self.source, study, self.space, *own), view)
 
             if _by_session(self.study) and not view.view.single_columns:

@@ -20,13 +20,21 @@ def open_dataset(
     without: Without = excludes_nobody,
     late: Without = excludes_nobody,
     aliases: Aliases = NO_ALIASES,
+    *,
+    accept_unoriented: bool = False,
 ) -> SiteDataset | FeatureDataset:
     """Make the data set of a study; nothing is read yet.
 
     Persons are prepared and summed on the ``engine``; ``without`` tells whom to leave out, and
     ``late`` whom of those who would then take part; ``aliases`` are the site's own words.
+    ``accept_unoriented`` states whether images without a stated orientation are used.
     """
+    given = engine, without, late, aliases
     if study.features:
-        return FeatureDataset(source, study, space, cache, engine, without, late, aliases)
-    unit = study.privacy.unit
-    return SiteDataset(source, study.data, space, unit, cache, engine, without, late, aliases)
+        return FeatureDataset(
+            *(source, study, space, cache, *given), accept_unoriented=accept_unoriented
+        )
+    return SiteDataset(
+        *(source, study.data, space, study.privacy.unit, cache, *given),
+        accept_unoriented=accept_unoriented,
+    )

@@ -142,6 +142,7 @@ class Admission:
         return open_dataset(
             *(config.dataset, study, space, config.cache),
             *(self.engine, hook, late, config.aliases),
+            accept_unoriented=config.accept_unoriented,
         )
 
     def _attend(self, run: str, approval: Approval, announced: bytes) -> Participation | None:

@@ -227,10 +227,10 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
         ),
         "zero at all of the study's vertices",
     ),
-    "damaged CIFTI": (_text("{}_thickness.dscalar.nii"), "holds 2 maps"),
+    "damaged CIFTI": (_text("{}_thickness.dscalar.nii"), "has 2 maps"),
     "damaged GIFTI": (_text("hemi-{}_thickness.func.gii"), "can't be read; give a whole GIFTI"),
     "damaged overlay": (_text("lh.thickness.mgh"), "lh.thickness.mgh has no right hemisphere"),
-    "two of a person": (_twice, "holds 2 maps of thickness"),
+    "two of a person": (_twice, "has 2 maps of thickness"),
     "another's": (_anothers, "is named as sub-2's"),
 }
 
