@@ -126,8 +126,8 @@ class DataSection(Section):
     taken first, then files without a label, then the first label by alphabet; `check` warns where
     a recording has several. A view's image or map without the label is also taken."""
     entities: OtherEntities = Field(default={}, max_length=10)
-    """Only files with these labels of other BIDS entities, such as {res: '2', cohort: '5'}. An image
-    or map of a view is refused only if it names another."""
+    """Only files with these labels of other BIDS entities, such as {res: '2', cohort: '5'}. A
+    view's image or map without the label is also taken."""
     runs: Literal["all", "first"] = "all"
     """'all' of a participant's recordings that fit, or the 'first' by session, run and name."""
     space: SpaceLabel = "MNI152NLin2009cAsym"

@@ -321,9 +321,7 @@ def _scanned(data: SiteDataset | FeatureDataset) -> tuple[Subject, ...]:
     if not any(view.view.is_series for view in data.space.views):
         return ()
     own = data.source, data.study.data, data.space, data.unit, data.cache
-    images = SiteDataset(
-        *own, aliases=data.aliases, accept_unoriented=data.accept_unoriented
-    )
+    images = SiteDataset(*own, aliases=data.aliases, accept_unoriented=data.accept_unoriented)
     taken = set(data.people)
     return tuple(each for each in images.survey.subjects if each.label in taken)
 

@@ -121,9 +121,10 @@ def _in_dataset(
             skipped.append(outcome)
     if not subjects and all(each.reason in ("no-image", "not-chosen") for each in skipped):
         ends = " or ".join(f"sub-*_bold{ending}" for ending in _endings(data)[::-1])
-        near = next((f" {each.detail}" for each in skipped if each.reason == "no-image"), "")
+        homes = (files_below(home, folder) for home in homes_in(folder))
+        near = next(filter(None, (near_miss(files, data) for files in homes)), "")
         raise DataError(
-            f"{folder} has no {ends} of {recording_pattern(data)}. Check the path.{near}"
+            f"{folder} has no {ends} of {recording_pattern(data)}. Check the path. {near}".rstrip()
         )
     return tuple(subjects), tuple(skipped)
 
@@ -228,7 +229,7 @@ def _series(files: Iterable[Path], data: DataSection) -> list[Path]:
 
 
 def _is_of_atlas(path: Path, data: DataSection) -> bool:
-    """Return whether a file of parcels is a series, and named as of the study's atlas or of none."""
+    """Return whether a file of parcels is a series whose name fits the study's atlas."""
     named, atlas = entities(path), Path(data.atlas or "").name
     atlases = [named[key] for key in PARCELLATIONS if key in named]
     return named["suffix"] in ("bold", "timeseries") and all(each in atlas for each in atlases)

@@ -33,8 +33,6 @@ class Tree:
     passed_over: list[PassedOver] = field(default_factory=list)
 
 
-
-
 def files_below(home: Path, root: Path) -> list[Path]:
     """List the files of a folder and of all folders below it.
 
@@ -56,7 +54,7 @@ def files_below(home: Path, root: Path) -> list[Path]:
 
 
 def tree_of(home: Path, root: Path) -> Tree:
-    """List a folder as `files_below`, with the links that are followed and the folders that are not.
+    """List a folder as `files_below`, with the links followed and the folders passed over.
 
     Parameters
     ----------
@@ -107,12 +105,12 @@ def _list(folder: str, plain: list[str], links: list[str], names: list[str]) -> 
 
 def _is_broken_folder(entry: "os.DirEntry[str]") -> bool:
     """Return whether a link leads nowhere and has the name of a folder."""
-    return "." not in entry.name and not os.path.exists(entry.path)
+    return "." not in entry.name and not Path(entry.path).exists()
 
 
 def _unfollowed(link: str, home: Path, root: Path, visited: set[str]) -> str | None:
     """Return why a link is not followed, '' if its folder was read already; None if it is."""
-    if not os.path.exists(link):
+    if not Path(link).exists():
         return "is a link to a missing folder"
     target = os.path.realpath(link)
     if any(_is_inside(target, each) for each in visited):

@@ -269,9 +269,8 @@ def read_contrasts(
     skipped: list[SkippedPerson] = []
     check = check_nothing if accept_unoriented else check_orientation
     for home in homes_in(source):
-        label, outcome = home.name.removeprefix("sub-"), contrast_of(home, source, data, ending)
-        if not isinstance(outcome, SkippedPerson):
-            outcome = _read(outcome, label, space, check)
+        label, path = home.name.removeprefix("sub-"), contrast_of(home, source, data, ending)
+        outcome = _read(path, label, space, check) if isinstance(path, Path) else path
         if isinstance(outcome, SkippedPerson):
             skipped.append(outcome)
         else:

@@ -305,7 +305,7 @@ def test_nobody_at_all_is_a_refusal(place: DemoFolders) -> None:
     assert "REFUSED: No participant in" in shown(found)
     for image in images(place):
         image.unlink()
-    with pytest.raises(DataError, match="check the path"):
+    with pytest.raises(DataError, match="Check the path"):
         look(place)
 
 
