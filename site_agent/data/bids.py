@@ -286,7 +286,7 @@ def _confounds(bold: Path, home: _Home | None) -> Path | None:
     """Return the recording's confounds table, under the names of new and old fMRIPrep."""
     recording, folder = recording_key(entities(bold)), bold.parent
     nearby = sorted(folder.glob("*.tsv")) if home is None else home.files
-    tables = [path for path in nearby if path.parent == folder and "desc-confounds" in path.name]
+    tables = [path for path in nearby if "desc-confounds" in path.name and path.parent == folder]
     for suffix in ("timeseries", "regressors"):
         for path in tables:
             if path.name.endswith(f"_{suffix}.tsv") and recording_key(entities(path)) == recording:

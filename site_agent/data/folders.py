@@ -87,7 +87,7 @@ def tree_of(home: Path, root: Path) -> Tree:
         except OSError:
             tree.passed_over.append(PassedOver(Path(here), "can't be opened"))
         links.sort(reverse=True)
-    tree.files = sorted(map(Path, names))
+    tree.files = [Path(name) for name in sorted(names, key=lambda each: each.split(os.sep))]
     return tree
 
 

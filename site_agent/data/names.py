@@ -1,6 +1,7 @@
 """Names of files as BIDS has them, and a study's choice among files by name."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from consortium.study.data_section import DataSection
@@ -33,7 +34,12 @@ def entities(path: Path) -> Entities:
     Parts that are not ``key-value`` are passed over, so any name is accepted. A cohort in the
     label of a space, as in ``space-MNIInfant+2``, becomes the entity ``cohort``.
     """
-    *pairs, suffix = stem_of(path).split("_")
+    return dict(_entities_of(path.name))
+
+
+@lru_cache(maxsize=1 << 14)  # names are asked for several times while a data set is searched
+def _entities_of(name: str) -> Entities:
+    *pairs, suffix = stem_of(Path(name)).split("_")
     found = dict(pair.split("-", 1) for pair in pairs if "-" in pair)
     space, plus, cohort = found.get("space", "").partition("+")
     if plus:

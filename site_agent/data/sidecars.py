@@ -13,24 +13,25 @@ from site_agent.data.names import Entities, entities
 
 
 class Sidecar(NamedTuple):
-    """JSON file with the entities of its name."""
+    """JSON file with its folder and the entities of its name."""
 
     path: Path
+    folder: str
+    """The folder's path with a final slash; empty for the working directory."""
     named: Entities
 
 
 def described(paths: Iterable[Path]) -> list[Sidecar]:
     """Return the JSON files among some paths."""
-    return [Sidecar(path, entities(path)) for path in paths if path.name.endswith(".json")]
+    found = (path for path in paths if path.name.endswith(".json"))
+    return [Sidecar(path, f"{path.parent}/".removeprefix("./"), entities(path)) for path in found]
 
 
 def sidecars_of(image: Path, known: Sequence[Sidecar]) -> tuple[Path, ...]:
     """Return the JSON files that apply to an image, the nearest first."""
-    named, folders = entities(image), {image.parent, *image.parents}
+    named, where = entities(image).items(), str(image)
     found = [
-        each
-        for each in known
-        if each.path.parent in folders and each.named.items() <= named.items()
+        each for each in known if where.startswith(each.folder) and each.named.items() <= named
     ]
-    found.sort(key=lambda each: (-len(each.path.parts), -len(each.named), each.path.name))
+    found.sort(key=lambda each: (-len(each.folder), -len(each.named), each.path.name))
     return tuple(each.path for each in found)
