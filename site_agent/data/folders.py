@@ -87,8 +87,13 @@ def tree_of(home: Path, root: Path) -> Tree:
         except OSError:
             tree.passed_over.append(PassedOver(Path(here), "can't be opened"))
         links.sort(reverse=True)
-    tree.files = [Path(name) for name in sorted(names, key=lambda each: each.split(os.sep))]
+    tree.files = [Path(name) for name in sorted(names, key=_parts)]
     return tree
+
+
+def _parts(path: str) -> list[str]:
+    """Return a path's parts, which sort as paths do and faster."""
+    return path.split("/")
 
 
 def _list(folder: str, plain: list[str], links: list[str], names: list[str]) -> None:

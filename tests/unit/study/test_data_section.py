@@ -43,9 +43,7 @@ def test_a_value_is_taken_by_levels_or_by_limits_included(rule, inside, outside)
     ],
 )
 def test_what_is_no_rule_is_said(data, said) -> None:
-    with pytest.raises(
-        ValidationError, match=re.escape(said) if "{" in said else said.replace("(", r"\(")
-    ):
+    with pytest.raises(ValidationError, match=re.escape(said)):
         DataSection.model_validate(data)
 
 
@@ -58,11 +56,6 @@ def test_any_recording_has_any_description_and_entity() -> None:
 
 def test_a_study_chooses_if_a_count_tells_more_than_how_many_there_are() -> None:
     assert not DataSection(runs="first", task="nback").chooses
-    for field in (
-        {"persons": {"age": {"low": 1}}},
-        {"session": "a"},
-        {"run": 0},
-        {"echo": 1},
-        NAMED,
-    ):
+    rules = {"persons": {"age": {"low": 1}}}
+    for field in (rules, {"session": "a"}, {"run": 0}, {"echo": 1}, NAMED):
         assert DataSection.model_validate(field).chooses
