@@ -16,9 +16,9 @@ VERTEX_SERIES = ".dtseries.nii", ".func.gii"
 ON_MESHES = (*VERTEX_SERIES, PARCEL_SERIES)
 """Of series on the cortex: CIFTI, of GIFTI one file for each hemisphere, and CIFTI of parcels."""
 VARIANTS = ("space", "res", "den", "hemi", "desc", "cohort", "stat", "part")
-"""Entities that tell versions of one recording apart, not recordings."""
+"""Entities that distinguish versions of one recording, not recordings."""
 PARCELLATIONS = ("seg", "atlas")
-"""Entities that tell whose parcels a file has."""
+"""Entities that name the atlas of a file of parcels."""
 VERSIONS = ("desc", "cohort", "res", "den", "stat", *PARCELLATIONS)
 """Entities of which `check` reports the labels that were chosen."""
 MAGNITUDE = "mag"

@@ -219,7 +219,7 @@ def check_left(basis: NDArray[np.float64], degree: int, where: Path) -> None:
     Parameters
     ----------
     degree : int
-        Of the polynomial in time.
+        Degree of the polynomial in time.
     """
     volumes, rank = basis.shape
     least = LEAST_LEFT if rank > degree + 1 else 1

@@ -37,7 +37,7 @@ class Timing(NamedTuple):
 
 
 def timing_of(run: RecordingRun) -> Timing:
-    """Return a recording's repetition time, from the nearest JSON file or else its header.
+    """Return a recording's repetition time, from the nearest JSON file or its header.
 
     Raises DataError if a JSON file can't be read, or no file states a time between 0.01 and 60 s.
     """

@@ -40,7 +40,7 @@ _LONGEST_LINE = 1 << 20
 
 
 @dataclass
-class Tally:
+class _Tally:
     """Participants by value, in the order in which values are met."""
 
     people: dict[str, set[str]] = field(default_factory=dict)
@@ -64,9 +64,9 @@ class _Seen:
     data: DataSection
     target: Target | None
     uses_time: bool
-    times: Tally = field(default_factory=Tally)
-    voxels: Tally = field(default_factory=Tally)
-    doubts: Tally = field(default_factory=Tally)
+    times: _Tally = field(default_factory=_Tally)
+    voxels: _Tally = field(default_factory=_Tally)
+    doubts: _Tally = field(default_factory=_Tally)
     volumes: dict[str, int] = field(default_factory=dict)
     left: list[tuple[int, int, str]] = field(default_factory=list)
     """Degrees of freedom left, volumes and label of each run."""
@@ -165,7 +165,7 @@ def _series_facts(seen: _Seen, subjects: Sequence[Subject]) -> Iterator[Fact]:
     if seen.left:
         left, volumes, label = min(seen.left)
         yield Fact("least degrees of freedom left", f"{left} of {volumes} volumes (sub-{label})")
-    runs = Tally()
+    runs = _Tally()
     for subject in subjects:
         runs.add(count(len(subject.runs), "recording"), subject.label)
     yield from runs.fact("recordings of a participant")
@@ -192,7 +192,7 @@ def _time_notes(seen: _Seen) -> Iterator[str]:
         )
 
 
-def _unoriented(doubts: Tally) -> Iterator[str]:
+def _unoriented(doubts: _Tally) -> Iterator[str]:
     if people := doubts.people.get("orientation"):
         yield Serious(
             f"{_who(people)}: sform_code and qform_code are both 0, so the images do not state "
@@ -222,7 +222,7 @@ def summarize_images(
     """
     del space  # images on any grid are resampled to it
     choices, trees = Choices(data), dict[str, Tree]()
-    voxels, doubts, kinds = Tally(), Tally(), Tally()
+    voxels, doubts, kinds = _Tally(), _Tally(), _Tally()
     for home in homes_in(source):
         label, found = home.name.removeprefix("sub-"), _files_of(home, source, view, data)
         if not found:
@@ -252,7 +252,7 @@ def _files_of(home: Path, source: Path, view: ViewSpace[Any], data: DataSection)
     return [] if isinstance(image, SkippedPerson) else [image]
 
 
-def _add_volume(label: str, path: Path, voxels: Tally, doubts: Tally) -> None:
+def _add_volume(label: str, path: Path, voxels: _Tally, doubts: _Tally) -> None:
     image = open_nifti(path)
     voxels.add(voxels_in_words(image), label)
     if not has_orientation(image):

@@ -102,12 +102,12 @@ def test_a_disagreement_and_a_default_are_warnings_with_counts(tmp_path: Path) -
     bold = with_step(save_subject(tmp_path, "04", tiny_series()), 2.0)
     _tell(RecordingRun(bold), json.dumps({"RepetitionTime": 2.5}))
     data = DataSection(high_pass=0.01)
-    told = serious(summarize_series(found_in(tmp_path, data), data))
-    assert any("1 participant (sub-04): the repetition times in the JSON" in each for each in told)
+    notes = serious(summarize_series(found_in(tmp_path, data), data))
+    assert any("1 participant (sub-04): the repetition times in the JSON" in each for each in notes)
     assert any(
-        "1 participant (sub-02): the repetition time is exactly 1 s" in each for each in told
+        "1 participant (sub-02): the repetition time is exactly 1 s" in each for each in notes
     )
-    assert len(told) == 2
+    assert len(notes) == 2
     plain = summarize_series(found_in(tmp_path, data), DataSection())
     assert not serious(plain)
     assert len(plain.notes) == 1

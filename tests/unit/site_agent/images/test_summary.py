@@ -91,10 +91,10 @@ def test_several_labels_are_a_warning_whose_line_ends_it(tmp_path: Path) -> None
             save(tmp_path / f"sub-{number:02d}" / "func" / name, tiny_series(number))
     data = DataSection()
     found = summarize_series(found_in(tmp_path, data), data, TARGET)
-    (told,) = serious(found)
-    assert "desc-denoised (6 participants), desc-other (6 participants)." in told
-    assert "desc-denoisedSmoothed (3 participants) also fit" in told
-    assert "'data: {description: denoised}'" in told
+    (note,) = serious(found)
+    assert "desc-denoised (6 participants), desc-other (6 participants)." in note
+    assert "desc-denoisedSmoothed (3 participants) also fit" in note
+    assert "'data: {description: denoised}'" in note
     stated = DataSection(description="denoised")
     again = summarize_series(found_in(tmp_path, stated), stated, TARGET)
     assert (len(found_in(tmp_path, stated)), serious(again)) == (6, [])
@@ -114,12 +114,12 @@ def test_two_versions_for_all_are_a_warning_whose_line_ends_it(tmp_path, names, 
             image = f"sub-{label}_{FUNC}".replace("desc-preproc", name)
             save(tmp_path / f"sub-{label}" / "func" / image, tiny_series())
     data = DataSection()
-    (told,) = serious(summarize_series(found_in(tmp_path, data), data, TARGET))
+    (note,) = serious(summarize_series(found_in(tmp_path, data), data, TARGET))
     ((key, value),) = line.items()
     words = (
         f"{{{', '.join(f'{k}: {v!r}' for k, v in value.items())}}}" if key == "entities" else value
     )
-    assert f"'data: {{{key}: {words}}}'" in told
+    assert f"'data: {{{key}: {words}}}'" in note
     stated = DataSection.model_validate(line)
     assert len(found_in(tmp_path, stated)) == 2
     assert not serious(summarize_series(found_in(tmp_path, stated), stated, TARGET))
@@ -128,8 +128,8 @@ def test_two_versions_for_all_are_a_warning_whose_line_ends_it(tmp_path, names, 
 def test_a_recording_in_two_formats_is_a_warning(tmp_path: Path) -> None:
     bold = save_subject(tmp_path, "01", tiny_series())
     save(bold.with_name(bold.name.removesuffix(".gz")), tiny_series(1))
-    (told,) = serious(summarize_series(found_in(tmp_path, DataSection()), DataSection(), TARGET))
-    assert "1 participant have a recording both as .nii and as .nii.gz" in told
+    (note,) = serious(summarize_series(found_in(tmp_path, DataSection()), DataSection(), TARGET))
+    assert "1 participant have a recording both as .nii and as .nii.gz" in note
 
 
 def test_links_are_counted_and_folders_that_are_not_read_are_named(tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ def test_links_are_counted_and_folders_that_are_not_read_are_named(tmp_path: Pat
     facts = _facts(found)
     assert facts["linked folders"] == "1 folder of 1 participant followed"
     assert facts["recordings of a participant"] == "2 recordings (1 participant)"
-    (told,) = serious(found)
-    assert f"{root / 'sub-01' / 'ses-c'} is a link to {tmp_path / 'ses-c'}" in told
+    (note,) = serious(found)
+    assert f"{root / 'sub-01' / 'ses-c'} is a link to {tmp_path / 'ses-c'}" in note
 
 
 def test_a_damaged_file_stops_nothing(tmp_path: Path) -> None:
