@@ -19,6 +19,8 @@ from site_agent.data.names import (
 _SUFFIX = "bold"
 _OTHER_KINDS = {"boldref", "boldmap", "mask", "dseg", "probseg", "sbref", "timeseries", "events"}
 """Suffixes of images that accompany a series."""
+_FOREIGN = (".img", ".hdr", ".nii.bz2", ".nii.zst", ".mgz", ".mgh", ".mif", ".head")
+"""Endings of other formats of images."""
 _NAMED = 3
 
 
@@ -56,10 +58,11 @@ def near_miss(files: Sequence[Path], data: DataSection) -> str:
 def _miss(path: Path, data: DataSection) -> _Miss | None:
     """Return how an image's name differs; None if it is not a series or not similar."""
     endings = VERTEX_SERIES if data.mesh else ENDINGS
-    ending = next((each for each in endings if path.name.lower().endswith(each)), None)
-    if ending is None:
+    known = next((each for each in (*endings, *_FOREIGN) if path.name.lower().endswith(each)), None)
+    if known is None:
         return None
-    written = path.name[len(path.name) - len(ending) :]
+    ending = endings[0] if known in _FOREIGN else known
+    written = path.name[len(path.name) - len(known) :]
     found = list(_differences(path.with_name(path.name.removesuffix(written) + ending), data))
     if "" in found:
         return None

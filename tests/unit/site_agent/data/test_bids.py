@@ -239,6 +239,8 @@ def test_the_magnitude_is_the_image_and_the_phase_is_not(tmp_path):
 
 NEAR = {
     "task-rest_SPACE_desc-preproc_bold.NII.GZ": "the ending .NII.GZ instead of .nii.gz",
+    "task-rest_SPACE_bold.img": "the ending .img instead of .nii.gz",
+    "task-rest_SPACE_bold.nii.bz2": "the ending .nii.bz2 instead of .nii.gz",
     "task-rest_SPACE_bold.NII": "the ending .NII instead of .nii",
     "task-Rest_SPACE_bold.nii.gz": "task-Rest instead of task-rest",
     "task-rest_space-MNI152NLin6Asym_bold.nii.gz": "space-MNI152NLin6Asym instead of space-MNI15",
