@@ -5,6 +5,7 @@ another participant's folder. Every folder is listed once.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import NamedTuple
 from consortium.errors import DataError
 
 _PERSON = "sub-"
+_NEARLY = re.compile(r"(?i)\s*(sub|subject)([-_ ]?\d|-\w)")
 
 
 class PassedOver(NamedTuple):
@@ -152,6 +154,15 @@ def _is_home(entry: "os.DirEntry[str]") -> bool:
     if not entry.name.startswith(_PERSON):
         return False
     return entry.is_dir() or (entry.is_symlink() and _is_broken_folder(entry))
+
+
+def near_homes(folder: Path) -> list[Path]:
+    """List the folders of a data set whose names are almost ``sub-*``, such as ``Sub-01``.
+
+    Raises DataError if the data set can't be listed.
+    """
+    found = (each for each in _top(folder) if _NEARLY.match(each.name) and not _is_home(each))
+    return sorted(Path(each.path) for each in found if each.is_dir())
 
 
 def _top(folder: Path) -> Iterator["os.DirEntry[str]"]:

@@ -23,6 +23,8 @@ VERSIONS = ("desc", "cohort", "res", "den", "stat", *PARCELLATIONS)
 """Entities of which `check` reports the labels that were chosen."""
 MAGNITUDE = "mag"
 """Label of the ordinary image where a scanner also stored its phase (part-)."""
+FIELDS = {"ses": "session", "run": "run", "acq": "acquisition", "dir": "direction"}
+"""Fields of the study by the entities of recordings."""
 _INDICES = ("flip", "inv", "split", "chunk")
 _PLAIN = {"ses": "session", "acq": "acquisition", "dir": "direction"}
 _NUMBERED = {"run": "run", "echo": "echo"}
@@ -159,6 +161,16 @@ def preference(path: Path) -> tuple[object, ...]:
     kind = path.name.endswith(PARCEL_SERIES), path.suffix == ".gii"
     labels = tuple(named.get(key, "") for key in (*VERSIONS, "part"))
     return *kind, described != "preproc", described is not None, labels, path.name
+
+
+def choosing_line(key: str, label: str) -> str:
+    """Return the line of a study that chooses the files with a label of an entity."""
+    if key == "desc":
+        return f"data: {{description: {label}}}"
+    if key in FIELDS:
+        index = index_of(label) if key in _NUMBERED else None
+        return f"data: {{{FIELDS[key]}: {label if index is None else index}}}"
+    return f"data: {{entities: {{{key}: '{label}'}}}}"
 
 
 def labels_by(paths: Iterable[Path], key: str) -> Mapping[str, Path]:

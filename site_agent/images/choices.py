@@ -12,8 +12,8 @@ from consortium.algorithms.base import Serious
 from consortium.base.formatting import count
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import fitting_series, versions_of
-from site_agent.data.folders import Tree, tree_of
-from site_agent.data.names import VERSIONS, entities, stem_of, versions_wanted
+from site_agent.data.folders import Tree, near_homes, tree_of
+from site_agent.data.names import VERSIONS, choosing_line, entities, stem_of, versions_wanted
 from site_agent.data.survey import Subject
 from site_agent.data.understood import Fact
 
@@ -93,11 +93,9 @@ class Choices:
         """Return the line of a study that chooses the most frequent label."""
         named = [each for each in (*_by_number(labels), *_by_number(others)) if each]
         label = named[0] if named else ""
-        if key == "desc":
-            return f"data: {{description: {label}}}"
         if key == "cohort":
             return f"data: {{space: {self.data.space}+{label}}}"
-        return f"data: {{entities: {{{key}: '{label}'}}}}"
+        return choosing_line(key, label)
 
 
 def _count(table: dict[str, dict[str, set[str]]], key: str, label: str, person: str) -> None:
@@ -154,6 +152,20 @@ def link_facts(trees: Mapping[str, Tree]) -> Iterator[Fact]:
     if followed:
         many = sum(len(tree.followed) for tree in trees.values())
         yield Fact("linked folders", f"{count(many, 'folder')} of {_many(followed)} followed")
+
+
+def name_notes(roots: Iterable[Path]) -> Iterator[str]:
+    """Yield a warning of the folders whose names are almost those of participants."""
+    for root in sorted(set(roots)):
+        near = near_homes(root)
+        if near:
+            some = ", ".join(path.name for path in near[:_NAMED])
+            more = f", and {len(near) - _NAMED} others" if near[_NAMED:] else ""
+            yield Serious(
+                f"{count(len(near), 'folder')} in {root} {'is' if len(near) == 1 else 'are'} not "
+                f"read, since the name must begin with sub-: {some}{more}. Rename the folders if "
+                "they are participants'."
+            )
 
 
 def link_notes(trees: Mapping[str, Tree]) -> Iterator[str]:

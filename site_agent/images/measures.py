@@ -25,7 +25,9 @@ from site_agent.data.bids import misplaced_file
 from site_agent.data.folders import files_below, foreign_home, homes_in
 from site_agent.data.names import (
     ENDINGS,
+    FIELDS,
     VERSIONS,
+    choosing_line,
     entities,
     has_entities,
     has_version,
@@ -340,14 +342,14 @@ def _ends(path: Path, ending: str) -> bool:
 
 
 def _tell_apart(found: Sequence[Path]) -> str:
-    """Return the remedy for several images: the field of the study that names one of them."""
-    for key in VERSIONS:
+    """Return the remedy for several images: the line of the study that chooses one of them."""
+    for key in (*FIELDS, *VERSIONS):
         labels = sorted(filter(None, labels_by(found, key)))
         if labels:
-            field = f"description: {labels[0]}" if key == "desc" else f"entities: {{{key}: ...}}"
             named = ", ".join(f"{key}-{label}" for label in labels)
-            return f"They have {named}. Write 'data: {{{field}}}' in the study, or remove files."
-    return "Name more of the end in the study, or remove files."
+            line = choosing_line(key, labels[0])
+            return f"They have {named}. Write '{line}' in the study, or remove files."
+    return "Write more of the end as 'image' in the study, or remove files."
 
 
 def _near(images: Sequence[Path], data: DataSection) -> str:

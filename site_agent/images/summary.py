@@ -27,7 +27,14 @@ from site_agent.data.folders import Tree, homes_in, tree_of
 from site_agent.data.names import ON_MESHES
 from site_agent.data.survey import RecordingRun, SkippedPerson, Subject
 from site_agent.data.understood import Fact, Understanding
-from site_agent.images.choices import Choices, choices_of, link_facts, link_notes
+from site_agent.images.choices import (
+    Choices,
+    choices_of,
+    home_of,
+    link_facts,
+    link_notes,
+    name_notes,
+)
 from site_agent.images.measures import contrast_of
 from site_agent.images.nifti import open_nifti
 from site_agent.images.preprocess import DEGREES, frequencies_outside
@@ -151,7 +158,9 @@ def summarize_series(
             seen.add(subject.label, run)
     choices, trees = choices_of(subjects, data)
     facts = (*_series_facts(seen, subjects), *choices.facts(), *link_facts(trees))
-    notes = (*choices.notes(), *link_notes(trees), *_time_notes(seen), *_unoriented(seen.doubts))
+    homes = filter(None, map(home_of, subjects))
+    folders = *link_notes(trees), *name_notes(home.parent for home in homes)
+    notes = (*choices.notes(), *folders, *_time_notes(seen), *_unoriented(seen.doubts))
     return Understanding(facts, notes)
 
 
@@ -240,7 +249,7 @@ def summarize_images(
         *choices.facts(),
         *link_facts(trees),
     )
-    named = *choices.notes(), *_without_space(choices), *link_notes(trees)
+    named = *choices.notes(), *_without_space(choices), *link_notes(trees), *name_notes([source])
     return Understanding(facts, (*named, *_unoriented(doubts)))
 
 

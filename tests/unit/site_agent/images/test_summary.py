@@ -188,3 +188,34 @@ def test_single_images_are_summarized(tmp_path: Path) -> None:
     assert "accept_unoriented" in skipped[0].detail
     vectors, skipped = read_contrasts(tmp_path, data, space, "statmap", accept_unoriented=True)
     assert (sorted(vectors), skipped) == (["01", "02", "03"], [])
+
+
+def test_a_folder_that_is_almost_a_participants_is_named(tmp_path: Path) -> None:
+    save_subject(tmp_path, "01", tiny_series())
+    for name in ("Sub-02", "sub_03", "subject-04", "submissions", "derivatives", "sub-05.txt"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "SUB-06").touch()
+    (note,) = serious(summarize_series(found_in(tmp_path, DataSection()), DataSection()))
+    assert "Sub-02, sub_03, subject-04. Rename" in note
+    assert note.startswith("3 folders in ")
+
+
+@pytest.mark.parametrize(
+    ("names", "line"),
+    [
+        (("ses-a", "ses-b"), {"session": "a"}),
+        (("run-01", "run-02"), {"run": 1}),
+        (("desc-x", "desc-y"), {"description": "x"}),
+        (("res-1", "res-2"), {"entities": {"res": "1"}}),
+    ],
+)
+def test_the_line_that_chooses_one_of_several_images_works(tmp_path, names, line) -> None:
+    for number, name in enumerate(names):
+        path = tmp_path / "sub-01" / f"sub-01_{name}_statmap.nii"
+        save(path, tiny_series(number)[..., 0])
+    space = Space(tiny_grid())
+    values, (skipped,) = read_contrasts(tmp_path, DataSection(), space, "statmap")
+    words = str(line).replace("'", "") if "entities" not in line else "{entities: {res: '1'}}"
+    assert (values, f"Write 'data: {words}'" in skipped.detail) == ({}, True)
+    values, skipped = read_contrasts(tmp_path, DataSection.model_validate(line), space, "statmap")
+    assert (sorted(values), skipped) == (["01"], [])
