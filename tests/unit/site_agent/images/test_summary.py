@@ -1,6 +1,5 @@
 """Summary of a site's images: facts, and warnings where a choice or a value may be wrong."""
 
-import gzip
 from pathlib import Path
 
 import nibabel as nib
@@ -25,6 +24,7 @@ from tests.support.tiny_images import (
     save_subject,
     tiny_grid,
     tiny_series,
+    without_orientation,
 )
 
 TARGET = Target(tiny_grid())
@@ -48,19 +48,6 @@ def with_step(bold: Path, step: float, unit: str = "sec") -> Path:
     image.header.set_xyzt_units(xyz="mm", t=unit)
     nib.save(nib.Nifti1Image(values, image.affine, image.header), bold)
     return bold
-
-
-def without_orientation(path: Path) -> Path:
-    """Set both form codes of an image to 0, as nibabel itself does not write them."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rb") as file:
-        content = bytearray(file.read())
-    content[252:256] = bytes(4)
-    with opened(path, "wb") as file:
-        file.write(content)
-    header = nib.load(path).header
-    assert (int(header["sform_code"]), int(header["qform_code"])) == (0, 0)
-    return path
 
 
 def _facts(found: Understanding) -> dict[str, str]:
