@@ -180,8 +180,8 @@ def misplaced_file(home: Path, paths: Iterable[Path]) -> str | None:
 def ambiguous_files(paths: Iterable[Path]) -> str | None:
     """Return which two files are one recording under two names; None if there are none.
 
-    run-1 and run-01 are one index in BIDS. Two different files of one name in two folders are
-    ambiguous in the same way.
+    run-1 and run-01 are one index in BIDS, and labels that differ in case or in zeros are taken for
+    one label. Two different files of one name in two folders are ambiguous in the same way.
     """
     recordings: dict[Key, dict[Key, Path]] = defaultdict(dict)
     names: dict[str, Path] = {}
@@ -282,14 +282,19 @@ def _right_of(path: Path) -> Path | None:
     return None
 
 
+def _with_reconstruction(path: Path) -> tuple[Key, str | None]:
+    named = entities(path)
+    return recording_key(named), named.get("rec")
+
+
 def _confounds(bold: Path, home: _Home | None) -> Path | None:
     """Return the recording's confounds table, under the names of new and old fMRIPrep."""
-    recording, folder = recording_key(entities(bold)), bold.parent
+    recording, folder = _with_reconstruction(bold), bold.parent
     nearby = sorted(folder.glob("*.tsv")) if home is None else home.files
     tables = [path for path in nearby if "desc-confounds" in path.name and path.parent == folder]
     for suffix in ("timeseries", "regressors"):
         for path in tables:
-            if path.name.endswith(f"_{suffix}.tsv") and recording_key(entities(path)) == recording:
+            if path.name.endswith(f"_{suffix}.tsv") and _with_reconstruction(path) == recording:
                 return path
     beside = bold.with_name(f"{stem_of(bold)}_confounds.tsv")
     return beside if beside.exists() else None

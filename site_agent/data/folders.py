@@ -99,10 +99,15 @@ def _parts(path: str) -> list[str]:
 
 
 def _list(folder: str, plain: list[str], links: list[str], names: list[str]) -> None:
-    """Append a folder's entries to the lists of folders, links to folders, and files."""
+    """Append a folder's entries to the lists of folders, links to folders, and files.
+
+    Hidden entries are left out, as BIDS does; macOS writes such files next to each image.
+    """
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_symlink() and (entry.is_dir() or _is_broken_folder(entry)):
+            if entry.name.startswith("."):
+                continue
+            if entry.is_symlink() and (_is_folder(entry) or _is_broken_folder(entry)):
                 links.append(entry.path)
             elif entry.is_dir(follow_symlinks=False):
                 plain.append(entry.path)
@@ -112,12 +117,26 @@ def _list(folder: str, plain: list[str], links: list[str], names: list[str]) -> 
 
 def _is_broken_folder(entry: "os.DirEntry[str]") -> bool:
     """Return whether a link leads nowhere and has the name of a folder."""
-    return "." not in entry.name and not Path(entry.path).exists()
+    return "." not in entry.name and not _exists(entry.path)
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False
 
 
 def _unfollowed(link: str, home: Path, root: Path, visited: set[str]) -> str | None:
     """Return why a link is not followed, '' if its folder was read already; None if it is."""
-    if not Path(link).exists():
+    if not _exists(link):
         return "is a link to a missing folder"
     target = os.path.realpath(link)
     if any(_is_inside(target, each) for each in visited):
@@ -153,7 +172,7 @@ def homes_in(folder: Path) -> list[Path]:
 def _is_home(entry: "os.DirEntry[str]") -> bool:
     if not entry.name.startswith(_PERSON):
         return False
-    return entry.is_dir() or (entry.is_symlink() and _is_broken_folder(entry))
+    return _is_folder(entry) or (entry.is_symlink() and _is_broken_folder(entry))
 
 
 def near_homes(folder: Path) -> list[Path]:
@@ -162,7 +181,7 @@ def near_homes(folder: Path) -> list[Path]:
     Raises DataError if the data set can't be listed.
     """
     found = (each for each in _top(folder) if _NEARLY.match(each.name) and not _is_home(each))
-    return sorted(Path(each.path) for each in found if each.is_dir())
+    return sorted(Path(each.path) for each in found if _is_folder(each))
 
 
 def _top(folder: Path) -> Iterator["os.DirEntry[str]"]:
@@ -190,7 +209,7 @@ def foreign_home(home: Path, root: Path) -> str | None:
     if not home.is_symlink():
         return None
     reason = "is a link to a missing folder"
-    if home.exists():
+    if _exists(str(home)):
         reason = _outside(Path(os.path.realpath(home)), home.name, root) or ""
     if not reason:
         return None

@@ -15,18 +15,18 @@ PARCEL_SERIES = ".ptseries.nii"
 VERTEX_SERIES = ".dtseries.nii", ".func.gii"
 ON_MESHES = (*VERTEX_SERIES, PARCEL_SERIES)
 """Of series on the cortex: CIFTI, of GIFTI one file for each hemisphere, and CIFTI of parcels."""
-VARIANTS = ("space", "res", "den", "hemi", "desc", "cohort", "stat", "part")
+VARIANTS = ("space", "res", "den", "hemi", "desc", "cohort", "stat", "rec", "part")
 """Entities that distinguish versions of one recording, not recordings."""
 PARCELLATIONS = ("seg", "atlas")
 """Entities that name the atlas of a file of parcels."""
-VERSIONS = ("desc", "cohort", "res", "den", "stat", *PARCELLATIONS)
+VERSIONS = ("desc", "cohort", "res", "den", "stat", "rec", *PARCELLATIONS)
 """Entities of which `check` reports the labels that were chosen."""
 MAGNITUDE = "mag"
 """Label of the ordinary image where a scanner also stored its phase (part-)."""
 FIELDS = {"ses": "session", "run": "run", "acq": "acquisition", "dir": "direction"}
 """Fields of the study by the entities of recordings."""
+_PLAIN = {key: name for key, name in FIELDS.items() if key != "run"}
 _INDICES = ("flip", "inv", "split", "chunk")
-_PLAIN = {"ses": "session", "acq": "acquisition", "dir": "direction"}
 _NUMBERED = {"run": "run", "echo": "echo"}
 
 
@@ -143,11 +143,13 @@ def recording_key(named: Entities) -> Key:
 
 
 def same_recording(named: Entities) -> Key:
-    """Return `recording_key` with indices as numbers, so run-1 and run-01 are equal."""
-    return tuple(
-        (key, label if key not in _NUMBERED or index_of(label) is None else str(index_of(label)))
-        for key, label in recording_key(named)
-    )
+    """Return `recording_key` without the spelling of labels: run-1 equals run-01, ses-A ses-a."""
+    return tuple((key, _plain_label(label)) for key, label in recording_key(named))
+
+
+def _plain_label(label: str) -> str:
+    index = index_of(label)
+    return label.lower() if index is None else str(index)
 
 
 def preference(path: Path) -> tuple[object, ...]:

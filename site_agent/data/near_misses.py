@@ -7,11 +7,12 @@ from typing import NamedTuple
 from consortium.study.data_section import DataSection
 from site_agent.data.names import (
     ENDINGS,
+    FIELDS,
     MAGNITUDE,
     VERTEX_SERIES,
     Entities,
     entities,
-    has_entities,
+    index_of,
     is_in_space,
     versions_wanted,
 )
@@ -107,12 +108,20 @@ def _other_labels(named: Entities, data: DataSection) -> Iterator[str]:
     for key, label in versions_wanted(data).items():
         if named.get(key) != label:
             yield _instead(key, named.get(key, ""), label)
-    if not has_entities(named, data):
-        yield "another session, run, acquisition, direction or echo"
+    for key, field in FIELDS.items():
+        wanted = getattr(data, field)
+        if wanted is not None and not _is_label(named.get(key), wanted):
+            yield _instead(key, named.get(key, ""), str(wanted))
+    if data.echo is not None and index_of(named.get("echo")) != data.echo:
+        yield _instead("echo", named.get("echo", ""), str(data.echo))
     if named.get("part", MAGNITUDE) != MAGNITUDE:
         yield f"part-{named['part']}, which is not the magnitude"
     if "echo" in named and data.echo is None:
         yield f"echo-{named['echo']}, which is a single echo"
+
+
+def _is_label(found: str | None, wanted: str | int) -> bool:
+    return index_of(found) == wanted if isinstance(wanted, int) else found == wanted
 
 
 def _instead(key: str, found: str, wanted: str) -> str:

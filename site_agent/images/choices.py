@@ -13,7 +13,14 @@ from consortium.base.formatting import count
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import fitting_series, versions_of
 from site_agent.data.folders import Tree, near_homes, tree_of
-from site_agent.data.names import VERSIONS, choosing_line, entities, stem_of, versions_wanted
+from site_agent.data.names import (
+    PARCELLATIONS,
+    VERSIONS,
+    choosing_line,
+    entities,
+    stem_of,
+    versions_wanted,
+)
 from site_agent.data.survey import Subject
 from site_agent.data.understood import Fact
 
@@ -76,9 +83,10 @@ class Choices:
             )
 
     def _is_settled(self, key: str) -> bool:
-        """Return whether the study states an entity, or its mesh implies it."""
+        """Return whether the study states an entity, or its mesh or atlas implies it."""
         cohort = key == "cohort" and self.data.space_cohort[1] is not None
-        implied = key == _DENSITY and bool(self.data.mesh)
+        mesh, atlas = bool(self.data.mesh), bool(self.data.atlas)
+        implied = (key == _DENSITY and mesh) or (key in PARCELLATIONS and atlas)
         return key in versions_wanted(self.data) or cohort or implied
 
     def _warning(self, key: str, labels: Labels, others: Labels) -> str:

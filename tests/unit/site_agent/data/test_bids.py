@@ -212,6 +212,8 @@ def test_any_entity_and_the_cohort_of_a_space_choose(tmp_path, data, expected):
         ("run-1_{}_bold.nii.gz", "run-01_{}_bold.nii.gz"),
         ("run-01_{}_bold.nii.gz", "run-001_{}_desc-preproc_bold.nii.gz"),
         ("{}_bold.nii.gz", "../copy/{}_bold.nii.gz"),
+        ("acq-Fast_{}_bold.nii.gz", "acq-fast_{}_bold.nii.gz"),
+        ("acq-1_{}_bold.nii.gz", "acq-01_{}_bold.nii.gz"),
     ],
 )
 def test_one_recording_under_two_names_leaves_its_participant_out(tmp_path, names):
@@ -269,3 +271,24 @@ def test_a_reference_image_is_neither_taken_nor_near(tmp_path):
     _, (skipped,) = find_subjects(tmp_path, DATA)
     assert " has no image of task-rest" in skipped.detail
     assert "instead of" not in skipped.detail
+
+
+def test_one_reconstruction_of_a_recording_is_used_with_its_own_table(tmp_path):
+    for label, kinds in {"1": ("moco", "norm"), "2": ("norm",)}.items():
+        for kind in kinds:
+            stem = f"sub-{label}/func/sub-{label}_task-rest_rec-{kind}"
+            touch(tmp_path, f"{stem}_{SPACE}_bold.nii.gz", f"{stem}_desc-confounds_timeseries.tsv")
+    subjects, _ = find_subjects(tmp_path, DATA)
+    for subject, kind in zip(subjects, ("moco", "norm"), strict=True):
+        (run,) = subject.runs
+        assert f"rec-{kind}" in run.bold.name
+        assert f"rec-{kind}" in run.confounds.name
+    subjects, _ = find_subjects(tmp_path, DataSection(entities={"rec": "norm"}))
+    assert ["rec-norm" in subject.runs[0].confounds.name for subject in subjects] == [True, True]
+
+
+def test_a_session_that_is_written_otherwise_is_named(tmp_path):
+    touch(tmp_path, f"sub-1/ses-01/func/sub-1_ses-01_task-rest_{SPACE}_bold.nii.gz")
+    touch(tmp_path, f"sub-2/ses-1/func/sub-2_ses-1_task-rest_{SPACE}_bold.nii.gz")
+    _, (skipped,) = find_subjects(tmp_path, DataSection(session="1"))
+    assert "has ses-01 instead of ses-1" in skipped.detail

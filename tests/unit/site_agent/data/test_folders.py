@@ -79,6 +79,20 @@ def test_loops_and_second_names_of_one_folder_are_read_once(tmp_path: Path) -> N
     assert (tree.files, tree.passed_over) == ([own], [])
 
 
+def test_a_link_to_itself_and_hidden_files_cost_nothing(tmp_path: Path) -> None:
+    home = tmp_path / "sub-01"
+    own = _touch(home / "ses-a" / "x.nii")
+    (home / "ses-b").symlink_to("ses-b")
+    for hidden in ("._x.nii", ".DS_Store", ".heudiconv/y.nii"):
+        _touch(home / "ses-a" / hidden)
+    (tmp_path / "sub-02").symlink_to("sub-02")
+    tree = tree_of(home, tmp_path)
+    assert tree.files == [own]
+    assert [path for path, _ in tree.passed_over] == [home / "ses-b"]
+    assert "missing folder" in str(foreign_home(tmp_path / "sub-02", tmp_path))
+    assert len(homes_in(tmp_path)) == 2
+
+
 def test_links_to_files_are_listed_also_broken_ones(tmp_path: Path) -> None:
     home = tmp_path / "sub-01"
     annex = _touch(tmp_path / ".git" / "annex" / "key.nii.gz")
@@ -89,16 +103,21 @@ def test_links_to_files_are_listed_also_broken_ones(tmp_path: Path) -> None:
     assert not tree_of(home, tmp_path).passed_over
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root opens every folder")
-def test_a_closed_folder_is_named(tmp_path: Path) -> None:
+def test_a_closed_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "sub-01"
+    own = _touch(home / "ses-b" / "x.nii")
     _touch(home / "ses-a" / "x.nii")
-    (home / "ses-a").chmod(0)
-    try:
-        ((_, why),) = tree_of(home, tmp_path).passed_over
-        assert why == "can't be opened"
-    finally:
-        (home / "ses-a").chmod(0o700)
+    real = os.scandir
+
+    def closed(path: str) -> object:
+        if str(path).endswith("ses-a"):
+            raise PermissionError(path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    tree = tree_of(home, tmp_path)
+    assert tree.files == [own]
+    assert [tuple(each) for each in tree.passed_over] == [(home / "ses-a", "can't be opened")]
 
 
 def test_a_participants_own_folder_may_be_a_link_inside_the_data_set(tmp_path: Path) -> None:
