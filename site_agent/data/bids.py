@@ -168,7 +168,8 @@ def misplaced_file(home: Path, paths: Iterable[Path]) -> str | None:
     It would count one person as two, or be another's part of this one.
     """
     for path in paths:
-        named = entities(path).get("sub")
+        labels = (label for key, label in entities(path).items() if key.lower() == "sub")
+        named = next(labels, None)
         if named is not None and f"sub-{named}" != home.name:
             return (
                 f"{path} is named as sub-{named}'s and lies in the folder of {home.name}, so that "

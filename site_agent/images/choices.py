@@ -91,8 +91,9 @@ class Choices:
 
     def _warning(self, key: str, labels: Labels, others: Labels) -> str:
         also = f" {_numbers(key, others)} also fit and are not used." if others else ""
+        why = "Several files fit the study" if others else "The participants' files differ"
         return (
-            f"Several files fit the study, which does not state {key}-. The files used are "
+            f"{why}, and the study does not state {key}-. The files used are "
             f"{_numbers(key, labels)}.{also} Have the coordinator write "
             f"'{self._line(key, labels, others)}' in the study, or remove the other files."
         )

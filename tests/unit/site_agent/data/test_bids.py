@@ -120,6 +120,13 @@ def test_an_image_named_as_anothers_makes_no_second_person(tmp_path):
     assert f"{theirs} is named as sub-02's and lies in the folder of sub-01" in skipped[0].detail
 
 
+def test_a_label_in_capitals_is_a_label(tmp_path):
+    stem = f"task-rest_{SPACE}_bold.nii.gz"
+    touch(tmp_path, f"sub-01/Sub-02_{stem}", f"sub-03/SUB-03_{stem}")
+    ((subject,), (skipped,)) = find_subjects(tmp_path, DATA)
+    assert (subject.label, skipped.label, skipped.reason) == ("03", "01", "unusable")
+
+
 def test_images_without_a_label_are_their_folders(tmp_path):
     names = (f"sub-01/func/run-{run}_task-rest_{SPACE}_bold.nii.gz" for run in (1, 2))
     ((subject,), skipped) = find_subjects(touch(tmp_path, *names), DATA)

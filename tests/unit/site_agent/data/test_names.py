@@ -1,4 +1,4 @@
-"""Names of files: entities, what a study asks of them, and the order of versions."""
+"""Names of files: their entities, a study's choice, and the order of versions."""
 
 from pathlib import Path
 
