@@ -61,6 +61,10 @@ class SiteConfig(FrozenModel):
     """'canonical': sub-001, 1, 1.0 and SUB-01 are one participant in every file. 'exact': labels
     that differ in case or zeros are different participants, as BIDS allows. The ledger charges both
     as one in either case."""
+    accept_unoriented: bool = False
+    """Whether images are used whose sform_code and qform_code are both 0, and which therefore do
+    not state where left and right are. nibabel's guess of the orientation is then used. Set it only
+    after you have checked left and right. `check` warns of such images."""
     aliases: dict[str, Alias] = Field(default={}, max_length=1_000)
     """What this site's tables have in the place of a study's columns and levels, as {diagnosis:
     {column: Dx, levels: {SCZ: [scz, '1']}}}; by the study's column."""

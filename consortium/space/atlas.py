@@ -31,7 +31,7 @@ from consortium.space.mesh import (
     check_vertices,
     grayordinates,
 )
-from consortium.space.nifti import UNREADABLE, is_kept, load_nifti, open_image
+from consortium.space.nifti import UNREADABLE, check_stated, is_kept, load_nifti, open_image
 from consortium.space.sampling import sample, voxel_places
 
 NEAR = 8.0
@@ -143,6 +143,7 @@ def read_image(
         values = np.asarray(image.dataobj, dtype=np.float32)
     except UNREADABLE as error:
         raise DataError(f"The {what} {path} can't be read; give a whole NIfTI file.") from error
+    check_stated(path, image, what)
     if is_kept(image) and not at_home:
         raise DataError(
             f"The {what} {path} is made of a hospital's own participants without noise and must "

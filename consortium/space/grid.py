@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from consortium.base.atomic import path_in_folder
 from consortium.base.kept_arrays import kept_arrays
 from consortium.errors import DataError
-from consortium.space.nifti import UNREADABLE, load_nifti
+from consortium.space.nifti import UNREADABLE, check_stated, load_nifti
 from consortium.study.data_section import DataSection
 
 TEMPLATE = "template"
@@ -205,6 +205,7 @@ def mask_grid(path: Path) -> Grid:
     except UNREADABLE as error:
         msg = f"The mask {path} can't be read; give a whole 3-D NIfTI file."
         raise DataError(msg) from error
+    check_stated(path, image, "mask")
     if values.dtype.kind not in "biuf":
         raise DataError(f"The mask {path} does not hold real numbers; save it as 0 and 1.")
     try:

@@ -98,6 +98,33 @@ def load_nifti(path: Path) -> Any:
     return image
 
 
+def has_orientation(image: Any) -> bool:
+    """Return whether a file states how its voxels are placed.
+
+    A NIfTI file does if its sform_code or qform_code is not 0. Analyze files have no field for it.
+    nibabel guesses an affine for both that may exchange left and right.
+    """
+    header = image.header
+    if "sform_code" in header and "qform_code" in header:
+        return bool(int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0)
+    return not isinstance(image, nib.AnalyzeImage)
+
+
+def check_stated(path: Path, image: Any, what: str) -> None:
+    """Raise DataError if a public image of a study does not state its orientation.
+
+    Parameters
+    ----------
+    what : str
+        Its name in the message.
+    """
+    if not has_orientation(image):
+        raise DataError(
+            f"The {what} {path} must state its orientation, and it is an Analyze file or a NIfTI "
+            "file whose sform_code and qform_code are both 0. Write it again with an sform."
+        )
+
+
 def _of_surface(path: Path) -> DataError:
     return DataError(
         f"{path} holds values on a surface, where an image of voxels is wanted; give a NIfTI "

@@ -14,8 +14,24 @@ from consortium.views.meshes import CORTEX, MESHES, SURFACES, MeshFiles, MeshNam
 
 _COLUMN = re.compile(r"[A-Za-z0-9_.&-]{1,64}")
 EntityLabel = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")]
-CHOICE = ("persons", "session", "run", "acquisition", "direction", "echo", "runs")
+EntityKey = Annotated[str, StringConstraints(pattern=r"^[a-z]{1,20}$")]
+SpaceLabel = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+(\+[A-Za-z0-9]+)?$")]
+RECORDING = ("session", "run", "acquisition", "direction", "echo", "description", "entities")
+"""Fields that choose among the files of a participant by the entities of their names."""
+CHOICE = ("persons", *RECORDING, "runs")
 """Fields that say whom and what a study takes, and nothing of how it is prepared."""
+_FIELD_OF = {
+    "task": "task",
+    "ses": "session",
+    "run": "run",
+    "acq": "acquisition",
+    "dir": "direction",
+    "echo": "echo",
+    "space": "space",
+    "desc": "description",
+}
+"""Fields of the entities that have one."""
+_NEVER_CHOSEN = ("sub", "hemi", "part")
 _OF_VOXELS = "resolution", "mask", "maps_resolution", "maps_smoothing", "smoothing"
 _LABELS = ".dlabel.nii"
 """End of an atlas's name on a mesh."""
@@ -62,6 +78,17 @@ def _columns(rules: dict[str, PersonRule]) -> dict[str, PersonRule]:
     return rules
 
 
+def _without_field(wanted: dict[str, str]) -> dict[str, str]:
+    for key in wanted:
+        if key in _FIELD_OF:
+            raise ValueError(f"'{key}' has its own field; write 'data: {{{_FIELD_OF[key]}: …}}'")
+        if key in _NEVER_CHOSEN:
+            raise ValueError(f"'{key}' can't be chosen by a study; leave it out")
+    return wanted
+
+
+OtherEntities = Annotated[dict[EntityKey, EntityLabel], AfterValidator(_without_field)]
+"""Labels by BIDS entities that have no field of their own."""
 PersonRules = Annotated[dict[str, PersonRule], AfterValidator(_columns)]
 """By column of the site's participants.tsv; a person is taken who fits all of them."""
 
@@ -94,11 +121,19 @@ class DataSection(Section):
     echo: int | None = Field(default=None, ge=1)
     """Only recordings of this BIDS echo; images of single echoes are passed over if it is not
     given."""
+    description: EntityLabel | None = None
+    """Only files with this BIDS description label (desc-), such as denoised. By default preproc is
+    taken first, then files without a label, then the first label by alphabet; `check` warns where
+    a recording has several. A view's image or map without the label is also taken."""
+    entities: OtherEntities = Field(default={}, max_length=10)
+    """Only files with these labels of other BIDS entities, such as {res: '2', cohort: '5'}. A
+    view's image or map without the label is also taken."""
     runs: Literal["all", "first"] = "all"
     """'all' of a participant's recordings that fit, or the 'first' by session, run and name."""
-    space: EntityLabel = "MNI152NLin2009cAsym"
-    """Name of the template space that the sites' images are aligned to; of a mesh its own, fsLR or
-    fsaverage."""
+    space: SpaceLabel = "MNI152NLin2009cAsym"
+    """Name of the template space that the sites' images are aligned to, with its cohort if it has
+    one: MNIPediatricAsym+5 also stands for space-MNIPediatricAsym_cohort-5. For a mesh its own
+    space, fsLR or fsaverage."""
     mesh: MeshName | None = None
     """Series on the cortex instead of voxels: 'fsLR-32k', 'fsaverage5' or 'fsaverage6'. Files are
     fMRIPrep's dense series of CIFTI (*_bold.dtseries.nii), or else pairs of GIFTI (hemi-L and
@@ -163,8 +198,7 @@ class DataSection(Section):
     @property
     def chooses_recordings(self) -> bool:
         """Whether it takes some of a person's recordings by their names."""
-        entities = (self.session, self.run, self.acquisition, self.direction, self.echo)
-        return any(each is not None for each in entities)
+        return any(getattr(self, name) not in (None, {}) for name in RECORDING)
 
     @property
     def mixes_volumes(self) -> tuple[str, ...]:
@@ -175,8 +209,13 @@ class DataSection(Section):
     @property
     def of_any_recording(self) -> DataSection:
         """The same without its choice among a person's recordings."""
-        open_fields = dict.fromkeys(("session", "run", "acquisition", "direction", "echo"))
-        return self.model_copy(update=open_fields)
+        return self.model_copy(update={**dict.fromkeys(RECORDING), "entities": {}})
+
+    @property
+    def space_cohort(self) -> tuple[str, str | None]:
+        """Labels of the entities space and cohort of the images."""
+        space, _, cohort = self.space.partition("+")
+        return space, cohort or None
 
     @property
     def mesh_files(self) -> MeshFiles | None:
@@ -210,6 +249,12 @@ class DataSection(Section):
                 f"{named[0]}: it is for voxels, and the series are on the mesh {self.mesh}; leave "
                 "it out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _one_cohort(self) -> DataSection:
+        if "+" in self.space and "cohort" in self.entities:
+            raise ValueError("entities: 'cohort' is given by space; leave it out of one of them")
         return self
 
     @model_validator(mode="after")

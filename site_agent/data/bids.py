@@ -3,50 +3,97 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
-from consortium.views.meshes import MESHES, MeshKind, side_file_names
+from consortium.views.meshes import side_file_names
+from site_agent.data.folders import (
+    files_below,
+    foreign_home,
+    homes_in,
+    labels_in,
+    metadata_at_top,
+)
+from site_agent.data.names import (
+    ENDINGS,
+    MAGNITUDE,
+    ON_MESHES,
+    PARCEL_SERIES,
+    PARCELLATIONS,
+    VARIANTS,
+    VERTEX_SERIES,
+    Entities,
+    Key,
+    entities,
+    first_recordings,
+    has_entities,
+    has_version,
+    is_of_task,
+    is_on,
+    preference,
+    recording_key,
+    recording_pattern,
+    same_recording,
+    stem_of,
+)
+from site_agent.data.near_misses import near_miss
+from site_agent.data.sidecars import Sidecar, described, sidecars_of
 from site_agent.data.survey import RecordingRun, SkippedPerson, Subject
 
-Entities = dict[str, str]
+__all__ = [
+    "ENDINGS",
+    "ON_MESHES",
+    "PARCEL_SERIES",
+    "VARIANTS",
+    "Entities",
+    "ambiguous_files",
+    "entities",
+    "files_below",
+    "find_subjects",
+    "first_recordings",
+    "fitting_series",
+    "has_entities",
+    "homes_in",
+    "is_on",
+    "labels_in",
+    "misplaced_file",
+    "recording_pattern",
+    "versions_of",
+]
 
-ENDINGS = (".nii.gz", ".nii")
-PARCEL_SERIES = ".ptseries.nii"
-_VERTICES = ".dtseries.nii", ".func.gii"
-ON_MESHES = (*_VERTICES, PARCEL_SERIES)
-"""Of series on the cortex: CIFTI, of GIFTI one file for each hemisphere, and CIFTI of parcels."""
-VARIANTS = ("space", "res", "den", "hemi", "desc", "cohort", "stat")
-"""Entities that tell versions of one recording apart, not recordings."""
-PARCELLATIONS = ("seg", "atlas")
-"""Entities that tell whose parcels a file has."""
-UNCOMBINED = ("echo", "part")
-"""Entities of files that are only a share of a recording."""
+
+class _Home(NamedTuple):
+    """A participant's folder with all of its files, and the JSON files that apply to them."""
+
+    path: Path
+    files: list[Path]
+    sidecars: list[Sidecar]
 
 
 def find_subjects(
     source: Path | Sequence[Path], data: DataSection
 ) -> tuple[tuple[Subject, ...], tuple[SkippedPerson, ...]]:
-    """Find who is there; reads names of files only.
+    """List the participants of a data set by the names of its files.
 
-    Raises DataError if there is nobody, or a listed file is missing.
+    Raises DataError if no participant is found, or a listed file is missing.
 
     Parameters
     ----------
     source : Path or sequence of Path
         A BIDS data set (raw names or derivatives), or NIfTI files. Files with the same ``sub-``
-        label belong to one person; a file without one is a person of its own.
+        label belong to one participant; a file without one is a participant of its own.
     data : DataSection
-        Its ``task``, ``space`` and other entities choose the files of a BIDS data set;
-        ``desc-preproc`` is preferred. Whom it takes is not asked here.
+        Its ``task``, ``space``, ``description`` and other entities choose the files of a BIDS data
+        set. Its rules for participants are not applied here.
 
     Returns
     -------
     subjects : tuple of Subject
         In the order of their labels.
     skipped : tuple of Skipped
-        Subjects of a BIDS data set without a fitting image, or with one in their folder that is
-        named as another's.
+        Subjects of a BIDS data set without a fitting image, with two files for one recording, with
+        a file that is named as another's, or with a folder outside the data set.
     """
     if isinstance(source, Path):
         return _in_dataset(source, data)
@@ -58,55 +105,61 @@ def find_subjects(
     return tuple(_grouped(source)), ()
 
 
-def entities(path: Path) -> Entities:
-    """Split a BIDS file name into its entities, with ``suffix`` as one more.
-
-    Parts that are not ``key-value`` are passed over, so that any name can be asked.
-    """
-    *pairs, suffix = _stem(path).split("_")
-    found = dict(pair.split("-", 1) for pair in pairs if "-" in pair)
-    return {**found, "suffix": suffix}
-
-
 def _in_dataset(
     folder: Path, data: DataSection
 ) -> tuple[tuple[Subject, ...], tuple[SkippedPerson, ...]]:
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder; give the site's BIDS data set.")
-    wanted = recording_pattern(data)
     subjects: list[Subject] = []
     skipped: list[SkippedPerson] = []
-    for home in sorted(path for path in folder.glob("sub-*") if path.is_dir()):
-        label, found = home.name.removeprefix("sub-"), _fitting(home, data)
-        strange = misplaced_file(home, found)
-        if strange is not None:
-            skipped.append(SkippedPerson(label, "unusable", strange))
-        elif found:
-            subjects.append(_subject(label, first_recordings(_chosen(found), data)))
-        elif data.chooses_recordings and _has_any(home, data):
-            detail = f"{home} holds other recordings, but none of {wanted}; left out."
-            skipped.append(SkippedPerson(label, "not-chosen", detail))
+    above = described(metadata_at_top(folder))
+    for home in homes_in(folder):
+        outcome = _of_home(home, folder, above, data)
+        if isinstance(outcome, Subject):
+            subjects.append(outcome)
         else:
-            skipped.append(SkippedPerson(label, "no-image", _without(home, data)))
+            skipped.append(outcome)
     if not subjects and all(each.reason in ("no-image", "not-chosen") for each in skipped):
         ends = " or ".join(f"sub-*_bold{ending}" for ending in _endings(data)[::-1])
-        raise DataError(f"{folder} holds no {ends} of {wanted}; check the path.")
+        homes = (files_below(home, folder) for home in homes_in(folder))
+        near = next(filter(None, (near_miss(files, data) for files in homes)), "")
+        raise DataError(
+            f"{folder} has no {ends} of {recording_pattern(data)}. Check the path. {near}".rstrip()
+        )
     return tuple(subjects), tuple(skipped)
 
 
-def _without(home: Path, data: DataSection) -> str:
-    """Say that a folder has no fitting image, and which one of another mesh it has."""
-    other = [path for path in _series(home, data) if entities(path).get("task") == data.task]
+def _of_home(
+    path: Path, root: Path, above: Sequence[Sidecar], data: DataSection
+) -> Subject | SkippedPerson:
+    label, foreign = path.name.removeprefix("sub-"), foreign_home(path, root)
+    if foreign is not None:
+        return SkippedPerson(label, "unusable", foreign)
+    files = files_below(path, root)
+    home = _Home(path, files, [*above, *described(files)])
+    found = fitting_series(files, data)
+    strange = misplaced_file(path, found) or ambiguous_files(found)
+    if strange is not None:
+        return SkippedPerson(label, "unusable", strange)
+    if found:
+        return _subject(label, first_recordings(_chosen(found), data), home)
+    if data.chooses_recordings and fitting_series(files, data.of_any_recording):
+        near = near_miss(files, data)
+        detail = f"{path} has other recordings, but none of {recording_pattern(data)}. {near}"
+        return SkippedPerson(label, "not-chosen", detail.rstrip())
+    return SkippedPerson(label, "no-image", _without(home, data))
+
+
+def _without(home: _Home, data: DataSection) -> str:
+    """Return the sentence that a folder has no fitting image, with the most similar one."""
+    other = [path for path in _series(home.files, data) if entities(path).get("task") == data.task]
     if data.mesh and other:
         return f"{other[0]} is not named as on {data.mesh}; resample it, or rename it if it is."
-    wanted = recording_pattern(data)
-    return f"{home} holds no image of {wanted}; preprocess the subject or remove it."
-
-
-def labels_in(folder: Path) -> tuple[str, ...]:
-    """Labels of all persons who have a folder in a data set, without ``sub-``."""
-    homes = (path for path in folder.glob("sub-*") if path.is_dir())
-    return tuple(sorted(path.name.removeprefix("sub-") for path in homes))
+    lacking = f"{home.path} has no image of {recording_pattern(data)}."
+    near = near_miss(home.files, data)
+    if near:
+        return f"{lacking} {near} Rename the file if only its name is wrong, or correct the study."
+    return f"{lacking} Preprocess the participant's images or remove the folder."
 
 
 def misplaced_file(home: Path, paths: Iterable[Path]) -> str | None:
@@ -115,7 +168,8 @@ def misplaced_file(home: Path, paths: Iterable[Path]) -> str | None:
     It would count one person as two, or be another's part of this one.
     """
     for path in paths:
-        named = entities(path).get("sub")
+        labels = (label for key, label in entities(path).items() if key.lower() == "sub")
+        named = next(labels, None)
         if named is not None and f"sub-{named}" != home.name:
             return (
                 f"{path} is named as sub-{named}'s and lies in the folder of {home.name}, so that "
@@ -124,153 +178,124 @@ def misplaced_file(home: Path, paths: Iterable[Path]) -> str | None:
     return None
 
 
-def _fitting(home: Path, data: DataSection) -> list[Path]:
-    """List a folder's images of the study's task and space, in all their versions."""
-    found = []
-    for path in _series(home, data):
+def ambiguous_files(paths: Iterable[Path]) -> str | None:
+    """Return which two files are one recording under two names; None if there are none.
+
+    run-1 and run-01 are one index in BIDS, and labels that differ in case or in zeros are taken for
+    one label. Two different files of one name in two folders are ambiguous in the same way.
+    """
+    recordings: dict[Key, dict[Key, Path]] = defaultdict(dict)
+    names: dict[str, Path] = {}
+    for path in paths:
         named = entities(path)
-        share = named.keys() & set(UNCOMBINED) - ({"echo"} if data.echo is not None else set())
-        if _is_of(named, data) and has_entities(named, data) and not share:
+        spellings = recordings[same_recording(named)]
+        spellings.setdefault(recording_key(named), path)
+        if len(spellings) > 1:
+            return _alike(*sorted(spellings.values())[:2])
+        twin = names.setdefault(path.name, path)
+        if twin != path and twin.resolve() != path.resolve():
+            return _alike(twin, path)
+    return None
+
+
+def _alike(path: Path, other: Path) -> str:
+    return (
+        f"{path} and {other} are named as the same recording, where one file is required. Remove "
+        "one of them, or correct its name."
+    )
+
+
+def fitting_series(files: Iterable[Path], data: DataSection) -> list[Path]:
+    """Return the files that are series of the study's task, space and entities, in all versions."""
+    found = []
+    for path in _series(files, data):
+        named = entities(path)
+        whole = named.get("part", MAGNITUDE) == MAGNITUDE
+        single = "echo" in named and data.echo is None
+        chosen = has_entities(named, data) and has_version(named, data)
+        if is_of_task(named, data) and chosen and whole and not single:
             found.append(path)
     return found
 
 
-def _has_any(home: Path, data: DataSection) -> bool:
-    """Whether a folder has any image of the study's task and space, whatever else it is named."""
-    return any(_is_of(entities(path), data) for path in _series(home, data))
-
-
-def _series(home: Path, data: DataSection) -> list[Path]:
-    """List a folder's series of voxels, or of a mesh's vertices if the study has one."""
+def _series(files: Iterable[Path], data: DataSection) -> list[Path]:
+    """Return the series of voxels, or of a mesh's vertices if the study has one."""
     ends = tuple(f"_bold{ending}" for ending in _endings(data))
-    found = [path for path in sorted(home.rglob("*_bold.*")) if path.name.endswith(ends)]
+    there = list(files)
+    found = [path for path in there if path.name.endswith(ends)]
     if data.mesh and data.atlas:
-        found += [
-            path for path in sorted(home.rglob(f"*{PARCEL_SERIES}")) if _is_of_atlas(path, data)
-        ]
+        parcels = (path for path in there if path.name.endswith(PARCEL_SERIES))
+        found += [path for path in parcels if _is_of_atlas(path, data)]
     return found
 
 
 def _is_of_atlas(path: Path, data: DataSection) -> bool:
-    """Whether a file of parcels is a series, and named as of the study's atlas or of none."""
+    """Return whether a file of parcels is a series whose name fits the study's atlas."""
     named, atlas = entities(path), Path(data.atlas or "").name
     atlases = [named[key] for key in PARCELLATIONS if key in named]
     return named["suffix"] in ("bold", "timeseries") and all(each in atlas for each in atlases)
 
 
 def _endings(data: DataSection) -> tuple[str, ...]:
-    return _VERTICES if data.mesh else ENDINGS
+    return VERTEX_SERIES if data.mesh else ENDINGS
 
 
-def _is_of(named: Entities, data: DataSection) -> bool:
-    """Whether a file is named as of the study's task, and space or mesh."""
-    space = is_on(named, MESHES[data.mesh]) if data.mesh else named.get("space") == data.space
-    return named.get("task") == data.task and space
-
-
-def is_on(named: Entities, kind: MeshKind) -> bool:
-    """Whether a file's name has space and density of a mesh; what it does not say, fits."""
-    space, density = named.get("space", kind.space), named.get("den", kind.density)
-    return space in kind.spaces and density in kind.densities
-
-
-def has_entities(named: Entities, data: DataSection) -> bool:
-    """Whether a file has the session, run, acquisition, direction and echo of a study."""
-    wanted = {"ses": data.session, "acq": data.acquisition, "dir": data.direction}
-    indices = {"run": data.run, "echo": data.echo}
-    return all(named.get(key) == label for key, label in wanted.items() if label is not None) and (
-        all(_index(named.get(key)) == n for key, n in indices.items() if n is not None)
-    )
-
-
-def recording_pattern(data: DataSection) -> str:
-    """What a study's images are called, in the words of BIDS."""
-    keys = {"ses": data.session, "run": data.run, "acq": data.acquisition, "dir": data.direction}
-    more = [f"{key}-{x}" for key, x in {**keys, "echo": data.echo}.items() if x is not None]
-    where = f"on the mesh {data.mesh}" if data.mesh else f"in space-{data.space}"
-    return ", ".join([f"task-{data.task}", *more]) + f" {where}"
-
-
-def first_recordings(paths: Iterable[Path], data: DataSection) -> list[Path]:
-    """All of a person's recordings, or the first by session, run and name, as the study wants."""
-    found = list(paths)
-    return found if data.runs == "all" else sorted(found, key=_rank)[:1]
-
-
-def _rank(path: Path) -> tuple[str, int, str]:
-    named = entities(path)
-    run = _index(named.get("run"))
-    return named.get("ses", ""), -1 if run is None else run, path.name
-
-
-def _index(text: str | None) -> int | None:
-    """Read the number of a run or an echo; None if it has none."""
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+def versions_of(fitting: Iterable[Path]) -> list[list[Path]]:
+    """Return the files of each recording, the version that is used first."""
+    recordings: dict[Key, list[Path]] = defaultdict(list)
+    for path in fitting:
+        recordings[recording_key(entities(path))].append(path)
+    return [sorted(versions, key=preference) for versions in recordings.values()]
 
 
 def _chosen(fitting: Iterable[Path]) -> Iterator[Path]:
-    """Yield one file per recording of a subject: the best of its versions."""
-    recordings: dict[tuple[tuple[str, str], ...], list[Path]] = defaultdict(list)
-    for path in fitting:
-        recordings[_recording(entities(path))].append(path)
-    for versions in recordings.values():
-        yield min(versions, key=_preference)
-
-
-def _preference(path: Path) -> tuple[bool, bool, bool, bool, bool, str]:
-    """Sort CIFTI before GIFTI, parcels behind both; desc-preproc first, no desc, no res."""
-    named = entities(path)
-    description = named.get("desc")
-    preprocessed = description != "preproc", description is not None
-    kind = path.name.endswith(PARCEL_SERIES), path.suffix == ".gii"
-    return *kind, *preprocessed, "res" in named, path.name
-
-
-def _recording(named: Entities) -> tuple[tuple[str, str], ...]:
-    """Return what makes a recording: all entities that are not a matter of processing."""
-    processed = *VARIANTS, *PARCELLATIONS, "suffix"
-    return tuple(sorted(pair for pair in named.items() if pair[0] not in processed))
+    return (versions[0] for versions in versions_of(fitting))
 
 
 def _grouped(paths: Iterable[Path]) -> Iterator[Subject]:
-    """Put the files of one person together, persons and files in the order of their names."""
+    """Put the files of one participant together, in the order of their names."""
     people: dict[str, set[Path]] = defaultdict(set)
     for path in paths:
-        people[entities(path).get("sub", _stem(path))].add(path)
+        people[entities(path).get("sub", stem_of(path))].add(path)
     for label in sorted(people):
         yield _subject(label, people[label])
 
 
-def _subject(label: str, paths: Iterable[Path]) -> Subject:
+def _subject(label: str, paths: Iterable[Path], home: _Home | None = None) -> Subject:
     found = sorted(paths)
     rights = {path: _right_of(path) for path in found}
-    runs = (path for path in found if path not in rights.values())
+    runs = [path for path in found if path not in rights.values()]
+    sidecars = {path: home and sidecars_of(path, home.sidecars) for path in runs}
     return Subject(
-        label, tuple(RecordingRun(path, _confounds(path), rights[path]) for path in runs)
+        label,
+        tuple(
+            RecordingRun(path, _confounds(path, home), rights[path], sidecars[path])
+            for path in runs
+        ),
     )
 
 
 def _right_of(path: Path) -> Path | None:
-    """The right hemisphere's file beside a GIFTI file of the left one, if it is there."""
+    """Return the right hemisphere's GIFTI file next to the left one's, or None."""
     for name in side_file_names(path.name)[1:]:
         right = path.with_name(name)
         return right if right.exists() else None
     return None
 
 
-def _confounds(bold: Path) -> Path | None:
-    """Find the recording's confounds table, under the names of new and old fMRIPrep."""
-    recording = _recording(entities(bold))
+def _with_reconstruction(path: Path) -> tuple[Key, str | None]:
+    named = entities(path)
+    return recording_key(named), named.get("rec")
+
+
+def _confounds(bold: Path, home: _Home | None) -> Path | None:
+    """Return the recording's confounds table, under the names of new and old fMRIPrep."""
+    recording, folder = _with_reconstruction(bold), bold.parent
+    nearby = sorted(folder.glob("*.tsv")) if home is None else home.files
+    tables = [path for path in nearby if "desc-confounds" in path.name and path.parent == folder]
     for suffix in ("timeseries", "regressors"):
-        for path in sorted(bold.parent.glob(f"*desc-confounds*_{suffix}.tsv")):
-            if _recording(entities(path)) == recording:
+        for path in tables:
+            if path.name.endswith(f"_{suffix}.tsv") and _with_reconstruction(path) == recording:
                 return path
-    beside = bold.with_name(f"{_stem(bold)}_confounds.tsv")
+    beside = bold.with_name(f"{stem_of(bold)}_confounds.tsv")
     return beside if beside.exists() else None
-
-
-def _stem(path: Path) -> str:
-    name = path.name
-    for ending in (*ON_MESHES, *ENDINGS, ".tsv"):
-        name = name.removesuffix(ending)
-    return name

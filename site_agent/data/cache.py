@@ -25,7 +25,7 @@ from site_agent.data.survey import Subject
 Block = NDArray[np.float32]
 _Stamp = tuple[int, int, int]
 
-VERSION = 1
+VERSION = 2
 """Raise it when preprocessing changes, so that older blocks are not taken for new ones."""
 DIGEST_BYTES = 32
 

@@ -84,7 +84,9 @@ def candidates(config: SiteConfig, data: DataSection) -> list[str]:
 
 def site_tables(config: SiteConfig) -> SiteTables:
     """Return the settings of a site's own tables."""
-    return SiteTables(config.aliases, config.participants, config.labels == "exact")
+    return SiteTables(
+        config.aliases, config.participants, config.labels == "exact", config.accept_unoriented
+    )
 
 
 def everybody_in(folder: Path, tables: SiteTables = PLAIN_TABLES) -> Labels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ CHOICES = ("not-chosen", "does-not-fit", "over-limit", "too-few-volumes")
 
 
 def sidecar_path(image: Path) -> Path:
-    """Where an image's metadata are, if it has any: the JSON beside it."""
+    """Return the path of the JSON file next to an image, whether it exists or not."""
     name = image.name
     for ending in (".gz", ".nii", ".gii", ".dtseries", ".ptseries", ".func"):
         name = name.removesuffix(ending)
@@ -42,13 +43,24 @@ class RecordingRun:
     bold: Path
     confounds: Path | None = None
     right: Path | None = None
+    sidecars: tuple[Path, ...] | None = None
+    """JSON files that apply to the image by BIDS's inheritance principle, the nearest first. None
+    stands for the one next to the image."""
+
+    @property
+    def metadata(self) -> tuple[Path, ...]:
+        """JSON files that apply to the image, the nearest first, also links to missing files."""
+        if self.sidecars is not None:
+            return self.sidecars
+        path = sidecar_path(self.bold)
+        return (path,) if os.path.lexists(path) else ()
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All that is read of it: the image, its metadata if it has any, the table."""
-        metadata = sidecar_path(self.bold)
-        beside = (metadata if metadata.exists() else None, self.confounds, self.right)
-        return self.bold, *(path for path in beside if path is not None)
+        """Files that are read: the image, its JSON files, the confounds table."""
+        metadata = (path for path in self.metadata if path.exists())
+        more = (path for path in (self.confounds, self.right) if path is not None)
+        return self.bold, *metadata, *more
 
 
 @dataclass(frozen=True)

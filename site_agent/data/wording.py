@@ -33,6 +33,8 @@ class SiteTables(NamedTuple):
     """The table of participants, if it is not in the data set."""
     exact_labels: bool = False
     """Whether labels that differ in case or zeros are different participants."""
+    accept_unoriented: bool = False
+    """Whether images that do not state their orientation are used."""
 
     def participants_of(self, source: Path) -> Path:
         """Return the path of the table of a data set's participants, whether or not it exists."""

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,14 +21,28 @@ from consortium.space.study_space import Space, ViewSpace
 from consortium.study.data_section import DataSection
 from consortium.study.spec import Study
 from consortium.views.fmri import FmriView
-from site_agent.data.bids import ENDINGS, entities, has_entities, misplaced_file
+from site_agent.data.bids import misplaced_file
+from site_agent.data.folders import files_below, foreign_home, homes_in
+from site_agent.data.names import (
+    ENDINGS,
+    FIELDS,
+    VERSIONS,
+    choosing_line,
+    entities,
+    has_entities,
+    has_version,
+    is_in_space,
+    labels_by,
+)
 from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Reason, SkippedPerson, Subject
 from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from site_agent.engines.base import Engine
-from site_agent.images.nifti import COVERAGE, open_volume, read_whole, repetition_time
+from site_agent.images.nifti import COVERAGE, check_orientation, open_nifti, open_volume, read_whole
+from site_agent.images.preprocess import TooFewLeftError
 from site_agent.images.recordings import volumes_of
-from site_agent.images.series import PersonBlocks, SiteDataset
+from site_agent.images.repetition import seconds_apart
+from site_agent.images.series import PersonBlocks, SiteDataset, left_out_for
 
 Courses = NDArray[np.floating[Any]]
 _FLAT = 1e-6
@@ -74,7 +89,10 @@ def measure_images(
     """
     settings = view.view
     if settings.measure == "image":
-        vectors, skipped = read_contrasts(source, study.data, space, str(settings.image))
+        vectors, skipped = read_contrasts(
+            *(source, study.data, space, str(settings.image)),
+            accept_unoriented=tables.accept_unoriented,
+        )
         return _finished(vectors, skipped, settings, source)
     data = SiteDataset(source, study.data, space, "subject", cache, engine, tables=tables)
     unmix = _unmixing(view) if view.components is not None else None
@@ -149,7 +167,7 @@ def _measured(view: FmriView, unmix: NDArray[np.float64] | None, person: PersonB
         kind = connectivity if view.is_of_edges else amplitude
         measures: list[Callable[[Courses], Vector]] = [kind] * len(lengths)
         if view.measure == "alff":
-            steps = [repetition_time(run.bold) for run in subject.runs]
+            steps = [seconds_apart(run) for run in subject.runs]
             measures = [partial(band_energy, step=step, band=view.band) for step in steps]
             lacking = _out_of_band(subject, lengths, steps, view.band)
             if lacking is not None:
@@ -160,6 +178,8 @@ def _measured(view: FmriView, unmix: NDArray[np.float64] | None, person: PersonB
         found = [measure(piece) for measure, piece in zip(measures, pieces, strict=True)]
         mean = np.average(found, axis=0, weights=lengths)
         return np.asarray(mean if view.is_of_edges else np.sqrt(mean))
+    except TooFewLeftError as error:
+        return left_out_for(subject, error)
     except DataError as error:
         where = f"{subject.runs[0].bold}: " if view.is_of_edges else ""
         return SkippedPerson(subject.label, "unusable", f"{where}{error}")
@@ -210,7 +230,12 @@ Values = NDArray[np.float64]
 
 
 def read_contrasts(
-    source: Path, data: DataSection, space: Space, ending: str
+    source: Path,
+    data: DataSection,
+    space: Space,
+    ending: str,
+    *,
+    accept_unoriented: bool = False,
 ) -> tuple[dict[str, Values], list[SkippedPerson]]:
     """Read every person's image whose name ends as the study says.
 
@@ -226,6 +251,8 @@ def read_contrasts(
         The study's.
     ending : str
         Before ``.nii`` or ``.nii.gz``.
+    accept_unoriented : bool, default=False
+        Whether the site accepts images that do not state their orientation.
 
     Returns
     -------
@@ -235,27 +262,14 @@ def read_contrasts(
     """
     vectors: dict[str, Values] = {}
     skipped: list[SkippedPerson] = []
-    for home in sorted(path for path in source.glob("sub-*") if path.is_dir()):
-        label = home.name.removeprefix("sub-")
-        images = sorted(home.rglob(f"*{ending}.nii*"))
-        images = [path for path in images if path.name.split(".nii")[0].endswith(f"_{ending}")]
-        found = [path for path in images if _fits(path, data)]
-        strange = misplaced_file(home, found)
-        if strange is not None:
-            skipped.append(SkippedPerson(label, "unusable", strange))
-        elif len(found) == 1:
-            outcome = _read(found[0], label, space)
-            if isinstance(outcome, SkippedPerson):
-                skipped.append(outcome)
-            else:
-                vectors[label] = outcome
-        elif found:
-            detail = f"{home} holds {len(found)} images *_{ending}; name more of the end."
-            skipped.append(SkippedPerson(label, "unusable", detail))
+    check = check_nothing if accept_unoriented else check_orientation
+    for home in homes_in(source):
+        label, path = home.name.removeprefix("sub-"), contrast_of(home, source, data, ending)
+        outcome = _read(path, label, space, check) if isinstance(path, Path) else path
+        if isinstance(outcome, SkippedPerson):
+            skipped.append(outcome)
         else:
-            any_recording = any(_fits(path, data.of_any_recording) for path in images)
-            reason: Reason = "not-chosen" if any_recording else "no-view"
-            skipped.append(SkippedPerson(label, reason, f"{home} holds no image *_{ending}."))
+            vectors[label] = outcome
     if not vectors and all(each.reason in ("no-view", "not-chosen") for each in skipped):
         raise DataError(
             f"{source} holds no sub-*_{ending}.nii[.gz] that the study asks for, in space "
@@ -287,8 +301,68 @@ def read_volume(path: Path, grid: Grid) -> Values:
     return values
 
 
-def _read(path: Path, label: str, space: Space) -> Values | SkippedPerson:
+def contrast_of(home: Path, root: Path, data: DataSection, ending: str) -> Path | SkippedPerson:
+    """Return a participant's one image with an ending, or why they have none.
+
+    Parameters
+    ----------
+    home, root : Path
+        The participant's folder, and the data set.
+    ending : str
+        As for `read_contrasts`.
+    """
+    label, foreign = home.name.removeprefix("sub-"), foreign_home(home, root)
+    if foreign is not None:
+        return SkippedPerson(label, "unusable", foreign)
+    images = [path for path in files_below(home, root) if _ends(path, ending)]
+    found = [path for path in images if _fits(path, data)]
+    strange = misplaced_file(home, found)
+    if strange is not None:
+        return SkippedPerson(label, "unusable", strange)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        detail = f"{home} has {len(found)} images *_{ending}, where one is required. "
+        return SkippedPerson(label, "unusable", detail + _tell_apart(found))
+    any_recording = any(_fits(path, data.of_any_recording) for path in images)
+    reason: Reason = "not-chosen" if any_recording else "no-view"
+    return SkippedPerson(label, reason, f"{home} has no image *_{ending}.{_near(images, data)}")
+
+
+def _ends(path: Path, ending: str) -> bool:
+    first, dot, _ = path.name.partition(".nii")
+    return bool(dot) and first.endswith(f"_{ending}")
+
+
+def _tell_apart(found: Sequence[Path]) -> str:
+    """Return the remedy for several images: the line of the study that chooses one of them."""
+    for key in (*FIELDS, *VERSIONS):
+        labels = sorted(filter(None, labels_by(found, key)))
+        if labels:
+            named = ", ".join(f"{key}-{label}" for label in labels)
+            line = choosing_line(key, labels[0])
+            return f"They have {named}. Write '{line}' in the study, or remove files."
+    return "Write more of the end as 'image' in the study, or remove files."
+
+
+def _near(images: Sequence[Path], data: DataSection) -> str:
+    """Return the names of the images with the right end that are in another space."""
+    spaces = sorted({entities(path).get("space", "") for path in images} - {data.space, ""})
+    if not spaces:
+        return ""
+    named = ", ".join(f"space-{space}" for space in spaces)
+    return f" Its images are in {named} instead of space-{data.space}."
+
+
+def check_nothing(path: Path, image: nib.Nifti1Image) -> None:
+    """Accept any image, where a site accepts images without a stated orientation."""
+
+
+def _read(
+    path: Path, label: str, space: Space, check: Callable[[Path, nib.Nifti1Image], None]
+) -> Values | SkippedPerson:
     try:
+        check(path, open_nifti(path))
         values = read_volume(path, space.grid)
     except DataError as error:
         return SkippedPerson(label, "unusable", str(error))
@@ -297,5 +371,6 @@ def _read(path: Path, label: str, space: Space) -> Values | SkippedPerson:
 
 def _fits(path: Path, data: DataSection) -> bool:
     named = entities(path)
-    in_space = named.get("space", data.space) == data.space
-    return path.name.endswith(ENDINGS) and in_space and has_entities(named, data)
+    in_space = "space" not in named or is_in_space(named, data)
+    chosen = has_entities(named, data) and has_version(named, data, strict=False)
+    return path.name.endswith(ENDINGS) and in_space and chosen

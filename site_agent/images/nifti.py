@@ -6,9 +6,8 @@ compressed is mapped into memory, so that only the pages that are used are read.
 """
 
 import gzip
-import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -18,19 +17,15 @@ from nibabel.openers import ImageOpener
 from nibabel.volumeutils import apply_read_scaling
 from numpy.typing import NDArray
 
-from consortium.base.atomic import DAMAGED
-from consortium.base.regular_file import MOST_VALUES, text_of
+from consortium.base.regular_file import MOST_VALUES
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.grid import Grid, is_invertible
-from consortium.space.nifti import UNREADABLE, load_nifti
+from consortium.space.nifti import UNREADABLE, has_orientation, load_nifti
 from consortium.space.sampling import share_inside, voxel_places
-from site_agent.data.survey import sidecar_path
 
 COVERAGE = 0.8
 """Part of the study's voxels that an image's field of view must contain."""
-_SECONDS = {8: 1.0, 16: 1e-3, 24: 1e-6}
-"""By NIfTI's code of the unit of time."""
 Voxels = NDArray[np.float32]
 
 _WORTH_A_THREAD = 4 << 20  # bytes of a compressed file beyond which another thread unpacks it
@@ -91,6 +86,19 @@ def open_volume(path: Path, grid: Grid) -> nib.Nifti1Image:
     return image
 
 
+def check_orientation(path: Path, image: nib.Nifti1Image) -> None:
+    """Raise DataError if an image does not state its orientation.
+
+    nibabel then guesses an affine that may exchange left and right.
+    """
+    if not has_orientation(image):
+        raise DataError(
+            f"{path}: a stated orientation is required, and sform_code and qform_code are both 0, "
+            "so left and right are unknown. Convert the original images again, or set "
+            "'accept_unoriented: true' in site.yaml if you have checked left and right."
+        )
+
+
 def read_whole(path: Path, image: nib.Nifti1Image) -> NDArray[np.float64]:
     """Read all values of an image, in the shape of its header; gzip's checksum is compared.
 
@@ -106,36 +114,6 @@ def read_whole(path: Path, image: nib.Nifti1Image) -> NDArray[np.float64]:
             return np.asarray(values, dtype=np.float64).reshape(image.shape, order="F")
     except (*UNREADABLE, *unpacker_errors()) as error:
         raise DataError(f"{path} is cut short or damaged; copy the file again.") from error
-
-
-def repetition_time(path: Path) -> float:
-    """Seconds from volume to volume, from the JSON beside a series or its header.
-
-    Raises DataError if neither tells it.
-    """
-    return sidecar_step(path, _header_step)
-
-
-def sidecar_step(path: Path, otherwise: Callable[[Path], float]) -> float:
-    """Seconds from volume to volume, from the JSON beside a series, or else what a file says.
-
-    Raises DataError if neither tells it.
-    """
-    sidecar = sidecar_path(path)
-    try:
-        fields: Any = json.loads(text_of(sidecar))
-        step = float(fields["RepetitionTime"])
-    except DAMAGED:
-        step = otherwise(path)
-    if not 0.01 <= step <= 60:
-        raise DataError(f"{path} tells no RepetitionTime; write it, in s, into {sidecar.name}.")
-    return step
-
-
-def _header_step(path: Path) -> float:
-    header = open_nifti(path).header
-    # Without a unit the number is whatever the writer left there, most often 1.
-    return _SECONDS.get(int(header["xyzt_units"]) & 0x38, 0.0) * float(header["pixdim"][4])
 
 
 def same_grid(image: nib.Nifti1Image, grid: Grid) -> bool:

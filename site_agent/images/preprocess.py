@@ -34,7 +34,7 @@ from site_agent.images.nifti import (
     same_grid,
     stored_places,
 )
-from site_agent.images.recordings import seconds_apart
+from site_agent.images.repetition import seconds_apart
 from site_agent.images.surfaces import is_of_parcels, read_surface_series
 
 Block = NDArray[np.float32]
@@ -44,6 +44,8 @@ DEPENDENT = 1e-8
 """Share of its size, or of the largest singular value, below which a regressor adds nothing."""
 CONSTANT = 1e-6
 """Standard deviation over largest value below which a course is float32's rounding only."""
+LEAST_LEFT = 10
+"""Smallest number of degrees of freedom that trends, band and confounds must leave of a run."""
 _PREPARED = 20
 """Bytes for a voxel's value: the runs, all runs, and a float64 copy while they are standardized."""
 _VOLUMES = 8
@@ -57,6 +59,10 @@ _PARTS = 24
 _SMALL = 1 << 20
 _KEPT = 16
 """What is kept from round to round may take so large a part of the memory, or lies on disk."""
+
+
+class TooFewLeftError(DataError):
+    """Too few degrees of freedom are left of a participant's recording."""
 
 
 def preprocess_person(
@@ -103,7 +109,9 @@ def preprocess_run(run: RecordingRun, data: DataSection, target: Target) -> Bloc
     series = _read(run, data, target)
     peaks = _peaks(series)
     regressors = np.hstack([_confounds(run, data, len(series)), _band(run, data, len(series))])
-    project_out(series, confound_design(len(series), DEGREES[data.detrend], regressors), run.bold)
+    basis = confound_design(len(series), DEGREES[data.detrend], regressors)
+    check_left(basis, DEGREES[data.detrend], run.bold)
+    project_out(series, basis)
     # A course that was nothing but trend must not be blown up to unit variance later.
     series[:, _peaks(series) <= CONSTANT * peaks] = 0.0
     if not series.any():
@@ -202,15 +210,31 @@ def confound_design(
     return np.asarray(left[:, values > DEPENDENT * values[0]])
 
 
-def project_out(series: Block, basis: NDArray[np.float64], where: Path) -> None:
-    """Subtract, in place, a series' (T x D) projection on an orthonormal basis (T x P).
+def check_left(basis: NDArray[np.float64], degree: int, where: Path) -> None:
+    """Refuse a run of which trends, band and confounds (T x P) leave too little.
 
-    Raises DataError if the basis leaves no degree of freedom.
+    Raises TooFewLeftError if no degree of freedom is left, or fewer than `LEAST_LEFT` and P exceeds
+    the trends. A study's ``minimum_volumes`` decides how short a series may be without confounds.
+
+    Parameters
+    ----------
+    degree : int
+        Degree of the polynomial in time.
     """
     volumes, rank = basis.shape
-    if rank >= volumes:
-        msg = f"{where} has {volumes} volumes, no more than trends, band and confounds ({rank}); "
-        raise DataError(msg + "regress fewer confounds out, or widen the band.")
+    least = LEAST_LEFT if rank > degree + 1 else 1
+    if volumes - rank < least:
+        raise TooFewLeftError(
+            f"{where}: at least {count(least, 'degree')} of freedom must be left, and "
+            f"{count(volumes, 'volume')} less {count(rank, 'regressor')} (trends, band and "
+            f"confounds) leave {volumes - rank}. Ask for a study with fewer confounds or a wider "
+            "band."
+        )
+
+
+def project_out(series: Block, basis: NDArray[np.float64]) -> None:
+    """Subtract, in place, a series' (T x D) projection on an orthonormal basis (T x P)."""
+    volumes, rank = basis.shape
     if not rank:
         return
     # Rounding is relative to what is subtracted: the mean is large and goes first.

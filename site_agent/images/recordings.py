@@ -19,8 +19,14 @@ from consortium.space.mesh import Mesh
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import ON_MESHES
 from site_agent.data.survey import RecordingRun, Subject
-from site_agent.images.nifti import iterate_volumes, open_nifti, open_series, repetition_time
-from site_agent.images.surfaces import count_volumes, surface_step
+from site_agent.images.nifti import (
+    check_orientation,
+    iterate_volumes,
+    open_nifti,
+    open_series,
+)
+from site_agent.images.repetition import seconds_apart
+from site_agent.images.surfaces import count_volumes
 
 HEAD = 6
 """Volumes that are looked at, from the first."""
@@ -117,24 +123,23 @@ def recording_remarks(subjects: Sequence[Subject]) -> tuple[str, ...]:
     return (*_other_lengths(lengths), *_other_steps(steps))
 
 
-def volumes_of(run: RecordingRun, target: Target) -> int:
-    """Volumes of a recording, once its headers were found to fit a study's voxels or vertices.
+def volumes_of(run: RecordingRun, target: Target, *, unoriented: bool = True) -> int:
+    """Return the number of volumes of a recording, from headers that fit a study's voxels.
 
-    Of a file of parcels its names have to be those of the study's regions. Raises DataError if they
-    do not fit.
+    The names in a file of parcels must be those of the study's regions. Raises DataError if a
+    header does not fit.
+
+    Parameters
+    ----------
+    unoriented : bool, default=True
+        Whether an image that does not state its orientation is counted.
     """
     if isinstance(target.grid, Mesh):
         return count_volumes(run, target.grid, target.regions)
-    return int(open_series(run.bold, target.grid).shape[3])
-
-
-def seconds_apart(run: RecordingRun) -> float:
-    """Seconds from volume to volume, from the JSON beside a recording or its header.
-
-    Raises DataError if neither tells it.
-    """
-    on_mesh = run.bold.name.endswith(ON_MESHES)
-    return surface_step(run.bold) if on_mesh else repetition_time(run.bold)
+    image = open_series(run.bold, target.grid)
+    if not unoriented:
+        check_orientation(run.bold, image)
+    return int(image.shape[3])
 
 
 def _volumes(run: RecordingRun) -> int:

@@ -27,6 +27,7 @@ from site_agent.data.cache import BlockCache, block_key
 from site_agent.data.people import chosen_by
 from site_agent.data.survey import (
     CHOICES,
+    RecordingRun,
     SkippedPerson,
     Subject,
     Survey,
@@ -37,7 +38,13 @@ from site_agent.data.survey import (
 )
 from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from site_agent.engines.base import Engine, Threads
-from site_agent.images.preprocess import preprocess_person, scratch_space, to_prepare, to_sum
+from site_agent.images.preprocess import (
+    TooFewLeftError,
+    preprocess_person,
+    scratch_space,
+    to_prepare,
+    to_sum,
+)
 from site_agent.images.recordings import volumes_of
 
 Block = NDArray[np.float32]
@@ -90,7 +97,8 @@ class SiteDataset:
         self.cache = BlockCache(cache)
         self.engine = engine or Threads()
         self.without, self.late = in_turn(chosen_by(source, data, tables), without), late
-        self._damaged: dict[str, str] = {}  # what preparing a person's files failed for
+        self.tables = tables
+        self._damaged: dict[str, SkippedPerson] = {}  # reasons why preparing failed
         self._last: tuple[NDArray[Any], Block] | None = None
 
     @property
@@ -216,7 +224,7 @@ class SiteDataset:
         )
         yield f"1 of {len(subjects)}"
         for done, (subject, trouble) in enumerate(zip(subjects, ahead, strict=True), start=1):
-            if trouble:
+            if trouble is not None:
                 self._damaged[subject.label] = trouble
             yield f"{min(done + 1, len(subjects))} of {len(subjects)}"
         if self._damaged:
@@ -280,12 +288,15 @@ class SiteDataset:
         found = kinds if self.space.fine is not None else kinds[:1]
         return tuple(self._people(each)[number : number + 1] for each in found)
 
+    def _volumes(self, run: RecordingRun) -> int:
+        return volumes_of(run, self.space.target, unoriented=self.tables.accept_unoriented)
+
     def _measure(self, subject: Subject) -> int | SkippedPerson:
         """Count a subject's volumes, or say why they can't be used."""
         if subject.label in self._damaged:
-            return SkippedPerson(subject.label, "unusable", self._damaged[subject.label])
+            return self._damaged[subject.label]
         try:
-            length = sum(volumes_of(run, self.space.target) for run in subject.runs)
+            length = sum(self._volumes(run) for run in subject.runs)
         except DataError as error:
             return SkippedPerson(subject.label, "unusable", str(error))
         first, data = subject.runs[0].bold, self.data
@@ -343,13 +354,19 @@ def cache_blocks(kinds: Sequence[PersonBlocks]) -> None:
             pass
 
 
-def try_cache_blocks(kinds: Sequence[PersonBlocks]) -> str:
-    """The same; what is amiss with a person's files, in a sentence, is returned."""
+def try_cache_blocks(kinds: Sequence[PersonBlocks]) -> SkippedPerson | None:
+    """Bring a participant's blocks into the cache, or return why they are left out."""
     try:
         cache_blocks(kinds)
     except DataError as error:
-        return str(error)
-    return ""
+        return left_out_for(kinds[0].subjects[0], error)
+    return None
+
+
+def left_out_for(subject: Subject, error: DataError) -> SkippedPerson:
+    """Return a participant whose files raised an error as one who is left out."""
+    short = isinstance(error, TooFewLeftError)
+    return SkippedPerson(subject.label, "too-few-volumes" if short else "unusable", str(error))
 
 
 def sum_chunk(part: Part, chunk: tuple[PersonBlocks, Sequence[Any] | None]) -> NDArray[Any]:

@@ -37,10 +37,19 @@ from consortium.space.study_space import ViewSpace
 from consortium.study.data_section import DataSection
 from consortium.views.meshes import MeshKind
 from consortium.views.surface import SurfaceView
-from site_agent.data.bids import PARCEL_SERIES, entities, has_entities, is_on, misplaced_file
+from site_agent.data.bids import misplaced_file
+from site_agent.data.folders import files_below, foreign_home, homes_in
+from site_agent.data.names import (
+    PARCEL_SERIES,
+    Entities,
+    entities,
+    has_entities,
+    has_version,
+    is_on,
+)
 from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Reason, RecordingRun, SkippedPerson
-from site_agent.images.nifti import check_finite, sidecar_step
+from site_agent.images.nifti import check_finite
 
 Series = NDArray[np.float32]
 
@@ -121,15 +130,12 @@ def read_surface_series(
     return series
 
 
-def surface_step(path: Path) -> float:
-    """Seconds from volume to volume, from the JSON beside a series or, of CIFTI, its own axis.
+def axis_step(path: Path) -> float:
+    """Return the seconds from volume to volume on a CIFTI file's axis of time.
 
-    Raises DataError if neither tells it.
+    The number is 0 for GIFTI, and where the axis is in another unit. Raises DataError if the file
+    can't be read.
     """
-    return sidecar_step(path, _axis_step)
-
-
-def _axis_step(path: Path) -> float:
     if _is_gifti(path):
         return 0.0
     opened = _open_parcels if path.name.endswith(PARCEL_SERIES) else _open_cifti
@@ -270,8 +276,8 @@ def read_surfaces(
     """
     vectors: dict[str, Vector] = {}
     skipped: list[SkippedPerson] = []
-    for home in sorted(path for path in source.glob("sub-*") if path.is_dir()):
-        outcome = _of_person(home, data, view)
+    for home in homes_in(source):
+        outcome = _of_person(home, source, data, view)
         if isinstance(outcome, SkippedPerson):
             skipped.append(outcome)
         else:
@@ -284,18 +290,13 @@ def read_surfaces(
 
 
 def _of_person(
-    home: Path, data: DataSection, view: ViewSpace[SurfaceView]
+    home: Path, root: Path, data: DataSection, view: ViewSpace[SurfaceView]
 ) -> Vector | SkippedPerson:
     assert view.mesh is not None  # noqa: S101 - a view of surfaces has one
     label, settings = home.name.removeprefix("sub-"), view.view
-    named = list(_on_mesh(home, settings.values, view.mesh.kind))
-    chosen = [path for path in named if has_entities(entities(path), data)]
-    strange = misplaced_file(home, chosen)
-    if strange is not None:
-        return SkippedPerson(label, "unusable", strange)
-    if not chosen:
-        reason: Reason = "not-chosen" if named else "no-view"
-        return SkippedPerson(label, reason, f"{home} holds no {_wanted(settings)}.")
+    chosen = maps_of(home, root, data, view)
+    if isinstance(chosen, SkippedPerson):
+        return chosen
     try:
         values = _read(_one_map(home, chosen, settings.values), view.mesh)
         return scale_vector(values, 1.0, settings.center, settings.normalize, home)
@@ -303,14 +304,44 @@ def _of_person(
         return SkippedPerson(label, "unusable", str(error))
 
 
+def maps_of(
+    home: Path, root: Path, data: DataSection, view: ViewSpace[SurfaceView]
+) -> list[Path] | SkippedPerson:
+    """Return a participant's files of a map, or why there are none.
+
+    Parameters
+    ----------
+    home, root : Path
+        The participant's folder, and the data set.
+    """
+    assert view.mesh is not None  # noqa: S101 - a view of surfaces has one
+    label, foreign = home.name.removeprefix("sub-"), foreign_home(home, root)
+    if foreign is not None:
+        return SkippedPerson(label, "unusable", foreign)
+    files = files_below(home, root)
+    named = list(_on_mesh(files, view.view.values, view.mesh.kind))
+    chosen = [path for path in named if _is_chosen(entities(path), data)]
+    strange = misplaced_file(home, chosen)
+    if strange is not None:
+        return SkippedPerson(label, "unusable", strange)
+    if not chosen:
+        reason: Reason = "not-chosen" if named else "no-view"
+        return SkippedPerson(label, reason, f"{home} has no {_wanted(view.view)}.")
+    return chosen
+
+
+def _is_chosen(named: Entities, data: DataSection) -> bool:
+    return has_entities(named, data) and has_version(named, data, strict=False)
+
+
 def _wanted(view: SurfaceView) -> str:
     return f"map of {view.values} on {view.mesh} (.dscalar.nii, .shape.gii, .func.gii or .mgh)"
 
 
-def _on_mesh(home: Path, values: str, kind: MeshKind) -> Iterator[Path]:
-    """List a folder's files of a map, but for those that are named as of another mesh."""
+def _on_mesh(files: Iterable[Path], values: str, kind: MeshKind) -> Iterator[Path]:
+    """Yield the files of a map except those that are named as of another mesh."""
     patterns = _patterns(values)
-    for path in sorted(home.rglob(f"*{values}*")):
+    for path in files:
         fits = is_on(entities(path), kind)
         if fits and any(each.fullmatch(path.name) for each in patterns):
             yield path
@@ -339,7 +370,12 @@ def _one_map(home: Path, paths: Iterable[Path], values: str) -> Sides:
                 apart = path.name.replace(f"hemi-{side}", "hemi").removeprefix(f"{side}h.")
                 maps[path.parent, apart][side.upper()] = path
         if len(maps) > 1:
-            raise DataError(f"{home} holds {len(maps)} maps of {values}; name more of the end.")
+            some = ", ".join(min(sides.values()).name for sides in [*maps.values()][:2])
+            raise DataError(
+                f"{home} has {len(maps)} maps of {values}, such as {some}, where one is required. "
+                "Write more of the end as 'values' of the view, or choose by 'data: {session: …}' "
+                "or 'data: {description: …}' in the study."
+            )
         for sides in maps.values():
             return _complete(sides)
     raise DataError(f"{home} holds no map of {values}; correct the name.")

@@ -85,7 +85,7 @@ def _read_images(opened: ReadFrom, view: ViewSpace[FmriView]) -> Found:
 def _read_recordings(opened: ReadFrom, view: ViewSpace[EegView]) -> Found:
     from site_agent.eeg.vectors import read_recordings  # MNE
 
-    source, study, _, cache, engine, _ = opened
+    source, study, _, cache, engine, *_ = opened
     return read_recordings(source, view.view, study.data, cache, engine)
 
 

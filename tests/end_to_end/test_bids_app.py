@@ -86,7 +86,7 @@ def test_what_is_not_fit_is_one_sentence(place: DemoFolders, maps: Path, tmp_pat
     assert "has no folder sub-nobody" in said
     said = refused("site-agent", *words(place, target, maps), "--high-pass", 20)
     assert "high_pass" in said
-    assert "holds no" in refused("site-agent", *words(place, target, maps), "--task", "other")
+    assert "has no" in refused("site-agent", *words(place, target, maps), "--task", "other")
     assert list(target.iterdir()) == []  # nothing of anybody stays
     target.joinpath("notes.txt").write_text("somebody's")
     assert "is not empty" in refused("site-agent", *words(place, target, maps))

@@ -28,7 +28,14 @@ from tests.support.tiny_recordings import CHANNELS, tiny_tape
 
 SPACE = "space-MNI152NLin2009cAsym_desc-preproc"
 RUNS = ("ses-a_task-t_acq-x_dir-ap_run-1", "ses-b_task-t_acq-y_dir-pa_run-2", "task-u")
-IMAGES = (*(f"{run}_{SPACE}" for run in RUNS), f"task-t_{SPACE}_echo-1", "task-t_space-other")
+VERSION = f"{RUNS[0]}_space-MNI152NLin2009cAsym_res-2_desc-smoothed"
+IMAGES = (
+    *(f"{run}_{SPACE}" for run in RUNS),
+    f"task-t_{SPACE}_echo-1",
+    "task-t_space-other",
+    f"task-whole_{SPACE}",
+    VERSION,
+)
 WHOLE_BRAIN = np.diag([50.0, 50.0, 50.0, 1.0])
 WHOLE_BRAIN[:3, 3] = -125, -140, -90
 EEG = {
@@ -73,6 +80,8 @@ DATA: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "acquisition": ({"acquisition": "x"}, {"acquisition": "y"}),
     "direction": ({"direction": "ap"}, {"direction": "pa"}),
     "echo": ({}, {"echo": 1}),
+    "description": ({}, {"description": "smoothed"}),
+    "entities": ({}, {"entities": {"res": "2"}}),
     "runs": ({"runs": "all"}, {"runs": "first"}),
     "space": ({}, {"space": "other"}),
     "mesh": (ON_MESH, FINE),
@@ -195,7 +204,7 @@ def _made_site() -> TemporaryDirectory[str]:
     bids = root / "bids"
     for person, label in enumerate(("01", "02")):
         stem = f"sub-{label}"
-        for number, name in enumerate((*IMAGES, f"task-whole_{SPACE}")):
+        for number, name in enumerate(IMAGES):
             affine = WHOLE_BRAIN if "whole" in name else AFFINE
             series = tiny_series(10 * person + number, volumes=15 + 5 * person + number)
             bold = save(bids / stem / "func" / f"{stem}_{name}_bold.nii.gz", series, affine)

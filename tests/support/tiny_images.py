@@ -1,5 +1,6 @@
 """Real NIfTI files, as small as they can be, for the tests of the loaders."""
 
+import gzip
 from pathlib import Path
 
 import nibabel as nib
@@ -53,4 +54,17 @@ def save_confounds(bold: Path, columns: dict[str, np.ndarray], first: str = "") 
     if first:
         lines[0] = [first] * len(columns)
     path.write_text("\n".join("\t".join(line) for line in [list(columns), *lines]) + "\n")
+    return path
+
+
+def without_orientation(path: Path) -> Path:
+    """Set both form codes of an image to 0, as nibabel itself does not write them."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rb") as file:
+        content = bytearray(file.read())
+    content[252:256] = bytes(4)
+    with opened(path, "wb") as file:
+        file.write(content)
+    header = nib.load(path).header
+    assert (int(header["sform_code"]), int(header["qform_code"])) == (0, 0)
     return path

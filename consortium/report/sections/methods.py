@@ -132,8 +132,9 @@ def _rule(rule: PersonRule) -> str:
 
 def series_methods(data: DataSection) -> str:
     """Say which series were used and how long they are, as far as the study states it."""
-    entities = ("session", "run", "acquisition", "direction", "echo")
+    entities = ("session", "run", "acquisition", "direction", "echo", "description")
     named = [f"{name} {value}" for name in entities if (value := getattr(data, name)) is not None]
+    named += [f"{key}-{label}" for key, label in data.entities.items()]
     named += ["the first recording that fits"] if data.runs == "first" else []
     which = f"Recordings were chosen by name ({', '.join(named)}). " if named else ""
     length = (

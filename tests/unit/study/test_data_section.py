@@ -1,5 +1,7 @@
 """Rules for whom a study takes: what is in, what is out, and what is no rule."""
 
+import re
+
 import pytest
 from pydantic import ValidationError
 
@@ -32,15 +34,28 @@ def test_a_value_is_taken_by_levels_or_by_limits_included(rule, inside, outside)
         ({"persons": {"../x": {"low": 1}}}, "is no column's name"),
         ({"session": "../up"}, "should match pattern"),
         ({"run": -1}, "greater than or equal to 0"),
+        ({"entities": {"desc": "x"}}, "'desc' has its own field; write 'data: {description: …}'"),
+        ({"entities": {"part": "phase"}}, "'part' can't be chosen by a study"),
+        ({"entities": {"Res": "2"}}, "should match pattern"),
+        ({"space": "A+5", "entities": {"cohort": "6"}}, "'cohort' is given by space"),
+        ({"space": "A+5+6"}, "should match pattern"),
         ({"runs": "last"}, "Input should be 'all' or 'first'"),
     ],
 )
 def test_what_is_no_rule_is_said(data, said) -> None:
-    with pytest.raises(ValidationError, match=said.replace("(", r"\(")):
+    with pytest.raises(ValidationError, match=re.escape(said)):
         DataSection.model_validate(data)
+
+
+NAMED = {"description": "denoised", "entities": {"res": "2"}}
+
+
+def test_any_recording_has_any_description_and_entity() -> None:
+    assert DataSection.model_validate(NAMED).of_any_recording == DataSection()
 
 
 def test_a_study_chooses_if_a_count_tells_more_than_how_many_there_are() -> None:
     assert not DataSection(runs="first", task="nback").chooses
-    for field in ({"persons": {"age": {"low": 1}}}, {"session": "a"}, {"run": 0}, {"echo": 1}):
+    rules = {"persons": {"age": {"low": 1}}}
+    for field in (rules, {"session": "a"}, {"run": 0}, {"echo": 1}, NAMED):
         assert DataSection.model_validate(field).chooses

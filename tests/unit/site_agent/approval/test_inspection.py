@@ -41,6 +41,7 @@ from tests.support.charges import up_to
 from tests.support.data_fields import FMRI, TABLE, make_site, study_of
 from tests.support.local_consortium import STUDY, build, limit
 from tests.support.membership_files import publish
+from tests.support.tiny_images import without_orientation
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +149,19 @@ def test_the_price_stands_on_what_was_spent(place: DemoFolders) -> None:
     expected = f"ε = {epsilon_of(mu, 1e-5):.3g} before and ε = {after:.3g} after one run"
     assert expected in shown(found)
     assert found.problems == ()
+
+
+def test_an_image_without_orientation_takes_part_if_the_site_accepts_it(
+    place: DemoFolders,
+) -> None:
+    without_orientation(images(place)[0])
+    found = look(place)
+    assert found.lengths == (24, 24)
+    assert "sform_code and qform_code are both 0" in shown(found)
+    file = place.site("east") / "site.yaml"
+    lines = [line for line in file.read_text().splitlines() if "accept_unoriented:" not in line]
+    file.write_text("\n".join([*lines, "accept_unoriented: true"]) + "\n")
+    assert look(place).lengths == (24, 24, 24)
 
 
 def test_who_is_left_out_is_told_with_the_reason(place: DemoFolders) -> None:
@@ -305,7 +319,7 @@ def test_nobody_at_all_is_a_refusal(place: DemoFolders) -> None:
     assert "REFUSED: No participant in" in shown(found)
     for image in images(place):
         image.unlink()
-    with pytest.raises(DataError, match="check the path"):
+    with pytest.raises(DataError, match="Check the path"):
         look(place)
 
 

@@ -120,6 +120,13 @@ def test_an_image_named_as_anothers_makes_no_second_person(tmp_path):
     assert f"{theirs} is named as sub-02's and lies in the folder of sub-01" in skipped[0].detail
 
 
+def test_a_label_in_capitals_is_a_label(tmp_path):
+    stem = f"task-rest_{SPACE}_bold.nii.gz"
+    touch(tmp_path, f"sub-01/Sub-02_{stem}", f"sub-03/SUB-03_{stem}")
+    ((subject,), (skipped,)) = find_subjects(tmp_path, DATA)
+    assert (subject.label, skipped.label, skipped.reason) == ("03", "01", "unusable")
+
+
 def test_images_without_a_label_are_their_folders(tmp_path):
     names = (f"sub-01/func/run-{run}_task-rest_{SPACE}_bold.nii.gz" for run in (1, 2))
     ((subject,), skipped) = find_subjects(touch(tmp_path, *names), DATA)
@@ -165,3 +172,130 @@ def test_who_lacks_the_session_is_told_of_it(tmp_path):
     assert "none of task-rest, ses-a, run-2 in space-MNI152NLin2009cAsym" in skipped.detail
     with pytest.raises(DataError, match="ses-c"):
         find_subjects(tmp_path, DataSection(session="c"))
+
+
+XCPD = f"sub-{{}}/func/sub-{{}}_task-rest_{SPACE}_desc-{{}}_bold.nii.gz"
+
+
+def test_a_shorter_label_goes_before_its_continuation_at_every_site(tmp_path):
+    for label, kinds in {"1": ["denoisedSmoothed", "denoised"], "2": ["denoisedSmoothed"]}.items():
+        touch(tmp_path, *(XCPD.format(label, label, kind) for kind in kinds))
+    subjects, _ = find_subjects(tmp_path, DATA)
+    kinds = [entities(subject.runs[0].bold)["desc"] for subject in subjects]
+    assert kinds == ["denoised", "denoisedSmoothed"]
+    (chosen,), (skipped,) = find_subjects(tmp_path, DataSection(description="denoised"))
+    assert (chosen.label, skipped.label, skipped.reason) == ("1", "2", "not-chosen")
+    assert "desc-denoisedSmoothed instead of desc-denoised" in skipped.detail
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"entities": {"res": "2"}}, "res-2"),
+        ({"entities": {"cohort": "6"}}, "cohort-6"),
+        ({"space": "MNIPediatricAsym+5"}, "cohort-5"),
+        ({"space": "MNIPediatricAsym+7"}, "MNIPediatricAsym+7"),
+        ({"entities": {"cohort": "7"}}, "MNIPediatricAsym+7"),
+    ],
+)
+def test_any_entity_and_the_cohort_of_a_space_choose(tmp_path, data, expected):
+    stem, end = "sub-1/func/sub-1_task-rest_space-MNIPediatricAsym", "desc-preproc_bold.nii.gz"
+    touch(
+        tmp_path,
+        f"{stem}_cohort-5_{end}",
+        f"{stem}_cohort-6_{end}",
+        f"{stem}_cohort-6_res-2_{end}",
+        f"{stem}+7_{end}",
+    )
+    wanted = DataSection.model_validate({"space": "MNIPediatricAsym", **data})
+    ((subject,), _) = find_subjects(tmp_path, wanted)
+    (run,) = subject.runs
+    assert expected in run.bold.name
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("run-1_{}_bold.nii.gz", "run-01_{}_bold.nii.gz"),
+        ("run-01_{}_bold.nii.gz", "run-001_{}_desc-preproc_bold.nii.gz"),
+        ("{}_bold.nii.gz", "../copy/{}_bold.nii.gz"),
+        ("acq-Fast_{}_bold.nii.gz", "acq-fast_{}_bold.nii.gz"),
+        ("acq-1_{}_bold.nii.gz", "acq-01_{}_bold.nii.gz"),
+    ],
+)
+def test_one_recording_under_two_names_leaves_its_participant_out(tmp_path, names):
+    paths = [name.format(SPACE) for name in names]
+    named = [
+        str(Path(path).parent / f"sub-1_task-rest_{Path(path).name}").removeprefix("./")
+        for path in paths
+    ]
+    touch(tmp_path, *(f"sub-1/func/{path}" for path in named))
+    touch(tmp_path, f"sub-2/func/sub-2_task-rest_{SPACE}_bold.nii.gz")
+    subjects, (skipped,) = find_subjects(tmp_path, DATA)
+    assert [subject.label for subject in subjects] == ["2"]
+    assert (skipped.label, skipped.reason) == ("1", "unusable")
+    assert all(Path(path).name in skipped.detail for path in named)
+
+
+def test_the_magnitude_is_the_image_and_the_phase_is_not(tmp_path):
+    stem = "sub-1/func/sub-1_task-rest_part-{}_" + SPACE + "_bold.nii.gz"
+    touch(tmp_path, *(stem.format(part) for part in ("mag", "phase", "real", "imag")))
+    touch(tmp_path, stem.replace("sub-1", "sub-2").format("phase"))
+    ((subject,), (skipped,)) = find_subjects(tmp_path, DATA)
+    assert ["part-mag" in run.bold.name for run in subject.runs] == [True]
+    assert "part-phase, which is not the magnitude" in skipped.detail
+
+
+NEAR = {
+    "task-rest_SPACE_desc-preproc_bold.NII.GZ": "the ending .NII.GZ instead of .nii.gz",
+    "task-rest_SPACE_bold.img": "the ending .img instead of .nii.gz",
+    "task-rest_SPACE_bold.nii.bz2": "the ending .nii.bz2 instead of .nii.gz",
+    "task-rest_SPACE_bold.NII": "the ending .NII instead of .nii",
+    "task-Rest_SPACE_bold.nii.gz": "task-Rest instead of task-rest",
+    "task-rest_space-MNI152NLin6Asym_bold.nii.gz": "space-MNI152NLin6Asym instead of space-MNI15",
+    "task-rest_bold.nii.gz": "no space- instead of space-MNI152NLin2009cAsym",
+    "task-rest_SPACE_desc-denoised.nii.gz": "no suffix _bold after desc-denoised",
+    "task-rest_SPACE_BOLD.nii.gz": "the suffix _BOLD instead of _bold",
+    "task-rest_echo-1_SPACE_bold.nii.gz": "echo-1, which is a single echo",
+}
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_a_near_miss_is_named_with_its_difference(tmp_path, name):
+    image = f"sub-1_{name.replace('SPACE', SPACE)}"
+    touch(tmp_path, f"sub-1/func/{image}", f"sub-1/func/sub-1_task-rest_{SPACE}_boldref.nii.gz")
+    touch(tmp_path, f"sub-2/func/sub-2_task-rest_{SPACE}_bold.nii.gz")
+    _, (skipped,) = find_subjects(tmp_path, DATA)
+    assert skipped.reason == "no-image"
+    assert f"{image} has {NEAR[name]}" in skipped.detail
+
+
+def test_a_reference_image_is_neither_taken_nor_near(tmp_path):
+    touch(
+        tmp_path, f"sub-1/func/sub-1_task-rest_{SPACE}_boldref.nii.gz", "sub-1/anat/sub-1_T1w.nii"
+    )
+    touch(tmp_path, f"sub-2/func/sub-2_task-rest_{SPACE}_bold.nii.gz")
+    _, (skipped,) = find_subjects(tmp_path, DATA)
+    assert " has no image of task-rest" in skipped.detail
+    assert "instead of" not in skipped.detail
+
+
+def test_one_reconstruction_of_a_recording_is_used_with_its_own_table(tmp_path):
+    for label, kinds in {"1": ("moco", "norm"), "2": ("norm",)}.items():
+        for kind in kinds:
+            stem = f"sub-{label}/func/sub-{label}_task-rest_rec-{kind}"
+            touch(tmp_path, f"{stem}_{SPACE}_bold.nii.gz", f"{stem}_desc-confounds_timeseries.tsv")
+    subjects, _ = find_subjects(tmp_path, DATA)
+    for subject, kind in zip(subjects, ("moco", "norm"), strict=True):
+        (run,) = subject.runs
+        assert f"rec-{kind}" in run.bold.name
+        assert f"rec-{kind}" in run.confounds.name
+    subjects, _ = find_subjects(tmp_path, DataSection(entities={"rec": "norm"}))
+    assert ["rec-norm" in subject.runs[0].confounds.name for subject in subjects] == [True, True]
+
+
+def test_a_session_that_is_written_otherwise_is_named(tmp_path):
+    touch(tmp_path, f"sub-1/ses-01/func/sub-1_ses-01_task-rest_{SPACE}_bold.nii.gz")
+    touch(tmp_path, f"sub-2/ses-1/func/sub-2_ses-1_task-rest_{SPACE}_bold.nii.gz")
+    _, (skipped,) = find_subjects(tmp_path, DataSection(session="1"))
+    assert "has ses-01 instead of ses-1" in skipped.detail

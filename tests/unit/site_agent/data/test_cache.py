@@ -149,3 +149,15 @@ def test_key_depends_on_all_that_the_block_depends_on(tmp_path):
     bold.unlink()
     with pytest.raises(DataError, match="gone"):
         block_key(subject, data, Target(grid))
+
+
+def test_a_touched_json_file_makes_a_new_key_and_a_choice_does_not(tmp_path):
+    bold, target = save_subject(tmp_path, "01", tiny_series()), Target(tiny_grid())
+    above = tmp_path / "task-rest_bold.json"
+    above.write_text('{"RepetitionTime": 2}')
+    subject = Subject("01", (RecordingRun(bold, sidecars=(above, tmp_path / "gone.json")),))
+    first = block_key(subject, DataSection(), target)
+    chosen = DataSection(description="preproc", entities={"res": "2"})
+    assert block_key(subject, chosen, target) == first
+    os.utime(above, ns=(1, 1))
+    assert block_key(subject, DataSection(), target) != first

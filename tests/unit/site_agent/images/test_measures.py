@@ -248,7 +248,7 @@ def _no_time(path: Path) -> None:
 
 
 WRONG = {
-    "no repetition time": ("alff", _no_time, "unusable", "no RepetitionTime"),
+    "no repetition time": ("alff", _no_time, "unusable", "a repetition time in s is required"),
     "slow volumes": (
         "alff",
         lambda p: nib.save(image(tiny_series(), 10.0), p),

@@ -17,9 +17,10 @@ from consortium.study.data_section import DataSection
 from site_agent.data.bids import find_subjects
 from site_agent.data.survey import RecordingRun, Subject
 from site_agent.images.preprocess import preprocess_person, standardize_series, to_prepare
-from site_agent.images.recordings import recording_remarks, seconds_apart
+from site_agent.images.recordings import recording_remarks
+from site_agent.images.repetition import seconds_apart
 from site_agent.images.series import SiteDataset
-from site_agent.images.surfaces import count_volumes, read_surface_series, surface_step
+from site_agent.images.surfaces import count_volumes, read_surface_series
 from tests.support.surfaces import (
     below_cortex,
     say_side,
@@ -346,7 +347,7 @@ def test_seconds_are_the_sidecars_or_the_axis(tmp_path: Path) -> None:
     assert seconds_apart(RecordingRun(path)) == 3.0
     write_func_pair(tmp_path, STEM, "fsLR", halves(volumes=6))
     with pytest.raises(
-        DataError, match=r"tells no RepetitionTime; write it, in s, into .*_bold\.json"
+        DataError, match=r"time in s is required.* Write RepetitionTime into .*_bold\.json"
     ):
         seconds_apart(RecordingRun(tmp_path / PAIR.format("L")))
 
@@ -389,7 +390,7 @@ def test_a_series_of_parcels_has_nibabels_values_by_name(
     assert series.dtype == np.float32
     np.testing.assert_array_equal(series, stored[:, [names.index(each) for each in PARCELS]])
     assert count_volumes(run, mesh, regions) == count_volumes(run) == VOLUMES
-    assert surface_step(path) == 0.72
+    assert seconds_apart(RecordingRun(path)) == 0.72
     with pytest.raises(DataError, match=r"the study names none; add data\.atlas"):
         read_surface_series(run, mesh)
 
@@ -418,7 +419,7 @@ def test_parcels_of_some_and_vertices_of_others_are_one_study(
     np.testing.assert_allclose(vertices, parcels, atol=2e-4)
     told = {each.label: each.detail for each in data.survey.skipped}
     assert "has not one parcel 'L_back', as the study's atlas has" in told["03"]
-    assert "holds no image of task-rest on the mesh fsLR-32k" in told["04"]
+    assert "has no image of task-rest on the mesh fsLR-32k" in told["04"]
 
 
 def test_dense_series_come_before_those_of_parcels(tmp_path: Path, mesh: Mesh) -> None:

@@ -1,0 +1,222 @@
+"""Folders and files of a data set, with its links between folders.
+
+A linked folder is followed only where it leads to a folder of the same data set, and not into
+another participant's folder. Every folder is listed once.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from consortium.errors import DataError
+
+_PERSON = "sub-"
+_NEARLY = re.compile(r"(?i)\s*(sub|subject)([-_ ]?\d|-\w)")
+
+
+class PassedOver(NamedTuple):
+    """A folder of a data set that is not read."""
+
+    path: Path
+    reason: str
+    """Clause with the path's name as its subject, such as 'is a link to a missing folder'."""
+
+
+@dataclass
+class Tree:
+    """Content of a folder and of all folders below it."""
+
+    files: list[Path] = field(default_factory=list)
+    followed: list[Path] = field(default_factory=list)
+    """Links to folders that are read."""
+    passed_over: list[PassedOver] = field(default_factory=list)
+
+
+def files_below(home: Path, root: Path) -> list[Path]:
+    """List the files of a folder and of all folders below it.
+
+    Linked folders are followed where they lead to a folder inside the data set.
+
+    Parameters
+    ----------
+    home : Path
+        A participant's folder.
+    root : Path
+        The data set.
+
+    Returns
+    -------
+    list of Path
+        Sorted, under the names of the links. Links to files are included, also broken ones.
+    """
+    return tree_of(home, root).files
+
+
+def tree_of(home: Path, root: Path) -> Tree:
+    """List a folder as `files_below`, with the links followed and the folders passed over.
+
+    Parameters
+    ----------
+    home : Path
+        A participant's folder.
+    root : Path
+        The data set.
+
+    Returns
+    -------
+    Tree
+    """
+    tree, plain = Tree(), [str(home)]
+    links: list[str] = []
+    names: list[str] = []
+    visited = {os.path.realpath(home)}
+    while plain or links:
+        if plain:
+            here = plain.pop()
+        else:
+            here = links.pop()
+            reason = _unfollowed(here, home, root, visited)
+            if reason is not None:
+                tree.passed_over += [PassedOver(Path(here), reason)] if reason else []
+                continue
+            tree.followed.append(Path(here))
+            visited.add(os.path.realpath(here))
+        try:
+            _list(here, plain, links, names)
+        except OSError:
+            tree.passed_over.append(PassedOver(Path(here), "can't be opened"))
+        links.sort(reverse=True)
+    tree.files = [Path(name) for name in sorted(names, key=_parts)]
+    return tree
+
+
+def _parts(path: str) -> list[str]:
+    """Return a path's parts, which sort as paths do and faster."""
+    return path.split("/")
+
+
+def _list(folder: str, plain: list[str], links: list[str], names: list[str]) -> None:
+    """Append a folder's entries to the lists of folders, links to folders, and files.
+
+    Hidden entries are left out, as BIDS does; macOS writes such files next to each image.
+    """
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_symlink() and (_is_folder(entry) or _is_broken_folder(entry)):
+                links.append(entry.path)
+            elif entry.is_dir(follow_symlinks=False):
+                plain.append(entry.path)
+            else:
+                names.append(entry.path)
+
+
+def _is_broken_folder(entry: "os.DirEntry[str]") -> bool:
+    """Return whether a link leads nowhere and has the name of a folder."""
+    return "." not in entry.name and not _exists(entry.path)
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False
+
+
+def _unfollowed(link: str, home: Path, root: Path, visited: set[str]) -> str | None:
+    """Return why a link is not followed, '' if its folder was read already; None if it is."""
+    if not _exists(link):
+        return "is a link to a missing folder"
+    target = os.path.realpath(link)
+    if any(_is_inside(target, each) for each in visited):
+        return ""
+    return _outside(Path(target), home.name, root)
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip(os.sep)}{os.sep}")
+
+
+def _outside(target: Path, name: str, root: Path) -> str | None:
+    """Return why a participant's folder may not be read at a place; None if it may."""
+    whole = Path(os.path.realpath(root))
+    if not target.is_relative_to(whole):
+        return f"is a link to {target}, outside the data set"
+    first = target.relative_to(whole).parts[:1]
+    if not first:
+        return "is a link to the data set itself"
+    if first[0].startswith(_PERSON) and first[0] != name:
+        return f"is a link into the folder of {first[0]}"
+    return None
+
+
+def homes_in(folder: Path) -> list[Path]:
+    """List the folders ``sub-*`` of a data set, also linked ones, in the order of their names.
+
+    Raises DataError if the data set can't be listed.
+    """
+    return sorted(Path(each.path) for each in _top(folder) if _is_home(each))
+
+
+def _is_home(entry: "os.DirEntry[str]") -> bool:
+    if not entry.name.startswith(_PERSON):
+        return False
+    return _is_folder(entry) or (entry.is_symlink() and _is_broken_folder(entry))
+
+
+def near_homes(folder: Path) -> list[Path]:
+    """List the folders of a data set whose names are almost ``sub-*``, such as ``Sub-01``.
+
+    Raises DataError if the data set can't be listed.
+    """
+    found = (each for each in _top(folder) if _NEARLY.match(each.name) and not _is_home(each))
+    return sorted(Path(each.path) for each in found if _is_folder(each))
+
+
+def _top(folder: Path) -> Iterator["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from entries
+    except OSError as error:
+        raise DataError(f"{folder} can't be listed. Give the folder of the data set.") from error
+
+
+def metadata_at_top(folder: Path) -> list[Path]:
+    """List the JSON files directly in a data set, which may describe all participants' images.
+
+    Raises DataError if the data set can't be listed.
+    """
+    return sorted(Path(each.path) for each in _top(folder) if each.name.endswith(".json"))
+
+
+def foreign_home(home: Path, root: Path) -> str | None:
+    """Return why a participant's folder can't be read, in a sentence; None if it can.
+
+    A linked folder is read if it leads to a folder inside the data set that is not another
+    participant's.
+    """
+    if not home.is_symlink():
+        return None
+    reason = "is a link to a missing folder"
+    if _exists(str(home)):
+        reason = _outside(Path(os.path.realpath(home)), home.name, root) or ""
+    if not reason:
+        return None
+    return f"{home} {reason}. Copy the participant's files into the data set."
+
+
+def labels_in(folder: Path) -> tuple[str, ...]:
+    """Return the labels of all participants with a folder in a data set, without ``sub-``."""
+    homes = (path for path in folder.glob(f"{_PERSON}*") if path.is_dir())
+    return tuple(sorted(path.name.removeprefix(_PERSON) for path in homes))

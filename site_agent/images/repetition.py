@@ -1,0 +1,112 @@
+"""Time from volume to volume of a recording, and the file that states it."""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from consortium.base.atomic import DAMAGED
+from consortium.base.regular_file import text_of
+from consortium.errors import DataError
+from site_agent.data.names import ON_MESHES
+from site_agent.data.survey import RecordingRun, sidecar_path
+from site_agent.images.nifti import open_nifti
+from site_agent.images.surfaces import axis_step
+
+_SECONDS = {8: 1.0, 16: 1e-3, 24: 1e-6}
+"""By NIfTI's code of the unit of time."""
+_SHORTEST, _LONGEST = 0.01, 60.0
+AGREE = 0.01
+"""Part by which two statements of one repetition time may differ."""
+_FIELD = "RepetitionTime"
+
+
+class Timing(NamedTuple):
+    """Repetition time of a recording in s."""
+
+    seconds: float
+    source: Literal["JSON", "header"]
+    others: tuple[float, ...] = ()
+    """The same by the header and by JSON files further away, where they state it."""
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether another source differs by more than `AGREE`."""
+        return any(abs(other - self.seconds) > AGREE * self.seconds for other in self.others)
+
+
+def timing_of(run: RecordingRun) -> Timing:
+    """Return a recording's repetition time, from the nearest JSON file or its header.
+
+    Raises DataError if a JSON file can't be read, or no file states a time between 0.01 and 60 s.
+    """
+    stated = list(_stated(run))
+    try:
+        in_header = _header_step(run.bold)
+    except DataError:
+        if not stated:
+            raise
+        in_header = 0.0  # the image itself is refused where it is read
+    plausible = [in_header] if _SHORTEST <= in_header <= _LONGEST else []
+    if stated:
+        return Timing(stated[0], "JSON", (*stated[1:], *plausible))
+    if not plausible:
+        sidecar = sidecar_path(run.bold).name
+        raise DataError(
+            f"{run.bold}: a repetition time in s is required, and neither a JSON file nor the "
+            f"header with its unit states one. Write {_FIELD} into {sidecar}."
+        )
+    return Timing(plausible[0], "header")
+
+
+def seconds_apart(run: RecordingRun) -> float:
+    """Return the seconds from volume to volume of a recording; raises as `timing_of`."""
+    return timing_of(run).seconds
+
+
+def _stated(run: RecordingRun) -> Iterator[float]:
+    """Yield the repetition times in the JSON files of a recording, the nearest first."""
+    for path in run.metadata:
+        fields = read_metadata(path)
+        if _FIELD in fields:
+            yield _checked(path, fields[_FIELD])
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """Read a JSON file that describes an image.
+
+    Raises DataError if it can't be read or is not a JSON object.
+    """
+    try:
+        fields = json.loads(text_of(path))
+    except DAMAGED as error:
+        raise DataError(
+            f"{path} must be a readable JSON file. Correct it, or remove it so the header of the "
+            "image is used."
+        ) from error
+    if not isinstance(fields, dict):
+        raise DataError(f"{path} must have a JSON object of fields. Correct it, or remove it.")
+    return fields
+
+
+def _checked(path: Path, value: Any) -> float:
+    try:
+        step = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        step = math.nan
+    if not _SHORTEST <= step <= _LONGEST:
+        raise DataError(
+            f"{path}: {_FIELD} must be a number of s between {_SHORTEST:g} and {_LONGEST:g}, got "
+            f"{str(value)[:40]!r}. Correct the file."
+        )
+    return step
+
+
+def _header_step(path: Path) -> float:
+    """Return the repetition time in an image's header in s; 0 if it has none with a unit."""
+    if path.name.endswith(ON_MESHES):
+        return axis_step(path)
+    header = open_nifti(path).header
+    # Without a unit the number is whatever the writer left, in most files 1.
+    return _SECONDS.get(int(header["xyzt_units"]) & 0x38, 0.0) * float(header["pixdim"][4])
