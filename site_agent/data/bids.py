@@ -109,6 +109,59 @@ def labels_in(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(path.name.removeprefix("sub-") for path in homes))
 
 
+def files_below(home: Path, root: Path) -> list[Path]:
+    """Return all files below a folder, sorted.
+
+    Linked folders are followed where they lead to a place inside the root. No folder is read twice.
+
+    Parameters
+    ----------
+    home : Path
+        A participant's folder.
+    root : Path
+        The data set.
+
+    Raises
+    ------
+    DataError
+        If a folder can't be listed.
+    """
+    found: list[Path] = []
+    own, links, seen = [home], list[Path](), set[Path]()
+    while own or links:
+        folder = own.pop() if own else links.pop(0)
+        try:
+            real = folder.resolve()
+            inside = sorted(folder.iterdir()) if real not in seen else []
+        except (OSError, RuntimeError) as error:
+            raise DataError(
+                f"{folder} must be a folder that can be listed. Correct its permissions."
+            ) from error
+        seen.add(real)
+        for path in inside:
+            if not path.is_dir():
+                found.append(path)
+            elif not path.is_symlink():
+                own.append(path)
+            elif _is_followed(path, home, root):
+                links.append(path)
+    return sorted(found)
+
+
+def links_outside(home: Path, root: Path) -> list[Path]:
+    """Return the linked folders below a participant's folder that `files_below` does not follow."""
+    below = (home, *(path for path in home.rglob("*") if path.is_dir()))
+    links = (path for path in below[1:] if path.is_symlink())
+    return sorted(path for path in links if not _is_followed(path, home, root))
+
+
+def _is_followed(link: Path, home: Path, root: Path) -> bool:
+    """Whether a linked folder is inside the root, and is not a folder that contains the home."""
+    real, own = link.resolve(), home.resolve()
+    inside = real.is_relative_to(root.resolve()) or real.is_relative_to(own)
+    return inside and not own.is_relative_to(real)
+
+
 def misplaced_file(home: Path, paths: Iterable[Path]) -> str | None:
     """Say which file in a person's folder is named as another person's; None if there is none.
 

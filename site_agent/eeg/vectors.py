@@ -4,7 +4,7 @@ Nothing goes into a person's vector but that person's recordings and the study f
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +17,11 @@ from consortium.views.eeg import EegView
 from site_agent.data.cache import BlockCache, vector_key
 from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Reason, SkippedPerson
-from site_agent.eeg.files import find_recordings, read_recording
-from site_agent.eeg.recording import Recording, Signals, load_mne
+from site_agent.eeg.breaks import events_within
+from site_agent.eeg.files import find_recordings
+from site_agent.eeg.native import load_mne
+from site_agent.eeg.reading import read_recording
+from site_agent.eeg.recording import Recording, Signals, onsets_of
 from site_agent.engines.base import Engine
 
 WINDOW = 2.0
@@ -33,6 +36,9 @@ ROLL_OFF = 3.3
 """Length of MNE's filter in periods of its transition band (a Hamming window's)."""
 FAINTEST = 1e-6
 """µV²/Hz that power is raised to before its logarithm; no amplifier is as quiet."""
+QUIETEST, LOUDEST = 0.1, 1000.0
+"""Limits in µV of the median standard deviation within an epoch. Scalp EEG has 1 to 100 µV. Volts,
+millivolts or nanovolts that are labelled as µV are beyond the limits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,30 +56,73 @@ class Epochs:
 def cut_epochs(recording: Recording, view: EegView) -> Epochs:
     """Reference, filter, resample, cut, take the baseline away, and leave unsound epochs out.
 
-    An epoch is unsound if it reaches over an end of the recording, touches a span that is marked as
-    bad, goes beyond the view's peak to peak on a channel, or has a constant channel. Raises
-    DataError if the recording's rate is too low for the pass band.
+    Every continuous segment is filtered, resampled and cut separately. Segments that are too short
+    for the filter are not used. An epoch is unsound if it reaches over an end or a break of the
+    recording, touches a span that is marked as bad, goes beyond the view's peak to peak on a
+    channel, or has a constant channel.
+
+    Raises
+    ------
+    DataError
+        If the recording's rate is too low for the pass band, or its amplitude is not that of EEG.
     """
     nothing = np.zeros((0, len(view.channels), 0))
     lacking = _lacking(recording, view)
     if lacking:
         return Epochs(nothing, 0, lacking)
-    signals, step = _prepared(recording, view)
-    fine = view.rate * step
-    before = -round(view.start * view.rate) if view.baseline and view.events else 0
-    sound = []
-    found = list(_places(recording, view, step, signals.shape[1]))
-    for places in found:
-        first, last = int(places[0]), int(places[-1])
-        inside = first >= 0 and last < signals.shape[1]
-        if inside and not recording.spoilt(first / fine, (last + 1) / fine):
-            epoch = signals[:, places]
-            if before > 0:
-                epoch = epoch - epoch[:, :before].mean(axis=1, keepdims=True)
+    onsets = recording.onsets(view.events)
+    sound, amplitudes, tried = list[Signals](), list[float](), len(onsets)
+    for segment, inside in events_within(onsets, recording.segments, recording.rate):
+        if segment not in _long_enough(recording, view):
+            continue
+        signals, step = _prepared(recording, view, segment)
+        found = list(_places(inside, view, step, signals.shape[1]))
+        tried += 0 if view.events else len(found)
+        for epoch in _usable(recording, view, _Prepared(segment[0], signals, step, found)):
+            amplitudes.append(float(np.median(epoch.std(axis=1))))
             if np.ptp(epoch, axis=1).max() <= view.reject:
                 sound.append(epoch)
+    _check_amplitude(recording, amplitudes)
     values = np.array(sound) if sound else nothing
-    return Epochs(values, len(found), _complaint(recording, view, len(sound), len(found)))
+    return Epochs(values, tried, _complaint(recording, view, len(sound), tried))
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """One continuous segment on the fine grid of times."""
+
+    first: int
+    """Its first sample in the recording."""
+    signals: Signals
+    step: int
+    found: list[NDArray[np.intp]]
+    """Samples of every epoch."""
+
+
+def _usable(recording: Recording, view: EegView, prepared: _Prepared) -> Iterator[Signals]:
+    """Cut a segment's epochs that have all samples, no bad span and no constant channel."""
+    fine, offset = view.rate * prepared.step, prepared.first / recording.rate
+    before = -round(view.start * view.rate) if view.baseline and view.events else 0
+    for places in prepared.found:
+        first, last = int(places[0]), int(places[-1])
+        inside = first >= 0 and last < prepared.signals.shape[1]
+        start, stop = offset + first / fine, offset + (last + 1) / fine
+        if inside and not recording.spoilt(start, stop):
+            epoch = prepared.signals[:, places]
+            if before > 0:
+                epoch = epoch - epoch[:, :before].mean(axis=1, keepdims=True)
+            yield epoch
+
+
+def _check_amplitude(recording: Recording, amplitudes: Sequence[float]) -> None:
+    """Raise DataError if the median over epochs is not an amplitude of EEG."""
+    amplitude = float(np.median(amplitudes)) if amplitudes else 1.0
+    if not QUIETEST <= amplitude <= LOUDEST:
+        raise DataError(
+            f"{recording.path}: the standard deviation of EEG within an epoch must be "
+            f"{QUIETEST:g} to {LOUDEST:g} µV, got {amplitude:.3g} µV. The unit is probably wrong. "
+            "Correct it in the header, or in the JSON file of a NIfTI recording."
+        )
 
 
 def _lacking(recording: Recording, view: EegView) -> str:
@@ -85,24 +134,37 @@ def _lacking(recording: Recording, view: EegView) -> str:
     if flat.any():
         return f"{recording.path} is constant on channel {view.channels[int(np.argmax(flat))]}"
     if view.events and not recording.onsets(view.events):
-        return f"{recording.path} has no event {', '.join(view.events[:5])}"
-    least = max(_filter_seconds(view), WINDOW)
-    if recording.seconds < least:
-        return f"{recording.path} is shorter than {least:.1f} s, too short for the filter"
+        unlisted = len(onsets_of(recording.unlisted, view.events))
+        more = f" in its events table, and {unlisted} in the recording" if unlisted else ""
+        return f"{recording.path} has no event {', '.join(view.events[:5])}{more}"
+    if not _long_enough(recording, view):
+        what = "has no segment of" if recording.breaks else "is shorter than"
+        return f"{recording.path} {what} {_least(view):.1f} s, too short for the filter"
     return ""
+
+
+def _least(view: EegView) -> float:
+    """Return the seconds that a segment needs."""
+    return max(_filter_seconds(view), WINDOW)
+
+
+def _long_enough(recording: Recording, view: EegView) -> list[tuple[int, int]]:
+    """List the continuous segments that are long enough for the filter."""
+    least = _least(view) * recording.rate
+    return [(first, stop) for first, stop in recording.segments if stop - first >= least]
 
 
 def _complaint(recording: Recording, view: EegView, sound: int, tried: int) -> str:
     if sound == tried:
         return f"{recording.path} has {sound} epochs"
     return (
-        f"{recording.path} has {sound} sound epochs of {tried}, others being at its ends, marked "
-        f"as bad, constant or beyond {view.reject:g} µV"
+        f"{recording.path} has {sound} sound epochs of {tried}, others being at its ends or "
+        f"breaks, marked as bad, constant or beyond {view.reject:g} µV"
     )
 
 
-def _prepared(recording: Recording, view: EegView) -> tuple[Signals, int]:
-    """Bring a recording to the study's channels, reference, pass band, and a multiple of its rate.
+def _prepared(recording: Recording, view: EegView, segment: tuple[int, int]) -> tuple[Signals, int]:
+    """Bring a segment to the study's channels, reference, pass band, and a multiple of its rate.
 
     Epochs are cut from a fine grid of times, since a coarse one would move their events about.
 
@@ -119,7 +181,8 @@ def _prepared(recording: Recording, view: EegView) -> tuple[Signals, int]:
             f"{recording.path} has {recording.rate:g} samples per second, too few for the study's "
             f"pass band up to {high:g} Hz; leave the participant out or ask for a narrower one."
         )
-    signals = recording.signals[[recording.channels.index(name) for name in view.channels]]
+    places = [recording.channels.index(name) for name in view.channels]
+    signals = recording.signals[places, slice(*segment)]
     if view.reference == "average":
         signals = signals - signals.mean(axis=0)
     # An amplifier's offset is not signal, and would ring at both ends.
@@ -152,12 +215,12 @@ def _filter_seconds(view: EegView) -> float:
 
 
 def _places(
-    recording: Recording, view: EegView, step: int, samples: int
+    onsets: Sequence[float], view: EegView, step: int, samples: int
 ) -> Iterator[NDArray[np.intp]]:
     """Samples of every epoch, or of every window without events, among the prepared ones."""
     if view.events:
         epoch = step * np.arange(round(view.start * view.rate), round(view.stop * view.rate) + 1)
-        for onset in recording.onsets(view.events):
+        for onset in onsets:
             yield round(onset * view.rate * step) + epoch
         return
     window = step * np.arange(round(WINDOW * view.rate))
