@@ -141,33 +141,39 @@ def _fitting(files: Iterable[Path], task: str, data: DataSection) -> list[Path]:
 def _near_miss(files: Sequence[Path], task: str) -> list[str]:
     """Return a sentence about the file that is most like a recording of the task, if any."""
     eeg = [path for path in files if path.name.endswith((*ENDINGS, *_OTHERS))]
-    eeg = [path for path in eeg if "eeg" in (path.parent.name, entities_of(path)["suffix"].lower())]
-    for path in eeg:
-        named = {key.casefold(): value for key, value in entities_of(path).items()}
-        other = named.get("task", "")
+    eeg = [path for path in eeg if path.parent.name == "eeg" or _loosely(path)["suffix"] == "eeg"]
+    tasks = {path: _loosely(path).get("task", "") for path in eeg}
+    for path, other in tasks.items():
         if other != task and other.casefold() == task.casefold():
             return [f"{path.name} is of task-{other}. Rename it, or state that task in the study."]
-    for path in eeg:
-        if entities_of(path).get("task") == task:
+    for path, other in tasks.items():
+        if other == task:
             return [_unread(path)]
-    others = sorted({entities_of(path).get("task", "") for path in eeg} - {""})
-    if others:
-        return [f"There are recordings of task-{', task-'.join(others[:5])}."]
+    named = sorted({*tasks.values()} - {""})
+    if named:
+        return [f"There are recordings of task-{', task-'.join(named[:5])}."]
     return [f"{eeg[0].name} is not named by its task. Rename it as BIDS requires."] if eeg else []
+
+
+def _loosely(path: Path) -> dict[str, str]:
+    """Return the entities in a name that may break the rules of BIDS."""
+    parts = path.name.partition(".")[0].split("_")
+    pairs = dict(part.split("-", 1) for part in parts if "-" in part)
+    return {**{key.casefold(): value for key, value in pairs.items()}, "suffix": parts[-1].lower()}
 
 
 def _unread(path: Path) -> str:
     """Say why a file of the study's task is not read."""
-    named = entities_of(path)
-    if named["suffix"] != "eeg":
-        return f"{path.name} must end with _eeg before its format. Rename it."
-    if named.get("split", "01").lstrip("0") not in ("", "1"):
-        return f"{path.name} is a later part of a recording whose first part is missing. Add it."
-    if path.suffix == ".eeg":
-        return f"{path.name} has no header file beside it (.vhdr). Add it."
-    small = next((each for each in ENDINGS if path.name.endswith(each.upper())), None)
-    if small is not None:
+    stem, _, ending = path.name.partition(".")
+    small = f".{ending.lower()}"
+    if small in ENDINGS and recording_ending(path) is None:
         return f"{path.name} must end with {small}, in small letters. Rename it."
+    if not stem.endswith("_eeg"):
+        return f"{path.name} must end with _eeg before its format. Rename it."
+    if _loosely(path).get("split", "01").lstrip("0") not in ("", "1"):
+        return f"{path.name} is a later part of a recording whose first part is missing. Add it."
+    if small == ".eeg":
+        return f"{path.name} has no header file (.vhdr) in its folder. Add it."
     return f"{path.name} is in a format that is not read. Export it as {', '.join(ENDINGS)}."
 
 
