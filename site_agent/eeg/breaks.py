@@ -6,12 +6,15 @@ span of samples that were never recorded. No filter and no epoch crosses one.
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-_SKIPPED = re.compile(r"bad[ _-]*acq[ _-]*skip", re.I)
-_CUT = re.compile(r"(bad|edge)?[ _-]*boundary|(comment/)?new[ _-]*segment/?", re.I)
+_BAD = re.compile(r"(comment/)?bad", re.I)
+"""BrainVision files have a marker's type before its name."""
+_SKIPPED = re.compile(r"(comment/)?bad[ _-]*acq[ _-]*skip", re.I)
+_CUT = re.compile(r"(comment/|stimulus/)?((bad|edge)?[ _-]*boundary|new[ _-]*segment/?)", re.I)
 """EEGLAB's and MNE's names of a cut between two samples, and BrainVision's."""
 _EXACT = 1e-3
 """Samples by which a time may differ from the sample, or the middle of two, that it names."""
@@ -30,7 +33,7 @@ class Marker:
     @property
     def is_bad(self) -> bool:
         """Whether it marks a span that is not to be used."""
-        return self.name.strip().casefold().startswith("bad")
+        return _BAD.match(self.name.strip()) is not None
 
     @property
     def is_break(self) -> bool:
@@ -100,13 +103,18 @@ class Clock:
 
     def _is_recorded(self, time: float) -> bool:
         """Whether a sample is nearest to a time on the clock."""
-        places = (((time - each.start) * self.rate, each.length) for each in self.pieces)
-        return any(-0.5 <= place < length - 0.5 for place, length in places)
+        piece = self._piece(time + 0.5 / self.rate)
+        return -0.5 <= (time - piece.start) * self.rate < piece.length - 0.5
 
     def _squeezed(self, time: float) -> float:
         """Return the seconds that were recorded before a time on the clock."""
-        piece = next((each for each in self.pieces[::-1] if time >= each.start), self.pieces[0])
+        piece = self._piece(time)
         return piece.first / self.rate + min(time - piece.start, piece.length / self.rate)
+
+    def _piece(self, time: float) -> Piece:
+        """Return the last piece that has begun at a time on the clock."""
+        after = bisect_right(self.pieces, time, key=lambda piece: piece.start)
+        return self.pieces[max(after - 1, 0)]
 
 
 def break_of(marker: Marker, rate: float) -> Break | None:

@@ -54,8 +54,9 @@ def find_recordings(
         for label, each in found.items()
     }
     if not any(isinstance(each, tuple) or each.reason == "unusable" for each in people.values()):
-        near = (each.detail for each in people.values() if isinstance(each, SkippedPerson))
-        named = next((f" {x.split('. ', 1)[1]}" for x in near if ". " in x), "")
+        details = (each.detail for each in people.values() if isinstance(each, SkippedPerson))
+        near = (each.partition(f"no EEG of task-{task}.")[2] for each in details)
+        named = next(filter(None, near), "")
         raise DataError(
             f"{folder} holds no sub-*_task-{task}_eeg file; check path and task.{named}"
         )

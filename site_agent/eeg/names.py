@@ -44,13 +44,19 @@ def table_beside(path: Path, suffix: str, ending: str = ".tsv") -> Path | None:
     """Return the BIDS file of some kind that applies to a recording, or None if there is none.
 
     The entities of its name, without those of processing, are some of the recording's, as the BIDS
-    principle of inheritance has it. The nearest folder decides, and then the longest name. Only the
-    participant's own folders are searched.
+    principle of inheritance has it. The nearest folder decides, then the longest name, and then the
+    processing that is nearest to the recording's. Only the participant's own folders are searched.
     """
-    wanted = set(run_of(path))
+    wanted, own = set(run_of(path)), entities_of(path)
     for folder in own_folders(path):
         files = folder.glob(f"*_{suffix}{ending}")
         fitting = [file for file in sorted(files) if wanted.issuperset(run_of(file))]
         if fitting:
-            return max(fitting, key=lambda file: len(run_of(file)))
+            return max(fitting, key=lambda file: (len(run_of(file)), _likeness(file, own)))
     return None
+
+
+def _likeness(file: Path, own: Entities) -> int:
+    """Return the number of entities of processing in which a file agrees with a recording."""
+    named = entities_of(file)
+    return sum(named.get(key) == own.get(key) for key in VARIANTS)

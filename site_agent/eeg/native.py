@@ -97,10 +97,10 @@ def open_recording(path: Path, channels: Sequence[str], *, listen: bool = False)
     if ending_of(path) is None:
         return _open_nifti(path)
     mne = load_mne()
-    with _readable(path), warnings.catch_warnings(record=True) as said:
+    with _readable(path), warnings.catch_warnings(record=listen) as said:
         warnings.simplefilter("always" if listen else "ignore")
         opened = _open_native(mne, path, channels, "WARNING" if listen else "ERROR")
-    return replace(opened, said=tuple(str(each.message) for each in said))
+    return replace(opened, said=tuple(str(each.message) for each in said or ()))
 
 
 @contextmanager

@@ -51,8 +51,11 @@ class Described:
 
     def breaks(self, markers: Sequence[Marker]) -> tuple[Break, ...]:
         """Return the breaks that markers (without pauses) and the clock state, in order."""
-        found = {break_of(each, self.opened.rate) for each in markers}
-        return tuple(sorted({*self.opened.clock.breaks(), *(x for x in found if x is not None)}))
+        stated = (break_of(each, self.opened.rate) for each in markers)
+        found = sorted(
+            {*self.opened.clock.breaks(), *(each for each in stated if each is not None)}
+        )
+        return tuple({(each.start, each.stop): each for each in found}.values())
 
     def _check_onsets(self, markers: Sequence[Marker]) -> None:
         """Refuse events behind the end: the file is cut short, or the table is of another run."""
