@@ -142,8 +142,8 @@ def segments_between(breaks: Iterable[Break], samples: int) -> Iterator[tuple[in
     """Yield first and last sample (the latter exclusive) of every continuous segment."""
     first = 0
     for each in sorted(breaks):
-        if first < each.start < samples:
-            yield first, each.start
+        if first < min(each.start, samples):
+            yield first, min(each.start, samples)
         first = max(first, each.start, each.stop)
     if first < samples:
         yield first, samples

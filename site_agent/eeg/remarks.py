@@ -17,8 +17,8 @@ REMARKS = {
     "unit": (
         True,
         (
-            "the unit in channels.tsv differs from the recording's, as in {example}. The recording's "
-            "unit is used. Correct the wrong one."
+            "the unit in channels.tsv differs from the recording's, as in {example}. The "
+            "recording's unit is used. Correct the wrong one."
         ),
     ),
     "rate": (
