@@ -68,7 +68,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Clock:
+class RecordingClock:
     """Clock of a recording that may have paused.
 
     Onsets are times on this clock. A file without pauses has no pieces.
@@ -91,7 +91,7 @@ class Clock:
     def in_file(self, markers: Iterable[Marker]) -> Iterator[Marker]:
         """Yield markers with onsets that count from the first sample without the pauses.
 
-        An event in a pause has no sample and is not yielded. Spans lose what is in a pause.
+        An event in a pause has no sample and is not yielded. Spans are shortened by their pauses.
         """
         for marker in markers:
             if not self.pieces:

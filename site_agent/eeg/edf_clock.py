@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from consortium.errors import DataError
-from site_agent.eeg.breaks import Clock, Marker, Piece
+from site_agent.eeg.breaks import Marker, Piece, RecordingClock
 
 _WIDTHS = {".edf": 2, ".bdf": 3}
 """Bytes of a sample."""
@@ -72,7 +72,7 @@ def edf_layout(path: Path) -> Layout:
     )
 
 
-def read_edf_clock(path: Path, rate: float) -> tuple[Clock, tuple[Marker, ...]]:
+def read_edf_clock(path: Path, rate: float) -> tuple[RecordingClock, tuple[Marker, ...]]:
     """Return the clock of a file and, if it has pauses, its annotations on that clock.
 
     Parameters
@@ -90,12 +90,12 @@ def read_edf_clock(path: Path, rate: float) -> tuple[Clock, tuple[Marker, ...]]:
     layout = edf_layout(path)
     paused = layout.kind[3:5] == "+D"
     if not layout.notes or layout.kind[3:4] != "+":
-        return Clock(rate), ()
+        return RecordingClock(rate), ()
     texts = list(_texts(path, layout))
     times = [_time(parts[0]) for parts in texts]
     if None in times:
         if not paused:
-            return Clock(rate), ()
+            return RecordingClock(rate), ()
         raise DataError(
             f"{path}: every data record of a discontinuous recording must begin with its time, "
             f"and number {times.index(None) + 1} does not. Export the recording again."
@@ -110,14 +110,14 @@ def read_edf_clock(path: Path, rate: float) -> tuple[Clock, tuple[Marker, ...]]:
         )
     cuts = [0, *(np.flatnonzero(pauses > least) + 1).tolist()]
     if len(cuts) == 1:
-        return Clock(rate), ()
+        return RecordingClock(rate), ()
     each = round(layout.seconds * rate)
     ends = [*cuts[1:], len(times)]
     pieces = (
         Piece(float(starts[k]), k * each, (end - k) * each)
         for k, end in zip(cuts, ends, strict=True)
     )
-    return Clock(rate, tuple(pieces)), tuple(_markers(texts, float(times[0] or 0.0)))
+    return RecordingClock(rate, tuple(pieces)), tuple(_markers(texts, float(times[0] or 0.0)))
 
 
 def _texts(path: Path, layout: Layout) -> Iterator[list[bytes]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from consortium.errors import ConfigurationError, DataError
-from site_agent.eeg.breaks import Clock, Marker
+from site_agent.eeg.breaks import Marker, RecordingClock
 from site_agent.eeg.edf_clock import read_edf_clock
 from site_agent.eeg.native_checks import (
     READERS,
@@ -35,7 +35,7 @@ _BOUNDARY_CODES = ("-99", "-99.0")
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class OpenedRecording:
     """One recording whose header and annotations are read, and whose signals are not yet."""
 
     path: Path
@@ -46,7 +46,7 @@ class Opened:
     samples: int
     signals: Callable[[Sequence[str]], Signals]
     """Returns the samples of some channels in µV, shape (C, N)."""
-    clock: Clock
+    clock: RecordingClock
     markers: tuple[Marker, ...] = ()
     """Annotations; onsets are times on the clock."""
     triggers: Callable[[], tuple[Marker, ...]] = tuple
@@ -74,7 +74,7 @@ def load_mne() -> Any:
     return mne
 
 
-def open_recording(path: Path, channels: Sequence[str], *, listen: bool = False) -> Opened:
+def open_recording(path: Path, channels: Sequence[str], *, listen: bool = False) -> OpenedRecording:
     """Open a recording and read its header and annotations.
 
     Parameters
@@ -105,7 +105,7 @@ def open_recording(path: Path, channels: Sequence[str], *, listen: bool = False)
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Raise DataError for whatever MNE raises on a file that is not what it says."""
+    """Raise DataError for every error that MNE raises on a damaged file."""
     try:
         yield
     except (DataError, ConfigurationError):
@@ -117,7 +117,7 @@ def _readable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _open_native(mne: Any, path: Path, channels: Sequence[str], verbose: str) -> Opened:
+def _open_native(mne: Any, path: Path, channels: Sequence[str], verbose: str) -> OpenedRecording:
     ending = ending_of(path)
     check_parts(path)
     check_whole(path)
@@ -130,11 +130,11 @@ def _open_native(mne: Any, path: Path, channels: Sequence[str], verbose: str) ->
     if any(kinds[name] != _VOLT for name in names):
         raise DataError(f"{path} has channels that are not in volts; correct their units.")
     rate = float(raw.info["sfreq"])
-    clock, markers = Clock(rate), tuple(_annotated(raw, boundary_codes=ending == ".set"))
+    clock, markers = RecordingClock(rate), tuple(_annotated(raw, boundary_codes=ending == ".set"))
     if ending in (".edf", ".bdf"):
         clock, own = read_edf_clock(path, rate)
         markers = own or markers
-    return Opened(
+    return OpenedRecording(
         path=path,
         names=tuple(raw.ch_names),
         rate=rate,
@@ -180,17 +180,17 @@ def _triggered(mne: Any, path: Path, raw: Any) -> tuple[Marker, ...]:
     return tuple(Marker((sample - first) / rate, 0.0, str(code)) for sample, _, code in found)
 
 
-def _open_nifti(path: Path) -> Opened:
+def _open_nifti(path: Path) -> OpenedRecording:
     """Open an image of channels by time; its sidecar names the channels, the rate and the unit."""
     sidecar = read_sidecar(path, complete=True)
     shape = tuple(int(length) for length in open_nifti(path).shape)
-    return Opened(
+    return OpenedRecording(
         path=path,
         names=sidecar.names,
         rate=sidecar.rate or 1.0,
         samples=math.prod(shape) // len(sidecar.names),
         signals=lambda some: _nifti_signals(path, sidecar.names, sidecar.factor, some),
-        clock=Clock(sidecar.rate or 1.0),
+        clock=RecordingClock(sidecar.rate or 1.0),
         units=dict.fromkeys(sidecar.names, sidecar.unit),
     )
 

@@ -1,6 +1,6 @@
 """Checks of native EEG files before MNE reads them.
 
-MNE reads what is left of a file that was cut short, and follows names of files in other folders.
+MNE reads the rest of a file that was cut short, and follows names of files in other folders.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ def check_opened(path: Path, raw: Any, channels: int) -> None:
     """
     home = path.parent.resolve()
     if any(Path(each).parent.resolve() != home for each in raw.filenames if each):
-        raise DataError(f"{path} names data in another folder; put its own beside it.")
+        raise DataError(f"{path} names data in another folder. Put its own data into its folder.")
     if raw.n_times * max(channels, 1) > MOST_VALUES:
         raise DataError(f"{path} claims more than {MOST_VALUES:,} values; give a shorter one.")
 
@@ -70,7 +70,7 @@ def check_matlab(path: Path) -> None:
 def check_whole(path: Path) -> None:
     """Refuse EDF, BDF and BrainVision files that are shorter than they say.
 
-    MNE reads what is left of them.
+    MNE reads the rest of them.
     """
     if ending_of(path) in (".edf", ".bdf"):
         layout = edf_layout(path)
@@ -94,7 +94,9 @@ def _brainvision_size(path: Path) -> tuple[int, int]:
         if separator:
             fields.setdefault(key.strip(), value.strip())
         if key.strip().lower() in ("datafile", "markerfile") and {"/", "\\"} & set(value):
-            raise DataError(f"{path} names a file in another folder; put its own beside it.")
+            raise DataError(
+                f"{path} names a file in another folder. Put its own file into its folder."
+            )
     if fields.get("DataFormat", "BINARY") != "BINARY":
         return 0, 0
     name = fields["DataFile"].replace("$b", path.stem)

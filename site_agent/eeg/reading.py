@@ -9,7 +9,7 @@ import numpy as np
 from consortium.errors import DataError
 from site_agent.eeg.breaks import Break, Marker, break_of
 from site_agent.eeg.names import table_beside
-from site_agent.eeg.native import Opened, open_recording
+from site_agent.eeg.native import OpenedRecording, open_recording
 from site_agent.eeg.recording import Recording, match_channels, plain_event
 from site_agent.eeg.sidecar import Sidecar, read_sidecar
 from site_agent.eeg.tables import ChannelsTable, EventsTable, read_channels, read_events
@@ -19,7 +19,7 @@ from site_agent.eeg.tables import ChannelsTable, EventsTable, read_channels, rea
 class Described:
     """One recording with its tables and sidecar; its signals are not read yet."""
 
-    opened: Opened
+    opened: OpenedRecording
     events: EventsTable | None
     channels: ChannelsTable
     sidecar: Sidecar
@@ -37,7 +37,7 @@ class Described:
         return (*own, *(each for each in steps if plain_event(each.name) not in names))
 
     def markers(self) -> tuple[Marker, ...]:
-        """Return events from the events table, or else the file's, and bad spans from both.
+        """Return the events of the table if there is one, the file's otherwise, and all bad spans.
 
         Onsets are times on the recording's clock. Raises DataError if one is behind the end.
         """
@@ -50,12 +50,14 @@ class Described:
         return united
 
     def breaks(self, markers: Sequence[Marker]) -> tuple[Break, ...]:
-        """Return the breaks that markers (without pauses) and the clock state, in order."""
+        """Return the breaks that the clock and markers (without pauses) state, in order.
+
+        A break before the first or after the last sample separates no samples and is left out.
+        """
         stated = (break_of(each, self.opened.rate) for each in markers)
-        found = sorted(
-            {*self.opened.clock.breaks(), *(each for each in stated if each is not None)}
-        )
-        return tuple({(each.start, each.stop): each for each in found}.values())
+        found = (*self.opened.clock.breaks(), *(each for each in stated if each is not None))
+        inside = (x for x in found if x.start < self.opened.samples and x.stop > 0)
+        return tuple({(each.start, each.stop): each for each in sorted(inside)}.values())
 
     def _check_onsets(self, markers: Sequence[Marker]) -> None:
         """Refuse events behind the end: the file is cut short, or the table is of another run."""
@@ -100,8 +102,8 @@ def describe_recording(path: Path, channels: Sequence[str], *, listen: bool = Fa
 def read_recording(path: Path, channels: Sequence[str]) -> Recording:
     """Read the study's channels of a run, its events, bad spans and breaks.
 
-    Events come from the BIDS table of the run, or else from the file's own markers. Bad spans,
-    breaks and bad channels come from both. Bad channels count as missing.
+    Events come from the BIDS table of the run, or from the file's own markers if there is no table.
+    Bad spans, breaks and bad channels come from both. Bad channels count as missing.
 
     Parameters
     ----------

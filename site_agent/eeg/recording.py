@@ -31,7 +31,7 @@ class Recording:
     """Events and bad spans; onsets count from the first sample, without pauses."""
     breaks: tuple[Break, ...] = ()
     unlisted: tuple[Marker, ...] = ()
-    """Events of the file that are not used since an events table is beside it."""
+    """Events of the file that are not used, since there is an events table."""
 
     @property
     def seconds(self) -> float:

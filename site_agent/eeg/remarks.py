@@ -76,7 +76,7 @@ REMARKS = {
 """Whether a remark is a warning, and its sentence, by its key."""
 
 
-def remarks_of(described: Described, view: EegView) -> Iterator[Remark]:
+def remarks_on(described: Described, view: EegView) -> Iterator[Remark]:
     """Yield everything in one recording that may be wrong."""
     opened, name = described.opened, described.opened.path.name
     yield from _unit_remarks(described, view)

@@ -22,7 +22,7 @@ from site_agent.eeg.files import Choice, find_choices
 from site_agent.eeg.names import entities_of, recording_ending
 from site_agent.eeg.reading import Described, describe_recording
 from site_agent.eeg.recording import match_channels, onsets_of
-from site_agent.eeg.remarks import REMARKS, Remark, remarks_of
+from site_agent.eeg.remarks import REMARKS, Remark, remarks_on
 
 Finding = tuple[str, str, int]
 """Topic, finding and number, such as of events."""
@@ -117,7 +117,7 @@ def summarize_recordings(folder: Path, view: EegView, data: DataSection) -> Unde
                 described = describe_recording(choice.chosen, view.channels, listen=True)
                 findings, remarks = (
                     list(_findings(described, view)),
-                    list(remarks_of(described, view)),
+                    list(remarks_on(described, view)),
                 )
             except DataError as error:
                 findings, remarks = [], [("unreadable", str(error))]

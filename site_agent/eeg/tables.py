@@ -45,10 +45,10 @@ class ChannelsTable:
 
 
 def read_events(path: Path) -> EventsTable:
-    """Read ``_events.tsv``: onset, duration and trial_type, or else value.
+    """Read ``_events.tsv``: onset, duration and trial_type (or value without it).
 
-    A line is skipped if its onset is n/a or negative. Of a bad span that begins before the
-    recording, the rest is kept.
+    A line is skipped if its onset is n/a or negative. A bad span that begins before the recording
+    is kept from its first sample on.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def _seconds(row: Row, column: str, where: str) -> float | None:
 
 
 def _of(channel: str, cells: Mapping[str, str], worst: str | None = None) -> str | None:
-    """Return the cell of a channel: of its own name, or else of a name with the same plain form."""
+    """Return the cell of a channel, found by its own name first and then by its plain form."""
     if channel in cells:
         return cells[channel]
     alike = [cell for name, cell in cells.items() if plain_channel(name) == plain_channel(channel)]

@@ -171,7 +171,7 @@ def _clocked(ending: str, *, in_table: bool) -> Callable[[Path, Paused], None]:
 
 
 def _eeglab(name: str, shift: float, *, in_table: bool) -> Callable[[Path, Paused], None]:
-    """With boundaries between two samples or at one; their duration is what was removed."""
+    """With boundaries between two samples or at one; their duration is that of the removed data."""
 
     def write(dataset: Path, given: Paused) -> None:
         tape = given.joined

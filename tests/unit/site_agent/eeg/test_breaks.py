@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from site_agent.eeg.breaks import (
     Break,
-    Clock,
     Marker,
     Piece,
+    RecordingClock,
     break_of,
     events_within,
     segments_between,
@@ -76,7 +76,7 @@ def test_events_belong_to_the_segment_of_their_sample() -> None:
     assert found[150, 300] == pytest.approx([0.0, 0.5])
 
 
-CLOCK = Clock(100.0, (Piece(0.0, 0, 100), Piece(5.0, 100, 200)))
+CLOCK = RecordingClock(100.0, (Piece(0.0, 0, 100), Piece(5.0, 100, 200)))
 
 
 @pytest.mark.parametrize(
@@ -96,5 +96,5 @@ def test_a_bad_span_keeps_what_was_recorded() -> None:
 
 def test_the_clock_ends_after_the_last_sample() -> None:
     assert CLOCK.seconds(300) == pytest.approx(7.0)
-    assert Clock(100.0).seconds(300) == pytest.approx(3.0)
+    assert RecordingClock(100.0).seconds(300) == pytest.approx(3.0)
     assert CLOCK.breaks() == (Break(100, 100, "EDF+ clock"),)
