@@ -46,7 +46,7 @@ def check_opened(path: Path, raw: Any, channels: int) -> None:
     """
     home = path.parent.resolve()
     if any(Path(each).parent.resolve() != home for each in raw.filenames if each):
-        raise DataError(f"{path} names data in another folder. Put its own data into its folder.")
+        raise DataError(f"{path} names data in another folder. Put them next to it.")
     if raw.n_times * max(channels, 1) > MOST_VALUES:
         raise DataError(f"{path} claims more than {MOST_VALUES:,} values; give a shorter one.")
 
@@ -95,7 +95,7 @@ def _brainvision_size(path: Path) -> tuple[int, int]:
             fields.setdefault(key.strip(), value.strip())
         if key.strip().lower() in ("datafile", "markerfile") and {"/", "\\"} & set(value):
             raise DataError(
-                f"{path} names a file in another folder. Put its own file into its folder."
+                f"{path} names a file in another folder. Put it into the recording's folder."
             )
     if fields.get("DataFormat", "BINARY") != "BINARY":
         return 0, 0

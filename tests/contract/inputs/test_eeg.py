@@ -177,6 +177,18 @@ def test_a_first_segment_marker_is_no_break(tmp_path: Path) -> None:
     np.testing.assert_allclose(only(tmp_path), by_mne([tape]), atol=1e-4)
 
 
+@pytest.mark.parametrize("ending", [".set", ".vhdr"])
+def test_breaks_at_both_ends_change_nothing(tmp_path: Path, ending: str) -> None:
+    tape = tiny_tape()
+    path = place(tmp_path, "01", tape, ".set") if ending == ".set" else record(tmp_path, "01", tape)
+    cuts = [(-0.5 / RATE, 0.0, "boundary"), (length_of(tape) - 0.5 / RATE, 9.0, "boundary")]
+    if ending == ".set":
+        write_eeglab(path, tape, cuts)
+    else:
+        write_events(path, [*((t, 0.0, name) for t, name in tape.events), *cuts])
+    np.testing.assert_allclose(only(tmp_path), by_mne([tape]), atol=1e-4)
+
+
 # -- K4: two sources of one fact -------------------------------------------------------------------
 
 
@@ -214,6 +226,32 @@ def test_bad_spans_of_file_and_table_are_united(tmp_path: Path, ending: str, nam
     with table(path, "events").open("a") as file:
         file.write(f"{targets[11]:.3f}\t0.1\tBad\n")
     np.testing.assert_allclose(only(tmp_path), expected, atol=0.02)
+
+
+def test_bad_comments_and_intervals_of_brainvision_are_bad_spans(tmp_path: Path) -> None:
+    tape = tiny_tape()
+    targets = [t for t, kind in tape.events if kind == "target"]
+    marks = record(tmp_path, "01", tape).with_suffix(".vmrk")
+    first, second = (round(targets[k] * RATE) + 1 for k in (4, 6))
+    more = f"Mk90=Comment,BAD blink,{first},99,0\nMk91=Bad Interval,Bad Min-Max,{second},99,0\n"
+    marks.write_text(marks.read_text() + more)
+    expected = by_mne([without(tape, [targets[4], targets[6]])])
+    np.testing.assert_allclose(only(tmp_path), expected, atol=1e-4)
+
+
+def test_annotations_of_a_cropped_file_with_a_date_are_on_its_samples(tmp_path: Path) -> None:
+    tape = tiny_tape()
+    path = place(tmp_path, "01", tape, ".fif")
+    table(path, "events").unlink()
+    raw = raw_of(tape)
+    raw.set_meas_date(0.0)
+    onsets, names = zip(*tape.events, (7.0, "BAD"), strict=True)
+    raw.set_annotations(mne.Annotations(onsets, 0.2, names, orig_time=raw.info["meas_date"]))
+    raw.crop(1.0).save(path, verbose="ERROR")
+    kept = tuple((t - 1, name) for t, name in tape.events if not 6.4 < t < 7.3)
+    assert len(kept) < len(tape.events)
+    clean = replace(tape, signals=tape.signals[:, RATE:], events=kept)
+    np.testing.assert_allclose(only(tmp_path), by_mne([clean]), atol=1e-4)
 
 
 @pytest.mark.parametrize("spans", [0, 1])
