@@ -1,4 +1,4 @@
-"""JSON files beside EEG recordings."""
+"""JSON files that describe EEG recordings."""
 
 import json
 import math

@@ -424,7 +424,7 @@ def test_a_rate_too_low_for_the_pass_band_is_refused(tmp_path: Path) -> None:
     record(tmp_path, "01", tiny_tape(rate=60))
     _, (skipped,) = read_recordings(tmp_path, erp_view())
     assert skipped.reason == "unusable"
-    assert "60 samples per second, too few" in skipped.detail
+    assert "60 samples per second, not enough" in skipped.detail
     vectors, _ = read_recordings(tmp_path, erp_view(filter=[0.5, 20]))
     assert list(vectors) == ["01"]
 
