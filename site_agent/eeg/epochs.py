@@ -165,7 +165,8 @@ def _prepared(recording: Recording, view: EegView, segment: tuple[int, int]) -> 
     if recording.rate < LEAST_RATE * high:
         raise DataError(
             f"{recording.path} has {recording.rate:g} samples per second, not enough for the "
-            f"study's pass band up to {high:g} Hz; leave the participant out, or ask for less."
+            f"study's pass band up to {high:g} Hz. Leave the participant out, or ask for a "
+            "narrower band."
         )
     places = [recording.channels.index(name) for name in view.channels]
     signals = recording.signals[places, slice(*segment)]
