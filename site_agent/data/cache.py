@@ -155,19 +155,26 @@ def block_key(subject: Subject, data: DataSection, target: Target, unit: Unit = 
 def vector_key(recordings: Sequence[Path], view: EegView) -> str:
     """Name one person's vector by the recordings that it is made from, and by all of its view.
 
-    A recording is several files, which lie together with its tables. Raises DataError if a file is
-    gone.
+    The files in a recording's folder, and in those above it up to the participant's own, are its
+    parts and tables. Raises DataError if a file is gone.
 
     Returns
     -------
     str
         SHA-256 in hexadecimal.
     """
-    homes = {path.parent for path in recordings}
+    homes = {folder for path in recordings for folder in own_folders(path)}
     files = sorted(path for home in homes for path in home.iterdir() if path.is_file())
     facts = [_facts(path) for path in files]
     settings = view.model_dump(mode="json")
     return _digest_of([str(path) for path in recordings], facts, settings, _mne_version())
+
+
+def own_folders(path: Path) -> list[Path]:
+    """Return the folder of a file and those above it, up to the participant's own."""
+    above = list(path.parents)
+    own = next((n for n, each in enumerate(above) if each.name.startswith("sub-")), 0)
+    return above[: own + 1]
 
 
 @cache

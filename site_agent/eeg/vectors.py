@@ -3,9 +3,6 @@
 Nothing goes into a person's vector but that person's recordings and the study file.
 """
 
-import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,153 +14,14 @@ from consortium.views.eeg import EegView
 from site_agent.data.cache import BlockCache, vector_key
 from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Reason, SkippedPerson
-from site_agent.eeg.files import find_recordings, read_recording
-from site_agent.eeg.recording import Recording, Signals, load_mne
+from site_agent.eeg.epochs import WINDOW, cut_epochs
+from site_agent.eeg.files import find_recordings
+from site_agent.eeg.reading import read_recording
+from site_agent.eeg.recording import Signals
 from site_agent.engines.base import Engine
 
-WINDOW = 2.0
-"""Seconds of the windows that band power is estimated from, unless there are events; they overlap
-by half."""
-FINE = 500.0
-"""Least samples per second that events are placed among, so that none moves by more than 1 ms."""
-LEAST_RATE = 2.2
-"""Samples per period of the pass band's upper edge; closer to two, no filter of sensible length
-keeps what lies above from folding back."""
-ROLL_OFF = 3.3
-"""Length of MNE's filter in periods of its transition band (a Hamming window's)."""
 FAINTEST = 1e-6
 """µV²/Hz that power is raised to before its logarithm; no amplifier is as quiet."""
-
-
-@dataclass(frozen=True, eq=False)
-class Epochs:
-    """What is left of a run."""
-
-    values: Signals
-    """Shape (E, C, T). In µV."""
-    tried: int
-    """Epochs before the unsound ones were left out."""
-    complaint: str
-    """What to say if they are too few, without a full stop."""
-
-
-def cut_epochs(recording: Recording, view: EegView) -> Epochs:
-    """Reference, filter, resample, cut, take the baseline away, and leave unsound epochs out.
-
-    An epoch is unsound if it reaches over an end of the recording, touches a span that is marked as
-    bad, goes beyond the view's peak to peak on a channel, or has a constant channel. Raises
-    DataError if the recording's rate is too low for the pass band.
-    """
-    nothing = np.zeros((0, len(view.channels), 0))
-    lacking = _lacking(recording, view)
-    if lacking:
-        return Epochs(nothing, 0, lacking)
-    signals, step = _prepared(recording, view)
-    fine = view.rate * step
-    before = -round(view.start * view.rate) if view.baseline and view.events else 0
-    sound = []
-    found = list(_places(recording, view, step, signals.shape[1]))
-    for places in found:
-        first, last = int(places[0]), int(places[-1])
-        inside = first >= 0 and last < signals.shape[1]
-        if inside and not recording.spoilt(first / fine, (last + 1) / fine):
-            epoch = signals[:, places]
-            if before > 0:
-                epoch = epoch - epoch[:, :before].mean(axis=1, keepdims=True)
-            if np.ptp(epoch, axis=1).max() <= view.reject:
-                sound.append(epoch)
-    values = np.array(sound) if sound else nothing
-    return Epochs(values, len(found), _complaint(recording, view, len(sound), len(found)))
-
-
-def _lacking(recording: Recording, view: EegView) -> str:
-    """Why a recording can't be used, if it is for something that it does not have."""
-    missing = [name for name in view.channels if name not in recording.channels]
-    if missing:
-        return f"{recording.path} has no good channel {', '.join(missing[:5])}"
-    flat = np.ptp(recording.signals, axis=1) == 0
-    if flat.any():
-        return f"{recording.path} is constant on channel {view.channels[int(np.argmax(flat))]}"
-    if view.events and not recording.onsets(view.events):
-        return f"{recording.path} has no event {', '.join(view.events[:5])}"
-    least = max(_filter_seconds(view), WINDOW)
-    if recording.seconds < least:
-        return f"{recording.path} is shorter than {least:.1f} s, too short for the filter"
-    return ""
-
-
-def _complaint(recording: Recording, view: EegView, sound: int, tried: int) -> str:
-    if sound == tried:
-        return f"{recording.path} has {sound} epochs"
-    return (
-        f"{recording.path} has {sound} sound epochs of {tried}, others being at its ends, marked "
-        f"as bad, constant or beyond {view.reject:g} µV"
-    )
-
-
-def _prepared(recording: Recording, view: EegView) -> tuple[Signals, int]:
-    """Bring a recording to the study's channels, reference, pass band, and a multiple of its rate.
-
-    Epochs are cut from a fine grid of times, since a coarse one would move their events about.
-
-    Returns
-    -------
-    signals : array, shape (C, N')
-    step : int
-        Fine samples for each of the study's.
-    """
-    low, high = view.filter
-    step = _step(recording.rate, view.rate)
-    if recording.rate < LEAST_RATE * high:
-        raise DataError(
-            f"{recording.path} has {recording.rate:g} samples per second, too few for the study's "
-            f"pass band up to {high:g} Hz; leave the participant out or ask for a narrower one."
-        )
-    signals = recording.signals[[recording.channels.index(name) for name in view.channels]]
-    if view.reference == "average":
-        signals = signals - signals.mean(axis=0)
-    # An amplifier's offset is not signal, and would ring at both ends.
-    signals = signals - signals.mean(axis=1, keepdims=True) if low else signals
-    tools = load_mne().filter
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        signals = tools.filter_data(signals, recording.rate, low or None, high, verbose="ERROR")
-        if recording.rate != view.rate * step:
-            signals = tools.resample(
-                signals, view.rate * step, recording.rate, axis=1, verbose="ERROR"
-            )
-    return np.asarray(signals, dtype=np.float64), step
-
-
-def _step(recorded: float, rate: float) -> int:
-    """Fine samples for each of the study's: the recording's own, if they fit and are fine."""
-    own = recorded / rate
-    fits = recorded >= FINE and abs(own - round(own)) < 1e-9
-    return round(own) if fits else int(np.ceil(FINE / rate))
-
-
-def _filter_seconds(view: EegView) -> float:
-    """Length of MNE's filter: its transitions are a quarter of the edge, or 2 Hz if that is more.
-
-    The lower one is no wider than the edge itself.
-    """
-    edges = [edge for edge in view.filter if edge]
-    return max(ROLL_OFF / min(max(edge / 4, 2.0), edge) for edge in edges)
-
-
-def _places(
-    recording: Recording, view: EegView, step: int, samples: int
-) -> Iterator[NDArray[np.intp]]:
-    """Samples of every epoch, or of every window without events, among the prepared ones."""
-    if view.events:
-        epoch = step * np.arange(round(view.start * view.rate), round(view.stop * view.rate) + 1)
-        for onset in recording.onsets(view.events):
-            yield round(onset * view.rate * step) + epoch
-        return
-    window = step * np.arange(round(WINDOW * view.rate))
-    hop = max(len(window) // 2, 1) * step
-    for start in range(0, samples - int(window[-1]), hop):
-        yield start + window
 
 
 def read_recordings(

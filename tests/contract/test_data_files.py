@@ -34,8 +34,8 @@ from consortium.views.surface import SurfaceView
 from consortium.views.table import TableView
 from site_agent.data.survey import RecordingRun, SkippedPerson
 from site_agent.data.tsv import read_table
-from site_agent.eeg import recording
-from site_agent.eeg.files import read_recording
+from site_agent.eeg import native_checks
+from site_agent.eeg.reading import read_recording
 from site_agent.eeg.vectors import read_recordings
 from site_agent.engines.base import Threads
 from site_agent.images import nifti
@@ -352,7 +352,7 @@ def test_a_file_of_eeglab_unpacks_to_more_than_a_recording(
     root = dataset("_eeg.set")
     points = tiny_tape(1).signals.shape[1]
     write_eeglab(the(root, ".set"), points, np.zeros((len(CHANNELS), points)), pack=True)
-    monkeypatch.setattr(recording, "_MOST_UNPACKED", 100_000)
+    monkeypatch.setattr(native_checks, "_MOST_UNPACKED", 100_000)
     assert "unpacks to more than a recording" in refused("_eeg.set", root)
 
 
@@ -361,7 +361,7 @@ def test_a_recording_claims_more_values_than_memory_has(
     kind: str, dataset: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = tiny_tape(1).signals[:3].size  # the study's channels
-    for module in (recording, nifti):
+    for module in (native_checks, nifti):
         monkeypatch.setattr(module, "MOST_VALUES", few - 1)
     with pytest.raises(DataError, match="claims more than"):
         read_recording(the(dataset(kind), kind), ("Cz", "Pz", "Oz"))

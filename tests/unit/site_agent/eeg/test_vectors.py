@@ -368,8 +368,9 @@ WRONG = {
     "other units": (_units, "unusable", "not in volts"),
     "no events": (_events("onset\tduration\ttrial_type\n"), "no-view", "no event target"),
     "other events": (_events("onset\ttrial_type\n3\tother\n"), "no-view", "no event target"),
-    "events without time": (_events("onset\ttrial_type\nn/a\ttarget\n"), "unusable", "line 2"),
-    "events before it began": (_events("onset\ttrial_type\n-3\ttarget\n"), "unusable", "line 2"),
+    "events without time": (_events("onset\ttrial_type\nn/a\ttarget\n"), "no-view", "no event"),
+    "events before it began": (_events("onset\ttrial_type\n-3\ttarget\n"), "no-view", "no event"),
+    "events at a word": (_events("onset\ttrial_type\nsoon\ttarget\n"), "unusable", "line 2"),
     "events without type": (_events("onset\tduration\n1\t1\n"), "unusable", "trial_type"),
     "an empty table": (_events(""), "unusable", "is empty"),
     "a table that is none": (lambda p: table(p, "events").write_bytes(b"\xff\xfe"), "unusable", ""),
@@ -423,7 +424,7 @@ def test_a_rate_too_low_for_the_pass_band_is_refused(tmp_path: Path) -> None:
     record(tmp_path, "01", tiny_tape(rate=60))
     _, (skipped,) = read_recordings(tmp_path, erp_view())
     assert skipped.reason == "unusable"
-    assert "60 samples per second, too few" in skipped.detail
+    assert "60 samples per second, not enough" in skipped.detail
     vectors, _ = read_recordings(tmp_path, erp_view(filter=[0.5, 20]))
     assert list(vectors) == ["01"]
 

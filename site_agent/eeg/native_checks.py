@@ -1,0 +1,108 @@
+"""Checks of native EEG files before MNE reads them.
+
+MNE reads the rest of a file that was cut short, and follows names of files in other folders.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from consortium.base.regular_file import MOST_VALUES, regular, sizes_unpacked, text_of
+from consortium.errors import DataError
+from site_agent.eeg.edf_clock import edf_layout
+
+READERS: Mapping[str, str] = {
+    ".vhdr": "read_raw_brainvision",
+    ".edf": "read_raw_edf",
+    ".bdf": "read_raw_bdf",
+    ".set": "read_raw_eeglab",
+    ".fif": "read_raw_fif",
+}
+"""Name of MNE's reader by the file's ending."""
+IN_CAPITALS = (".edf", ".bdf", ".set", ".fif")
+"""Endings that MNE also reads in capital letters."""
+_PARTS = (*READERS, ".eeg", ".dat", ".vmrk", ".fdt")
+_MOST_UNPACKED = 8 * MOST_VALUES
+_COMPRESSED = 15  # MATLAB's code of an element
+
+
+def ending_of(path: Path) -> str | None:
+    """Return the key of `READERS` that a file's name ends with, or None if there is none."""
+    small = path.suffix.lower()
+    return small if path.suffix in READERS or small in IN_CAPITALS else None
+
+
+def check_parts(path: Path) -> None:
+    """Refuse a folder where a file that a recording may name is no regular one."""
+    for each in (path, *path.parent.iterdir()):
+        if each.suffix.lower() in _PARTS and each.exists():
+            regular(each)
+
+
+def check_opened(path: Path, raw: Any, channels: int) -> None:
+    """Refuse a recording of other folders' files, or one that is longer than memory.
+
+    A few bytes of FIF may claim hours that were left out, and EDF's slow channels become fast.
+    """
+    home = path.parent.resolve()
+    if any(Path(each).parent.resolve() != home for each in raw.filenames if each):
+        raise DataError(f"{path} names data in another folder. Put them next to it.")
+    if raw.n_times * max(channels, 1) > MOST_VALUES:
+        raise DataError(f"{path} claims more than {MOST_VALUES:,} values; give a shorter one.")
+
+
+def check_matlab(path: Path) -> None:
+    """Refuse a file of EEGLAB that unpacks to more than a recording has."""
+    left = _MOST_UNPACKED
+    with path.open("rb") as file:
+        order = {b"IM": "little", b"MI": "big"}.get(file.read(128)[126:])
+        while order and len(tag := file.read(8)) == 8:
+            kind, size = (int.from_bytes(tag[k : k + 4], order) for k in (0, 4))  # type: ignore[arg-type]
+            if kind != _COMPRESSED:
+                file.seek(size, 1)
+                continue
+            for part in sizes_unpacked(file.read(size)):
+                left -= part
+                if left < 0:
+                    raise DataError(f"{path} unpacks to more than a recording; export it again.")
+
+
+def check_whole(path: Path) -> None:
+    """Refuse EDF, BDF and BrainVision files that are shorter than they say.
+
+    MNE reads the rest of them.
+    """
+    if ending_of(path) in (".edf", ".bdf"):
+        layout = edf_layout(path)
+        needed, size = layout.header + layout.records * layout.bytes, path.stat().st_size
+    elif path.suffix == ".vhdr":
+        needed, size = _brainvision_size(path)
+    else:
+        return
+    if size < needed:
+        raise DataError(f"{path} is cut short: its header asks for more; copy the file again.")
+
+
+def _brainvision_size(path: Path) -> tuple[int, int]:
+    """Bytes that a BrainVision header asks for, and those that its data have.
+
+    Without a number of points, a last sample of too few channels still shows.
+    """
+    fields: dict[str, str] = {}
+    for line in text_of(path, errors="replace").splitlines():
+        key, separator, value = line.partition("=")
+        if separator:
+            fields.setdefault(key.strip(), value.strip())
+        if key.strip().lower() in ("datafile", "markerfile") and {"/", "\\"} & set(value):
+            raise DataError(
+                f"{path} names a file in another folder. Put it into the recording's folder."
+            )
+    if fields.get("DataFormat", "BINARY") != "BINARY":
+        return 0, 0
+    name = fields["DataFile"].replace("$b", path.stem)
+    size = (path.parent / name).stat().st_size
+    width = 4 if fields.get("BinaryFormat") == "IEEE_FLOAT_32" else 2
+    frame = int(fields["NumberOfChannels"]) * width
+    if "DataPoints" in fields:
+        return int(fields["DataPoints"]) * frame, size
+    return size + size % frame, size

@@ -1,0 +1,81 @@
+"""JSON files that describe EEG recordings."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from consortium.base.atomic import DAMAGED
+from consortium.base.regular_file import text_of
+from consortium.errors import DataError
+from site_agent.eeg.names import stem_of, table_beside
+
+MICROVOLTS = {"V": 1e6, "mV": 1e3, "µV": 1.0, "μV": 1.0, "uV": 1.0, "nV": 1e-3}
+"""µV in one of each unit; both letters for 'micro' are in use."""
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """Facts that a recording's JSON file states."""
+
+    rate: float | None = None
+    """Samples per second."""
+    names: tuple[str, ...] = ()
+    """Names of the channels; only used for NIfTI."""
+    unit: str = "µV"
+    """Only used for NIfTI."""
+
+    @property
+    def factor(self) -> float:
+        """Return the µV in one unit."""
+        return MICROVOLTS[self.unit]
+
+
+def read_sidecar(path: Path, *, complete: bool = False) -> Sidecar:
+    """Read the JSON file of a recording, if there is one.
+
+    Parameters
+    ----------
+    path : Path
+        The recording.
+    complete : bool
+        Require rate, channels and unit, as a NIfTI recording does.
+
+    Raises
+    ------
+    DataError
+        If the file is there and can't be read as JSON, or lacks a required field.
+    """
+    if complete:
+        return _complete(path.with_name(f"{stem_of(path)}.json"))
+    file = table_beside(path, "eeg", ".json")
+    if file is None:
+        return Sidecar()
+    try:
+        fields: Any = json.loads(text_of(file))
+        stated = fields.get("SamplingFrequency")
+    except DAMAGED as error:
+        raise DataError(f"{file} must be a JSON object. Write it again, or remove it.") from error
+    known = isinstance(stated, int | float) and math.isfinite(stated) and stated > 0
+    return Sidecar(float(stated) if known else None)
+
+
+def _complete(file: Path) -> Sidecar:
+    try:
+        fields: Any = json.loads(text_of(file))
+        names = tuple(str(name) for name in fields["ChannelNames"])
+        rate = float(fields["SamplingFrequency"])
+        sidecar = Sidecar(rate, names, str(fields.get("Units", "µV")))
+        factor = sidecar.factor
+    except DAMAGED as error:
+        raise DataError(
+            f"{file} must state SamplingFrequency in Hz, ChannelNames and Units (V, mV, µV or "
+            "nV) of its recording. Write them."
+        ) from error
+    if not (0 < rate < 1e6 and names and factor):
+        raise DataError(
+            f"{file}: SamplingFrequency must be above 0 Hz and ChannelNames must name a channel. "
+            "Correct them."
+        )
+    return sidecar
