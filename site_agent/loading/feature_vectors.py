@@ -91,7 +91,8 @@ def _read_recordings(opened: ReadFrom, view: ViewSpace[EegView]) -> Found:
 def _read_surfaces(opened: ReadFrom, view: ViewSpace[SurfaceView]) -> Found:
     from site_agent.images.surfaces import read_surfaces  # image libraries
 
-    return read_surfaces(opened.source, opened.study.data, view)
+    gaps = opened.study.gaps_of(view.view)
+    return read_surfaces(opened.source, opened.study.data, view, gaps)
 
 
 READERS: Mapping[str, Callable[[ReadFrom, Any], Found]] = {
