@@ -248,7 +248,7 @@ def test_a_value_at_the_edge_of_coverage_is_not_diluted(tmp_path: Path) -> None:
     affine = AFFINE.copy()
     affine[0, 3] += 0.3 * AFFINE[0, 0]
     values = np.ones(SHAPE, dtype=np.float32)
-    values[SHAPE[0] // 2 :, : SHAPE[1] // 3] = np.nan
+    values[np.nonzero(MASK)[0].max() :] = np.nan
     path = contrast(tmp_path / "bids", "01", np.zeros(SHAPE))
     nib.save(nib.Nifti1Image(values, affine), path)
     vectors, _ = measured(tmp_path / "bids", **IMAGE, gaps=0.5)
