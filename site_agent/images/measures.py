@@ -68,7 +68,7 @@ def measure_images(
     Returns
     -------
     vectors : dict of str to array, shape (D_view,)
-        By person's label, without ``sub-``.
+        By participant's label, without ``sub-``. NaN where a value is missing.
     skipped : list of Skipped
         Everybody else.
     """
@@ -230,7 +230,7 @@ def read_contrasts(
     view : FmriView
         View of images. A name ends in its ``image`` before ``.nii`` or ``.nii.gz``.
     gaps : float
-        Fraction of the entries that a participant may lack. With 0, missing entries are 0.
+        Fraction of the entries that a participant may lack. With 0 it is that of `COVERAGE`.
 
     Returns
     -------
@@ -315,7 +315,7 @@ def _read(
             _check_coverage(path, values, gaps)
     except DataError as error:
         return SkippedPerson(label, "unusable", str(error))
-    return values if gaps else np.nan_to_num(values)
+    return values
 
 
 def _check_coverage(path: Path, values: Values, gaps: float) -> None:

@@ -37,6 +37,7 @@ from site_agent.data.survey import (
 )
 from site_agent.data.wording import NO_ALIASES, Aliases
 from site_agent.engines.base import Engine, Threads
+from site_agent.images.coverage import Coverage, absent_in_series, count_coverage
 from site_agent.images.preprocess import preprocess_person, scratch_space, to_prepare, to_sum
 from site_agent.images.recordings import volumes_of
 
@@ -202,6 +203,16 @@ class SiteDataset:
     def table(self) -> NDArray[Any]:
         """Raise: a study of series has no feature vectors; raises DataError always."""
         raise DataError("The study has image series and no feature vectors; name its features.")
+
+    def coverage(self, *, kept: bool) -> tuple[Coverage, ...]:
+        """Missing voxels of the participants; raises DataError as `blocks`.
+
+        Parameters
+        ----------
+        kept : bool
+            Whether the analysis leaves missing voxels out of its sums.
+        """
+        return (count_coverage("", map(absent_in_series, self.blocks()), kept=kept),)
 
     def load(self) -> Iterator[str]:
         """Bring everybody's blocks into the cache; yields how far that has come, in words.

@@ -1,0 +1,98 @@
+"""`average` where participants lack entries: the right mean, at a small price, and one bound."""
+
+import numpy as np
+import pytest
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Places
+from consortium.algorithms.coverage import COVERAGE_SHARE
+from consortium.simulation.array_data import ArrayData
+from consortium.simulation.simulation import Simulation
+from consortium.study.spec import Study
+from tests.support.cases import drive, make_sites, shape_of
+from tests.support.tiny_views import view_study
+
+AVERAGE = REGISTRY["average"]
+EDGE = 14
+COORDINATES = 4.0 * np.indices((EDGE,) * 3).reshape(3, -1).T
+SIZE = len(COORDINATES)
+PLACES = Places(COORDINATES, 64.0)
+PART = COORDINATES[:, 2] >= 4.0 * (EDGE - 2)
+"""A seventh of the voxels."""
+
+
+def study(gaps: float, scheme: str = "secure-sum") -> Study:
+    view = {"source": "fmri", "measure": "image", "image": "statmap", "gaps": gaps}
+    plain = {"name": "x", "center": False, "normalize": False}
+    values = view_study(view | plain).model_dump(mode="json", exclude_none=True)
+    values["privacy"] |= {"scheme": scheme}
+    values["analysis"] = {"bound": float(np.sqrt(1.25 * SIZE))}
+    return Study.model_validate(values)
+
+
+def sites(lacking: float, persons: int = 400) -> list[ArrayData]:
+    generator, found = np.random.default_rng(0), []
+    for _ in range(4):
+        values = 1 + 0.5 * generator.standard_normal((persons // 4, SIZE, 1))
+        values[: round(lacking * persons / 4), PART] = np.nan
+        found.append(ArrayData(list(values), views=(("x", SIZE),), image_places=PLACES))
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["none", "secure-sum"])
+def test_the_mean_where_half_of_the_images_are_missing(scheme):
+    result = Simulation(study(0.2, scheme), sites(0.5), 0).run()
+    mean = result.arrays["mean"][:, 0]
+    assert mean[PART].mean() == pytest.approx(1.0, abs=0.06)
+    assert mean[~PART].mean() == pytest.approx(1.0, abs=0.02)
+    assert result.numbers["withheld"] <= 0.02 * SIZE
+    covered = result.images["x_coverage"].values[:, 0]
+    assert covered[PART].mean() == pytest.approx(0.5, abs=0.04)
+
+
+def test_voxels_that_a_quarter_of_the_participants_have_are_withheld():
+    result = Simulation(study(0.2), sites(0.75), 0).run()
+    withheld = result.arrays["coverage"][:, 0] < 0.5
+    assert withheld[PART].mean() > 0.95
+    assert not result.arrays["found"][withheld].any()
+    assert "withheld, because fewer than half of the participants" in result.captions.headline
+
+
+def test_complete_data_cost_one_per_cent_of_the_noise():
+    noise = [
+        Simulation(study(gaps), sites(0.0), 0).run().numbers["noise_deviation"] for gaps in (0.2, 0)
+    ]
+    assert noise[0] / noise[1] == pytest.approx((1 - COVERAGE_SHARE) ** -0.5, rel=1e-3)
+    assert noise[0] / noise[1] < 1.015
+
+
+def test_series_that_are_zero_in_a_voxel_are_missing_there():
+    blocks = [block.copy() for site in make_sites() for block in site.blocks()]
+    for block in blocks[::2]:
+        block[0] = 0.0
+    parameters = AVERAGE.Parameters(bound=100.0, gaps=0.2)
+    site = [ArrayData(blocks)]
+    result = drive(AVERAGE, parameters, site)[2]
+    expected = np.mean([block.mean(axis=1) for block in blocks], axis=0)
+    expected[0] = np.mean([block[0].mean() for block in blocks[1::2]])
+    np.testing.assert_allclose(result.arrays["mean"][:, 0], expected, rtol=1e-5)
+    assert result.arrays["coverage"][:, 0] == pytest.approx([0.5, 1, 1, 1, 1, 1])
+
+
+def test_two_participants_who_lack_as_much_as_may_be_and_nothing_in_common_reach_the_bound():
+    plan = AVERAGE(AVERAGE.Parameters(gaps=0.5), shape_of([ArrayData([np.ones((6, 1))])]))
+    (release,) = plan.planned()
+    one, other = np.ones((6, 1)), -np.ones((6, 1))
+    one[:3], other[3:] = 0.0, 0.0
+    local = plan.statistics["covered_volume"]
+    first, second = (local(plan, ArrayData([v]), None, release.bound) for v in (one, other))
+    gaps = [release.bound.split(each)["gaps"] for each in (first, second)]
+    assert np.linalg.norm(gaps[0] - gaps[1]) == pytest.approx(release.bound.block("gaps").spread)
+    assert np.linalg.norm(first - second) < release.bound.sensitivity(1)
+
+
+def test_whether_coverage_is_released_follows_from_the_study_alone():
+    complete = AVERAGE(study(0.2).analysis, shape_of(sites(0.0))).planned()
+    lacking = AVERAGE(study(0.2).analysis, shape_of(sites(0.5))).planned()
+    assert complete == lacking
+    assert [each.statistic for each in complete] == ["covered_squares"]
