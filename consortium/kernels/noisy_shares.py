@@ -1,12 +1,13 @@
 """Share of the participants who have each entry, estimated from noisy shares.
 
-Coverage is nearly the same at neighbouring places, and noise is not. Where places are known, a
-share is predicted from the noisy shares around it, without its own. The reach of the prediction is
-the one with the least squared error of prediction, which is unbiased because the noise of an entry
-is independent of all others (leave-one-out cross-validation). Averages over a neighbourhood blur an
-edge of the coverage. Noisy shares are therefore averaged again over entries of similar prediction,
-as a function that rises with it (isotonic regression). Without places every share is drawn to the
-mean of all by the factor of James and Stein. Released numbers alone are used, so that no
+Coverage is nearly the same at neighbouring places, and noise is not. Where places are known, every
+other entry belongs to one of two halves, and the shares of the other half are averaged around each
+entry. The reach of the average is the one that predicts the entry best. Averages blur an edge of
+the coverage. The noisy shares of a half are therefore averaged again over entries of similar local
+averages, as a function that rises with these (isotonic regression), and an entry's own share counts
+as far as such entries differ by more than noise. Both steps are unbiased by noise, because the
+noise of a half is independent of averages over the other. Without places every share is drawn to
+the mean of all by the factor of James and Stein. Released numbers alone are used, so that no
 sensitivity changes.
 """
 
@@ -25,6 +26,8 @@ _STEP = math.sqrt(2.0)
 _FEWEST = 100
 """Entries whose predictions are taken for one."""
 _MOST_GROUPS = 40
+_CLEAR = 3.0
+"""Standard deviations by which a mean square exceeds that of noise before shares differ."""
 _SURE = 2.0
 """Standard deviations by which a share is below a half before its entry is withheld."""
 _HALF = 0.5
@@ -98,21 +101,21 @@ def _drawn_together(shares: Array, noise: float) -> tuple[Array, Array]:
 
 
 def _by_cubes(shares: Array, noise: float, places: Array) -> tuple[Array, Array]:
-    """Shares predicted from the places around them, and their variance by noise."""
-    variance, many = noise**2, len(shares)
-    if not variance:
-        return shares, np.zeros(many)
-    mean = np.full(many, shares.mean())
-    best = float(np.mean(np.square(shares - mean))), mean, variance / many
+    """Shares estimated from the places around them, and their variance by noise."""
+    if not noise:
+        return shares, np.zeros(len(shares))
+    even = np.arange(len(shares)) % 2 == 0
+    best, least = np.full(len(shares), shares.mean()), float(shares.var())
     for edge in _edges(places):
-        predicted, size = _means_around(shares, places, edge)
-        error = float(np.mean(np.square(shares - predicted)))
-        if error < best[0]:
-            best = error, predicted, variance / size
-    error, predicted, left = best
-    if error - variance >= variance:
-        return _drawn_together(shares, noise)
-    return _calibrated(shares, predicted), np.full(many, left)
+        averages = _averages_around(shares, places, edge, even)
+        error = float(np.mean(np.square(shares - averages)))
+        if error < least:
+            least, best = error, averages
+    variances = np.full(len(shares), noise**2 / len(shares))
+    if np.ptp(best):
+        for half in (even, ~even):
+            best[half], variances[half] = _calibrated(shares[half], best[half], noise**2)
+    return best, variances
 
 
 def _edges(places: Array) -> Iterator[float]:
@@ -125,29 +128,40 @@ def _edges(places: Array) -> Iterator[float]:
         edge /= _STEP
 
 
-def _means_around(shares: Array, places: Array, edge: float) -> tuple[Array, float]:
-    """Mean of the other entries of each entry's cubes, and the mean number of entries of a cube.
+def _averages_around(shares: Array, places: Array, edge: float, even: Array) -> Array:
+    """Mean share of the other half in each entry's cubes, which are shifted by half an edge.
 
-    Cubes are shifted by half an edge along every axis.
+    An average thus holds no share of its own half, and errors of the half are independent of it.
     """
     sums, counts = np.zeros((2, len(shares)))
     for shift in product((0.0, 0.5), repeat=3):
         corners = np.floor((places - places.min(axis=0)) / edge + shift).astype(np.int64)
         cubes = np.ravel_multi_index(tuple(corners.T), tuple(corners.max(axis=0) + 1))
         _, own = np.unique(cubes, return_inverse=True)
-        sums += np.bincount(own, shares)[own] - shares
-        counts += np.bincount(own)[own] - 1
-    mean = np.where(counts > 0, sums / np.maximum(counts, 1), shares.mean())
-    return mean, float(counts.mean()) / 8 + 1
+        for half in (even, ~even):
+            sums[~half] += np.bincount(own, shares * half)[own][~half]
+            counts[~half] += np.bincount(own, half)[own][~half]
+    return np.where(counts > 0, sums / np.maximum(counts, 1), shares.mean())
 
 
-def _calibrated(shares: Array, predicted: Array) -> Array:
-    """Mean of the shares as a rising function of what is predicted."""
+def _calibrated(shares: Array, averages: Array, variance: float) -> tuple[Array, Array]:
+    """Shares as a rising function of local averages, and their variance.
+
+    Among entries of similar averages, as at an edge of the coverage, shares may differ by more
+    than noise. There an entry's own noisy share counts as well, as far as it is not noise.
+    """
     groups = np.array_split(
-        np.argsort(predicted, kind="stable"), np.clip(len(shares) // _FEWEST, 1, _MOST_GROUPS)
+        np.argsort(averages, kind="stable"), np.clip(len(shares) // _FEWEST, 1, _MOST_GROUPS)
     )
-    at = np.array([predicted[group].mean() for group in groups])
+    sizes = np.array([float(len(group)) for group in groups])
     means = np.array([shares[group].mean() for group in groups])
-    weights = np.array([float(len(group)) for group in groups])
-    rising = isotonic_regression(means, weights=weights).x
-    return np.asarray(np.interp(predicted, at, rising))
+    at = np.array([averages[group].mean() for group in groups])
+    found = np.interp(averages, at, isotonic_regression(means, weights=sizes).x)
+    left = np.zeros(len(shares))
+    for group, size in zip(groups, sizes, strict=True):
+        apart = shares[group] - found[group]
+        surplus = float(np.mean(np.square(apart))) - variance * (1 + _CLEAR * math.sqrt(2 / size))
+        kept = max(surplus, 0.0) / (max(surplus, 0.0) + variance)
+        found[group] += kept * apart
+        left[group] = variance * (kept + (1 - kept) / size)
+    return found, left

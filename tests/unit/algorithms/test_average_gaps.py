@@ -43,11 +43,11 @@ def sites(lacking: float, persons: int = 400) -> list[ArrayData]:
 def test_the_mean_where_half_of_the_images_are_missing(scheme):
     result = Simulation(study(0.2, scheme), sites(0.5), 0).run()
     mean = result.arrays["mean"][:, 0]
-    assert mean[PART].mean() == pytest.approx(1.0, abs=0.06)
+    assert mean[PART].mean() == pytest.approx(1.0, abs=0.1)
     assert mean[~PART].mean() == pytest.approx(1.0, abs=0.02)
     assert result.numbers["withheld"] <= 0.02 * SIZE
     covered = result.images["x_coverage"].values[:, 0]
-    assert covered[PART].mean() == pytest.approx(0.5, abs=0.04)
+    assert covered[PART].mean() == pytest.approx(0.5, abs=0.07)
 
 
 def test_voxels_that_a_quarter_of_the_participants_have_are_withheld():
