@@ -13,12 +13,12 @@ from tests.support.cases import drive, make_sites, shape_of
 from tests.support.tiny_views import view_study
 
 AVERAGE = REGISTRY["average"]
-EDGE = 14
+EDGE = 20
 COORDINATES = 4.0 * np.indices((EDGE,) * 3).reshape(3, -1).T
 SIZE = len(COORDINATES)
 PLACES = Places(COORDINATES, 64.0)
-PART = COORDINATES[:, 2] >= 4.0 * (EDGE - 2)
-"""A seventh of the voxels."""
+PART = COORDINATES[:, 2] >= 4.0 * (EDGE - 3)
+"""15 % of the voxels."""
 
 
 def study(gaps: float, scheme: str = "secure-sum") -> Study:
