@@ -18,7 +18,7 @@ from consortium.algorithms.coverage import (
 )
 from consortium.algorithms.findings import Cell, Finding, ImageSet, State
 from consortium.base.formatting import count
-from consortium.kernels.noisy_shares import Shares, estimate_shares
+from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
 
@@ -33,7 +33,7 @@ class Estimated:
     """Length D. Standard errors, of noise and chance together."""
     limit: float
     """Standard errors beyond which a mean differs from zero, for all entries together."""
-    shares: Shares | None
+    shares: EstimatedShares | None
     """Shares of the participants who have each entry; None if all have all."""
 
     @cached_property
@@ -95,7 +95,7 @@ def average_result(
 
 def _shares(
     parameters: AverageParameters, shape: Shape, bound: Bound, release: Release
-) -> Shares | None:
+) -> EstimatedShares | None:
     if not isinstance(bound, BlocksBound):
         return None
     present = 1 - bound.split(release.values)[ABSENT]
@@ -108,7 +108,7 @@ def _estimated(
     shape: Shape,
     bound: Bound,
     release: Release,
-    shares: Shares | None,
+    shares: EstimatedShares | None,
 ) -> Estimated:
     """Divide the sums by those who have the entry; the error counts the noise of their share."""
     moments, size = release.values, shape.features
@@ -195,7 +195,7 @@ def _images(estimated: Estimated, floor: float, meaning: str) -> dict[str, Image
 
 
 def _coverage_images(
-    parameters: AverageParameters, shape: Shape, shares: Shares
+    parameters: AverageParameters, shape: Shape, shares: EstimatedShares
 ) -> dict[str, ImageSet]:
     """Maps of the views of voxels or vertices that may have gaps."""
     found = {}

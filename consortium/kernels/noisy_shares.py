@@ -35,7 +35,7 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class EstimatedShares:
     """Estimated shares of the participants, of every entry."""
 
     values: Array
@@ -62,7 +62,7 @@ class Shares:
 
 def estimate_shares(
     shares: Array, noise: float, parts: Sequence[tuple[slice, Array | None]] = ()
-) -> Shares:
+) -> EstimatedShares:
     """Estimate shares part by part.
 
     Parameters
@@ -88,7 +88,7 @@ def estimate_shares(
         own = shares[entries]
         found = _drawn_together(own, noise) if places is None else _by_cubes(own, noise, places)
         values[entries], variances[entries] = found
-    return Shares(np.clip(values, 0.0, 1.0), variances)
+    return EstimatedShares(np.clip(values, 0.0, 1.0), variances)
 
 
 def _drawn_together(shares: Array, noise: float) -> tuple[Array, Array]:

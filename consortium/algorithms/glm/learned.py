@@ -18,7 +18,7 @@ from consortium.algorithms.glm.kernels.learned_norms import (
 )
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.noisy_shares import Shares, estimate_shares
+from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
 from consortium.privacy.block_bounds import BlocksBound
 
 _LEFT_OF_WAY = 0.07  # to a centre that is far: who is furthest out is shortened most
@@ -114,10 +114,10 @@ def _norms(
 
 def _shares(
     plan: GlmPlan, sums: dict[str, Array], noise: dict[str, float], persons: float
-) -> Shares:
+) -> EstimatedShares:
     """Estimate the shares of the participants who have each outcome, all 1 without gaps."""
     if ABSENT not in sums:
-        return Shares(np.ones(plan.outcomes), np.zeros(plan.outcomes))
+        return EstimatedShares(np.ones(plan.outcomes), np.zeros(plan.outcomes))
     parameters = plan.parameters
     parts = places_by_part(parameters.views, plan.shape, parameters.outcome_views)
     return estimate_shares(1 - sums[ABSENT] / persons, noise[ABSENT] / persons, parts)

@@ -1,9 +1,9 @@
-"""Shares of the participants who have each voxel: right at edges, and undisturbed by noise."""
+"""Shares of the participants who have each voxel: right at edges, undisturbed by noise."""
 
 import numpy as np
 import pytest
 
-from consortium.kernels.noisy_shares import Shares, estimate_shares
+from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
 
 EDGE = 16
 PLACES = 3.0 * np.indices((EDGE,) * 3).reshape(3, -1).T
@@ -11,7 +11,7 @@ PARTS = ((slice(0, len(PLACES)), PLACES),)
 SLAB = PLACES[:, 2] >= 3.0 * (EDGE - 3)
 
 
-def noisy(truth: np.ndarray, noise: float, seed: int = 0) -> Shares:
+def noisy(truth: np.ndarray, noise: float, seed: int = 0) -> EstimatedShares:
     errors = noise * np.random.default_rng(seed).standard_normal(len(truth))
     return estimate_shares(truth + errors, noise, PARTS)
 
@@ -41,7 +41,7 @@ def test_what_less_than_half_have_is_withheld_and_what_half_have_is_not():
         found = noisy(np.where(SLAB, share, 1.0), 0.1).withheld
         assert found[SLAB].mean() == pytest.approx(withheld, abs=0.05)
         assert found[~SLAB].mean() < 0.01
-    exact = Shares(np.array([0.499, 0.5, 0.5 - 1e-9]), np.zeros(3))
+    exact = EstimatedShares(np.array([0.499, 0.5, 0.5 - 1e-9]), np.zeros(3))
     assert exact.withheld.tolist() == [True, False, False]
 
 

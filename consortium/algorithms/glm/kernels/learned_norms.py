@@ -13,7 +13,7 @@ from scipy.special import digamma
 
 from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
 from consortium.base.array import Array
-from consortium.kernels.noisy_shares import Shares
+from consortium.kernels.noisy_shares import EstimatedShares
 
 MOST_LOG = 4.0
 """What the logarithm of a pair's squared distance, over what is usual, is cut to; twice that for
@@ -38,7 +38,7 @@ class LookSums:
     """F."""
     size: float
     """Z."""
-    shares: Shares
+    shares: EstimatedShares
     """Estimated shares of the participants who have each outcome; 1 where nobody may lack any."""
     noise: dict[str, float]
     """By location, kept and size. σ_j."""
@@ -58,7 +58,7 @@ class LearnedNorms:
     own: float
     """Variances of ``shift`` by noise: of what all outcomes have in common, and of each beside
     it."""
-    shares: Shares
+    shares: EstimatedShares
     """Shares of the participants who have each outcome."""
     lost: bool
     """Whether the start was too far off to learn anything from."""
