@@ -143,8 +143,8 @@ def _evenly(mean: Array, level: Array, bound: float) -> Array:
 def _variances(mean: Array, squares: Array, level: Array, bound: float) -> Array:
     """Variance of every entry, from noisy means of entries and squares.
 
-    Shrunk to the entries' mean as far as they differ by noise (James and Stein), and told as what
-    is expected of a variance, which is not negative.
+    They are shrunk to the entries' mean in proportion to the noise in their differences (James and
+    Stein). The result is the expectation of a variance, which is not negative.
     """
     many, own = len(mean), math.sqrt(2.0) * bound * level  # noise of a mean square
     found = squares - np.square(mean) + level**2
@@ -177,7 +177,7 @@ def _images(estimated: Estimated, floor: float, meaning: str) -> dict[str, Image
     found = {
         "mean": ImageSet(
             estimated.means[:, None],
-            f"{meaning} What noise and chance could make anywhere in the map is not coloured.",
+            f"{meaning} Values that noise and chance could make anywhere are not coloured.",
             names,
             found=shown,
             threshold=floor,

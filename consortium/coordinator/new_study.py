@@ -97,7 +97,7 @@ QUESTIONS: Mapping[str, DraftQuestion] = {
         read=_counts,
     ),
     "limits": DraftQuestion(
-        "Least and largest value of what is measured, with a comma, or a table with the columns "
+        "Low and high limit of the measured values, with a comma, or a table with the columns "
         "name, low and high",
         read=_numbers,
     ),

@@ -4,10 +4,10 @@ Coverage is nearly the same at neighbouring places, and noise is not. Where plac
 other entry belongs to one of two halves, and the shares of the other half are averaged around each
 entry. The reach of the average is the one that predicts the entry best. Averages blur an edge of
 the coverage. The noisy shares of a half are therefore averaged again over entries of similar local
-averages, as a function that rises with these (isotonic regression), and an entry's own share counts
-as far as such entries differ by more than noise. Both steps are unbiased by noise, because the
-noise of a half is independent of averages over the other. Without places every share is drawn to
-the mean of all by the factor of James and Stein. Released numbers alone are used, so that no
+averages, as a function that rises with these (isotonic regression). An entry's own share counts in
+proportion to the variance of such entries beyond noise. Both steps are unbiased by noise, because
+the noise of a half is independent of averages over the other. Without places every share is drawn
+to the mean of all by the factor of James and Stein. Released numbers alone are used, so that no
 sensitivity changes.
 """
 
@@ -148,7 +148,7 @@ def _calibrated(shares: Array, averages: Array, variance: float) -> tuple[Array,
     """Shares as a rising function of local averages, and their variance.
 
     Among entries of similar averages, as at an edge of the coverage, shares may differ by more
-    than noise. There an entry's own noisy share counts as well, as far as it is not noise.
+    than noise. There an entry's own noisy share counts in proportion to the variance beyond noise.
     """
     groups = np.array_split(
         np.argsort(averages, kind="stable"), np.clip(len(shares) // _FEWEST, 1, _MOST_GROUPS)

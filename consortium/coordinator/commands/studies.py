@@ -63,7 +63,7 @@ ANSWERS: Mapping[str, str] = {
     "levels": "glm: the two groups, with a comma; else control,patient.",
     "groups": "glm: participants of each group at a site, with a comma, or a table (.tsv, .csv) "
     "with the columns site and both groups, whose numbers are rounded.",
-    "limits": "Least and largest value of what is measured, with a comma, or a table (.tsv, .csv) "
+    "limits": "Low and high limit of the measured values, with a comma, or a table (.tsv, .csv) "
     "with the columns name, low and high, or 'detected' for limits from the table of --detect.",
 }
 """Options of ``new-study`` that answer a question of the draft, with their help."""

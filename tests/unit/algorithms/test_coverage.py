@@ -1,4 +1,4 @@
-"""`average` where participants lack entries: the right mean, at a small price, and one bound."""
+"""`average` where participants lack entries: the right mean, a small cost, and one bound."""
 
 import numpy as np
 import pytest

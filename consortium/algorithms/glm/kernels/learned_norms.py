@@ -39,7 +39,7 @@ class LookSums:
     size: float
     """Z."""
     shares: EstimatedShares
-    """Estimated shares of the participants who have each outcome; 1 where nobody may lack any."""
+    """Estimated shares of the participants who have each outcome; 1 without gaps."""
     noise: dict[str, float]
     """By location, kept and size. σ_j."""
 
