@@ -2,7 +2,7 @@
 
 Source: dissertation section 3.1 and Algorithm 3.2, for vectors. What chance adds to the noise is
 told, for feature vectors, by the mean of every entry's square, which in the same release costs
-nothing (`_mean_squares`); for images it is bounded by what is public, the clipping bound. Where the
+nothing (`_mean_squares`); for images it is bounded by the public clipping bound. Where the
 study allows gaps, a second block counts the participants who lack each entry, and each mean covers
 the participants who have it (`consortium.algorithms.coverage`).
 """

@@ -7,7 +7,7 @@ the coverage. The noisy shares of a half are therefore averaged again over entri
 averages, as a function that rises with these (isotonic regression). An entry's own share counts in
 proportion to the variance of such entries beyond noise. Both steps are unbiased by noise, because
 the noise of a half is independent of averages over the other. Without places every share is drawn
-to the mean of all by the factor of James and Stein. Released numbers alone are used, so that no
+to the mean of all by the factor of James and Stein. Only released numbers are used, so that no
 sensitivity changes.
 """
 
@@ -92,7 +92,7 @@ def estimate_shares(
 
 
 def _drawn_together(shares: Array, noise: float) -> tuple[Array, Array]:
-    """Shares drawn to their mean as far as they are noise, and their variance by noise."""
+    """Shares drawn to their mean in proportion to their noise, and their variance by noise."""
     mean, variance = float(shares.mean()), noise**2
     around = float(np.mean(np.square(shares - mean)))
     kept = max(0.0, 1 - variance / around) if around > 0 else 0.0

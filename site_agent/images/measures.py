@@ -235,7 +235,7 @@ def read_contrasts(
     Returns
     -------
     vectors : dict of str to array, shape (D,)
-        Values of the regions, or else voxels, by participant's label; NaN where one is missing.
+        Values of the regions or voxels by participant's label. NaN where a value is missing.
     skipped : list of Skipped
     """
     ending = str(view.image)

@@ -30,11 +30,11 @@ def study(gaps: float, scheme: str = "secure-sum") -> Study:
     return Study.model_validate(values)
 
 
-def sites(lacking: float, persons: int = 400) -> list[ArrayData]:
+def sites(lacking: float, many: int = 400) -> list[ArrayData]:
     generator, found = np.random.default_rng(0), []
     for _ in range(4):
-        values = 1 + 0.5 * generator.standard_normal((persons // 4, SIZE, 1))
-        values[: round(lacking * persons / 4), PART] = np.nan
+        values = 1 + 0.5 * generator.standard_normal((many // 4, SIZE, 1))
+        values[: round(lacking * many / 4), PART] = np.nan
         found.append(ArrayData(list(values), views=(("x", SIZE),), image_places=PLACES))
     return found
 
