@@ -1,11 +1,18 @@
 """`average` where participants lack entries: the right mean, a small cost, and one bound."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from benchmarks.sensitivity_cases import all_attacks
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places
 from consortium.algorithms.coverage import COVERAGE_SHARE
+from consortium.privacy.block_bounds import BlocksBound
+from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.spec import Study
@@ -19,6 +26,10 @@ SIZE = len(COORDINATES)
 PLACES = Places(COORDINATES, 64.0)
 PART = COORDINATES[:, 2] >= 4.0 * (EDGE - 3)
 """15 % of the voxels."""
+
+
+def _names(bound: Bound) -> list[str]:
+    return [block.name for block in bound.blocks] if isinstance(bound, BlocksBound) else []
 
 
 def study(gaps: float, scheme: str = "secure-sum") -> Study:
@@ -96,3 +107,38 @@ def test_whether_coverage_is_released_follows_from_the_study_alone():
     lacking = AVERAGE(study(0.2).analysis, shape_of(sites(0.5))).planned()
     assert complete == lacking
     assert [each.statistic for each in complete] == ["covered_squares"]
+
+
+GAPPY = [
+    attack
+    for attack in all_attacks()
+    if attack.start.query.statistic.startswith("covered")
+    or (attack.start.query.statistic == "glm_norms" and "gaps" in _names(attack.start.bound))
+]
+
+
+@pytest.mark.parametrize("attack", GAPPY, ids=lambda attack: attack.name)
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_no_pattern_of_missing_entries_moves_the_message_further(attack, seed):
+    """Any participants in any order, of any scale, who lack anything from nothing to all."""
+    generator = np.random.default_rng(seed)
+    start, form = attack.start, attack.start.other.shape
+
+    def anyone() -> np.ndarray:
+        values = 10.0 ** generator.integers(-200, 200) * generator.standard_normal(form)
+        lacks = generator.random(form) < generator.random()
+        values[lacks] = generator.choice([np.nan, np.inf, 0.0], lacks.sum())
+        return values
+
+    blocks = [anyone() for _ in range(int(generator.integers(1, 5)))]
+    if generator.random() < 0.5:
+        blocks[-1] = -blocks[0]
+    other, unit = blocks[0].copy(), slice(None) if attack.unit == "subject" else slice(0, 1)
+    other[:, unit] = anyone()[:, unit]
+    question = replace(start, blocks=tuple(blocks), other=other)
+    if len(blocks) < 3 and start.query.statistic == "glm_norms":
+        question = replace(question, blocks=(*blocks, anyone(), anyone(), anyone())[:4])
+    with np.errstate(all="ignore"):
+        ratio = attack.ratio(question)
+    assert ratio is None or ratio <= 1 + 1e-9
