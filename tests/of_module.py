@@ -23,6 +23,7 @@ BY_HAND = {
     "consortium/algorithms/average_parameters.py": ("tests/unit/algorithms/test_average.py",),
     "consortium/algorithms/average_result.py": ("tests/unit/algorithms/test_average.py",),
     "consortium/base/printable.py": ("tests/end_to_end/test_printable.py",),
+    "consortium/coordinator/new_study_tables.py": ("tests/end_to_end/test_new_study.py",),
     "site_agent/images/coverage.py": ("tests/contract/inputs/test_coverage.py",),
     "site_agent/bids_app.py": ("tests/end_to_end/test_bids_app.py",),
     "site_agent/commands/bids_app.py": ("tests/end_to_end/test_bids_app.py",),

@@ -17,7 +17,7 @@ from consortium.coordinator.new_study_tables import (
     given_file,
     read_groups,
     read_limits,
-    regions_of,
+    with_regions,
 )
 from consortium.errors import StudyError
 from consortium.study.reader import parse_study, read_study
@@ -212,11 +212,11 @@ def _with_tables(answers: Mapping[str, str]) -> dict[str, Any]:
         return read
     names = read["outcomes"] if "outcomes" in read else [read["column"]]
     if limits is None:
-        names, regions = regions_of(names)
+        names, regions = with_regions(names)
         return {**read, "columns": dict.fromkeys(names, read["limits"]), "regions": regions}
     columns = read_limits(limits, names)
     own = {"limits": next(iter(columns.values()))} if "outcomes" not in read else {"limits": None}
-    return {**read, **own, "columns": columns, "regions": regions_of(list(columns))[1]}
+    return {**read, **own, "columns": columns, "regions": with_regions(list(columns))[1]}
 
 
 def option_name(name: str) -> str:

@@ -99,7 +99,7 @@ def states_limits(path: Path) -> bool:
     return set(_NAMED) <= set(_read(path)[0])
 
 
-def regions_of(names: Sequence[str]) -> tuple[list[str], str | list[str] | None]:
+def with_regions(names: Sequence[str]) -> tuple[list[str], str | list[str] | None]:
     """Return the names of columns, and what ``*`` stands for in them.
 
     FreeSurfer's aseg writes ``Left-Hippocampus``, and its cortical tables ``lh_insula_thickness``.
@@ -107,9 +107,9 @@ def regions_of(names: Sequence[str]) -> tuple[list[str], str | list[str] | None]
 
     Examples
     --------
-    >>> regions_of(["lh_*_thickness"])
+    >>> with_regions(["lh_*_thickness"])
     (['lh_*_thickness'], 'desikan')
-    >>> regions_of(["Left-*", "Right-*"])[1][:3]
+    >>> with_regions(["Left-*", "Right-*"])[1][:3]
     ['Thalamus', 'Caudate', 'Putamen']
     """
     starred = [name for name in names if "*" in name]
