@@ -184,6 +184,9 @@ def _of_networks(
 
 def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -> dict[str, Any]:
     found = {name: given.get(name) for name in _ASKED[algorithm]}
+    limits = given_file(found.get("limits") or "")
+    if limits is not None and "outcomes" in found and found["outcomes"] is None:
+        found["outcomes"] = ",".join(read_limits(limits, None))
     if ask is not None:
         for name in (each for each in found if found[each] is None):
             found[name] = ask(QUESTIONS[name].text, QUESTIONS[name].usual)
@@ -191,9 +194,6 @@ def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -
         name: QUESTIONS[name].usual if said is None else said for name, said in found.items()
     }
     answers["title"] = answers["title"] or answers["name"]
-    limits = given_file(answers.get("limits", ""))
-    if limits is not None and not answers.get("outcomes", "-"):
-        answers["outcomes"] = ",".join(read_limits(limits, None))
     missing = [option_name(name) for name, said in answers.items() if not said]
     if missing:
         raise StudyError(f"The new study needs {', '.join(missing)}; say what they are.")

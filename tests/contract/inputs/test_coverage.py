@@ -12,11 +12,14 @@ from scipy.ndimage import map_coordinates
 from consortium.algorithms.base import Serious
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
+from consortium.space.study_space import Space
 from consortium.study.spec import Study
+from site_agent.data.understood import Understanding
 from site_agent.images.coverage import summarize_coverage
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import coverage_of, open_dataset
-from tests.support.tiny_images import AFFINE, SHAPE, tiny_grid
+from tests.support.tiny_images import AFFINE, FUNC, SHAPE, tiny_grid, tiny_series
+from tests.support.tiny_views import image as series_image
 from tests.support.tiny_views import view_space, view_study
 
 IMAGE = {
@@ -136,6 +139,28 @@ def test_what_check_prints_of_coverage(tmp_path: Path) -> None:
     assert finding == (
         "complete in 6 of 12 participants; 13 % of the values are missing in more than 5% of them, "
         "0 % in more than half"
+    )
+
+
+def test_series_that_do_not_reach_a_voxel_are_counted(tmp_path: Path) -> None:
+    study = view_study(IMAGE, detrend="none")
+    study = study.model_copy(update={"features": ()})
+    for number in range(4):
+        series = tiny_series(number)
+        series[PART] = 0.0 if number % 2 else series[PART]
+        home = tmp_path / "bids" / f"sub-{number:02}" / "func"
+        home.mkdir(parents=True)
+        nib.save(series_image(series), home / f"sub-{number:02}_{FUNC}")
+    data = open_dataset(tmp_path / "bids", study, Space(tiny_grid()), tmp_path / "cache")
+    found = summarize_coverage(coverage_of(data, study))
+    ((topic, finding),) = found.facts
+    assert topic == "coverage of the mask"
+    assert finding.startswith("complete in 2 of 4 participants; 13 % of the values are missing")
+    (note,) = found.notes
+    assert isinstance(note, Serious)
+    gappy = study.analysis.model_copy(update={"gaps": 0.2})
+    assert summarize_coverage(coverage_of(data, study.model_copy(update={"analysis": gappy}))) == (
+        Understanding(found.facts)
     )
 
 

@@ -16,7 +16,7 @@ from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.spec import Study
-from tests.support.cases import drive, make_sites, shape_of
+from tests.support.cases import drive, make_sites, shape_of, sites_of
 from tests.support.tiny_views import view_study
 
 AVERAGE = REGISTRY["average"]
@@ -88,6 +88,17 @@ def test_series_that_are_zero_in_a_voxel_are_missing_there():
     expected[0] = np.mean([block[0].mean() for block in blocks[1::2]])
     np.testing.assert_allclose(result.arrays["mean"][:, 0], expected, rtol=1e-5)
     assert result.arrays["coverage"][:, 0] == pytest.approx([0.5, 1, 1, 1, 1, 1])
+
+
+def test_columns_of_tables_are_divided_by_the_participants_who_have_them():
+    table = np.random.default_rng(0).uniform(-1, 1, (5, 60))
+    table[1, ::2], table[2, ::3] = np.nan, np.nan
+    data = sites_of(table, (("gaps", 4), ("y", 1)), (40, 20))
+    result = drive(AVERAGE, AVERAGE.Parameters(bound=10.0, gaps=0.5), data)[2]
+    np.testing.assert_allclose(result.arrays["mean"][:, 0], np.nanmean(table, axis=1), rtol=1e-9)
+    half = [(row[2].high - row[2].low) / 2 for row in result.tables["means"].rows]
+    known = np.isfinite(table).sum(axis=1)
+    assert half == pytest.approx(1.959964 * np.nanstd(table, axis=1) / known**0.5, rel=0.02)
 
 
 def test_two_participants_who_lack_as_much_as_may_be_and_nothing_in_common_reach_the_bound():
