@@ -136,11 +136,10 @@ def _averages_around(shares: Array, places: Array, edge: float, even: Array) -> 
     sums, counts = np.zeros((2, len(shares)))
     for shift in product((0.0, 0.5), repeat=3):
         corners = np.floor((places - places.min(axis=0)) / edge + shift).astype(np.int64)
-        cubes = np.ravel_multi_index(tuple(corners.T), tuple(corners.max(axis=0) + 1))
-        _, own = np.unique(cubes, return_inverse=True)
+        own = np.ravel_multi_index(tuple(corners.T), tuple(corners.max(axis=0) + 1))
         for half in (even, ~even):
-            sums[~half] += np.bincount(own, shares * half)[own][~half]
-            counts[~half] += np.bincount(own, half)[own][~half]
+            sums[~half] += np.bincount(own, shares * half)[own[~half]]
+            counts[~half] += np.bincount(own, half)[own[~half]]
     return np.where(counts > 0, sums / np.maximum(counts, 1), shares.mean())
 
 
