@@ -113,14 +113,14 @@ def _norms(
 
 
 def _shares(
-    plan: GlmPlan, sums: dict[str, Array], noise: dict[str, float], persons: float
+    plan: GlmPlan, sums: dict[str, Array], noise: dict[str, float], participants: float
 ) -> EstimatedShares:
     """Estimate the shares of the participants who have each outcome, all 1 without gaps."""
     if ABSENT not in sums:
         return EstimatedShares(np.ones(plan.outcomes), np.zeros(plan.outcomes))
     parameters = plan.parameters
     parts = places_by_part(parameters.views, plan.shape, parameters.outcome_views)
-    return estimate_shares(1 - sums[ABSENT] / persons, noise[ABSENT] / persons, parts)
+    return estimate_shares(1 - sums[ABSENT] / participants, noise[ABSENT] / participants, parts)
 
 
 def _adjust(
