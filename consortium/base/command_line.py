@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from consortium import __version__
+from consortium.base.printable import make_printable
 from consortium.base.stopping import ended_by_signals
 from consortium.errors import ConfigurationError, ConsortiumError
 
@@ -143,6 +144,7 @@ millisecond. By default it is twenty, in every round, while others on the machin
 
 def run_program(name: str, app: Callable[[], Any], terminal: Terminal) -> None:
     """Run a program: an expected error is one sentence and exit code 1."""
+    make_printable()
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", _BLAS_PATIENCE)  # read when NumPy is imported
     try:
         with ended_by_signals(name):

@@ -63,7 +63,7 @@ class Detected:
         lines = [f"Columns with two levels: {'; '.join(groups) or 'none'}."]
         for name, (mean, deviation) in self.numeric.items():
             lines.append(f"{name}: mean {number(mean)}, deviation {number(deviation)} here.")
-        return [*lines, PUBLIC]
+        return lines
 
 
 def detect(table: Path) -> Detected:

@@ -3,6 +3,8 @@
 The drafts lie in ``drafts``, one for each analysis that a first study may want.
 """
 
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +13,37 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from consortium.base.atomic import write_text
+from consortium.coordinator.new_study_tables import (
+    given_file,
+    read_groups,
+    read_limits,
+    with_regions,
+)
 from consortium.errors import StudyError
 from consortium.study.reader import parse_study, read_study
 from consortium.study.spec import Study
 
+_NAME = re.compile(r"[A-Za-z0-9_.&*-]{1,64}(\[\d{1,5}-\d{1,5}\])?")
 Ask = Callable[[str, str], str]
 """Asks a person a question, with what is taken if they only press return."""
 
 
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _columns(text: str) -> list[str]:
+    """Names of columns, which hold no white space, so that this separates them as well."""
+    names = re.split(r"[,;\s]+", text.strip(" ,;"))
+    strange = [name for name in names if not _NAME.fullmatch(name)]
+    twice = [name for name, many in Counter(names).items() if many > 1]
+    if strange or twice:
+        wrong = f"got '{strange[0][:40]}'" if strange else f"and '{twice[0]}' is named twice"
+        raise StudyError(
+            "--outcomes: names of columns are required, each once, of letters, digits, '_', '.', "
+            f"'&', '-' and '*', {wrong}. Correct it."
+        )
+    return names
 
 
 def _numbers(text: str) -> list[float]:
@@ -63,14 +86,20 @@ QUESTIONS: Mapping[str, DraftQuestion] = {
     "outcomes": DraftQuestion(
         "Columns of participants.tsv that are compared, with commas, as region[1-20] or "
         "lh_*_thickness for all regions",
-        read=_words,
+        read=_columns,
     ),
     "deviation": DraftQuestion("Their usual standard deviation, if known", _LEARNED, _deviation),
     "column": DraftQuestion("Column of participants.tsv that is looked at, or has the groups"),
     "levels": DraftQuestion("The two groups in it, with a comma", "control,patient", _words),
-    "groups": DraftQuestion("Participants of each group at a site, with a comma", read=_counts),
+    "groups": DraftQuestion(
+        "Participants of each group at a site, with a comma, or a table with the columns site and "
+        "both groups",
+        read=_counts,
+    ),
     "limits": DraftQuestion(
-        "Least and largest value of what is measured, with a comma", read=_numbers
+        "Low and high limit of the measured values, with a comma, or a table with the columns "
+        "name, low and high",
+        read=_numbers,
     ),
 }
 _ALL = ("name", "title", "sites", "epsilon", "delta", "colluding_sites", "dropouts")
@@ -114,7 +143,7 @@ def new_study(
             "file of configs/ for another analysis."
         )
     text = _draft(path, algorithm, view="outcomes", **_answers(algorithm, given, ask))
-    study = parse_study(text, str(path))
+    study = parse_study(text, f"{path} (not written)")
     write_text(path, text)
     return study
 
@@ -147,7 +176,7 @@ def _of_networks(
         data=first.data.model_dump(mode="json", exclude_unset=True),
         **_answers(_NETWORKS, answers, ask),
     )
-    study = parse_study(text, str(path))
+    study = parse_study(text, f"{path} (not written)")
     write_templates(folder, maps)
     write_text(path, text)
     return study
@@ -155,6 +184,9 @@ def _of_networks(
 
 def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -> dict[str, Any]:
     found = {name: given.get(name) for name in _ASKED[algorithm]}
+    limits = given_file(found.get("limits") or "")
+    if limits is not None and "outcomes" in found and found["outcomes"] is None:
+        found["outcomes"] = ",".join(read_limits(limits, None))
     if ask is not None:
         for name in (each for each in found if found[each] is None):
             found[name] = ask(QUESTIONS[name].text, QUESTIONS[name].usual)
@@ -165,7 +197,26 @@ def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -
     missing = [option_name(name) for name, said in answers.items() if not said]
     if missing:
         raise StudyError(f"The new study needs {', '.join(missing)}; say what they are.")
-    return {name: _read(name, said) for name, said in answers.items()}
+    return _with_tables(answers)
+
+
+def _with_tables(answers: Mapping[str, str]) -> dict[str, Any]:
+    """Values of the answers, and limits and groups for each column and site."""
+    files = {name: given_file(answers.get(name, "")) for name in ("limits", "groups")}
+    read = {name: _read(name, said) for name, said in answers.items() if not files.get(name)}
+    groups, limits = files["groups"], files["limits"]
+    if "groups" in answers:
+        same = dict.fromkeys(read["sites"], read.get("groups"))
+        read["groups"] = read_groups(groups, read["sites"], read["levels"]) if groups else same
+    if "limits" not in answers:
+        return read
+    names = read["outcomes"] if "outcomes" in read else [read["column"]]
+    if limits is None:
+        names, regions = with_regions(names)
+        return {**read, "columns": dict.fromkeys(names, read["limits"]), "regions": regions}
+    columns = read_limits(limits, names)
+    own = {"limits": next(iter(columns.values()))} if "outcomes" not in read else {"limits": None}
+    return {**read, **own, "columns": columns, "regions": with_regions(list(columns))[1]}
 
 
 def option_name(name: str) -> str:

@@ -19,7 +19,7 @@ from consortium.algorithms.base import AnalysisParameters
 from consortium.base.frozen_model import Line
 from consortium.errors import StudyError
 from consortium.study.data_section import DataSection, Section
-from consortium.views import View, files_of
+from consortium.views import BaseView, View, files_of
 from consortium.views.meshes import side_file_names
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
@@ -290,11 +290,11 @@ class Study(Section):
             if why := view.unfit(data.standardize, bool(data.atlas)):
                 raise ValueError(why)
         may = self.analysis.may_lack
-        gaps = [v.name for v in self.features if v.most_missing and v.name not in may]
+        gaps = [v.name for v in self.features if v.stated_gaps and v.name not in may]
         if gaps:
             raise ValueError(
-                f"features: view '{gaps[0]}' has gaps, and only outcomes of glm may have them; set "
-                "gaps: 0"
+                f"features: view '{gaps[0]}' has gaps, and only outcomes of glm may have them, or "
+                "views of average. Set gaps: 0."
             )
         names = [view.name for view in self.features]
         if len(set(names)) < len(names):
@@ -304,6 +304,10 @@ class Study(Section):
     def heading(self) -> str:
         """What people call it: its title, or else its name."""
         return self.title or self.study
+
+    def gaps_of(self, view: BaseView) -> float:
+        """Return the fraction of a view's entries that a participant may lack in this study."""
+        return view.most_missing if view.name in self.analysis.may_lack else 0.0
 
     @property
     def templates(self) -> str | None:

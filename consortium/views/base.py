@@ -106,9 +106,14 @@ class BaseView(FrozenModel):
         return (self.maps_file, *own) if self.maps_file else own
 
     @property
-    def most_missing(self) -> float:
-        """Part of the entries that a person may lack."""
+    def stated_gaps(self) -> float:
+        """Fraction of the entries that the study states a participant may lack."""
         return 0.0
+
+    @property
+    def most_missing(self) -> float:
+        """Fraction of the entries that a participant may lack, in an analysis that allows it."""
+        return self.stated_gaps
 
     @property
     def single_columns(self) -> tuple[tuple[str, Column], ...]:

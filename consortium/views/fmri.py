@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from consortium.base.formatting import count
 from consortium.errors import StudyError
@@ -22,6 +22,8 @@ MEASURES = {
 MOST_EDGES = 1_000_000
 """Of a view; those of fourteen hundred regions."""
 _FISHER_Z = 0.3
+USUAL_GAPS = 0.2
+"""Fraction of an image's voxels that may be missing where the study states none."""
 """Standard deviation of an edge among persons."""
 
 
@@ -48,6 +50,14 @@ class FmriView(BaseView):
     """Take a participant's own mean over all entries away; of connectivity only if it is said."""
     normalize: bool = True
     """Scale every participant's vector to Euclidean norm 1; of connectivity only if it is said."""
+    gaps: float | None = Field(default=None, ge=0, le=0.5)
+    """For image only: fraction of the voxels or regions in which a participant may have no value
+    (default: 0.2). A participant who lacks more is left out. In `average` and for outcomes of `glm`
+    the share of participants who have each voxel is released with the rest, and results are
+    computed from those participants. In other analyses, and with 0, a missing value counts as 0."""
+    zero_is_missing: bool = False
+    """For image only: count a value of exactly 0 as missing, as pipelines write 0 outside their own
+    mask. Leave it false for thresholded images, whose zeros are values."""
 
     @model_validator(mode="before")
     @classmethod
@@ -65,6 +75,11 @@ class FmriView(BaseView):
             )
         if (self.measure == "image") != (self.image is not None):
             raise ValueError("'image' names the end of file names, for measure: image only")
+        if self.measure != "image" and (self.gaps or self.zero_is_missing):
+            raise ValueError(
+                f"gaps: gaps and zero_is_missing require measure: image, got {self.measure}. Leave "
+                "them out."
+            )
         if not 0 <= self.band[0] < self.band[1]:
             raise ValueError("band: give the lower frequency first")
         return self
@@ -133,6 +148,18 @@ class FmriView(BaseView):
     def is_series(self) -> bool:
         """Unless each person has one image, which is taken as it is."""
         return self.measure != "image"
+
+    @property
+    def stated_gaps(self) -> float:
+        """Fraction of an image that the study states a participant may lack."""
+        return self.gaps or 0.0
+
+    @property
+    def most_missing(self) -> float:
+        """Fraction of an image that a participant may lack."""
+        if self.measure != "image":
+            return 0.0
+        return USUAL_GAPS if self.gaps is None else self.gaps
 
     @property
     def maps_file(self) -> str | None:

@@ -37,6 +37,11 @@ class SurfaceView(BaseView):
     """Take a participant's own mean over all vertices away."""
     normalize: bool = False
     """Scale every participant's vector to Euclidean norm 1."""
+    gaps: float = Field(default=0.0, ge=0, le=0.5)
+    """Fraction of the vertices at which a participant may have no number. Views of `average` and
+    outcomes of `glm` may have gaps. The share of participants who have each vertex is then released
+    with the rest, and results are computed from those participants. A participant who lacks more is
+    left out. With 0, a participant who lacks any is left out."""
 
     @model_validator(mode="after")
     def _has_surfaces(self) -> SurfaceView:
@@ -57,6 +62,11 @@ class SurfaceView(BaseView):
         """As many as there are vertices, which are given as ``maps``."""
         del image_features
         return maps
+
+    @property
+    def stated_gaps(self) -> float:
+        """Fraction of the vertices that a participant may lack."""
+        return self.gaps
 
     @property
     def mesh_files(self) -> MeshFiles:

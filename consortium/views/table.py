@@ -55,9 +55,10 @@ class TableView(BaseView):
     hemisphere; 'destrieux', 74; 'aseg', 14 nuclei), or a list of names, of which 'network[1-10]'
     stands for ten."""
     gaps: float = Field(default=0.0, ge=0, le=0.5)
-    """Part of the columns in which a participant may have no value. Outcomes of `glm` may have
-    gaps: how often each is missing is then released with the rest, and effects are of those who
-    have it. Who lacks more is left out, as everybody who lacks any is without."""
+    """Fraction of the columns in which a participant may have no value. Views of `average` and
+    outcomes of `glm` may have gaps. The share of participants who have each column is then released
+    with the rest, and results are computed from those participants. A participant who lacks more is
+    left out. With 0, a participant who lacks any is left out."""
 
     @field_validator("columns")
     @classmethod
@@ -156,8 +157,8 @@ class TableView(BaseView):
         return len(self.labels)
 
     @property
-    def most_missing(self) -> float:
-        """Part of the columns that a person may lack."""
+    def stated_gaps(self) -> float:
+        """Fraction of the columns that a participant may lack."""
         return self.gaps
 
     @property

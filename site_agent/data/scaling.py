@@ -16,7 +16,13 @@ _ROUNDING = 1e-12
 
 
 def scale_vector(
-    values: NDArray[Any], scale: float, center: bool, normalize: bool, where: Path
+    values: NDArray[Any],
+    scale: float,
+    center: bool,
+    normalize: bool,
+    where: Path,
+    *,
+    gaps: bool = False,
 ) -> Vector:
     """Scale, centre and normalize one person's vector.
 
@@ -33,10 +39,20 @@ def scale_vector(
         Bring it to Euclidean norm 1.
     where : Path
         The person's file, for the error.
+    gaps : bool
+        Accept NaN for entries that are missing, and return it. Mean and norm are then those of the
+        other entries.
     """
     vector = np.asarray(values, dtype=np.float64) / scale
-    if not np.isfinite(vector).all():
+    there = ~np.isnan(vector) if gaps else np.full(vector.shape, True)
+    if not np.isfinite(vector[there]).all():
         raise DataError(f"{where} leads to numbers that are not finite; check its values.")
+    scaled = np.full(vector.shape, np.nan)
+    scaled[there] = _scaled(vector[there], center, normalize, where)
+    return scaled
+
+
+def _scaled(vector: Vector, center: bool, normalize: bool, where: Path) -> Vector:
     # Brought near one by a power of two, which is exact: sums and squares keep to their range.
     largest, exponent = np.frexp(np.abs(vector).max(initial=0.0))
     near = np.ldexp(vector, -exponent)

@@ -83,14 +83,14 @@ def measure_images(
     Returns
     -------
     vectors : dict of str to array, shape (D_view,)
-        By person's label, without ``sub-``.
+        By participant's label, without ``sub-``. NaN where a value is missing.
     skipped : list of Skipped
         Everybody else.
     """
     settings = view.view
     if settings.measure == "image":
         vectors, skipped = read_contrasts(
-            *(source, study.data, space, str(settings.image)),
+            *(source, study.data, space, settings, study.gaps_of(settings)),
             accept_unoriented=tables.accept_unoriented,
         )
         return _finished(vectors, skipped, settings, source)
@@ -220,24 +220,27 @@ def _finished(
     for label, vector in vectors.items():
         try:
             where = source / f"sub-{label}"
-            done[label] = scale_vector(vector, 1.0, view.center, view.normalize, where)
+            done[label] = scale_vector(vector, 1.0, view.center, view.normalize, where, gaps=True)
         except DataError as error:
             skipped.append(SkippedPerson(label, "unusable", str(error)))
     return done, skipped
 
 
 Values = NDArray[np.float64]
+_DIGITS = 9
+_ROUNDING = 1e-9
 
 
 def read_contrasts(
     source: Path,
     data: DataSection,
     space: Space,
-    ending: str,
+    view: FmriView,
+    gaps: float,
     *,
     accept_unoriented: bool = False,
 ) -> tuple[dict[str, Values], list[SkippedPerson]]:
-    """Read every person's image whose name ends as the study says.
+    """Read every participant's image whose name ends as the study says.
 
     Raises DataError if nobody has one.
 
@@ -249,23 +252,30 @@ def read_contrasts(
         Its ``space``: an image that names another is not taken; and its other entities.
     space : Space
         The study's.
-    ending : str
-        Before ``.nii`` or ``.nii.gz``.
+    view : FmriView
+        View of images. A name ends in its ``image`` before ``.nii`` or ``.nii.gz``.
+    gaps : float
+        Fraction of the entries that a participant may lack. With 0 it is that of `COVERAGE`.
     accept_unoriented : bool, default=False
         Whether the site accepts images that do not state their orientation.
 
     Returns
     -------
     vectors : dict of str to array, shape (D,)
-        Values of the regions, or else voxels, by person's label.
+        Values of the regions or voxels by participant's label. NaN where a value is missing.
     skipped : list of Skipped
     """
+    ending = str(view.image)
     vectors: dict[str, Values] = {}
     skipped: list[SkippedPerson] = []
     check = check_nothing if accept_unoriented else check_orientation
     for home in homes_in(source):
         label, path = home.name.removeprefix("sub-"), contrast_of(home, source, data, ending)
-        outcome = _read(path, label, space, check) if isinstance(path, Path) else path
+        outcome = (
+            _read(*(path, label, space, view, gaps), check=check)
+            if isinstance(path, Path)
+            else path
+        )
         if isinstance(outcome, SkippedPerson):
             skipped.append(outcome)
         else:
@@ -278,27 +288,36 @@ def read_contrasts(
     return vectors, skipped
 
 
-def read_volume(path: Path, grid: Grid) -> Values:
+def read_volume(path: Path, grid: Grid, *, zero_is_missing: bool = False) -> Values:
     """Read a 3-D image at the study's voxels, interpolated linearly, shape (D,).
 
-    What is not finite counts as missing, as first-level analyses write NaN outside their mask: it
-    becomes 0, unless too much of the study's mask is missing. Raises DataError if the image can't
-    be used, or has finite values in less than `COVERAGE` of the mask.
+    First-level analyses write NaN outside their mask. A voxel's value is the weighted mean of the
+    image's finite values around it, and NaN where these have less than half of the weight. Raises
+    DataError if the image can't be used, or is zero in the whole mask.
+
+    Parameters
+    ----------
+    zero_is_missing : bool
+        Treat a value of exactly 0 as missing.
     """
     image = open_volume(path, grid)
     volume = read_whole(path, image).reshape(image.shape[:3])
-    places = voxel_places(image.affine, grid)
+    places = np.round(voxel_places(image.affine, grid), _DIGITS)  # the last voxel is inside
     there = np.isfinite(volume)
-    shown = sample(there.astype(np.float32), places, order=0).mean()
-    if shown < COVERAGE:
-        raise DataError(
-            f"{path} has finite values in {shown:.0%} of the study's mask and must have them in "
-            f"{COVERAGE:.0%}; recompute it in the study's space."
-        )
-    values = sample(np.where(there, volume, 0.0), places, order=1)
+    if zero_is_missing:
+        there &= volume != 0
+    weights = sample(there.astype(np.float64), places, order=1)
+    values = sample(np.where(there, volume, 0.0).astype(np.float64), places, order=1)
     if not values.any():
         raise DataError(f"{path} is zero in the study's mask; check image and mask.")
-    return values
+    return _over_weights(values, weights)
+
+
+def _over_weights(sums: Values, weights: Values) -> Values:
+    """Weighted means, and NaN where less than half of the weight is there."""
+    whole = np.where(weights > 1 - _ROUNDING, 1.0, weights)
+    known = whole >= 0.5 - _ROUNDING
+    return np.asarray(np.divide(sums, whole, out=np.full(sums.shape, np.nan), where=known))
 
 
 def contrast_of(home: Path, root: Path, data: DataSection, ending: str) -> Path | SkippedPerson:
@@ -359,14 +378,35 @@ def check_nothing(path: Path, image: nib.Nifti1Image) -> None:
 
 
 def _read(
-    path: Path, label: str, space: Space, check: Callable[[Path, nib.Nifti1Image], None]
+    path: Path,
+    label: str,
+    space: Space,
+    view: FmriView,
+    gaps: float,
+    check: Callable[[Path, nib.Nifti1Image], None],
 ) -> Values | SkippedPerson:
+    """Return a participant's vector, or why the image can't be used."""
     try:
         check(path, open_nifti(path))
-        values = read_volume(path, space.grid)
+        values = read_volume(path, space.grid, zero_is_missing=view.zero_is_missing)
+        _check_coverage(path, values, gaps)
+        if space.regions is not None:
+            weights, known = space.regions.weights, ~np.isnan(values)
+            values = _over_weights(weights @ np.where(known, values, 0.0), weights @ (1.0 * known))
+            _check_coverage(path, values, gaps)
     except DataError as error:
         return SkippedPerson(label, "unusable", str(error))
-    return values if space.regions is None else np.asarray(space.regions.weights @ values)
+    return values
+
+
+def _check_coverage(path: Path, values: Values, gaps: float) -> None:
+    needed = 1 - gaps if gaps else COVERAGE
+    shown = 1 - float(np.isnan(values).mean())
+    if shown < needed - _ROUNDING:
+        raise DataError(
+            f"{path}: values are required in {needed:.0%} of the study's mask, and it has them in "
+            f"{shown:.0%}. Recompute it in the study's space."
+        )
 
 
 def _fits(path: Path, data: DataSection) -> bool:

@@ -38,6 +38,7 @@ from site_agent.data.survey import (
 )
 from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from site_agent.engines.base import Engine, Threads
+from site_agent.images.coverage import Coverage, absent_in_series, count_coverage
 from site_agent.images.preprocess import (
     TooFewLeftError,
     preprocess_person,
@@ -210,6 +211,16 @@ class SiteDataset:
     def table(self) -> NDArray[Any]:
         """Raise: a study of series has no feature vectors; raises DataError always."""
         raise DataError("The study has image series and no feature vectors; name its features.")
+
+    def coverage(self, *, kept: bool) -> tuple[Coverage, ...]:
+        """Missing voxels of the participants; raises DataError as `blocks`.
+
+        Parameters
+        ----------
+        kept : bool
+            Whether the analysis leaves missing voxels out of its sums.
+        """
+        return (count_coverage("", map(absent_in_series, self.blocks()), kept=kept),)
 
     def load(self) -> Iterator[str]:
         """Bring everybody's blocks into the cache; yields how far that has come, in words.

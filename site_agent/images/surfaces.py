@@ -252,7 +252,7 @@ def _gifti_maps(path: Path, side: Hemisphere, mesh: Mesh, volumes: int) -> Itera
 
 
 def read_surfaces(
-    source: Path, data: DataSection, view: ViewSpace[SurfaceView]
+    source: Path, data: DataSection, view: ViewSpace[SurfaceView], gaps: float = 0.0
 ) -> tuple[dict[str, Vector], list[SkippedPerson]]:
     """Read every person's map on the study's mesh.
 
@@ -266,6 +266,8 @@ def read_surfaces(
         Its session, run, acquisition, direction and echo choose files.
     view : ViewSpace
         Of surfaces.
+    gaps : float
+        Fraction of the vertices that a participant may lack; NaN in the vector.
 
     Returns
     -------
@@ -277,7 +279,7 @@ def read_surfaces(
     vectors: dict[str, Vector] = {}
     skipped: list[SkippedPerson] = []
     for home in homes_in(source):
-        outcome = _of_person(home, source, data, view)
+        outcome = _of_person(home, source, data, view, gaps)
         if isinstance(outcome, SkippedPerson):
             skipped.append(outcome)
         else:
@@ -290,7 +292,7 @@ def read_surfaces(
 
 
 def _of_person(
-    home: Path, root: Path, data: DataSection, view: ViewSpace[SurfaceView]
+    home: Path, root: Path, data: DataSection, view: ViewSpace[SurfaceView], gaps: float
 ) -> Vector | SkippedPerson:
     assert view.mesh is not None  # noqa: S101 - a view of surfaces has one
     label, settings = home.name.removeprefix("sub-"), view.view
@@ -298,8 +300,8 @@ def _of_person(
     if isinstance(chosen, SkippedPerson):
         return chosen
     try:
-        values = _read(_one_map(home, chosen, settings.values), view.mesh)
-        return scale_vector(values, 1.0, settings.center, settings.normalize, home)
+        values = _read(_one_map(home, chosen, settings.values), view.mesh, gaps)
+        return scale_vector(values, 1.0, settings.center, settings.normalize, home, gaps=True)
     except DataError as error:
         return SkippedPerson(label, "unusable", str(error))
 
@@ -390,23 +392,24 @@ def _complete(sides: Sides) -> Sides:
     return sides
 
 
-def _read(sides: Sides, mesh: Mesh) -> NDArray[np.float64]:
+def _read(sides: Sides, mesh: Mesh, gaps: float) -> NDArray[np.float64]:
     """Values at the study's vertices, shape (D,).
 
     Raises DataError if a file can't be read, is of another mesh, has another medial wall, or lacks
     a value.
     """
     if _BOTH in sides:
-        return _read_cifti(sides[_BOTH], mesh)
-    return np.concatenate([_read_side(sides[side.side], side, mesh) for side in mesh.sides])
+        return _checked(sides[_BOTH], _read_cifti(sides[_BOTH], mesh), gaps)
+    each = ((sides[side.side], side) for side in mesh.sides)
+    return np.concatenate([_checked(p, _read_side(p, side, mesh), gaps) for p, side in each])
 
 
 def _read_side(path: Path, side: Hemisphere, mesh: Mesh) -> NDArray[np.float64]:
     if path.suffix != ".gii":
-        return _finite(path, _overlay(path, side, mesh)[side.cortex])
+        return _overlay(path, side, mesh)[side.cortex]
     whole = mesh_values(path, load_gifti(path, side.side))
     check_vertices(path, side, len(whole), mesh)
-    return _finite(path, whole[side.cortex])
+    return whole[side.cortex]
 
 
 def _overlay(path: Path, side: Hemisphere, mesh: Mesh) -> NDArray[np.float64]:
@@ -430,13 +433,15 @@ def _read_cifti(path: Path, mesh: Mesh) -> NDArray[np.float64]:
         raise DataError(f"{path} is no whole CIFTI file; write it again.") from error
     if not dense or values.shape != image.shape:
         raise DataError(f"{path} is no dense file of one map; give one map per file.")
-    return _finite(path, values[0][cortex_rows(path, image, mesh)])
+    return np.asarray(values[0][cortex_rows(path, image, mesh)])
 
 
-def _finite(path: Path, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    lacking = int(np.count_nonzero(~np.isfinite(values)))
-    if lacking:
+def _checked(path: Path, values: NDArray[np.float64], gaps: float) -> NDArray[np.float64]:
+    """Values of one file, with NaN for at most the fraction ``gaps`` that is not finite."""
+    known = np.isfinite(values)
+    lacking = int(np.count_nonzero(~known))
+    if lacking > gaps * len(values):
         raise DataError(f"{path} has no number at {lacking:,} of the study's vertices; repair it.")
-    if not values.any():
+    if not values[known].any():
         raise DataError(f"{path} is zero at all of the study's vertices; check its map.")
-    return values
+    return np.where(known, values, np.nan)

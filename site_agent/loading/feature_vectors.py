@@ -32,6 +32,7 @@ from site_agent.data.survey import (
 from site_agent.data.tsv import person_of, read_table
 from site_agent.data.wording import PLAIN_TABLES, SiteTables, Wording
 from site_agent.engines.base import Engine, Threads
+from site_agent.images.coverage import Coverage, count_coverage
 from site_agent.labels import Labels
 from site_agent.loading.units import (
     families_of,
@@ -92,7 +93,8 @@ def _read_recordings(opened: ReadFrom, view: ViewSpace[EegView]) -> Found:
 def _read_surfaces(opened: ReadFrom, view: ViewSpace[SurfaceView]) -> Found:
     from site_agent.images.surfaces import read_surfaces  # image libraries
 
-    return read_surfaces(opened.source, opened.study.data, view)
+    gaps = opened.study.gaps_of(view.view)
+    return read_surfaces(opened.source, opened.study.data, view, gaps)
 
 
 READERS: Mapping[str, Callable[[ReadFrom, Any], Found]] = {
@@ -358,13 +360,32 @@ class FeatureDataset:
         if not members:
             return np.zeros((self.features, 0))
 
+        gaps = [self.study.gaps_of(view.view) for view in self.space.views]
+
         def vector(row: str) -> NDArray[np.float64]:
-            return np.concatenate([view.of(row) for view in views])
+            parts = ((view.of(row), gap) for view, gap in zip(views, gaps, strict=True))
+            return np.concatenate(
+                [own if gap else np.where(np.isnan(own), 0.0, own) for own, gap in parts]
+            )
 
         units = self.study.analysis.grouped
         if units is None:
             return np.array([vector(person) for (person,) in members]).T
         return stack_rows(members, units.most_rows, vector)
+
+    @property
+    def coverage(self) -> tuple[Coverage, ...]:
+        """Missing values of the views of images and surfaces; raises as `lengths`."""
+        rows = [row for unit in self._members for row in unit]
+        return tuple(
+            count_coverage(
+                view.name,
+                (self._read(view).of(row) for row in rows),
+                kept=self.study.gaps_of(view.view) > 0,
+            )
+            for view in self.space.views
+            if view.view.is_image or view.mesh is not None
+        )
 
     def _lack(self, person: str, views: Sequence[_Read]) -> SkippedPerson:
         """Why a person is left out.

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+from consortium.algorithms.average_parameters import AverageParameters
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
 from site_agent.data.survey import Without, excludes_nobody
 from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from site_agent.engines.base import Engine
+from site_agent.images.coverage import Coverage
 from site_agent.images.series import SiteDataset
 from site_agent.loading.feature_vectors import FeatureDataset
 
@@ -31,3 +33,14 @@ def open_dataset(
         return FeatureDataset(source, study, space, cache, engine, without, late, tables)
     unit = study.privacy.unit
     return SiteDataset(source, study.data, space, unit, cache, engine, without, late, tables)
+
+
+def coverage_of(data: SiteDataset | FeatureDataset, study: Study) -> tuple[Coverage, ...]:
+    """Return the coverage of the study's images and surfaces by the site's participants.
+
+    Raises DataError if a file of those who take part can't be used.
+    """
+    if isinstance(data, FeatureDataset):
+        return data.coverage
+    kept = isinstance(study.analysis, AverageParameters) and study.analysis.gaps > 0
+    return data.coverage(kept=kept)

@@ -68,11 +68,14 @@ def words(which, size):
     return np.tile(np.eye(size)[which], 3)
 
 
+NAN = np.nan
 REACHING = {
     # Two units as far apart as the clip allows, what the query carries or the study says, and the
     # bound's norm where it is another than planned. Zeros stand for what is not given.
     "mean_squares": ((3, 4), (-3, -4), {}, np.sqrt(1.5)),
     "mean_volume": ((3, 4), (-3, -4), {}, 1.0),
+    "covered_squares": ((3, NAN, 0, 0, NAN), (-3, 0, NAN, NAN, 0), {}, None),
+    "covered_volume": ((3, 4, 1e-3, 1e-3), (-3, -4, 0, 0, 1e-3, 1e-3), {}, None),
     "second_moment": ((9, 0), (0, 9), {}, 1.0),
     "variances": ((3, 0), (0, 3), {"basis": np.eye(2)}, 1.0),
     "maps": ((0.1, 1), (0.1, -1), FLAT, 0.01),

@@ -13,6 +13,8 @@ from consortium.membership.signed_study import read_signed
 from consortium.report.outputs import write_outputs
 from consortium.space.grid import template_grid
 from consortium.study.reader import parse_study, read_study
+from consortium.study.spec import Study
+from consortium.views.table import REGIONS
 from tests.support.command_line import enter, refused
 from tests.support.membership_files import papers
 from tests.support.report_samples import blob, finished_maps, sample_study
@@ -255,3 +257,137 @@ def test_without_a_runs_study_or_over_a_file_nothing_is_written(rest: Path, tmp_
     assert "is there already" in refused("consortium", *words, rest)
     assert maps.read_text() == "somebody's"
     assert not study.exists()
+
+
+# -- limits, groups and regions from tables ------------------------------------------------
+
+REGIONS_68 = [f"{side}_{name}_thickness" for side in ("lh", "rh") for name in REGIONS["desikan"]]
+FEW = {key: value for key, value in MORE["glm"].items() if key not in ("limits", "outcomes")}
+
+
+def glm_of(study: Path, **given: object) -> list[str]:
+    """Words of a command for a glm, without usual limits and outcomes."""
+    words = [
+        word for name, value in {"sites": SITES, **FEW, **given}.items() for word in (name, value)
+    ]
+    return ["new-study", str(study), "--algorithm", "glm"] + [
+        f"--{word}" if place % 2 == 0 else str(word) for place, word in enumerate(words)
+    ]
+
+
+def made_by(*words: str) -> Study:
+    said = enter("consortium", *words)
+    assert (said.code, said.err) == (0, ""), said
+    return read_study(Path(words[1]))
+
+
+def limits_of(study: Study) -> dict[str, tuple[float | None, float | None]]:
+    return {name: (own.low, own.high) for name, own in study.features[0].single_columns}
+
+
+@pytest.mark.parametrize("between", [",", ", ", " ", "\n", ";"])
+def test_sixty_eight_outcomes_are_read_however_they_are_separated(
+    tmp_path: Path, between: str
+) -> None:
+    words = glm_of(tmp_path / "s.yaml", limits="1,5", outcomes=between.join(REGIONS_68))
+    assert made_by(*words).features[0].labels == tuple(REGIONS_68)
+
+
+@pytest.mark.parametrize(("end", "between"), [("tsv", "\t"), ("csv", ",")])
+@pytest.mark.parametrize("outcomes", [None, "lh_*_thickness,rh_*_thickness"])
+def test_each_outcome_has_limits_of_its_own_from_a_table(
+    tmp_path: Path, end: str, between: str, outcomes: str | None
+) -> None:
+    wanted = {name: (0.5 + n / 100, 5.0 + n / 100) for n, name in enumerate(REGIONS_68)}
+    lines = [("name", "low", "high"), *((n, str(a), str(b)) for n, (a, b) in wanted.items())]
+    table = tmp_path / f"limits.{end}"
+    table.write_text("\ufeff" + "\r\n".join(between.join(line) for line in lines) + "\r\n")
+    more = {"groups": "6000,4000"} | ({} if outcomes is None else {"outcomes": outcomes})
+    made = made_by(*glm_of(tmp_path / "s.yaml", limits=table, **more))
+    assert limits_of(made) == wanted
+    said = enter("consortium", "plan", tmp_path / "s.yaml")
+    assert (said.code, said.err) == (0, "")
+
+
+def test_limits_of_a_table_of_participants_are_wide_and_rounded(tmp_path: Path) -> None:
+    table = _own_table(tmp_path)
+    made = made_by(*glm_of(tmp_path / "s.yaml", limits=table, outcomes="lh_insula,lh_cuneus"))
+    low, high = limits_of(made)["lh_insula"]
+    assert low < 2.7131 - 0.03
+    assert high > 2.7521 + 0.03
+    assert (round(low, 2), round(high, 2)) == (low, high)
+
+
+def test_detected_limits_are_written_only_if_they_are_asked_for(tmp_path: Path) -> None:
+    table, study = _own_table(tmp_path), tmp_path / "s.yaml"
+    words = ["new-study", study, "--algorithm", "glm", "--sites", SITES, "--groups", "60,40"]
+    said = enter("consortium", *words, "--detect", table, "--limits", "detected")
+    assert (said.code, said.err) == (0, "")
+    assert "rounded outwards to two digits" in said.out
+    assert "No number of this table" not in said.out
+    assert set(limits_of(read_study(study))) == {"lh_insula", "lh_cuneus"}
+    said = refused("consortium", *glm_of(tmp_path / "t.yaml", limits="detected", outcomes="a"))
+    assert "requires the table of --detect" in said
+
+
+def test_groups_of_each_site_come_from_a_table_and_are_rounded(tmp_path: Path) -> None:
+    table = tmp_path / "groups.csv"
+    table.write_text("site,patient,control\nnorth,157,143\neast,47,52\nsouth,3,1234\nwest,0,96\n")
+    more = {"limits": "1,5", "outcomes": "a", "groups": table}
+    words = glm_of(tmp_path / "s.yaml", **more)
+    assert "are rounded to multiples of 10" in enter("consortium", *words).out
+    assert read_study(tmp_path / "s.yaml").analysis.groups == {
+        **{"north": (140, 160), "east": (50, 50)},
+        **{"south": (1200, 10), "west": (100, 0)},
+    }
+    table.write_text("site,patient,control\nnorth,60,40\n")
+    said = refused("consortium", *glm_of(tmp_path / "t.yaml", **more))
+    assert "east, south, west is in one of both only" in said
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "many", "first"),
+    [
+        ("Left-*,Right-*", 14, "Left-Thalamus"),
+        ("Left-*", 7, "Left-Thalamus"),
+        ("*", 14, "Left-Thalamus"),
+        ("lh_*_thickness,rh_*_thickness", 68, "lh_bankssts_thickness"),
+        ("Left-*,lh_*_thickness,eTIV", 42, "Left-Thalamus"),
+        ("Left-Hippocampus,Right-Hippocampus", 2, "Left-Hippocampus"),
+    ],
+)
+def test_regions_are_those_of_the_atlas_that_names_them_so(
+    tmp_path: Path, outcomes: str, many: int, first: str
+) -> None:
+    made = made_by(*glm_of(tmp_path / "s.yaml", limits="1,5", outcomes=outcomes))
+    labels = made.features[0].labels
+    assert (len(labels), labels[0]) == (many, first)
+    assert all(
+        "-" in label or label == "eTIV" or label.startswith(("lh_", "rh_")) for label in labels
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("name,low,high\na,5,1\n", "low below high is required for 'a', got 5 and 1"),
+        ("name,low,high\na,x,1\n", "a number is required for 'a', got 'x'"),
+        ("name,low,high\nb,1,5\n", "a name 'a' is required"),
+        ("name,low,high\na,1,5,7\n", "line 2: 3 cells are required as in the first line, got 4"),
+        ("name,low,high\na,1,5\na,2,5\n", "one line is required for 'a'"),
+        ("participant_id,c\ns1,1\ns2,2\n", "a column of numbers 'a' is required"),
+    ],
+)
+def test_a_table_that_lacks_what_is_needed_is_refused_and_nothing_written(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    table, study = tmp_path / "limits.csv", tmp_path / "s.yaml"
+    table.write_text(text)
+    assert sentence in refused("consortium", *glm_of(study, limits=table, outcomes="a"))
+    assert not study.exists()
+
+
+def test_names_that_are_no_columns_or_named_twice_are_refused(tmp_path: Path) -> None:
+    for outcomes, sentence in (("a,b'c", "got 'b'c'"), ("a,b,a", "'a' is named twice")):
+        said = refused("consortium", *glm_of(tmp_path / "s.yaml", limits="1,5", outcomes=outcomes))
+        assert sentence in said

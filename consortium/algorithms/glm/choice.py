@@ -50,8 +50,6 @@ MOST_LEAN, SLOPE_MOST_LEAN = 2.0, 1.0
 """What logarithms of squared norms, over what is usual, are cut to."""
 LOOK_SHARE, BLIND_LOOK_SHARE = 0.05, 0.08
 """Of the whole budget, for centre and scale of the outcomes: with stated norms, and without."""
-GAPS_SHARE = 0.02
-"""Of the whole budget, for how often each outcome is missing, where any may be."""
 LOCATION_PART, KEPT_PART, SIZE_PART = 0.7, 0.05, 0.25
 """Of a look's budget."""
 PRODUCTS_SHARE, SPREADS_SHARE = 0.02, 0.01

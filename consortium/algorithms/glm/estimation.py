@@ -72,7 +72,7 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         offsets / unit**2 + there.offsets,
         float(learned.missed()),
         _unevenness(parts / max(parts.sum(), 1e-12), there.groups.persons / persons),
-        learned.norms.unsure,
+        learned.norms.shares.unsure,
         _touched(plan, learned),
         cut_of(choice.height, plan.likeness.freedom),
         float(np.hypot(PRIOR_WIDTH, learned.norms.doubt / 2)),  # c follows the learned scale

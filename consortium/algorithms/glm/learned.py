@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from consortium.algorithms.base import Array, PlannedRelease, Release
+from consortium.algorithms.coverage import ABSENT, places_by_part
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment, CovariateSums, adjust
 from consortium.algorithms.glm.kernels.learned_norms import (
@@ -17,6 +18,7 @@ from consortium.algorithms.glm.kernels.learned_norms import (
 )
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.moments import unpack_symmetric
+from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
 from consortium.privacy.block_bounds import BlocksBound
 
 _LEFT_OF_WAY = 0.07  # to a centre that is far: who is furthest out is shortened most
@@ -101,12 +103,24 @@ def read_first_round(
 def _norms(
     plan: GlmPlan, persons: Array, sums: dict[str, Array], noise: dict[str, float]
 ) -> LearnedNorms:
-    own = {name: noise.get(name, 0.0) for name in ("location", "kept", "size", "gaps")}
+    own = {name: noise[name] for name in ("location", "kept", "size")}
     kept, size = float(sums["kept"][0]), float(sums["size"][0])
-    look = LookSums(sums["location"], kept, size, sums.get("gaps", np.zeros(plan.outcomes)), own)
+    shares = _shares(plan, sums, noise, float(persons.sum()))
+    look = LookSums(sums["location"], kept, size, shares, own)
     pairs = max(float((persons // 2).sum()), 1.0)
     width = STATED_WIDTH if plan.in_stated_units else MISSING_WIDTH
     return learn_norms(look, plan.likeness, float(persons.sum()), pairs, width, plan.most_log)
+
+
+def _shares(
+    plan: GlmPlan, sums: dict[str, Array], noise: dict[str, float], participants: float
+) -> EstimatedShares:
+    """Estimate the shares of the participants who have each outcome, all 1 without gaps."""
+    if ABSENT not in sums:
+        return EstimatedShares(np.ones(plan.outcomes), np.zeros(plan.outcomes))
+    parameters = plan.parameters
+    parts = places_by_part(parameters.views, plan.shape, parameters.outcome_views)
+    return estimate_shares(1 - sums[ABSENT] / participants, noise[ABSENT] / participants, parts)
 
 
 def _adjust(

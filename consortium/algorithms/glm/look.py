@@ -7,6 +7,7 @@ entries: who is far out shortens nobody else, and moves no block further than it
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.coverage import ABSENT
 from consortium.algorithms.glm.in_parts import (
     OutcomePart,
     Outcomes,
@@ -99,14 +100,14 @@ def _look(
     reach, most = blocks.block("location").norm, blocks.block("size").norm
     one, other = pairs_of(plan, query.site, len(kept))
     factors, squares = factors_within(reach, outcomes.sizes) * kept, dict[int | None, Array]()
-    names = {"location", "gaps"} & {block.name for block in blocks.blocks}
+    names = {"location", ABSENT} & {block.name for block in blocks.blocks}
 
     def of_part(part: OutcomePart) -> dict[str, Array]:
         turned = part.turned * kept
         apart = person_columns(turned, one) - person_columns(turned, other)
         squares[part.rows.start] = np.square(apart).sum(axis=0)  # the same if asked again
         found = {"location": turned * factors}
-        missing = {"gaps": (~part.known & kept).astype(np.float64)} if "gaps" in names else {}
+        missing = {ABSENT: (~part.known & kept).astype(np.float64)} if ABSENT in names else {}
         return found | missing
 
     sums = outcomes.sum_clipped(of_part, {name: blocks.block(name).norm for name in names})

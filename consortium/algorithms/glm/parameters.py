@@ -234,7 +234,8 @@ class GlmParameters(AnalysisParameters):
                 "units: the errors of other coefficients would hold for one correlation within "
                 "units alone; name one contrast instead of 'all'"
             )
-        if self.units is not None and self.gaps:
+        outcomes = [view for view in self._views if view.name in self.outcome_views]
+        if self.units is not None and any(view.stated_gaps for view in outcomes):
             raise ValueError(
                 "units: a row that lacks an outcome is left out of its unit; set the views' gaps: 0"
             )
@@ -305,13 +306,13 @@ class GlmParameters(AnalysisParameters):
 
     @property
     def may_lack(self) -> tuple[str, ...]:
-        """Views in which a person may lack values."""
-        return () if self.smooth else self.outcome_views
+        """Views in which a participant may lack values."""
+        return () if self.smooth or self.units is not None else self.outcome_views
 
     @property
     def gaps(self) -> float:
-        """Part of a person's outcomes that may be missing; 0 if none may."""
-        return max([v.most_missing for v in self._views if v.name in self.outcome_views] or [0.0])
+        """Fraction of a participant's outcomes that may be missing; 0 if none may."""
+        return max([v.most_missing for v in self._views if v.name in self.may_lack] or [0.0])
 
     @property
     def views(self) -> tuple[Any, ...]:

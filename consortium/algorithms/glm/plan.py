@@ -16,10 +16,10 @@ from consortium.algorithms.base import (
     PlannedRelease,
     Shape,
 )
+from consortium.algorithms.coverage import COVERAGE_SHARE, absent_block
 from consortium.algorithms.glm.choice import (
     BELOW,
     BLIND_LOOK_SHARE,
-    GAPS_SHARE,
     KEPT_PART,
     LOCATION_PART,
     LOOK_SHARE,
@@ -145,7 +145,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     def look_share(self) -> float:
         """r_N: part of the budget that centre, scale and gaps of the outcomes are learned with."""
         known = LOOK_SHARE if self.parameters.norms.complete else BLIND_LOOK_SHARE
-        return known + (GAPS_SHARE if self.parameters.gaps else 0.0)
+        return known + (COVERAGE_SHARE if self.parameters.gaps else 0.0)
 
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
@@ -223,8 +223,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         most, gaps = self.most_log, self.parameters.gaps
         part, blocks = self.look_share, list[Block]()
         if gaps:
-            part, norm = part - GAPS_SHARE, math.sqrt(gaps * self.outcomes)
-            blocks = [Block("gaps", self.outcomes, norm, math.sqrt(2) * norm, GAPS_SHARE)]
+            part, blocks = part - COVERAGE_SHARE, [absent_block(self.outcomes, gaps)]
         return [
             Block("location", self.likeness.released, reach, 2 * reach, LOCATION_PART * part),
             Block("kept", 1, 1.0, 1.0, KEPT_PART * part),
@@ -310,7 +309,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def most_missing(self) -> float:
-        """Part of their outcomes that persons may lack; who lacks more is left out."""
+        """Fraction of the outcomes that a participant may lack. Others are left out."""
         return self.parameters.gaps or MOST_MISSING
 
     @property

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from consortium.algorithms.base import Array, Captions, Result, Table
+from consortium.algorithms.coverage import coverage_map, withheld_sentence
 from consortium.algorithms.findings import ImageSet
 from consortium.algorithms.glm.centring import (
     Centring,
@@ -62,14 +63,17 @@ def effects_result(
     """
     parameters, each = plan.parameters, found.each
     doubts = doubts_of(plan, found, learned, there)
-    withheld = withheld_by(doubts, plan.outcomes)
+    lacking = learned.norms.shares.withheld
+    withheld = withheld_by(doubts, plan.outcomes) | lacking
     significant = (each.q <= parameters.discoveries) & ~withheld
+    own = _available(_arrays(each, parameters.confidence, learned.unit), lacking)
     arrays = {
-        "loadings": _loadings(plan, learned.unit * each.effects),
+        "loadings": _loadings(plan, own["effect"]),
         "found": _loadings(plan, significant) > 0,
         "withheld": withheld,
-        **_arrays(each, parameters.confidence, learned.unit),
+        **own,
         "deviation": learned.scales * plan.columns.units / learned.unit,
+        **({"coverage": learned.norms.shares.values} if parameters.gaps else {}),
     }
     numbers = {
         "outcomes": plan.outcomes,
@@ -84,7 +88,11 @@ def effects_result(
         "small, as clipping takes from them",
     }
     error, counted = float(numbers["mean_error"]), counted_sentences(plan, there)
-    headline = *doubt_sentences(doubts, plan.outcomes), _headline(plan, significant, error, counted)
+    headline = (
+        *doubt_sentences(doubts, plan.outcomes),
+        _headline(plan, significant, error, counted),
+        *filter(None, [withheld_sentence(lacking)]),
+    )
     captions = Captions(
         "contrast",
         " ".join(headline),
@@ -97,6 +105,12 @@ def effects_result(
     images = _images(plan, arrays, significant)
     drawn = partial(Result, loadings="loadings", drawn="found")
     return drawn(arrays, numbers, tables=tables, captions=captions, images=images)
+
+
+def _available(arrays: dict[str, Array], lacking: Array) -> dict[str, Array]:
+    """Replace the estimates of outcomes that too few participants have by those of no effect."""
+    none: dict[str, Array | float] = {"p": 1.0, "q": 1.0, "error": arrays["error"]}
+    return {name: np.where(lacking, none.get(name, 0.0), own) for name, own in arrays.items()}
 
 
 def _more(
@@ -225,6 +239,8 @@ def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict
                 drawn=stat == "t",
                 threshold=hidden if stat == "t" else 0.0,
             )
+        if "coverage" in arrays:
+            found[f"{view}_coverage"] = coverage_map(arrays["coverage"][rows], view)
     return found
 
 

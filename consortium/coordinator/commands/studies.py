@@ -61,8 +61,10 @@ ANSWERS: Mapping[str, str] = {
     "deviation": "glm: their usual standard deviation, if known.",
     "column": "histogram: what is looked at; glm: where the groups stand.",
     "levels": "glm: the two groups, with a comma; else control,patient.",
-    "groups": "glm: participants of each group at a site, with a comma.",
-    "limits": "Least and largest value of what is measured, with a comma.",
+    "groups": "glm: participants of each group at a site, with a comma, or a table (.tsv, .csv) "
+    "with the columns site and both groups, whose numbers are rounded.",
+    "limits": "Low and high limit of the measured values, with a comma, or a table (.tsv, .csv) "
+    "with the columns name, low and high, or 'detected' for limits from the table of --detect.",
 }
 """Options of ``new-study`` that answer a question of the draft, with their help."""
 
@@ -107,6 +109,7 @@ def new_study_command(
 ) -> None:
     """Write a commented study file; what the options don't say is asked at a terminal."""
     from consortium.coordinator.new_study import new_study
+    from consortium.coordinator.new_study_tables import what_was_read
     from consortium.membership.keys import load_identity
     from consortium.membership.roster import read_roster
     from consortium.membership.signed_study import sign_study
@@ -114,6 +117,8 @@ def new_study_command(
     answers["name"] = answers["name"] or study.stem
     if detected is not None:
         _suggest(detected, algorithm, answers)
+    elif answers["limits"] == "detected":
+        raise StudyError("--limits detected requires the table of --detect. Add --detect TABLE.")
     if keys is not None and roster is None:
         raise StudyError("--keys signs for a roster's sites; give --roster, too.")
     members = None if roster is None else read_roster(roster)
@@ -121,6 +126,8 @@ def new_study_command(
     if members is not None and answers["sites"] is None:
         answers["sites"] = ",".join(members.sites)
     made = new_study(study, algorithm, answers, out.ask)
+    for line in what_was_read(answers):
+        out.print(line)
     out.print(f"{study} is written; see what it would cost and find with 'consortium plan'.")
     _preview(made, study, subjects, volumes)
     if members is not None and identity is not None:
@@ -329,13 +336,17 @@ def _today() -> date:
 
 def _suggest(table: Path, algorithm: str, given: dict[str, str | None]) -> None:
     """Fill in the names that a table suggests, where nobody said others."""
-    from consortium.coordinator.detect import detect
+    from consortium.coordinator.detect import PUBLIC, detect
 
     if algorithm != "glm":
         raise StudyError("--detect suggests the columns of a glm; add --algorithm glm.")
     found = detect(table)
     for line in found.lines():
         out.print(line)
+    if given["limits"] == "detected":
+        given["limits"] = str(table)
+    else:
+        out.print(PUBLIC)
     column = given["column"]
     suggested = found.suggested() if column is None else found.of(column)
     given.update({name: said for name, said in suggested.items() if given[name] is None})

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.uneven import averaged
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.average import positive_mean
+from consortium.algorithms.average_result import positive_mean
 from tests.support.cases import drive, shape_of, sites_of
 
 AVERAGE = REGISTRY["average"]

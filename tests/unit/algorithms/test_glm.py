@@ -316,7 +316,7 @@ def test_strengths_of_components_are_not_painted_as_voxels():
 def test_outcomes_that_are_images_become_maps_with_discoveries_coloured():
     result = run_on_images(measure="image", image="faces")
     assert {name.rpartition("-")[2] for name in result.images} == {
-        *("effect", "variance", "t", "z", "p", "q")
+        *("effect", "variance", "t", "z", "p", "q", "faces_coverage")
     }
     shown = result.images["faces_contrast-patients_stat-t"]
     assert shown.entities == {"contrast": "patients", "stat": "t"}

@@ -13,6 +13,7 @@ from scipy.special import digamma
 
 from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
 from consortium.base.array import Array
+from consortium.kernels.noisy_shares import EstimatedShares
 
 MOST_LOG = 4.0
 """What the logarithm of a pair's squared distance, over what is usual, is cut to; twice that for
@@ -24,7 +25,6 @@ STATED_WIDTH, MISSING_WIDTH = 1.0, 2.5
 _WITHIN = 0.75  # of an outcome's variance, within sites
 _LOST = 1.25  # of the least kept, and of the largest logarithm, from where on norms are lost
 _CLEARLY = 2.0  # deviations of noise
-_MOST_GAPS = 0.5  # of the persons
 _TINY = 1e-12
 
 
@@ -38,10 +38,10 @@ class LookSums:
     """F."""
     size: float
     """Z."""
-    gaps: Array
-    """Length V. How many persons lack each outcome; 0 where nobody may."""
+    shares: EstimatedShares
+    """Estimated shares of the participants who have each outcome; 1 without gaps."""
     noise: dict[str, float]
-    """By location, kept, size and gaps. σ_j."""
+    """By location, kept and size. σ_j."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +58,15 @@ class LearnedNorms:
     own: float
     """Variances of ``shift`` by noise: of what all outcomes have in common, and of each beside
     it."""
-    present: Array
-    unsure: Array
-    """Length V. Part of the persons who have each outcome, and its variance by noise over its
-    square."""
+    shares: EstimatedShares
+    """Shares of the participants who have each outcome."""
     lost: bool
     """Whether the start was too far off to learn anything from."""
+
+    @property
+    def present(self) -> Array:
+        """Length V. Shares that sums over participants are divided by."""
+        return self.shares.divisors
 
     def missed(self, squares: Array | float = 1.0) -> Array | float:
         """η²/s², variance of a learned centre in learned units.
@@ -96,7 +99,7 @@ def learn_norms(
         What logarithms were cut to.
     """
     kept = float(np.clip(sums.kept, LEAST_KEPT * persons, persons))
-    present, unsure = _present(sums, persons)
+    present = sums.shares.divisors
     shift, shared, own = _centre(sums.location, sums.noise["location"], kept, likeness, present)
     freedom = likeness.freedom
     usual = digamma(freedom / 2) + np.log(2 / freedom) + np.log(_WITHIN)
@@ -106,18 +109,7 @@ def learn_norms(
     few = sums.kept + _CLEARLY * sums.noise["kept"] < _LOST * LEAST_KEPT * persons
     lost = few or abs(found) > most / _LOST + _CLEARLY * doubt
     scale, unknown = float(np.exp(log / 2)), float(np.sqrt(trust) * doubt)
-    return LearnedNorms(shift, scale, unknown, shared, own, present, unsure, bool(lost))
-
-
-def _present(sums: LookSums, persons: float) -> tuple[Array, Array]:
-    """Who has an outcome, drawn to the mean over outcomes as far as it is noise."""
-    part, noise = sums.gaps / persons, (sums.noise["gaps"] / persons) ** 2
-    mean = float(part.mean())
-    around = float(np.mean(np.square(part - mean)))
-    kept = max(0.0, 1 - noise / around) if around > 0 else 0.0
-    missing = np.clip(mean + kept * (part - mean), 0.0, _MOST_GAPS)
-    variance = noise * (kept + (1 - kept) / len(part))
-    return 1 - missing, variance / np.square(1 - missing)
+    return LearnedNorms(shift, scale, unknown, shared, own, sums.shares, bool(lost))
 
 
 def _centre(

@@ -215,19 +215,63 @@ def test_an_image_on_another_grid_is_interpolated(tmp_path: Path) -> None:
     np.testing.assert_allclose(vectors["01"], tiny_grid().coordinates @ slope, atol=1e-4)
 
 
-def test_missing_values_are_zero_if_they_are_few(tmp_path: Path) -> None:
+IMAGE = {"measure": "image", "image": "desc-faces_statmap"}
+
+
+def test_missing_values_stay_missing_if_they_are_few(tmp_path: Path) -> None:
     values = np.random.default_rng(0).standard_normal(SHAPE)
     values[~MASK] = np.nan
     values[1, 2, 1] = np.nan
     contrast(tmp_path / "bids", "01", values)
-    view = {"measure": "image", "image": "desc-faces_statmap"}
+    view = IMAGE
     vectors, _ = measured(tmp_path / "bids", **view)
-    np.testing.assert_allclose(vectors["01"], np.nan_to_num(values[MASK]), rtol=1e-5)
+    np.testing.assert_allclose(vectors["01"], values[MASK], rtol=1e-5)
+    vectors, _ = measured(tmp_path / "bids", center=True, normalize=True, **view)
+    known = values[MASK][np.isfinite(values[MASK])]
+    expected = (values[MASK] - known.mean()) / np.linalg.norm(known - known.mean())
+    np.testing.assert_allclose(vectors["01"], expected, rtol=1e-5)
+    _, (skipped,) = measured(tmp_path / "bids", **view, gaps=0.01)
+    assert "values are required in 99% of the study's mask" in skipped.detail
     values[:3] = np.nan
     contrast(tmp_path / "bids", "01", values)
     _, (skipped,) = measured(tmp_path / "bids", **view)
     assert skipped.reason == "unusable"
-    assert "finite values in" in skipped.detail
+    assert "values are required in 80% of the study's mask" in skipped.detail
+
+
+def test_a_value_at_the_edge_of_coverage_is_not_diluted(tmp_path: Path) -> None:
+    """Images shifted by 0.3 voxels: every value is 1, or missing, and never in between."""
+    affine = AFFINE.copy()
+    affine[0, 3] += 0.3 * AFFINE[0, 0]
+    values = np.ones(SHAPE, dtype=np.float32)
+    values[np.nonzero(MASK)[0].max() :] = np.nan
+    path = contrast(tmp_path / "bids", "01", np.zeros(SHAPE))
+    nib.save(nib.Nifti1Image(values, affine), path)
+    vectors, _ = measured(tmp_path / "bids", **IMAGE, gaps=0.5)
+    known = np.isfinite(vectors["01"])
+    assert 0 < np.count_nonzero(~known) < len(known) / 2
+    np.testing.assert_allclose(vectors["01"][known], 1.0, rtol=1e-12)
+
+
+def test_zeros_are_missing_only_where_the_view_says_so(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).standard_normal(SHAPE)
+    values[1, 2, 1] = 0.0
+    contrast(tmp_path / "bids", "01", values)
+    vectors, _ = measured(tmp_path / "bids", **IMAGE)
+    assert np.count_nonzero(vectors["01"] == 0) == 1
+    vectors, _ = measured(tmp_path / "bids", **IMAGE, zero_is_missing=True)
+    assert np.count_nonzero(np.isnan(vectors["01"])) == 1
+
+
+def test_a_regions_mean_is_that_of_the_voxels_that_are_there(tmp_path: Path) -> None:
+    values = np.full(SHAPE, 3.0)
+    values.ravel()[np.flatnonzero(MASK.ravel())[[0, 1, 4, 5]]] = np.nan
+    contrast(tmp_path / "bids", "01", values)
+    regions = blocks_of((3, 5, 4, 4))  # 2 of 3, 2 of 5 and none are missing
+    vectors, _ = measured(
+        *(tmp_path / "bids", None, regions), data={"atlas": "a.nii.gz"}, **IMAGE, gaps=0.5
+    )
+    np.testing.assert_allclose(vectors["01"], [np.nan, 3.0, 3.0, 3.0])
 
 
 def test_centre_and_norm_are_the_persons_own(tmp_path: Path) -> None:

@@ -73,10 +73,12 @@ def test_studies_whose_views_differ_in_one_field(
 
 
 def test_every_field_has_its_two_studies() -> None:
-    """But for gaps, which only outcomes of `glm` may have; tables are in no cache."""
+    """Gaps are an exception, as tables, single images and surfaces are in no cache."""
     assert set(DATA) == set(DataSection.model_fields)
     for source, kind in VIEWS.items():
-        assert set(VIEWED[source][1]) == set(kind.model_fields) - {"name", "source", "gaps"}
+        assert set(VIEWED[source][1]) == set(kind.model_fields) - {
+            *("name", "source", "gaps", "zero_is_missing")
+        }
 
 
 def test_metadata_that_are_corrected_are_read_again(site: Path, tmp_path: Path) -> None:

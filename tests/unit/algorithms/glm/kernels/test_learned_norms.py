@@ -7,6 +7,7 @@ import pytest
 
 from consortium.algorithms.glm.kernels.learned_norms import LookSums, learn_norms
 from consortium.algorithms.glm.kernels.outcome_correlation import EqualCorrelation
+from consortium.kernels.noisy_shares import estimate_shares
 from consortium.privacy.clipping import clip_factors, column_norms
 
 LIKENESS = EqualCorrelation(20, 0.25)
@@ -25,7 +26,7 @@ def looked(values, reach, noise=QUIET, generator=None):
     if generator is not None:
         sums = {n: s + noise[n] * generator.standard_normal(np.shape(s)) for n, s in sums.items()}
     kept, size = float(sums["kept"]), float(sums["size"])
-    return LookSums(sums["location"], kept, size, np.zeros(len(values)), noise | {"gaps": 0.0})
+    return LookSums(sums["location"], kept, size, estimate_shares(np.ones(len(values)), 0.0), noise)
 
 
 def values_of(centre, scale, seed=0):
@@ -85,12 +86,13 @@ def test_outcomes_that_are_missing_are_taken_out_of_their_own_centres():
     values, generator = values_of(np.full(20, 2.0), 1.0), np.random.default_rng(3)
     lost = generator.random(values.shape) < np.linspace(0.0, 0.3, 20)[:, None]
     look = looked(np.where(lost, 0.0, values), 50.0)
-    counted = replace(look, gaps=lost.sum(axis=1).astype(float))
+    present = 1 - lost.mean(axis=1)
+    counted = replace(look, shares=estimate_shares(present, 0.0))
     found = learn_norms(counted, LIKENESS, PERSONS, PERSONS / 2, 1.0)
     assert found.present == pytest.approx(1 - lost.mean(axis=1))
     assert found.shift == pytest.approx(2.0, abs=0.1)
     assert learn_norms(look, LIKENESS, PERSONS, PERSONS / 2, 1.0).shift[-1] < 1.6
-    noisy = replace(counted, noise=counted.noise | {"gaps": 1e6})
+    noisy = replace(counted, shares=estimate_shares(present, 1e3))
     drawn = learn_norms(noisy, LIKENESS, PERSONS, PERSONS / 2, 1.0)
     assert drawn.present == pytest.approx(1 - lost.mean())
-    assert np.all(drawn.unsure > 0)
+    assert np.all(drawn.shares.unsure > 0)

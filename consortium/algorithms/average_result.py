@@ -1,0 +1,228 @@
+"""From a release of `average` to its result: means, errors, and coverage if it is released."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from scipy.special import log_ndtr, ndtri
+
+from consortium.algorithms.average_parameters import AverageParameters
+from consortium.algorithms.base import MOST_ROWS, Array, Captions, Release, Result, Shape, Table
+from consortium.algorithms.coverage import (
+    ABSENT,
+    COVERAGE_CAPTION,
+    coverage_map,
+    places_by_part,
+    withheld_sentence,
+)
+from consortium.algorithms.findings import Cell, Finding, ImageSet, State
+from consortium.base.formatting import count
+from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
+from consortium.privacy.block_bounds import BlocksBound
+from consortium.privacy.bounds import Bound
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """Means of all entries with their errors."""
+
+    means: Array
+    """Length D. 0 where a mean is withheld."""
+    errors: Array
+    """Length D. Standard errors, of noise and chance together."""
+    limit: float
+    """Standard errors beyond which a mean differs from zero, for all entries together."""
+    shares: EstimatedShares | None
+    """Shares of the participants who have each entry; None if all have all."""
+
+    @cached_property
+    def withheld(self) -> Array:
+        """Entries that fewer than half of the participants have."""
+        return np.zeros(len(self.means), bool) if self.shares is None else self.shares.withheld
+
+    @cached_property
+    def floors(self) -> Array:
+        """Size that a mean exceeds if it is found."""
+        return np.asarray(self.limit * self.errors)
+
+    @cached_property
+    def found(self) -> Array:
+        """Means that differ from zero, all together at the study's level."""
+        return np.asarray((np.abs(self.means) > self.floors) & ~self.withheld)
+
+
+def mean_noise(bound: Bound, deviation: float) -> float:
+    """Return the noise in an entry of the mean, for that of the release."""
+    return deviation / bound.blocks[0].factor if isinstance(bound, BlocksBound) else deviation
+
+
+def average_result(
+    parameters: AverageParameters, shape: Shape, bound: Bound, release: Release
+) -> Result:
+    """Return the mean, its error, and which of its values stand out of noise and chance together.
+
+    Parameters
+    ----------
+    bound : Bound
+        Bound of the planned release.
+    """
+    shares = _shares(parameters, shape, bound, release)
+    estimated = _estimated(parameters, shape, bound, release, shares)
+    found, floor = estimated.found, float(np.median(estimated.floors))
+    numbers: dict[str, float | int | str] = {
+        "noise_deviation": mean_noise(bound, release.deviation),
+        "standard_error": float(np.median(estimated.errors)),
+        "floor": floor,
+        "found": int(found.sum()),
+    }
+    arrays = {"mean": estimated.means[:, None], "found": found[:, None]}
+    meaning = "Mean over the participants of these sites."
+    if shares is not None:
+        numbers["withheld"] = int(estimated.withheld.sum())
+        arrays["coverage"] = shares.values[:, None]
+        meaning = "Mean over the participants of these sites who have the value."
+    headline = _headline(found, floor), withheld_sentence(estimated.withheld)
+    words = Captions("mean", " ".join(filter(None, headline)), meaning, found=bool(found.any()))
+    if not shape.views:
+        images = _images(estimated, floor, meaning)
+        return Result(arrays, numbers, images=images, captions=words)
+    images = {} if shares is None else _coverage_images(parameters, shape, shares)
+    tables = {"means": _table(parameters, shape, estimated)}
+    shown = partial(Result, loadings="mean", drawn="found", images=images)
+    return shown(arrays, numbers, tables=tables, captions=words)
+
+
+def _shares(
+    parameters: AverageParameters, shape: Shape, bound: Bound, release: Release
+) -> EstimatedShares | None:
+    if not isinstance(bound, BlocksBound):
+        return None
+    present = 1 - bound.split(release.values)[ABSENT]
+    noise = bound.deviations(release.deviation)[ABSENT]
+    return estimate_shares(present, noise, places_by_part(parameters.views, shape))
+
+
+def _estimated(
+    parameters: AverageParameters,
+    shape: Shape,
+    bound: Bound,
+    release: Release,
+    shares: EstimatedShares | None,
+) -> Estimated:
+    """Divide the sums by those who have the entry; the error counts the noise of their share."""
+    moments, size = release.values, shape.features
+    if isinstance(bound, BlocksBound):
+        moments = bound.split(moments)[bound.blocks[0].name]
+    there = np.ones(size) if shares is None else shares.divisors
+    unsure = 0.0 if shares is None else shares.unsure
+    level, limit = mean_noise(bound, release.deviation) / there, parameters.bound
+    mean, squares = moments[:size] / there, math.sqrt(2.0) * limit * moments[size:]
+    if len(squares):
+        variances = _variances(mean, squares / there, level, limit)
+    else:
+        variances = _evenly(mean, level, limit)
+    chance = variances / (sum(shape.units) * there)
+    errors = np.sqrt(level**2 + chance + np.square(mean) * unsure)
+    if shares is not None:
+        mean = np.where(shares.withheld, 0.0, mean)
+    far = float(-ndtri((1 - parameters.confidence) / (2 * size)))
+    return Estimated(mean, errors, far, shares)
+
+
+def _evenly(mean: Array, level: Array, bound: float) -> Array:
+    """Variance of every entry, if all vary alike and as much as the bound lets them.
+
+    Of units x of norm B or less, all entries' variances together are E‖x‖² − ‖m‖² ≤ B² − ‖m‖².
+    ‖m‖² is freed of the noise's Σ τ².
+    """
+    square = max(float(mean @ mean) - float(level @ level), 0.0)
+    return np.full(len(mean), max(bound**2 - square, 0.0) / len(mean))
+
+
+def _variances(mean: Array, squares: Array, level: Array, bound: float) -> Array:
+    """Variance of every entry, from noisy means of entries and squares.
+
+    They are shrunk to the entries' mean in proportion to the noise in their differences (James and
+    Stein). The result is the expectation of a variance, which is not negative.
+    """
+    many, own = len(mean), math.sqrt(2.0) * bound * level  # noise of a mean square
+    found = squares - np.square(mean) + level**2
+    noise = own**2 + 4.0 * np.square(mean) * level**2
+    kept = 1.0
+    if many > 3:
+        apart, doubt = float(found.var(ddof=1)), float(noise.mean()) * (many - 3) / (many - 1)
+        kept = max(1.0 - doubt / apart, 0.0) if apart > 0 else 0.0
+    middle = found.mean() + kept * (found - found.mean())
+    spread = np.sqrt(noise * (kept + (1.0 - kept) / many))
+    return np.minimum(positive_mean(middle, spread), bound**2)
+
+
+def positive_mean(values: Array, spread: Array) -> Array:
+    """Expectation of normal numbers of which is known that they are not negative."""
+    with np.errstate(all="ignore"):
+        z = values / spread
+        density = np.exp(-np.square(z) / 2 - log_ndtr(z)) / math.sqrt(2 * math.pi)
+    return np.where(spread > 0, values + spread * density, np.maximum(values, 0.0))
+
+
+def _headline(found: Array, floor: float) -> str:
+    if found.any():
+        return f"{int(found.sum())} of {count(len(found), 'value')} of the mean are not zero."
+    return f"Nothing was found; a mean below {floor:.2g} would not be seen at this ε and number."
+
+
+def _images(estimated: Estimated, floor: float, meaning: str) -> dict[str, ImageSet]:
+    names, shown = ("mean",), (bool(estimated.found.any()),)
+    found = {
+        "mean": ImageSet(
+            estimated.means[:, None],
+            f"{meaning} Values that noise and chance could make anywhere are not coloured.",
+            names,
+            found=shown,
+            threshold=floor,
+        ),
+        "errors": ImageSet(
+            estimated.errors[:, None],
+            "Standard error of each value of the mean, of noise and chance together.",
+            names,
+            {"stat": "stderr"},
+            drawn=False,
+        ),
+    }
+    shares = estimated.shares
+    return found | ({} if shares is None else {"coverage": coverage_map(shares.values)})
+
+
+def _coverage_images(
+    parameters: AverageParameters, shape: Shape, shares: EstimatedShares
+) -> dict[str, ImageSet]:
+    """Maps of the views of voxels or vertices that may have gaps."""
+    found = {}
+    for view in parameters.views:
+        painted = view.mesh_files is not None or (view.is_image and view.maps_file is None)
+        if painted and view.most_missing:
+            values = shares.values[shape.view_slice(view.name, "features")]
+            found[f"{view.name}_coverage"] = coverage_map(values, view.name)
+    return found
+
+
+def _table(parameters: AverageParameters, shape: Shape, estimated: Estimated) -> Table:
+    half = float(ndtri((1 + parameters.confidence) / 2)) * estimated.errors
+    rows = list[tuple[Cell, ...]]()
+    for place, name in enumerate(shape.entry_names[:MOST_ROWS]):
+        mean, apart = float(estimated.means[place]), float(half[place])
+        state: State = "found" if estimated.found[place] else "not found"
+        if estimated.withheld[place]:
+            state = "withheld"
+        cell = Finding(mean, mean - apart, mean + apart, state)
+        share = () if estimated.shares is None else (float(estimated.shares.values[place]),)
+        rows.append((*name, cell, *share))
+    percent, columns = f"{100 * parameters.confidence:g}", ("view", "entry", "mean")
+    return Table(
+        f"Means over the participants of these sites, clipped, with {percent} % intervals for "
+        f"noise and chance; found are those that differ from zero, all together at {percent} %.",
+        columns if estimated.shares is None else (*columns, "coverage"),
+        tuple(rows),
+        about={"coverage": COVERAGE_CAPTION} if estimated.shares is not None else {},
+    )
