@@ -74,6 +74,7 @@ class DelimitedTable:
         while names and not names[-1]:
             names.pop()
         self.header: tuple[str, ...] = tuple(names)
+        self.has_row_names = False
         if len(names) == 1 and ";" in names[0]:
             raise TableError(
                 path,
@@ -101,7 +102,7 @@ class DelimitedTable:
         for row in self._parsed():
             width = len(row.cells)
             if named is None:
-                named = width == self._widest + 1
+                named = self.has_row_names = width == self._widest + 1
             if named and width == self._widest + 1:
                 has_last = has_last or bool(row.cells[-1].strip())
                 yield TableRow(row.line, row.cells[1 : 1 + many])

@@ -1,6 +1,5 @@
 """Limits and groups of a new study, read from the coordinator's own tables."""
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from consortium.base.delimited import open_table
 from consortium.errors import StudyError
 from consortium.views.table import REGIONS
 
@@ -50,6 +50,7 @@ def read_groups(
     """Read the participants of each level at each site, as nominal sizes.
 
     Raises StudyError if a site or level is missing, or a cell is not a number of participants.
+    Raises TableError if the table can't be read.
 
     Parameters
     ----------
@@ -72,7 +73,8 @@ def read_groups(
 def read_limits(path: Path, outcomes: Sequence[str] | None) -> dict[str, Limits]:
     """Read limits of every outcome.
 
-    Raises StudyError if a column is missing, or its limits are no interval.
+    Raises StudyError if a column is missing, or its limits are no interval. Raises TableError if
+    the table can't be read.
 
     Parameters
     ----------
@@ -188,26 +190,10 @@ def _rows_by(path: Path, key: str, columns: Sequence[str]) -> dict[str, dict[str
 
 
 def _read(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Cells of a table, stripped of white space: the header's, and each line's."""
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise StudyError(f"{path} is larger than {_MOST_BYTES >> 20} MB. Give a smaller table.")
-        text = path.read_text(encoding="utf-8-sig")
-        comma = "," if "\t" not in text.partition("\n")[0] else "\t"
-        lines = list(csv.reader(text.splitlines(), delimiter=comma, strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise StudyError(
-            f"{path} can't be read as a table. Give UTF-8 text, separated by tabs or commas."
-        ) from error
-    cells = [[cell.strip() for cell in line] for line in lines if any(line)]
-    header, *rows = cells or [[]]
-    for number, row in enumerate(rows, 2):
-        if len(row) != len(header):
-            raise StudyError(
-                f"{path}, line {number}: {len(header)} cells are required as in the first line, "
-                f"got {len(row)}. Correct the line."
-            )
-    return header, rows
+    """Return the header's cells and each row's, without surrounding white space."""
+    with open_table(path, _MOST_BYTES) as table:
+        rows = [[cell.strip() for cell in row.cells] for row in table.rows()]
+    return list(table.header), rows
 
 
 def _value(cell: str) -> float:

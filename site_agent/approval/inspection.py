@@ -32,7 +32,7 @@ from site_agent.approval.understanding import changes, facts_before, show_facts
 from site_agent.config import SiteConfig
 from site_agent.data.doubts import Misnamed, doubts_about, few_lacking
 from site_agent.data.people import candidates, everybody_in, read_left_out, site_tables
-from site_agent.data.survey import SkippedPerson, Subject
+from site_agent.data.survey import SkippedPerson
 from site_agent.data.table_summary import summarize_tables, table_problems, tables_read
 from site_agent.data.understood import Understanding
 from site_agent.images.recordings import quality_remarks, recording_remarks
@@ -40,6 +40,7 @@ from site_agent.images.series import SiteDataset
 from site_agent.ledger.ledger import over_limit
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.sizes import sizes_of
+from site_agent.loading.summaries import scanned, understand
 from site_agent.policy.policy import Policy, SpentLoss, StudyRequest, refusals, refuse_by_policy
 
 _NAMED = 5
@@ -222,9 +223,11 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
 
 
 def _understood(case: StudyCase) -> Understanding:
-    """Return what the readers understood of the site's files."""
-    config = case.site.config
-    return summarize_tables(config.dataset, case.study, site_tables(config))
+    """Return what the readers understood of the site's files; nothing if no data can be read."""
+    try:
+        return understand(case.data, case.study)
+    except DataError:  # loading reports it
+        return summarize_tables(case.site.config.dataset, case.study, site_tables(case.site.config))
 
 
 def _refused(
@@ -265,7 +268,7 @@ def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterato
     yield from data.notes if isinstance(data, FeatureDataset) else ()
     yield from Outlook(plan).remarks
     yield from plan.analysis.compare(plan.study.sites.index(config.name), data)
-    subjects = _scanned(data)
+    subjects = scanned(data)
     yield from quality_remarks(subjects, plan.study.data)
     yield from recording_remarks(subjects)
 
@@ -358,18 +361,6 @@ def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterat
             f"One participant's scan takes up to {data.largest / 1e6:.0f} MB, more than memory "
             f"{config.memory} in site.yaml; one is prepared at a time."
         )
-
-
-def _scanned(data: SiteDataset | FeatureDataset) -> tuple[Subject, ...]:
-    """Persons whose image series the study takes, whole or measured."""
-    if isinstance(data, SiteDataset):
-        return data.survey.subjects
-    if not any(view.view.is_series for view in data.space.views):
-        return ()
-    own = data.source, data.study.data, data.space, data.unit, data.cache
-    images = SiteDataset(*own, tables=data.tables)
-    taken = set(data.people)
-    return tuple(each for each in images.survey.subjects if each.label in taken)
 
 
 def say_yes(

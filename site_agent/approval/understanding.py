@@ -57,9 +57,10 @@ def show_facts(facts: tuple[Fact, ...], before: Mapping[str, str], out: Console)
     """Print the facts, with a mark where the last approval saw another finding."""
     if not facts:
         return
-    table = Table("read from the files", "", show_edge=False, pad_edge=False)
+    table = Table.grid(padding=(0, 2))
     for topic, finding in facts:
-        table.add_row(escape(topic), escape(finding))
+        table.add_row(f"  {escape(topic)}", escape(finding))
+    out.print("Read from the files:")
     out.print(table)
     for sentence in changes(facts, before):
         out.print(f"CHANGED: {sentence}", soft_wrap=True, markup=False)

@@ -85,24 +85,30 @@ def _labels(source: Path, tables: SiteTables) -> Iterator[Fact]:
         yield Fact("participants' folders", f"{len(folders)}, {_some(folders)}")
     table = tables.participants_of(source)
     try:
+        known = Labels(folders, exact=tables.exact_labels)
         written = [label for label, _ in rows_or_errors(table, (), Wording(tables=tables))]
+        rows = f"{count(len(written), 'row')}{_form(table)}"
     except DataError:
         return
     if not folders:
-        yield Fact(
-            "participants' table", f"{table}, {count(len(written), 'row')}, {_some(written)}"
-        )
+        yield Fact("participants' table", f"{table}, {rows}, {_some(written)}")
         return
-    known = Labels(folders, exact=tables.exact_labels)
     matched = [label for label in written if known.knows(label)]
     respelled = sum(known.spelled(label) != label for label in matched)
     spelled = f", {respelled} of them in another spelling" if respelled else ""
     lacking = len(folders) - len(matched)
     yield Fact(
         "participants' table",
-        f"{table}, {count(len(written), 'row')}: {len(matched)} match a folder{spelled}, "
+        f"{table}, {rows}: {len(matched)} match a folder{spelled}, "
         f"{len(written) - len(matched)} match none, {count(lacking, 'folder')} without a row",
     )
+
+
+def _form(path: Path) -> str:
+    """Return what is unusual in the form of a table."""
+    with open_table(path, MOST_BYTES) as table:
+        next(table.every_row(), None)
+        return ", with a column of row names that is not read" if table.has_row_names else ""
 
 
 def _no_table(source: Path, tables: SiteTables) -> Iterator[str]:
@@ -142,8 +148,10 @@ def _of_view(source: Path, view: TableView, study: Study, tables: SiteTables) ->
     some = "; ".join(found[:_NAMED]) or "none missing or odd"
     more = f"; {len(found) - _NAMED} more columns" if found[_NAMED:] else ""
     columns = count(len(view.single_columns), "column")
+    form = "" if view.is_by_person or view.file == PARTICIPANTS else _form(source / view.file)
     yield Fact(
-        f"view '{view.name}'", f"{view.file}, {count(len(rows), 'row')}, {columns}: {some}{more}"
+        f"view '{view.name}'",
+        f"{view.file}, {count(len(rows), 'row')}{form}, {columns}: {some}{more}",
     )
 
 

@@ -26,7 +26,7 @@ class Timing(NamedTuple):
     """Repetition time of a recording in s."""
 
     seconds: float
-    source: Literal["JSON", "header"]
+    origin: Literal["JSON", "header"]
     others: tuple[float, ...] = ()
     """The same by the header and by JSON files further away, where they state it."""
 

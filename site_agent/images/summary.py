@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import nibabel as nib
 from nibabel.affines import voxel_sizes
@@ -19,13 +18,14 @@ from consortium.base.formatting import count
 from consortium.errors import DataError
 from consortium.space.atlas import Target
 from consortium.space.nifti import has_orientation
-from consortium.space.study_space import Space, ViewSpace
+from consortium.space.study_space import ViewSpace
 from consortium.study.data_section import DataSection
 from consortium.views.fmri import FmriView
 from consortium.views.surface import SurfaceView
 from site_agent.data.folders import Tree, homes_in, tree_of
 from site_agent.data.names import ON_MESHES
 from site_agent.data.survey import RecordingRun, SkippedPerson, Subject
+from site_agent.data.tsv import column_names
 from site_agent.data.understood import Fact, Understanding
 from site_agent.images.choices import (
     Choices,
@@ -43,7 +43,6 @@ from site_agent.images.repetition import Timing, read_metadata, timing_of
 from site_agent.images.surfaces import maps_of
 
 _NAMED = 3
-_LONGEST_LINE = 1 << 20
 
 
 @dataclass
@@ -110,10 +109,10 @@ class _Seen:
                 self.doubts.add("unreadable", label)
             self.times.add("unknown", label)
             return None
-        self.times.add(f"{timing.seconds:.4g} s from the {timing.source}", label)
+        self.times.add(f"{timing.seconds:.4g} s from the {timing.origin}", label)
         if timing.disagrees:
             self.doubts.add("disagreement", label)
-        if timing.source == "header" and timing.seconds == 1:
+        if timing.origin == "header" and timing.seconds == 1:
             self.doubts.add("default", label)
         return timing
 
@@ -210,55 +209,69 @@ def _unoriented(doubts: _Tally) -> Iterator[str]:
         )
 
 
-def summarize_images(
-    source: Path,
-    view: ViewSpace[Any],
-    data: DataSection,
-    space: Space,
-) -> Understanding:
-    """Summarize the single images or surface maps of a view, from names and headers.
+def summarize_images(source: Path, view: ViewSpace[FmriView], data: DataSection) -> Understanding:
+    """Summarize the single images of a view, from names and headers.
 
     Parameters
     ----------
     source : Path
         The data set.
     view : ViewSpace
-        A view with ``measure: image``, or a view of surfaces.
+        A view with ``measure: image``.
     data : DataSection
         The study's.
-    space : Space
+    """
+    ending = str(view.view.image)
+    voxels, doubts = _Tally(), _Tally()
+
+    def files(home: Path) -> list[Path]:
+        found = contrast_of(home, source, data, ending)
+        if isinstance(found, SkippedPerson):
+            return []
+        with suppress(DataError):
+            _add_volume(home.name.removeprefix("sub-"), found, voxels, doubts)
+        return [found]
+
+    found = _summarize_files(source, view.name, data, files)
+    facts = *found.facts, *voxels.fact("voxels and orientation")
+    return Understanding(facts, (*found.notes, *_unoriented(doubts)))
+
+
+def summarize_maps(source: Path, view: ViewSpace[SurfaceView], data: DataSection) -> Understanding:
+    """Summarize the maps of a view of surfaces, from their names.
+
+    Parameters
+    ----------
+    source : Path
+        The data set.
+    view : ViewSpace
+        A view of surfaces.
+    data : DataSection
         The study's.
     """
-    del space  # images on any grid are resampled to it
-    choices, trees = Choices(data), dict[str, Tree]()
-    voxels, doubts, kinds = _Tally(), _Tally(), _Tally()
+
+    def files(home: Path) -> list[Path]:
+        found = maps_of(home, source, data, view)
+        return [] if isinstance(found, SkippedPerson) else found
+
+    return _summarize_files(source, view.name, data, files)
+
+
+def _summarize_files(
+    source: Path, view: str, data: DataSection, files: Callable[[Path], list[Path]]
+) -> Understanding:
+    """Summarize the choice among the files of every participant's folder."""
+    choices, trees, kinds = Choices(data), dict[str, Tree](), _Tally()
     for home in homes_in(source):
-        label, found = home.name.removeprefix("sub-"), _files_of(home, source, view, data)
-        if not found:
-            continue
-        trees[label] = tree_of(home, source)
+        label, found = home.name.removeprefix("sub-"), files(home)
+        if found:
+            trees[label] = tree_of(home, source)
         for path in found:
             choices.add(label, path)
             kinds.add("".join(path.suffixes[-2:]), label)
-            if isinstance(view.view, FmriView):
-                with suppress(DataError):
-                    _add_volume(label, path, voxels, doubts)
-    facts = (
-        *kinds.fact(f"files of view '{view.name}'"),
-        *voxels.fact("voxels and orientation"),
-        *choices.facts(),
-        *link_facts(trees),
-    )
-    named = *choices.notes(), *_without_space(choices), *link_notes(trees), *name_notes([source])
-    return Understanding(facts, (*named, *_unoriented(doubts)))
-
-
-def _files_of(home: Path, source: Path, view: ViewSpace[Any], data: DataSection) -> list[Path]:
-    if isinstance(view.view, SurfaceView):
-        maps = maps_of(home, source, data, view)
-        return [] if isinstance(maps, SkippedPerson) else maps
-    image = contrast_of(home, source, data, str(view.view.image))
-    return [] if isinstance(image, SkippedPerson) else [image]
+    facts = *kinds.fact(f"files of view '{view}'"), *choices.facts(), *link_facts(trees)
+    notes = *choices.notes(), *_without_space(choices), *link_notes(trees), *name_notes([source])
+    return Understanding(facts, notes)
 
 
 def _add_volume(label: str, path: Path, voxels: _Tally, doubts: _Tally) -> None:
@@ -299,11 +312,10 @@ def _regressors(run: RecordingRun, data: DataSection, volumes: int, timing: Timi
 
 
 def _columns(path: Path, patterns: Sequence[str]) -> set[str]:
-    """Return the columns of a confounds table that a study names, from its first line."""
+    """Return the columns of a confounds table that a study names, from its header."""
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            header = [name.strip() for name in file.readline(_LONGEST_LINE).split("\t")]
-    except (OSError, UnicodeDecodeError):
+        header = column_names(path)
+    except DataError:
         return set()
     begin = tuple(each.removesuffix("*") for each in patterns if each.endswith("*"))
     return {name for name in header if name in patterns or (begin and name.startswith(begin))}

@@ -373,7 +373,7 @@ def test_regions_are_those_of_the_atlas_that_names_them_so(
         ("name,low,high\na,5,1\n", "low below high is required for 'a', got 5 and 1"),
         ("name,low,high\na,x,1\n", "a number is required for 'a', got 'x'"),
         ("name,low,high\nb,1,5\n", "a name 'a' is required"),
-        ("name,low,high\na,1,5,7\n", "line 2: 3 cells are required as in the first line, got 4"),
+        ("name,low,high\na,1,5\nb,1,5,7\n", "line 3: every row must have 3 cells"),
         ("name,low,high\na,1,5\na,2,5\n", "one line is required for 'a'"),
         ("participant_id,c\ns1,1\ns2,2\n", "a column of numbers 'a' is required"),
     ],

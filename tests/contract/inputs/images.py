@@ -13,6 +13,7 @@ from consortium.space.atlas import Regions, read_parcellation
 from consortium.space.mesh import Mesh, read_mesh
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.data_section import DataSection
+from consortium.views.fmri import FmriView
 from consortium.views.surface import SurfaceView
 from site_agent.data.survey import SkippedPerson
 from site_agent.images.measures import read_contrasts
@@ -60,7 +61,10 @@ def parcel_series(root: Path, **settings: Any) -> Found:
 def single_images(root: Path, **settings: Any) -> Found:
     """Load 3-D images at voxels."""
     data = DataSection.model_validate(settings)
-    values, skipped = read_contrasts(root, data, Space(tiny_grid()), "statmap")
+    view = FmriView.model_validate(
+        {"name": "maps", "source": "fmri", "measure": "image", "image": "statmap"}
+    )
+    values, skipped = read_contrasts(root, data, Space(tiny_grid()), view, 0.0)
     return values, _sentences(skipped)
 
 

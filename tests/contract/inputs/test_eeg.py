@@ -475,7 +475,7 @@ def test_a_link_out_of_the_data_set_is_reported(tmp_path: Path) -> None:
     path = record(tmp_path / "away", "01", tiny_tape())
     (tmp_path / "set" / "sub-01").mkdir()
     (tmp_path / "set" / "sub-01" / "eeg").symlink_to(path.parent)
-    assert "leads out of the data set" in refusal(tmp_path / "set")
+    assert "outside the data set" in refusal(tmp_path / "set")
 
 
 # -- the cache -------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from site_agent.data.people import read_left_out
 from site_agent.data.personal import pair_cells
 from site_agent.data.tsv import given_in, person_rows, read_lines, read_table
 from site_agent.data.wording import SiteTables, Wording
-from site_agent.eeg.files import bad_channels, read_events
+from site_agent.eeg.tables import read_channels, read_events
 from site_agent.images.preprocess import read_confounds
 from site_agent.labels import Labels
 
@@ -173,7 +173,7 @@ HEADS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "given": ("participant_id\tage", lambda p: given_in(p, Labels(["01", "02"]))),
     "left-out": ("participant_id\treason", read_left_out),
     "events": ("onset\ttrial_type", read_events),
-    "channels": ("name\tstatus", bad_channels),
+    "channels": ("name\tstatus", lambda p: dict(read_channels(p).statuses)),
     "confounds": ("csf\tmotion", lambda p: read_confounds(p, ["motion"], 2)),
     "atlas labels": ("index\tname", read_names),
     "recording": ("a\tb", read_lines),

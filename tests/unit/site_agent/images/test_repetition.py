@@ -34,7 +34,7 @@ def _tell(run: RecordingRun, text: str) -> Path:
 )
 def test_the_header_is_read_in_its_own_unit(tmp_path: Path, step, unit, seconds) -> None:
     found = timing_of(_run(tmp_path, step, unit))
-    assert found.source == "header"
+    assert found.origin == "header"
     assert found.seconds == pytest.approx(seconds)
 
 

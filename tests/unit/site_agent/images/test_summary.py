@@ -165,15 +165,15 @@ def test_single_images_are_summarized(tmp_path: Path) -> None:
     path = save(tmp_path / "sub-03" / "sub-03_statmap.nii", tiny_series(3)[..., 0], AFFINE)
     without_orientation(path)
     space, data = Space(tiny_grid()), DataSection()
-    found = summarize_images(tmp_path, VIEW, data, space)
+    found = summarize_images(tmp_path, VIEW, data)
     facts = _facts(found)
     assert "4 × 4 × 4 mm RAS (2 participants)" in facts["voxels and orientation"]
     assert "without space- (2 participants)" in facts["label space-"]
     assert ["(sub-03): sform_code" in each for each in serious(found)] == [True]
-    vectors, skipped = read_contrasts(tmp_path, data, space, "statmap")
+    vectors, skipped = read_contrasts(tmp_path, data, space, VIEW.view, 0.0)
     assert sorted(vectors) == ["01", "02"]
     assert "accept_unoriented" in skipped[0].detail
-    vectors, skipped = read_contrasts(tmp_path, data, space, "statmap", accept_unoriented=True)
+    vectors, skipped = read_contrasts(tmp_path, data, space, VIEW.view, 0.0, accept_unoriented=True)
     assert (sorted(vectors), skipped) == (["01", "02", "03"], [])
 
 
@@ -201,8 +201,10 @@ def test_the_line_that_chooses_one_of_several_images_works(tmp_path, names, line
         path = tmp_path / "sub-01" / f"sub-01_{name}_statmap.nii"
         save(path, tiny_series(number)[..., 0])
     space = Space(tiny_grid())
-    values, (skipped,) = read_contrasts(tmp_path, DataSection(), space, "statmap")
+    values, (skipped,) = read_contrasts(tmp_path, DataSection(), space, VIEW.view, 0.0)
     words = str(line).replace("'", "") if "entities" not in line else "{entities: {res: '1'}}"
     assert (values, f"Write 'data: {words}'" in skipped.detail) == ({}, True)
-    values, skipped = read_contrasts(tmp_path, DataSection.model_validate(line), space, "statmap")
+    values, skipped = read_contrasts(
+        tmp_path, DataSection.model_validate(line), space, VIEW.view, 0.0
+    )
     assert (sorted(values), skipped) == (["01"], [])
