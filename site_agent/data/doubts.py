@@ -65,15 +65,29 @@ NOTHING_SAID = Description({}, "", ())
 
 
 def read_descriptions(table: Path) -> dict[str, Description]:
-    """Read the JSON beside a table, by column; nothing if there is none that can be read."""
-    path = table.with_suffix(".json")
-    try:
-        said: Any = json.loads(text_of(path))
-    except (*DAMAGED, DataError):
-        return {}
+    """Read the JSON file of a table, by column; nothing if there is none that can be read."""
+    said = _description_of(table)
     if not isinstance(said, dict):
         return {}
     return {name: _described(each) for name, each in said.items() if isinstance(each, dict)}
+
+
+def _description_of(table: Path) -> Any:
+    """Return the contents of a table's JSON file, or None if it is missing or damaged."""
+    try:
+        return json.loads(text_of(table.with_suffix(".json")))
+    except (*DAMAGED, DataError):
+        return None
+
+
+def undescribed(table: Path) -> Iterator[str]:
+    """Yield a sentence if the JSON file of a table exists and can't be read."""
+    path = table.with_suffix(".json")
+    if path.exists() and not isinstance(_description_of(table), dict):
+        yield (
+            f"{path} is not a JSON object in UTF-8, so levels, units and codes for missing values "
+            f"that it states are not compared with the study. Correct it."
+        )
 
 
 def _described(said: dict[str, Any]) -> Description:
@@ -154,6 +168,7 @@ def doubts_about(source: Path, study: Study, tables: SiteTables) -> Iterator[str
     by_session = units is not None and units.sessions
     if study.data.persons:
         table, rules = participants_path(source, tables), study.data.persons
+        yield from undescribed(table)
         read = rows_or_errors(table, rules, wording, by_session=by_session)
         chosen = [row for _, row in read if not isinstance(row, DataError)]
         yield from _doubts(chosen, [*rules.items()], _descriptions(table, rules, wording))
@@ -163,7 +178,9 @@ def doubts_about(source: Path, study: Study, tables: SiteTables) -> Iterator[str
             found = view_rows(source, own, wording, by_session=by_session)
             rows = [row for _, row, _ in found if not isinstance(row, DataError)]
             names = [name for name, _ in view.single_columns]
-            described = _descriptions(_file_of(source, own, tables), names, wording)
+            table = _file_of(source, own, tables)
+            yield from () if own.is_by_person else undescribed(table)
+            described = _descriptions(table, names, wording)
             yield from _doubts(rows, view.single_columns, described)
             if own.is_by_person:
                 yield from _nobodys(source, own, rows, wording)

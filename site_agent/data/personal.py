@@ -16,6 +16,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -23,8 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from consortium.base.atomic import path_in_folder
+from consortium.base.delimited import wrong_encoding
 from consortium.base.regular_file import text_of
-from consortium.errors import DataError
+from consortium.errors import DataError, TableError
 from consortium.kernels.dual_regression import centred_and_normed
 from consortium.privacy.clipping import column_norms
 from consortium.space.mesh import DAMAGED
@@ -56,12 +58,21 @@ def pair_cells(lines: Sequence[str], pairs: Iterable[str], *, courses: bool) -> 
         whose correlations are computed.
     pairs : iterable of str
         As ``a-b``, a's line and b's column.
+
+    Raises
+    ------
+    ValueError
+        If a row of the file has another width, or a matrix is not square.
     """
     found = _table(lines, courses=courses)
     at = {name: place for place, name in enumerate(found.names)}
-    fits = len(at) == len(found.names) and (courses or len(at) == len(found.cells))
-    if not fits or any(len(line) != len(at) for line in found.cells):
+    if len(at) != len(found.names):
         return {}
+    for number, line in enumerate(found.cells, start=1):
+        if len(line) != len(at):
+            raise ValueError(f"row {number} has {len(line)} of {len(at)}")
+    if not courses and len(at) != len(found.cells):
+        raise ValueError(f"there are {len(found.cells)} rows for {len(at)} columns")
     located = ((pair, [*_ends(pair, at)]) for pair in pairs)
     places = {pair: ends[0] for pair, ends in located if len(ends) == 1}
     if courses:
@@ -78,8 +89,8 @@ def _table(lines: Sequence[str], *, courses: bool) -> _Table:
     try:
         parsed = csv.reader([line for line in lines if line.strip()], delimiter="\t", strict=True)
         rows = [[cell.strip() for cell in row] for row in parsed]
-    except csv.Error:
-        return _Table([], [])
+    except csv.Error as error:
+        raise ValueError("its quotes are not closed") from error
     if not rows:
         return _Table([], [])
     first, body = rows[0], rows[1:]
@@ -106,9 +117,13 @@ def _names_by_number(first: list[str], body: list[list[str]], *, courses: bool) 
 def _without_names(names: list[str], body: list[list[str]]) -> _Table:
     """Lines of a matrix in the order of its columns, without a first column that names them."""
     if len(names) != len(body) + 1:
+        if names[0] == "":
+            raise ValueError(f"there are {len(body)} rows for {len(names) - 1} columns")
         return _Table(names, body)
     own = {line[0]: line[1:] for line in body}
-    return _Table(names[1:], [own.get(name, []) for name in names[1:]])
+    if {*own} != {*names[1:]}:
+        raise ValueError("the names of the rows are not those of the columns")
+    return _Table(names[1:], [own[name] for name in names[1:]])
 
 
 def _ends(pair: str, at: dict[str, int]) -> Iterator[tuple[int, int]]:
@@ -249,8 +264,10 @@ _LONGER = re.compile(rf"{re.escape(ANYONE)}[A-Za-z0-9]")
 
 def person_table_rows(
     folder: Path, view: TableView, wording: Wording, *, by_session: bool = False
-) -> Iterator[tuple[str, Mapping[str, str], Path]]:
-    """Yield every person's label, cells and file.
+) -> Iterator[tuple[str, Mapping[str, str] | DataError, Path]]:
+    """Yield every participant's label, cells and file.
+
+    An error in place of cells is about this participant's file, which exists and can't be used.
 
     Raises DataError if there is no folder of any person, or the path leads out of the data set or
     to another person's files.
@@ -269,8 +286,12 @@ def person_table_rows(
     if by_session:
         files = [each for label, path in files for each in _of_sessions(label, path)]
     for label, path in files:
-        found = _cells(folder, path, [wording.column(name) for name in names])
-        yield label, {n: wording.cell(n, found.get(wording.column(n))) for n in names}, path
+        try:
+            found = _cells(folder, path, [wording.column(name) for name in names])
+        except DataError as error:
+            yield label, error, path
+        else:
+            yield label, {n: wording.cell(n, found.get(wording.column(n))) for n in names}, path
 
 
 def personal_files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
@@ -317,8 +338,10 @@ def similar_column(folder: Path, view: TableView, name: str) -> str | None:
 
     Raises DataError as `person_table_rows`.
     """
-    read = (_lines(folder, path) for _, path in personal_files(folder, view.file))
-    lines = next((each for each in read if each), [])
+    lines: list[str] = []
+    for _, path in personal_files(folder, view.file):
+        with suppress(DataError):
+            lines = lines or _lines(folder, path)
     if not view.file.endswith(_PAIRS):
         return nearest_name(name, [*_single_cells(view.file, lines)])
     regions = [*regions_of(lines, courses=view.file.endswith(_COURSES))]
@@ -332,9 +355,16 @@ def similar_column(folder: Path, view: TableView, name: str) -> str | None:
 def _cells(folder: Path, path: Path, names: Sequence[str]) -> dict[str, str]:
     """What a file holds, by column."""
     lines = _lines(folder, path)
-    if path.name.endswith(_PAIRS):
+    if not path.name.endswith(_PAIRS):
+        return _single_cells(path.name, lines)
+    try:
         return pair_cells(lines, names, courses=path.name.endswith(_COURSES))
-    return _single_cells(path.name, lines)
+    except ValueError as error:
+        raise TableError(
+            path,
+            "width",
+            f"every row must have a cell for each region, and {error}. Write the file again.",
+        ) from error
 
 
 def _single_cells(name: str, lines: Sequence[str]) -> dict[str, str]:
@@ -343,13 +373,25 @@ def _single_cells(name: str, lines: Sequence[str]) -> dict[str, str]:
 
 
 def _lines(folder: Path, path: Path) -> list[str]:
-    """Lines of a file; none if it can't be read, which is its person's lack."""
+    """Return the lines of a file, or none if it does not exist.
+
+    Raises TableError if it exists and can't be read.
+    """
     try:
         own = path_in_folder(folder, str(path.relative_to(folder)))
+        if not own.exists():
+            return []
         if own.name.endswith(PARCELS):
             return parcel_lines(own)
         if own.name.endswith(PARCEL_SERIES):
             return course_lines(own)
         return text_of(own, _MOST_BYTES).splitlines()
-    except (OSError, ValueError, DataError):
-        return []
+    except UnicodeDecodeError as error:
+        raise wrong_encoding(path) from error
+    except (OSError, ValueError, DataError) as error:
+        raise TableError(
+            path,
+            "unreadable",
+            "the file must be readable and inside the data set, and it is not. "
+            "Check its rights, or copy it again.",
+        ) from error

@@ -236,7 +236,9 @@ def test_a_matrix_that_r_wrote_has_its_own_cells() -> None:
     head, rows = '"a"\t"b"\t"c"', ('"a"\t1\t.1\t.2', '"b"\t.1\t1\t.3', '"c"\t.2\t.3\t1')
     found = pair_cells([head, *rows], ["a-b", "b-c", "a-c"], courses=False)
     assert found == {"a-b": ".1", "b-c": ".3", "a-c": ".2"}
-    assert pair_cells([head, rows[0], rows[1]], ["a-b"], courses=False) == {}
+    for broken in ([head, *rows[:2]], [head, *rows[:2], rows[2][:-2]], [head, *rows, rows[0]]):
+        with pytest.raises(ValueError, match=r"row|names"):
+            pair_cells(broken, ["a-b"], courses=False)
 
 
 # -- K7: odd cells ---------------------------------------------------------------------------------

@@ -140,11 +140,19 @@ def test_what_codes_of_a_study_mean_here_is_told(tmp_path: Path) -> None:
     assert "calls 1 'control', 2 'patient'; look whether the study means its levels so" in told
 
 
-@pytest.mark.parametrize("text", ["", "[1]", '{"iq": 3}', '{"iq": {"Levels": [1], "Units": 7}}'])
-def test_a_description_that_is_none_is_passed_over(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ['{"iq": 3}', '{"iq": {"Levels": [1], "Units": 7}}'])
+def test_a_description_that_says_nothing_is_passed_over(tmp_path: Path, text: str) -> None:
     site = write_site(tmp_path, "01 SCZ 100")
     (site / "participants.json").write_text(text)
     assert list(doubts_about(site, study_of(), PLAIN_TABLES)) == []
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{", "\udcff"])
+def test_a_damaged_description_is_not_an_absent_one(tmp_path: Path, text: str) -> None:
+    site = write_site(tmp_path, "01 SCZ 100")
+    (site / "participants.json").write_text(text, errors="surrogateescape")
+    (told,) = doubts_about(site, study_of(), PLAIN_TABLES)
+    assert "participants.json is not a JSON object" in told
 
 
 def test_persons_of_the_table_without_a_folder_are_told_where_images_are_taken(

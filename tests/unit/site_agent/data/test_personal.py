@@ -193,7 +193,8 @@ def test_who_has_no_such_matrix_is_left_out_with_a_sentence(tmp_path: Path, text
     vectors, lacking = read_table(tmp_path, view_pairs())
     assert list(vectors) == ["01"]
     assert sorted(lacking) == ["02", "03"]
-    assert ": column LH_Vis_1-" in lacking["02"].detail
+    assert "sub-02_task-rest_relmat.tsv: " in lacking["02"].detail
+    assert ": column LH_Vis_1-" in lacking["03"].detail
 
 
 def test_a_name_that_may_be_two_pairs_is_nobodys() -> None:
