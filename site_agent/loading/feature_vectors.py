@@ -320,7 +320,7 @@ class FeatureDataset:
 
     @cached_property
     def _labels(self) -> Labels:
-        """The spelling of every participant's label: of their folder, or else of a table."""
+        """The spelling of every participant's label: that of the folder, or of the first table."""
         return everybody_in(self.source, self.tables)
 
     def _chosen(self, rows: dict[str, list[str]]) -> dict[str, list[str]]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def understand(data: SiteDataset | FeatureDataset, study: Study) -> Understanding:
-    """Return what the readers understood of the files that a study reads at a site.
+    """Return the summary of the files that a study reads at a site.
 
     Files that can't be read lead to no fact, since loading the data reports them.
 

@@ -48,7 +48,7 @@ def write_table(path: Path, *lines: str) -> None:
 
 
 def read(folder: Path, tables: Any, **columns: dict[str, Any]) -> str:
-    """What a view's reading says; nothing if it works for everybody."""
+    """Return the error of reading a view, or an empty text."""
     view = TableView.model_validate({"name": "t", "source": "table", "columns": columns})
     try:
         _, lacking = read_table(folder / "bids", view, Wording(tables=tables))
@@ -143,7 +143,7 @@ def test_every_remedy_helps(remedy: Remedy, tmp_path: Path) -> None:
 
 
 def strings() -> Iterator[tuple[Path, str]]:
-    """Strings of the site's programs that are no docstrings, with what is filled in as ``…``."""
+    """Yield the strings of the site's programs that are not docstrings, with ``…`` for values."""
     for path in sorted((ROOT / "site_agent").rglob("*.py")):
         tree = ast.parse(path.read_text())
         docs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
