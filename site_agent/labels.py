@@ -102,7 +102,7 @@ def former_spellings(label: str) -> Iterator[str]:
         yield f"{prefix}{case}{number}{end}"
 
 
-class Labels:
+class Spellings:
     """The spellings of the participants' labels in one data set.
 
     Parameters

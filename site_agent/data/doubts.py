@@ -38,7 +38,7 @@ from site_agent.data.wording import (
     is_given,
     matching_level,
 )
-from site_agent.labels import Labels
+from site_agent.labels import Spellings
 
 if TYPE_CHECKING:
     from consortium.views.table import TableView
@@ -322,7 +322,7 @@ def few_lacking(
     source : Path
         The data set.
     people : sequence of str
-        Labels of who would be told of.
+        Spellings of who would be told of.
     fewest : int
         The policy's ``fewest_subjects_chosen``.
     is_reported : bool
@@ -334,7 +334,7 @@ def few_lacking(
     said = read_descriptions(table)
     few = [
         f"'{name}' ({lack.words})"
-        for name, given in given_in(table, Labels(people, exact=tables.exact_labels)).items()
+        for name, given in given_in(table, Spellings(people, exact=tables.exact_labels)).items()
         if 0 < (lack := _lack(len(people), given, said.get(name, NOTHING_SAID))).many < fewest
     ]
     if few:
@@ -353,7 +353,7 @@ def _without_folder(source: Path, tables: SiteTables) -> Iterator[str]:
     table = tables.participants_of(source)
     if not table.is_file():
         return
-    there = Labels(labels_in(source), exact=tables.exact_labels)
+    there = Spellings(labels_in(source), exact=tables.exact_labels)
     rows = rows_or_errors(table, (), Wording(tables=tables))
     lacking = [label for label, _ in rows if not there.knows(label)]
     if lacking:

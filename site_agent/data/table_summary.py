@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,13 +17,12 @@ from site_agent.data.bids import labels_in
 from site_agent.data.tsv import MOST_BYTES, Row, encode_cell, rows_or_errors, view_rows
 from site_agent.data.understood import Fact, Understanding
 from site_agent.data.wording import CODED, PARTICIPANTS, SiteTables, Wording, is_given
-from site_agent.labels import Labels
+from site_agent.labels import Spellings
 
 if TYPE_CHECKING:
     from consortium.views.table import TableView
 
 _NAMED = 3
-_LIKE_FOLDER = re.compile(r"sub[-_ ]?.*\d.*", re.IGNORECASE)
 
 
 def summarize_tables(source: Path, study: Study, tables: SiteTables) -> Understanding:
@@ -41,7 +39,7 @@ def summarize_tables(source: Path, study: Study, tables: SiteTables) -> Understa
     tables : SiteTables
         The site's own settings.
     """
-    facts, notes = [*_labels(source, tables)], [*_no_table(source, tables), *_folders(source)]
+    facts, notes = [*_labels(source, tables)], [*_no_table(source, tables)]
     for view in study.features:
         if view.single_columns:
             facts += _of_view(source, cast("TableView", view), study, tables)
@@ -85,7 +83,7 @@ def _labels(source: Path, tables: SiteTables) -> Iterator[Fact]:
         yield Fact("participants' folders", f"{len(folders)}, {_some(folders)}")
     table = tables.participants_of(source)
     try:
-        known = Labels(folders, exact=tables.exact_labels)
+        known = Spellings(folders, exact=tables.exact_labels)
         written = [label for label, _ in rows_or_errors(table, (), Wording(tables=tables))]
         rows = f"{count(len(written), 'row')}{_form(table)}"
     except DataError:
@@ -118,19 +116,6 @@ def _no_table(source: Path, tables: SiteTables) -> Iterator[str]:
         yield (
             f"{table} does not exist, so no study can choose participants by age or group here. If "
             f"the table is in the raw data set, {advice} with its path as PATH."
-        )
-
-
-def _folders(source: Path) -> Iterator[str]:
-    """Yield a sentence about folders that look like a participant's and are not read."""
-    if not source.is_dir():
-        return
-    names = (path.name for path in source.iterdir() if path.is_dir())
-    odd = sorted(x for x in names if _LIKE_FOLDER.fullmatch(x) and not x.startswith("sub-"))
-    if odd:
-        yield (
-            f"{source} has {count(len(odd), 'folder')} whose names do not begin with 'sub-' "
-            f"({_some(odd)}). They are not read. Rename them if they are participants'."
         )
 
 

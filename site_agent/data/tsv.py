@@ -20,7 +20,7 @@ from site_agent.advice import exact_labels, missing_column
 from site_agent.data.personal import person_table_rows, personal_files
 from site_agent.data.survey import Reason, SkippedPerson
 from site_agent.data.wording import AS_WRITTEN, CODED, PARTICIPANTS, Wording, is_given, number_of
-from site_agent.labels import SESSION, Labels, is_summary, plain_label
+from site_agent.labels import SESSION, Spellings, is_summary, plain_label
 
 IDENTIFIER = "participant_id"
 _SESSIONS = ("session_id", "session")
@@ -176,7 +176,7 @@ def person_rows(
     table: Path,
     columns: Iterable[str],
     wording: Wording = AS_WRITTEN,
-    among: Labels | None = None,
+    among: Spellings | None = None,
     *,
     by_session: bool = False,
 ) -> Iterator[tuple[str, Row]]:
@@ -192,7 +192,7 @@ def rows_or_errors(
     table: Path,
     columns: Iterable[str],
     wording: Wording = AS_WRITTEN,
-    among: Labels | None = None,
+    among: Spellings | None = None,
     *,
     by_session: bool = False,
 ) -> Iterator[tuple[str, Row | DataError]]:
@@ -207,7 +207,7 @@ def rows_or_errors(
         that continues with a session, as FreeSurfer's do (``sub-01_ses-2``), is its participant's.
     columns : iterable of str
         The study's names of the columns.
-    among : Labels, optional
+    among : Spellings, optional
         Participants whose rows are yielded, by this spelling of their labels; all if not given.
     by_session : bool
         Whether each session is a row, by the label or by a column session_id.
@@ -256,7 +256,7 @@ class _SeenRows:
 
     def __init__(self, path: Path, *, exact: bool) -> None:
         self._path = path
-        self._labels = Labels(exact=exact)
+        self._labels = Spellings(exact=exact)
         self._seen: dict[str, tuple[int, int, str]] = {}
 
     def is_new(self, line: int, written: str, session: str, found: Row) -> bool:
@@ -332,7 +332,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(first[:_NAMED]) + (", …" if first[_NAMED:] else "")
 
 
-def given_in(table: Path, labels: Labels) -> dict[str, dict[str, str]]:
+def given_in(table: Path, labels: Spellings) -> dict[str, dict[str, str]]:
     """Return the cells with content of some participants, by column and by the label's spelling.
 
     Raises TableError if the table is missing, can't be read, or has no column of labels.

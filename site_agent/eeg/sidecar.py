@@ -9,14 +9,14 @@ from typing import Any
 from consortium.base.atomic import DAMAGED
 from consortium.base.regular_file import text_of
 from consortium.errors import DataError
-from site_agent.eeg.names import stem_of, table_beside
+from site_agent.eeg.names import recording_stem, table_beside
 
 MICROVOLTS = {"V": 1e6, "mV": 1e3, "µV": 1.0, "μV": 1.0, "uV": 1.0, "nV": 1e-3}
 """µV in one of each unit; both letters for 'micro' are in use."""
 
 
 @dataclass(frozen=True)
-class Sidecar:
+class RecordingSidecar:
     """Facts that a recording's JSON file states."""
 
     rate: float | None = None
@@ -32,7 +32,7 @@ class Sidecar:
         return MICROVOLTS[self.unit]
 
 
-def read_sidecar(path: Path, *, complete: bool = False) -> Sidecar:
+def read_sidecar(path: Path, *, complete: bool = False) -> RecordingSidecar:
     """Read the JSON file of a recording, if there is one.
 
     Parameters
@@ -48,25 +48,25 @@ def read_sidecar(path: Path, *, complete: bool = False) -> Sidecar:
         If the file is there and can't be read as JSON, or lacks a required field.
     """
     if complete:
-        return _complete(path.with_name(f"{stem_of(path)}.json"))
+        return _complete(path.with_name(f"{recording_stem(path)}.json"))
     file = table_beside(path, "eeg", ".json")
     if file is None:
-        return Sidecar()
+        return RecordingSidecar()
     try:
         fields: Any = json.loads(text_of(file))
         stated = fields.get("SamplingFrequency")
     except DAMAGED as error:
         raise DataError(f"{file} must be a JSON object. Write it again, or remove it.") from error
     known = isinstance(stated, int | float) and math.isfinite(stated) and stated > 0
-    return Sidecar(float(stated) if known else None)
+    return RecordingSidecar(float(stated) if known else None)
 
 
-def _complete(file: Path) -> Sidecar:
+def _complete(file: Path) -> RecordingSidecar:
     try:
         fields: Any = json.loads(text_of(file))
         names = tuple(str(name) for name in fields["ChannelNames"])
         rate = float(fields["SamplingFrequency"])
-        sidecar = Sidecar(rate, names, str(fields.get("Units", "µV")))
+        sidecar = RecordingSidecar(rate, names, str(fields.get("Units", "µV")))
         factor = sidecar.factor
     except DAMAGED as error:
         raise DataError(

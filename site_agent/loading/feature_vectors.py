@@ -33,7 +33,7 @@ from site_agent.data.tsv import person_of, read_table
 from site_agent.data.wording import PLAIN_TABLES, SiteTables, Wording
 from site_agent.engines.base import Engine, Threads
 from site_agent.images.coverage import Coverage, count_coverage
-from site_agent.labels import Labels
+from site_agent.labels import Spellings
 from site_agent.loading.units import (
     families_of,
     group_rows,
@@ -205,7 +205,7 @@ class FeatureDataset:
 
     @property
     def people(self) -> tuple[str, ...]:
-        """Labels of who takes part; raises as `lengths`."""
+        """Spellings of who takes part; raises as `lengths`."""
         _ = self.sound
         return self._matched[2]
 
@@ -319,7 +319,7 @@ class FeatureDataset:
         return survey, table, tuple(there), members
 
     @cached_property
-    def _labels(self) -> Labels:
+    def _labels(self) -> Spellings:
         """The spelling of every participant's label: that of the folder, or of the first table."""
         return everybody_in(self.source, self.tables)
 

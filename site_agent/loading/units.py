@@ -14,14 +14,14 @@ from consortium.study.spec import Study
 from site_agent.data.survey import SkippedPerson
 from site_agent.data.tsv import person_of, person_rows, row_of_session
 from site_agent.data.wording import Wording, is_given
-from site_agent.labels import SESSION, Labels
+from site_agent.labels import SESSION, Spellings
 
 Vector = NDArray[np.float64]
 Found = tuple[Mapping[str, Vector], list[SkippedPerson]]
 
 
 def sessions_in(folder: Path) -> list[str]:
-    """Labels of all sessions that have a folder in some participant's, without ``ses-``."""
+    """Spellings of all sessions that have a folder in some participant's, without ``ses-``."""
     homes = (path for path in folder.glob("sub-*/ses-*") if path.is_dir())
     return sorted({path.name.removeprefix("ses-") for path in homes})
 
@@ -87,7 +87,7 @@ def families_of(
     own_words = wording._replace(missing=())  # a study's codes don't apply to families
     table, among = (
         wording.tables.participants_of(folder),
-        Labels(persons, exact=wording.tables.exact_labels),
+        Spellings(persons, exact=wording.tables.exact_labels),
     )
     for label, cells in person_rows(table, [units.family], own_words, among=among):
         family = _as_read(cells[units.family])

@@ -1,4 +1,4 @@
-"""Labels of participants: all spellings of one match in every file and in the ledger."""
+"""Spellings of participants: all spellings of one match in every file and in the ledger."""
 
 import sqlite3
 from dataclasses import replace
@@ -14,7 +14,7 @@ from consortium.views.table import TableView
 from site_agent.data.people import chosen_by, everybody_in, left_out_here
 from site_agent.data.tsv import read_table
 from site_agent.data.wording import SiteTables, Wording
-from site_agent.labels import Labels, canonical_label, former_spellings
+from site_agent.labels import Spellings, canonical_label, former_spellings
 from site_agent.ledger import file as ledger_file
 from site_agent.ledger.ledger import Charge, Ledger
 from tests.support.charges import up_to
@@ -179,4 +179,4 @@ def test_an_exact_site_is_charged_too_much_rather_than_too_little(tmp_path: Path
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.reserve(replace(CHARGE, persons=ledger.enroll(["1"])), up_to(9), "then")
     assert ledger.total("", CHARGE.unit, ["01"]) == CHARGE.mu
-    assert Labels(["1", "01"], exact=True).all() == {"1", "01"}
+    assert Spellings(["1", "01"], exact=True).all() == {"1", "01"}

@@ -22,7 +22,7 @@ from site_agent.data.tsv import given_in, person_rows, read_lines, read_table
 from site_agent.data.wording import SiteTables, Wording
 from site_agent.eeg.tables import read_channels, read_events
 from site_agent.images.preprocess import read_confounds
-from site_agent.labels import Labels
+from site_agent.labels import Spellings
 
 MOST = 1 << 20
 LIMITS = {"low": -1e6, "high": 1e6}
@@ -170,7 +170,7 @@ def test_white_space_in_the_header_is_no_part_of_a_name(tmp_path: Path, head: st
 
 HEADS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "participants": ("participant_id\tage", lambda p: list(person_rows(p, ["age"]))),
-    "given": ("participant_id\tage", lambda p: given_in(p, Labels(["01", "02"]))),
+    "given": ("participant_id\tage", lambda p: given_in(p, Spellings(["01", "02"]))),
     "left-out": ("participant_id\treason", read_left_out),
     "events": ("onset\ttrial_type", read_events),
     "channels": ("name\tstatus", lambda p: dict(read_channels(p).statuses)),

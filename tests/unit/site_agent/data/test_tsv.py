@@ -19,7 +19,7 @@ from site_agent.data.tsv import (
     read_lines,
     read_table,
 )
-from site_agent.labels import Labels
+from site_agent.labels import Spellings
 
 AGE = {"low": 20, "high": 80}
 SEX = {"levels": ["F", "M"]}
@@ -234,8 +234,8 @@ def test_what_a_study_does_not_use_may_hold_any_bytes(tmp_path: Path) -> None:
     table.write_bytes(b"participant_id\tage\tn\xe4me\n01\t80\tM\xfcller\n02\t20\t\xff\n\t\tx\n")
     vectors, _ = read_table(tmp_path, view())
     assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
-    assert given_in(table, Labels(["01", "02", "03"])) == {"age": {"01": "80", "02": "20"}}
-    found = person_rows(table, ["age"], among=Labels(["02"]))
+    assert given_in(table, Spellings(["01", "02", "03"])) == {"age": {"01": "80", "02": "20"}}
+    found = person_rows(table, ["age"], among=Spellings(["02"]))
     assert [label for label, _ in found] == ["02"]
 
 
@@ -246,7 +246,7 @@ def test_a_line_that_is_there_twice_counts_once_if_it_says_the_same(tmp_path: Pa
     write(tmp_path, "participant_id age note", "01 80 a", "02 20 c", "sub-01 81 a")
     with pytest.raises(DataError, match=r"line 4: .* line 2 is .* other values of age"):
         read_table(tmp_path, view())
-    others = person_rows(tmp_path / "participants.tsv", ["age"], among=Labels(["02"]))
+    others = person_rows(tmp_path / "participants.tsv", ["age"], among=Spellings(["02"]))
     assert [label for label, _ in others] == ["02"]
 
 
