@@ -322,7 +322,7 @@ def few_lacking(
     source : Path
         The data set.
     people : sequence of str
-        Spellings of who would be told of.
+        Labels of the participants who would be counted.
     fewest : int
         The policy's ``fewest_subjects_chosen``.
     is_reported : bool

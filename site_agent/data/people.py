@@ -71,7 +71,7 @@ def left_out_here(table: Path | None, tables: SiteTables = PLAIN_TABLES) -> With
 
 
 def candidates(config: SiteConfig, data: DataSection) -> list[str]:
-    """Spellings of who has a folder and is in a study by its rules and the hospital's own table.
+    """Labels of who has a folder and is in a study by its rules and the hospital's own table.
 
     Raises DataError as `chosen_by` and `left_out_here`.
     """

@@ -205,7 +205,7 @@ class FeatureDataset:
 
     @property
     def people(self) -> tuple[str, ...]:
-        """Spellings of who takes part; raises as `lengths`."""
+        """Labels of who takes part; raises as `lengths`."""
         _ = self.sound
         return self._matched[2]
 

@@ -21,7 +21,7 @@ Found = tuple[Mapping[str, Vector], list[SkippedPerson]]
 
 
 def sessions_in(folder: Path) -> list[str]:
-    """Spellings of all sessions that have a folder in some participant's, without ``ses-``."""
+    """Labels of all sessions that have a folder in some participant's, without ``ses-``."""
     homes = (path for path in folder.glob("sub-*/ses-*") if path.is_dir())
     return sorted({path.name.removeprefix("ses-") for path in homes})
 
