@@ -300,8 +300,7 @@ def _unknown(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterator
     listed = read_left_out(config.left_out, tables)
     strange = sorted(label for label in listed if not known.knows(label))
     if strange:
-        who = ", ".join(f"sub-{label}" for label in strange[:_NAMED])
-        who += ", …" if strange[_NAMED:] else ""
+        who = ", ".join(map(repr, strange[:_NAMED])) + (", …" if strange[_NAMED:] else "")
         yield Serious(
             f"{config.left_out}: every row must match a participant of the data set, and "
             f"{count(len(strange), 'row')} ({who}) {'matches' if len(strange) == 1 else 'match'} "

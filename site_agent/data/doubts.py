@@ -24,7 +24,7 @@ from consortium.errors import DataError
 from consortium.study.data_section import PersonRule
 from consortium.study.spec import Study
 from consortium.views.column import Column
-from site_agent.advice import Remedy, nearest_name, write_line
+from site_agent.advice import Remedy, nearest_level, write_line
 from site_agent.data.bids import labels_in
 from site_agent.data.people import participants_path
 from site_agent.data.personal import similar_column
@@ -275,7 +275,7 @@ def _like_levels(
 ) -> Iterator[_Alike]:
     for value, many in cells.items():
         own = said.levels.get(value, "")
-        like = matching_level(own, levels) or nearest_name(value, [*levels])
+        like = matching_level(own, levels) or nearest_level(value, levels)
         if value not in levels and value not in said.missing and like is not None:
             called = f" ('{own}' in the JSON beside the table)" if own else ""
             description = (

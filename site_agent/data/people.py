@@ -50,9 +50,11 @@ def rows_that_fit(
     """
     among = Spellings(labels, exact=wording.tables.exact_labels)
     lines = rows_or_errors(table, rules, wording, among=among, by_session=by_session)
-    return {
-        row: not isinstance(cells, DataError) and meets_rules(cells, rules) for row, cells in lines
-    }
+    fits: dict[str, bool] = {}
+    for row, cells in lines:  # a damaged row with another's label takes nobody out
+        fit = not isinstance(cells, DataError) and meets_rules(cells, rules)
+        fits[row] = fit or fits.get(row, False)
+    return fits
 
 
 def left_out_here(table: Path | None, tables: SiteTables = PLAIN_TABLES) -> Without:
@@ -109,7 +111,8 @@ def read_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str, s
     Raises TableError as `left_out_here`.
     """
     wording = Wording(tables=SiteTables(exact_labels=tables.exact_labels))
-    reasons = {label: row[REASON] for label, row in person_rows(table, [REASON], wording)}
+    rows = person_rows(table, [REASON], wording, row_names=False)
+    reasons = {label: row[REASON] for label, row in rows}
     for label, reason in reasons.items():
         if not is_given(reason):
             raise TableError(

@@ -1,5 +1,6 @@
 """Rows of units of privacy: sessions of participants, and families."""
 
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -65,12 +66,17 @@ def rows_by_person(views: Sequence[Collection[str]]) -> dict[str, list[str]]:
     found = defaultdict[str, list[str]](list)
     everything = set().union(*by_view)
     of_sessions = {person_of(row) for row in everything if SESSION in row}
-    for row in sorted(everything):
+    for row in sorted(everything, key=_in_order):
         person = person_of(row)
         alone = row == person and person in of_sessions
         if not alone and all({row, person} & own for own in by_view):
             found[person].append(row)
     return found
+
+
+def _in_order(row: str) -> list[str | int]:
+    """Return a key that sorts the sessions 2 and 10 by their numbers."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", row)]
 
 
 def families_of(
