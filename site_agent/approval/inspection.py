@@ -96,6 +96,8 @@ class Inspection:
         for line in _who_lacks_what(self.skipped):
             out.print(f"  {line}", soft_wrap=True)
         show_facts(self.understood.facts, self._before, out)
+        for note in self.warnings:
+            out.print(f"WARNING: {note}", soft_wrap=True)
         if self.plan is not None:
             table = Table(*HEADS)
             for row in Outlook(self.plan).rows():
@@ -103,8 +105,8 @@ class Inspection:
             out.print(table)
             self._show_price(self.plan, out)
         for note in self.notes:
-            name = "WARNING" if isinstance(note, Serious) else "NOTE"
-            out.print(f"{name}: {note}", soft_wrap=True)
+            if not isinstance(note, Serious):
+                out.print(f"NOTE: {note}", soft_wrap=True)
         for problem in self.problems:
             out.print(f"REFUSED: {problem}", soft_wrap=True)
 
