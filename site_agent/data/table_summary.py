@@ -91,18 +91,18 @@ def _labels(source: Path, tables: SiteTables) -> Iterator[Fact]:
         rows = f"{count(len(written), 'row')}{_form(table)}"
     except DataError:
         return
+    name = table.name if table.parent == source else str(table)
     if not folders:
-        yield Fact("participants' table", f"{table}, {rows}, {_some(written)}")
+        yield Fact("participants' table", f"{name}, {rows}, {_some(written)}")
         return
     matched = [label for label in written if known.knows(label)]
     respelled = sum(known.spelled(label) != label for label in matched)
     spelled = f", {respelled} of them in another spelling" if respelled else ""
     lacking = len(folders) - len(matched)
-    yield Fact(
-        "participants' table",
-        f"{table}, {rows}: {len(matched)} match a folder{spelled}, "
-        f"{len(written) - len(matched)} match none, {count(lacking, 'folder')} without a row",
-    )
+    parts = [f"{len(matched)} match a folder{spelled}"]
+    parts += [f"{len(written) - len(matched)} match none"] if len(matched) < len(written) else []
+    parts += [f"{count(lacking, 'folder')} without a row"] if lacking else []
+    yield Fact("participants' table", f"{name}, {rows}: {', '.join(parts)}")
 
 
 def _form(path: Path) -> str:

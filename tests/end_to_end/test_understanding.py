@@ -67,9 +67,9 @@ def configured(place: DemoFolders, line: str) -> None:
 def test_check_prints_labels_rows_and_cells(place: DemoFolders) -> None:
     rows = [list(row) for row in ROWS]
     rows[3][1], rows[4][1], rows[5][2] = "n/a", "inf", "?"
-    table = written(place, rows)
+    written(place, rows)
     found = understood(place)
-    assert found["participants' table"] == f"{table}, 60 rows, 001, 002, …, 060"
+    assert found["participants' table"] == "participants.tsv, 60 rows, 001, 002, …, 060"
     assert found["view 'who'"] == (
         "participants.tsv, 60 rows: age 20 to 79, 1 missing, 1 odd ('inf'); iq 71 to 130, 1 odd "
         "('?')"
