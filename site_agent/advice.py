@@ -77,7 +77,7 @@ def exact_labels() -> str:
 
 
 def missing_column(name: str, there: Sequence[str]) -> str:
-    """Return what is required, was given and helps where a table lacks a column."""
+    """Return the sentences of an error about a column that a table lacks."""
     like = nearest_name(name, there)
     if like is not None and name not in _FIXED:
         advice = write_line(Remedy.COLUMN_ALIAS, {"aliases": {name: {"column": like}}})

@@ -225,7 +225,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
 
 
 def _understood(case: StudyCase) -> Understanding:
-    """Return what the readers understood of the site's files; nothing if no data can be read."""
+    """Return the summary of the site's files; only that of tables if no data can be read."""
     try:
         return understand(case.data, case.study)
     except DataError:  # loading reports it

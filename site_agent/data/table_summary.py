@@ -106,7 +106,7 @@ def _labels(source: Path, tables: SiteTables) -> Iterator[Fact]:
 
 
 def _form(path: Path) -> str:
-    """Return what is unusual in the form of a table."""
+    """Return the unusual features of the form of a table, as a clause."""
     with open_table(path, MOST_BYTES) as table:
         next(table.every_row(), None)
         return ", with a column of row names that is not read" if table.has_row_names else ""

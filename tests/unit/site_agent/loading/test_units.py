@@ -372,7 +372,7 @@ def test_a_damaged_row_of_a_family_leaves_out_its_participant_only(tmp_path: Pat
 
 @pytest.mark.parametrize("first", ["9", "09", "ses-009"])
 def test_one_participants_spelling_of_a_session_moves_no_other(tmp_path: Path, first: str) -> None:
-    """Session 9 is everybody's first, and session 10 the second."""
+    """Session 9 is the first of every participant, and session 10 the second."""
     folder, own = tmp_path / "bids", {"01": first, "02": "9", "03": "9"}
     rows = [(who, session) for who, nine in own.items() for session in (nine, "10", "11")]
     people = (f"sub-{who} {session} 30 no" for who, session in rows)
