@@ -18,6 +18,7 @@ from consortium.views.eeg import EegView
 from site_agent.data.folders import tree_of
 from site_agent.data.survey import SkippedPerson
 from site_agent.data.understood import Fact, Understanding
+from site_agent.eeg.damage import only_data_errors
 from site_agent.eeg.files import Choice, find_choices
 from site_agent.eeg.names import entities_of, recording_ending
 from site_agent.eeg.reading import Described, describe_recording
@@ -115,17 +116,20 @@ def summarize_recordings(folder: Path, view: EegView, data: DataSection) -> Unde
             continue
         for choice in found:
             try:
-                described = describe_recording(choice.chosen, view.channels, listen=True)
-                findings, remarks = (
-                    list(_findings(described, view)),
-                    list(remarks_on(described, view)),
-                )
+                findings, remarks = _examined(choice.chosen, view)
             except DataError as error:
                 findings, remarks = [], [("unreadable", str(error))]
             tally.add(label, _files(choice), _choices(choice))
             tally.add(label, iter(findings), iter(remarks))
     notes = (*_mixture(tally), *tally.notes(), *_not_inherited(folder, view))
     return Understanding(tuple(tally.facts()), notes)
+
+
+def _examined(path: Path, view: EegView) -> tuple[list[Finding], list[Remark]]:
+    """Return the facts of one recording and the doubts about it."""
+    with only_data_errors(path):
+        described = describe_recording(path, view.channels, listen=True)
+        return list(_findings(described, view)), list(remarks_on(described, view))
 
 
 def _files(choice: Choice) -> Iterator[Finding]:

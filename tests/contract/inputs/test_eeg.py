@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
 from site_agent.data.cache import vector_key
+from site_agent.eeg.summary import summarize_recordings
 from site_agent.eeg.vectors import band_power, read_recordings
 from site_agent.engines.base import Threads
 from tests.support.paused_recordings import (
@@ -31,7 +32,7 @@ from tests.support.paused_recordings import (
     write_events,
     write_fif,
 )
-from tests.support.recordings import WRITERS, Tape
+from tests.support.recordings import WRITERS, Tape, write_nifti_tape
 from tests.support.tiny_recordings import RATE, TASK, erp_view, record, table, tiny_tape
 
 VIEW = erp_view(rate=125)
@@ -344,6 +345,95 @@ def test_a_table_of_the_participants_folder_holds_for_all_runs(tmp_path: Path, s
     np.testing.assert_array_equal(only(tmp_path), expected)
     (tmp_path / "sub-01" / f"sub-01_task-{TASK}_{suffix}.tsv").write_bytes(b"\xff")
     assert f"_{suffix}.tsv" in refusal(tmp_path)
+
+
+# -- a participant's impossible values -------------------------------------------------------------
+
+NUMBERS = ["1e308", "-1e308", "1e999", "nan", "-0.0", "9" * 401, "9" * 5000, "True", "[[1]]"]
+VALUES = [*NUMBERS, "true", "null", '"250"', "{}", "[" * 50 + "]" * 50, "1e-300", '"\\ud800"']
+
+
+def _events_of(onset: str, duration: str, name: str) -> Callable[[Path], object]:
+    row = f"{onset}\t{duration}\t{name}\t{onset}\n"
+    return lambda path: table(path, "events").write_text(
+        f"onset\tduration\ttrial_type\tsample\n2\t0\ttarget\t500\n{row}"
+    )
+
+
+def _channels_of(value: str) -> Callable[[Path], object]:
+    row = "\t".join([value] * 4)
+    return lambda path: table(path, "channels").write_text(f"name\ttype\tunits\tstatus\n{row}\n")
+
+
+def _json_of(key: str, value: str) -> Callable[[Path], object]:
+    fields = {"SamplingFrequency": "250", "ChannelNames": '["Fp1", "Cz", "Pz", "Oz"]'}
+    text = ", ".join(f'"{k}": {v}' for k, v in (fields | {key: value}).items())
+    return lambda path: path.with_suffix(".json").write_text(f"{{{text}}}")
+
+
+NAMES_OF_EVENTS = ["target", "boundary", "bad", "BAD_ACQ_SKIP"]
+IMPOSSIBLE = [
+    *(_events_of("1", x, name) for x in NUMBERS for name in NAMES_OF_EVENTS),
+    *(_events_of(x, "1e308", name) for x in ["-1", *NUMBERS] for name in NAMES_OF_EVENTS),
+    *(_channels_of(x) for x in NUMBERS),
+    *(_json_of(key, x) for x in VALUES for key in ("SamplingFrequency", "ChannelNames", "Units")),
+]
+
+
+@pytest.mark.parametrize("ending", [".nii", ".vhdr"])
+def test_impossible_values_of_one_participant_stop_no_other(tmp_path: Path, ending: str) -> None:
+    """Each participant has one impossible value, and participant 'sound' has none."""
+    first = record(tmp_path, "sound", tiny_tape(trials=3), ".vhdr")
+    if ending == ".nii":
+        first = first.with_suffix(ending)
+        write_nifti_tape(first, tiny_tape(trials=3))
+        first.with_suffix(".vhdr").unlink()
+        _json_of("Units", '"µV"')(first)
+    for number, change in enumerate(IMPOSSIBLE):
+        home = tmp_path / f"sub-{number}" / "eeg"
+        home.mkdir(parents=True)
+        for each in first.parent.iterdir():
+            copied = home / each.name.replace("sub-sound", f"sub-{number}")
+            copied.write_bytes(each.read_bytes().replace(b"sub-sound", f"sub-{number}".encode()))
+        change(home / first.name.replace("sub-sound", f"sub-{number}"))
+    vectors, skipped = read(tmp_path, view := erp_view(rate=125, minimum_epochs=1))
+    assert "sound" in vectors
+    assert len(vectors) + len(skipped) == len(IMPOSSIBLE) + 1
+    assert all(f"sub-{each.label}_" in each.detail for each in skipped)
+    assert all("possible values" not in each.detail for each in skipped)
+    assert summarize_recordings(tmp_path, view, DataSection()).facts
+
+
+UNFORESEEN = [OSError, KeyError, IndexError, OverflowError, ZeroDivisionError, RecursionError]
+
+
+@pytest.mark.parametrize("error", UNFORESEEN)
+@pytest.mark.parametrize(
+    "place", ["vectors.cut_epochs", "vectors.vector_key", "vectors.band_power"]
+)
+def test_an_unforeseen_error_is_one_participants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, error: type[Exception]
+) -> None:
+    path = record(tmp_path, "01", tiny_tape(trials=3))
+
+    def fail(*_: object) -> None:
+        raise error("x")
+
+    monkeypatch.setattr(f"site_agent.eeg.{place}", fail)
+    assert path.name in refusal(tmp_path, BANDS)
+    monkeypatch.setattr("site_agent.eeg.summary.remarks_on", fail)
+    (note,) = summarize_recordings(tmp_path, BANDS, DataSection()).notes
+    assert path.name in note
+
+
+def test_a_skip_of_any_length_ends_with_the_recording(tmp_path: Path) -> None:
+    tape = tiny_tape()
+    path = record(tmp_path, "01", tape)
+    with table(path, "events").open("a") as file:
+        file.write("20\t1e308\tBAD_ACQ_SKIP\n")
+    events = tuple(e for e in tape.events if e[0] + 0.6 < 20)
+    cut = replace(tape, signals=tape.signals[:, : 20 * RATE], events=events)
+    np.testing.assert_allclose(only(tmp_path), by_mne([cut]), atol=1e-4)
 
 
 # -- K7: finite but implausible --------------------------------------------------------------------
