@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from scipy.io import loadmat, savemat
 
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
@@ -566,6 +567,54 @@ def test_a_link_out_of_the_data_set_is_reported(tmp_path: Path) -> None:
     (tmp_path / "set" / "sub-01").mkdir()
     (tmp_path / "set" / "sub-01" / "eeg").symlink_to(path.parent)
     assert "outside the data set" in refusal(tmp_path / "set")
+
+
+def _brainvision_part(key: str, part: str, name: str) -> Callable[[Path], object]:
+    def change(path: Path) -> None:
+        path.with_name(name).write_bytes(path.with_suffix(part).read_bytes())
+        text = path.read_text().replace(f"{key}={path.stem}{part}", f"{key}={name}")
+        assert name in text
+        path.write_text(text)
+
+    return change
+
+
+def _eeglab_part(name: str) -> Callable[[Path], object]:
+    def change(path: Path) -> None:
+        tape = tiny_tape()
+        write_eeglab(path.with_suffix(".set"), tape, [(t, 0.0, kind) for t, kind in tape.events])
+        fields = loadmat(path.with_suffix(".set"), simplify_cells=True)["EEG"]
+        np.asarray(fields["data"], "<f4").T.tofile(path.with_name(name))
+        savemat(path.with_suffix(".set"), {"EEG": fields | {"data": name, "datfile": name}})
+        for each in (".vhdr", ".vmrk", ".eeg"):
+            path.with_suffix(each).unlink()
+
+    return change
+
+
+_OF = f"task-{TASK}_eeg"
+PARTS_OF: dict[str, Callable[[str], Callable[[Path], object]]] = {
+    "DataFile": lambda name: _brainvision_part("DataFile", ".eeg", f"{name}.eeg"),
+    "MarkerFile": lambda name: _brainvision_part("MarkerFile", ".vmrk", f"{name}.vmrk"),
+    "datfile": lambda name: _eeglab_part(f"{name}.fdt"),
+}
+
+
+@pytest.mark.parametrize("part", PARTS_OF)
+@pytest.mark.parametrize("name", [f"sub-02_{_OF}", "SUB-02", "copy of sub-02", f"sub-1_{_OF}"])
+def test_a_part_of_another_participant_is_refused(tmp_path: Path, part: str, name: str) -> None:
+    PARTS_OF[part](name)(record(tmp_path, "01", tiny_tape()))
+    assert "the parts of a recording of sub-01 must be" in refusal(tmp_path)
+    (note,) = summarize_recordings(tmp_path, VIEW, DataSection()).notes
+    assert name in note
+
+
+@pytest.mark.parametrize("part", PARTS_OF)
+@pytest.mark.parametrize("name", ["EEG0042", f"sub-01_{_OF}", "SUB-01", "lab_sub"])
+def test_a_part_of_any_other_name_is_read(tmp_path: Path, part: str, name: str) -> None:
+    tape = tiny_tape()
+    PARTS_OF[part](name)(record(tmp_path, "01", tape))
+    np.testing.assert_allclose(only(tmp_path), by_mne([tape]), atol=1e-4)
 
 
 # -- the cache -------------------------------------------------------------------------------------
