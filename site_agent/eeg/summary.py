@@ -18,12 +18,13 @@ from consortium.views.eeg import EegView
 from site_agent.data.folders import tree_of
 from site_agent.data.survey import SkippedPerson
 from site_agent.data.understood import Fact, Understanding
+from site_agent.eeg.contradictions import Remark
 from site_agent.eeg.damage import only_data_errors
 from site_agent.eeg.files import Choice, find_choices
 from site_agent.eeg.names import entities_of, recording_ending
 from site_agent.eeg.reading import Described, describe_recording
 from site_agent.eeg.recording import match_channels, onsets_of
-from site_agent.eeg.remarks import REMARKS, Remark, remarks_on
+from site_agent.eeg.remarks import REMARKS, remarks_on
 
 Finding = tuple[str, str, int]
 """Topic, finding and number, such as of events."""

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from scipy.io import loadmat, savemat
 
+from consortium.algorithms.base import Serious
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
 from site_agent.data.cache import vector_key
@@ -346,6 +347,131 @@ def test_a_table_of_the_participants_folder_holds_for_all_runs(tmp_path: Path, s
     np.testing.assert_array_equal(only(tmp_path), expected)
     (tmp_path / "sub-01" / f"sub-01_task-{TASK}_{suffix}.tsv").write_bytes(b"\xff")
     assert f"_{suffix}.tsv" in refusal(tmp_path)
+
+
+def notes_on(dataset: Path, view=VIEW) -> list[str]:
+    notes = summarize_recordings(dataset, view, DataSection()).notes
+    assert all(isinstance(note, Serious) for note in notes)
+    return list(notes)
+
+
+def _rewrite(path: Path, change: Callable[[list[list[str]]], object]) -> None:
+    """Change the lines of an events table, given as cells."""
+    header, *lines = table(path, "events").read_text().splitlines()
+    cells = [line.split("\t") for line in lines]
+    change(cells)
+    table(path, "events").write_text("\n".join([header, *map("\t".join, cells)]) + "\n")
+
+
+def _later(seconds: float, every: int = 1) -> Callable[[list[list[str]]], object]:
+    def change(cells: list[list[str]]) -> None:
+        for line in cells[::every]:
+            line[0] = f"{float(line[0]) + seconds:.6f}"
+
+    return change
+
+
+def _swapped(*lines: int) -> Callable[[list[list[str]]], object]:
+    def change(cells: list[list[str]]) -> None:
+        for number in lines or range(len(cells)):
+            cells[number][2] = {"target": "standard", "standard": "target"}[cells[number][2]]
+
+    return change
+
+
+EVENTS_APART: dict[str, tuple[Callable[[list[list[str]]], object], str]] = {
+    "all later": (_later(0.3), "at different times, as in {} (target: 12 of 12, by up to 0.3 s)"),
+    "a little": (_later(0.011), "(target: 12 of 12, by up to 0.011 s)"),
+    "some": (_later(0.3, 4), "(target: 6 of 12, by up to 0.3 s)"),
+    "swapped": (_swapped(), "names for events at the same times, as in {} (target: 12 of 12 have"),
+    "swapped pair": (_swapped(0, 1), "(target: 1 of 12 have another name in the file)"),
+    "distant pair": (_swapped(0, 23), "(target: 1 of 12 have another name in the file)"),
+}
+
+
+@pytest.mark.parametrize("case", EVENTS_APART)
+@pytest.mark.parametrize("ending", [".vhdr", ".fif"])
+def test_events_that_differ_in_time_or_kind_are_a_warning(
+    tmp_path: Path, ending: str, case: str
+) -> None:
+    change, words = EVENTS_APART[case]
+    record(tmp_path, "02", tiny_tape(), ending)
+    path = record(tmp_path, "01", tiny_tape(), ending)
+    assert notes_on(tmp_path) == []
+    _rewrite(path, change)
+    (note,) = notes_on(tmp_path)
+    assert note.startswith("EEG of 1 participant: ")
+    assert words.format(path.name) in note
+
+
+def test_events_that_differ_by_rounding_are_no_warning(tmp_path: Path) -> None:
+    _rewrite(record(tmp_path, "01", tiny_tape()), _later(0.0099))
+    _rewrite(record(tmp_path, "02", tiny_tape(rate=100)), _later(0.0199))
+    both = erp_view(events=["target", "standard"])
+    _rewrite(record(tmp_path, "03", tiny_tape()), lambda cells: cells.reverse())
+    assert notes_on(tmp_path, both) == []
+
+
+def _with_samples(path: Path, sample: Callable[[int, float], object], digits: int = 6) -> None:
+    header, *lines = table(path, "events").read_text().splitlines()
+    rows = [f"{header}\tsample"]
+    for number, line in enumerate(lines):
+        onset, rest = line.split("\t", 1)
+        rows.append(f"{float(onset):.{digits}f}\t{rest}\t{sample(number, float(onset))}")
+    table(path, "events").write_text("\n".join(rows) + "\n")
+
+
+SAMPLES: dict[str, tuple[Callable[[int, float], object], str]] = {
+    "another rate": (lambda _, t: round(500 * t), "24 of 24 lines, such as sample 1000 at 2 s and"),
+    "late": (lambda _, t: round(250 * t) + 2, "24 of 24 lines"),
+    "some": (lambda n, t: round(250 * t) + 9 * (n < 3), "3 of 24 lines, such as sample 509"),
+    "few": (lambda n, t: round(250 * t) + 9 * (n < 2), ""),
+    "from 1": (lambda _, t: round(250 * t) + 1, ""),
+    "not stated": (lambda _, t: "n/a", ""),
+    "not finite": (lambda n, t: ("inf", "nan", "1e999")[n % 3], ""),
+}
+
+
+@pytest.mark.parametrize("case", SAMPLES)
+def test_samples_that_contradict_the_onsets_are_a_warning(tmp_path: Path, case: str) -> None:
+    sample, words = SAMPLES[case]
+    tape = tiny_tape()
+    _with_samples(record(tmp_path, "01", tape), sample)
+    notes = notes_on(tmp_path)
+    assert len(notes) == bool(words)
+    assert all(f"_events.tsv ({words}" in note for note in notes)
+    np.testing.assert_allclose(only(tmp_path), by_mne([tape]), atol=1e-4)
+
+
+def test_samples_of_a_paused_recording_count_without_the_pauses(tmp_path: Path) -> None:
+    made = paused()
+    BREAKS["EDF+D, events in the table"](tmp_path, made)
+    places = [round(t * RATE) for t, _ in made.joined.events]
+    path = next(tmp_path.rglob("*.edf"))
+    assert len(table(path, "events").read_text().splitlines()) == len(places) + 1
+    _with_samples(path, lambda n, _: places[n])
+    assert notes_on(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["MISC", "EOG", "ECG", "EMG", "TRIG", "REF", "eog"])
+def test_a_channel_of_another_type_is_a_warning(tmp_path: Path, kind: str) -> None:
+    tape = tiny_tape()
+    for label, lines in (("01", ("Cz", "Oz", "Fp1")), ("02", ("Oz",)), ("03", ("Fp1",))):
+        file = table(record(tmp_path, label, tape), "channels")
+        for name in lines:
+            file.write_text(file.read_text().replace(f"{name}\tEEG", f"{name.upper()}\t{kind}"))
+    (note,) = notes_on(tmp_path)
+    assert note.startswith("EEG of 2 participants: channels.tsv gives channels of the study")
+    assert f"(Cz: {kind}, Oz: {kind})" in note
+    vectors, _ = read(tmp_path)
+    np.testing.assert_allclose(vectors["01"], by_mne([tape]), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["EEG", "eeg", "n/a", "", " EEG "])
+def test_a_channel_of_type_eeg_or_of_none_is_no_warning(tmp_path: Path, kind: str) -> None:
+    file = table(record(tmp_path, "01", tiny_tape()), "channels")
+    file.write_text(file.read_text().replace("\tEEG", f"\t{kind}"))
+    assert notes_on(tmp_path) == []
 
 
 # -- a participant's impossible values -------------------------------------------------------------
