@@ -6,7 +6,7 @@ channels can only be read as a whole.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,8 +26,8 @@ from site_agent.eeg.reading import Described, describe_recording
 from site_agent.eeg.recording import match_channels, onsets_of
 from site_agent.eeg.remarks import REMARKS, remarks_on
 
-Finding = tuple[str, str, int]
-"""Topic, finding and number, such as of events."""
+Finding = tuple[str, str, int | None]
+"""Topic, finding and number, such as of events, or None if it has none."""
 
 _DEFAULT_UNITS = {".fif": "V", ".set": "µV"}
 """Units of formats that have one unit."""
@@ -40,7 +40,7 @@ _LONGEST = 120
 class _Tally:
     """Findings and remarks of all participants."""
 
-    findings: dict[str, dict[str, dict[str, int]]] = field(
+    findings: dict[str, dict[str, dict[str, int | None]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(dict))
     )
     """Numbers by topic, finding and participant."""
@@ -51,7 +51,7 @@ class _Tally:
         """Add one recording's."""
         for topic, finding, many in findings:
             before = self.findings[topic][finding]
-            before[label] = before.get(label, 0) + many
+            before[label] = None if many is None else (before.get(label) or 0) + many
         for key, example in remarks:
             self.remarks[key].setdefault(label, example)
 
@@ -73,11 +73,26 @@ class _Tally:
                 yield Serious(text) if serious else text
 
 
-def _grouped(finding: str, numbers: dict[str, int]) -> str:
-    """Join a finding, its number for one participant, and the number of participants."""
-    least, most = min(numbers.values()), max(numbers.values())
-    each = f": {least} each" if least == most else f": {least} to {most} each"
-    return f"{finding}{each if most else ''} ({count(len(numbers), 'participant')})"
+def _grouped(finding: str, numbers: Mapping[str, int | None]) -> str:
+    """Join a finding, its numbers and the number of participants; those who have 0 are named."""
+    without = [label for label, many in numbers.items() if many == 0]
+    some = [many for many in numbers.values() if many]
+    if not (some or without):
+        return f"{finding} ({count(len(numbers), 'participant')})"
+    parts = []
+    if some:
+        least, most = min(some), max(some)
+        each = f"{least} each" if least == most else f"{least} to {most} each"
+        parts = [f"{each} ({count(len(some), 'participant')})"]
+    parts += [f"none ({_named(without)})"] if without else []
+    return f"{finding}: {', '.join(parts)}"
+
+
+def _named(labels: Sequence[str]) -> str:
+    """Count participants and list the first of their labels."""
+    more = [f"{len(labels) - _SHOWN} more"] if len(labels) > _SHOWN else []
+    listed = ", ".join([*(f"sub-{label}" for label in labels[:_SHOWN]), *more])
+    return f"{count(len(labels), 'participant')}: {listed}"
 
 
 def summarize_recordings(folder: Path, view: EegView, data: DataSection) -> Understanding:
@@ -176,19 +191,19 @@ def _findings(described: Described, view: EegView) -> Iterator[Finding]:
     """Yield the facts of one recording."""
     opened = described.opened
     ending = str(recording_ending(opened.path))
-    yield "EEG sampling rate", f"{opened.rate:g} Hz", 0
+    yield "EEG sampling rate", f"{opened.rate:g} Hz", None
     found = match_channels(view.channels, opened.names, opened.path).values()
     default = _DEFAULT_UNITS.get(ending, "unknown")
     units = {(opened.units or {}).get(name, default) for name in found}
     if units:
-        yield "EEG unit", f"{', '.join(sorted(units))} in {ending} files", 0
+        yield "EEG unit", f"{', '.join(sorted(units))} in {ending} files", None
     markers = tuple(opened.clock.in_file(described.markers()))
     sources = [each.source for each in described.breaks(markers)]
     for source in sorted(set(sources)):
         yield "EEG breaks", f"{source} in {ending} files", sources.count(source)
     for where, bad in (("the file", opened.bad), ("channels.tsv", described.listed_bad)):
         for name in sorted(bad & {*found}):
-            yield "bad EEG channels", f"{name} in {where}", 0
+            yield "bad EEG channels", f"{name} in {where}", None
     source = "the recording" if described.events is None else "events.tsv"
     for event in view.events:
         yield "EEG events", f"{event} in {source}", len(onsets_of(markers, (event,)))
@@ -196,7 +211,7 @@ def _findings(described: Described, view: EegView) -> Iterator[Finding]:
     if spans:
         yield "bad spans of EEG", "spans", spans
     for said in opened.said:
-        yield "MNE's warnings", _shortened(said), 0
+        yield "MNE's warnings", _shortened(said), None
 
 
 def _shortened(said: str) -> str:

@@ -474,6 +474,34 @@ def test_a_channel_of_type_eeg_or_of_none_is_no_warning(tmp_path: Path, kind: st
     assert notes_on(tmp_path) == []
 
 
+EVENT_LINES = {
+    "some without": (2, "12 each (1 participant), none (2 participants: sub-01, sub-02)"),
+    "one without": (1, "12 each (2 participants), none (1 participant: sub-01)"),
+    "all without": (3, "none (3 participants: sub-01, sub-02, sub-03)"),
+    "none without": (0, "12 each (3 participants)"),
+}
+
+
+@pytest.mark.parametrize("case", EVENT_LINES)
+def test_the_summary_names_those_without_an_event(tmp_path: Path, case: str) -> None:
+    without, words = EVENT_LINES[case]
+    for number in (1, 2, 3):
+        path = record(tmp_path, f"0{number}", tiny_tape(), ".edf")
+        if number <= without:
+            table(path, "events").write_text("onset\tduration\ttrial_type\n1\t0\tother\n")
+    facts = dict(summarize_recordings(tmp_path, VIEW, DataSection()).facts)
+    assert facts["EEG events"] == f"target in events.tsv: {words}"
+    assert facts["EEG sampling rate"] == "250 Hz (3 participants)"
+
+
+def test_the_summary_lists_at_most_five_without_an_event(tmp_path: Path) -> None:
+    for number in range(7):
+        path = record(tmp_path, f"0{number}", tiny_tape(trials=2), ".edf")
+        table(path, "events").write_text("onset\tduration\ttrial_type\n1\t0\tother\n")
+    facts = dict(summarize_recordings(tmp_path, VIEW, DataSection()).facts)
+    assert "sub-04, 2 more)" in facts["EEG events"]
+
+
 # -- a participant's impossible values -------------------------------------------------------------
 
 NUMBERS = ["1e308", "-1e308", "1e999", "nan", "-0.0", "9" * 401, "9" * 5000, "True", "[[1]]"]
