@@ -57,25 +57,42 @@ def read_sidecar(path: Path, *, complete: bool = False) -> RecordingSidecar:
         stated = fields.get("SamplingFrequency")
     except DAMAGED as error:
         raise DataError(f"{file} must be a JSON object. Write it again, or remove it.") from error
-    known = isinstance(stated, int | float) and math.isfinite(stated) and stated > 0
-    return RecordingSidecar(float(stated) if known else None)
+    return RecordingSidecar(_possible_rate(stated))
+
+
+def _possible_rate(stated: object) -> float | None:
+    """Return a rate of a JSON file, or None if it is not a number that can be one."""
+    if isinstance(stated, bool) or not isinstance(stated, int | float):
+        return None
+    try:
+        rate = float(stated)
+    except OverflowError:
+        return None
+    return rate if 0 < rate < math.inf else None
+
+
+def _channel_names(stated: object) -> tuple[str, ...]:
+    """Return the names of a JSON file; raises TypeError if they are not a list of texts."""
+    if not isinstance(stated, list) or not all(isinstance(name, str) for name in stated):
+        raise TypeError(stated)
+    return tuple(stated)
 
 
 def _complete(file: Path) -> RecordingSidecar:
     try:
         fields: Any = json.loads(text_of(file))
-        names = tuple(str(name) for name in fields["ChannelNames"])
-        rate = float(fields["SamplingFrequency"])
+        names = _channel_names(fields["ChannelNames"])
+        rate = _possible_rate(fields["SamplingFrequency"]) or 0.0
         sidecar = RecordingSidecar(rate, names, str(fields.get("Units", "µV")))
         factor = sidecar.factor
     except DAMAGED as error:
         raise DataError(
-            f"{file} must state SamplingFrequency in Hz, ChannelNames and Units (V, mV, µV or "
-            "nV) of its recording. Write them."
+            f"{file} must state SamplingFrequency in Hz, ChannelNames (a list of texts) and Units "
+            "(V, mV, µV or nV) of its recording. Write them."
         ) from error
     if not (0 < rate < 1e6 and names and factor):
         raise DataError(
-            f"{file}: SamplingFrequency must be above 0 Hz and ChannelNames must name a channel. "
-            "Correct them."
+            f"{file}: SamplingFrequency must be a number above 0 and below 1,000,000 Hz, and "
+            "ChannelNames must name a channel. Correct them."
         )
     return sidecar
