@@ -1,12 +1,13 @@
 """Folders and files of a data set, with its links between folders.
 
 A linked folder is followed only where it leads to a folder of the same data set, and not into
-another participant's folder. Every folder is listed once.
+another participant's folder. Every folder is listed once. A linked file is listed wherever it leads
+but into another participant's folder, so git-annex and DataLad links are.
 """
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -14,11 +15,12 @@ from typing import NamedTuple
 from consortium.errors import DataError
 
 _PERSON = "sub-"
+_MOST_LINKS = 40  # one after the other, as Linux allows
 _NEARLY = re.compile(r"(?i)\s*(sub|subject)([-_ ]?\d|-\w)")
 
 
 class PassedOver(NamedTuple):
-    """A folder of a data set that is not read."""
+    """A folder or a linked file of a data set that is not read."""
 
     path: Path
     reason: str
@@ -50,7 +52,8 @@ def files_below(home: Path, root: Path) -> list[Path]:
     Returns
     -------
     list of Path
-        Sorted, under the names of the links. Links to files are included, also broken ones.
+        Sorted, under the names of the links. Links to files are included, also broken ones, except
+        those into another participant's folder.
     """
     return tree_of(home, root).files
 
@@ -72,6 +75,7 @@ def tree_of(home: Path, root: Path) -> Tree:
     tree, plain = Tree(), [str(home)]
     links: list[str] = []
     names: list[str] = []
+    linked: list[str] = []
     visited = {os.path.realpath(home)}
     while plain or links:
         if plain:
@@ -85,12 +89,54 @@ def tree_of(home: Path, root: Path) -> Tree:
             tree.followed.append(Path(here))
             visited.add(os.path.realpath(here))
         try:
-            _list(here, plain, links, names)
+            _list(here, plain, links, names, linked)
         except OSError:
             tree.passed_over.append(PassedOver(Path(here), "can't be opened"))
         links.sort(reverse=True)
-    tree.files = [Path(name) for name in sorted(names, key=_parts)]
+    foreign = dict(_foreign_files(linked, home, root))
+    tree.passed_over += [PassedOver(Path(path), foreign[path]) for path in sorted(foreign)]
+    own = (name for name in names if name not in foreign)
+    tree.files = [Path(name) for name in sorted(own, key=_parts)]
     return tree
+
+
+def _foreign_files(linked: Iterable[str], home: Path, root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the linked files that lead into another participant's folder, with the reason.
+
+    A link may also lead through one to a store, as a link to a DataLad link does.
+    """
+    whole = f"{os.path.realpath(root)}{os.sep}"
+    resolved: dict[str, str] = {}
+    for path in linked:
+        for step in _steps(path, resolved):
+            first = step.removeprefix(whole).partition(os.sep)[0]
+            if step.startswith(whole) and first.startswith(_PERSON) and first != home.name:
+                yield path, f"is a link into the folder of {first}"
+                break
+
+
+def _steps(path: str, resolved: dict[str, str]) -> Iterator[str]:
+    """Yield the places that a link to a file leads to, one after the other.
+
+    Each folder is resolved once, so that thousands of links cost few system calls each.
+    """
+    for _ in range(_MOST_LINKS):
+        try:
+            target = str(Path(path).readlink())
+        except OSError:  # not a link, or nothing is there
+            return
+        above = "" if target.startswith(os.sep) else path.rpartition(os.sep)[0]
+        folder, _, name = f"{above}{os.sep}{target}".rpartition(os.sep)
+        if folder not in resolved:
+            resolved[folder] = os.path.realpath(folder or os.sep)
+        path = f"{resolved[folder]}{os.sep}{name}"
+        yield path
+
+
+def unread_in(home: Path, root: Path) -> str:
+    """Return a sentence about the first folder or file that is passed over; empty if none is."""
+    found = tree_of(home, root).passed_over[:1]
+    return "".join(f" {path} {reason}." for path, reason in found)
 
 
 def _parts(path: str) -> list[str]:
@@ -98,8 +144,10 @@ def _parts(path: str) -> list[str]:
     return path.split("/")
 
 
-def _list(folder: str, plain: list[str], links: list[str], names: list[str]) -> None:
-    """Append a folder's entries to the lists of folders, links to folders, and files.
+def _list(
+    folder: str, plain: list[str], links: list[str], names: list[str], linked: list[str]
+) -> None:
+    """Append a folder's entries to the lists of folders, links to folders, files, and linked files.
 
     Hidden entries are left out, as BIDS does; macOS writes such files next to each image.
     """
@@ -113,6 +161,8 @@ def _list(folder: str, plain: list[str], links: list[str], names: list[str]) -> 
                 plain.append(entry.path)
             else:
                 names.append(entry.path)
+                if entry.is_symlink():
+                    linked.append(entry.path)
 
 
 def _is_broken_folder(entry: "os.DirEntry[str]") -> bool:

@@ -22,7 +22,7 @@ from consortium.study.data_section import DataSection
 from consortium.study.spec import Study
 from consortium.views.fmri import FmriView
 from site_agent.data.bids import misplaced_file
-from site_agent.data.folders import files_below, foreign_home, homes_in
+from site_agent.data.folders import files_below, foreign_home, homes_in, unread_in
 from site_agent.data.names import (
     ENDINGS,
     FIELDS,
@@ -355,7 +355,8 @@ def contrast_of(home: Path, root: Path, data: DataSection, ending: str) -> Path 
         return SkippedPerson(label, "unusable", detail + _tell_apart(found))
     any_recording = any(_fits(path, data.of_any_recording) for path in images)
     reason: Reason = "not-chosen" if any_recording else "no-view"
-    return SkippedPerson(label, reason, f"{home} has no image *_{ending}.{_near(images, data)}")
+    near = _near(images, data) + unread_in(home, root)
+    return SkippedPerson(label, reason, f"{home} has no image *_{ending}.{near}")
 
 
 def _ends(path: Path, ending: str) -> bool:

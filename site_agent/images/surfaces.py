@@ -38,7 +38,7 @@ from consortium.study.data_section import DataSection
 from consortium.views.meshes import MeshKind
 from consortium.views.surface import SurfaceView
 from site_agent.data.bids import misplaced_file
-from site_agent.data.folders import files_below, foreign_home, homes_in
+from site_agent.data.folders import files_below, foreign_home, homes_in, unread_in
 from site_agent.data.names import (
     PARCEL_SERIES,
     Entities,
@@ -330,7 +330,9 @@ def maps_of(
         return SkippedPerson(label, "unusable", strange)
     if not chosen:
         reason: Reason = "not-chosen" if named else "no-view"
-        return SkippedPerson(label, reason, f"{home} has no {_wanted(view.view)}.")
+        return SkippedPerson(
+            label, reason, f"{home} has no {_wanted(view.view)}.{unread_in(home, root)}"
+        )
     return chosen
 
 
