@@ -15,6 +15,7 @@ from typing import NamedTuple
 from consortium.errors import DataError
 
 _PERSON = "sub-"
+_ANNEX = "/.git/annex/objects/"
 _MOST_LINKS = 40  # one after the other, as Linux allows
 _NEARLY = re.compile(r"(?i)\s*(sub|subject)([-_ ]?\d|-\w)")
 
@@ -126,10 +127,13 @@ def _steps(path: str, resolved: dict[str, str]) -> Iterator[str]:
         except OSError:  # not a link, or nothing is there
             return
         above = "" if target.startswith(os.sep) else path.rpartition(os.sep)[0]
-        folder, _, name = f"{above}{os.sep}{target}".rpartition(os.sep)
+        whole = f"{above}{os.sep}{target}"
+        folder, annex, name = whole.partition(_ANNEX)  # below it git-annex has no links
+        if not annex:
+            folder, annex, name = whole.rpartition(os.sep)
         if folder not in resolved:
             resolved[folder] = os.path.realpath(folder or os.sep)
-        path = f"{resolved[folder]}{os.sep}{name}"
+        path = f"{resolved[folder]}{annex}{name}"
         yield path
 
 
