@@ -106,18 +106,17 @@ def _foreign_files(linked: Iterable[str], home: Path, root: Path) -> Iterator[tu
 
     A link may also lead through one to a store, as a link to a DataLad link does.
     """
-    whole = f"{os.path.realpath(root)}{os.sep}"
-    resolved: dict[str, str] = {}
+    known: dict[str, tuple[str, str | None]] = {}
     for path in linked:
-        for step in _steps(path, resolved):
-            first = step.removeprefix(whole).partition(os.sep)[0]
-            if step.startswith(whole) and first.startswith(_PERSON) and first != home.name:
-                yield path, f"is a link into the folder of {first}"
-                break
+        reason = _of_steps(path, home, root, known)
+        if reason is not None:
+            yield path, reason
 
 
-def _steps(path: str, resolved: dict[str, str]) -> Iterator[str]:
-    """Yield the places that a link to a file leads to, one after the other.
+def _of_steps(
+    path: str, home: Path, root: Path, known: dict[str, tuple[str, str | None]]
+) -> str | None:
+    """Return why a link to a file leads into another participant's folder; None if it doesn't.
 
     Each folder is resolved once, so that thousands of links cost few system calls each.
     """
@@ -125,16 +124,20 @@ def _steps(path: str, resolved: dict[str, str]) -> Iterator[str]:
         try:
             target = str(Path(path).readlink())
         except OSError:  # not a link, or nothing is there
-            return
+            return None
         above = "" if target.startswith(os.sep) else path.rpartition(os.sep)[0]
         whole = f"{above}{os.sep}{target}"
         folder, annex, name = whole.partition(_ANNEX)  # below it git-annex has no links
         if not annex:
             folder, annex, name = whole.rpartition(os.sep)
-        if folder not in resolved:
-            resolved[folder] = os.path.realpath(folder or os.sep)
-        path = f"{resolved[folder]}{annex}{name}"
-        yield path
+        if folder not in known:
+            reason = foreign_place(Path(folder or os.sep), home.name, root)
+            known[folder] = os.path.realpath(folder or os.sep), reason
+        real, reason = known[folder]
+        if reason is not None:
+            return reason
+        path = f"{real}{annex}{name}"
+    return None
 
 
 def unread_in(home: Path, root: Path) -> str:
@@ -195,24 +198,65 @@ def _unfollowed(link: str, home: Path, root: Path, visited: set[str]) -> str | N
     target = os.path.realpath(link)
     if any(_is_inside(target, each) for each in visited):
         return ""
-    return _outside(Path(target), home.name, root)
+    return _outside(Path(target), root) or foreign_place(Path(link), home.name, root)
 
 
 def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder.rstrip(os.sep)}{os.sep}")
 
 
-def _outside(target: Path, name: str, root: Path) -> str | None:
+def _outside(target: Path, root: Path) -> str | None:
     """Return why a participant's folder may not be read at a place; None if it may."""
     whole = Path(os.path.realpath(root))
     if not target.is_relative_to(whole):
         return f"is a link to {target}, outside the data set"
-    first = target.relative_to(whole).parts[:1]
-    if not first:
+    if target == whole:
         return "is a link to the data set itself"
-    if first[0].startswith(_PERSON) and first[0] != name:
-        return f"is a link into the folder of {first[0]}"
     return None
+
+
+def foreign_place(path: Path, name: str, root: Path) -> str | None:
+    """Return why a path leads into another participant's folder, as a clause; None if it doesn't.
+
+    Every link on the way counts, also where it leads on to a store of files.
+
+    Parameters
+    ----------
+    path : Path
+        A file or folder of a participant.
+    name : str
+        The participant's folder, as ``sub-01``. Folders of its sessions, as ``sub-01_ses-1``, are
+        the same participant's.
+    root : Path
+        The data set.
+    """
+    whole = f"{os.path.realpath(root)}{os.sep}"
+    for place in _places(str(path.absolute())):
+        if place.startswith(whole):
+            parts = _parts(place.removeprefix(whole))
+            first = next((part for part in parts if part.startswith(_PERSON)), name)
+            if re.split(r"[_.]", first)[0] != name:
+                return f"is a link into the folder of {first}"
+    return None
+
+
+def _places(path: str) -> Iterator[str]:
+    """Yield every place that is passed when the links of an absolute path are followed."""
+    here, links = "", 0
+    ahead = _parts(path)[::-1]
+    while ahead and links <= _MOST_LINKS:
+        part = ahead.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            here = here.rpartition(os.sep)[0]
+            continue
+        here = f"{here}{os.sep}{part}"
+        yield here
+        if Path(here).is_symlink():
+            target, links = str(Path(here).readlink()), links + 1
+            ahead += _parts(target)[::-1]
+            here = "" if target.startswith(os.sep) else here.rpartition(os.sep)[0]
 
 
 def homes_in(folder: Path) -> list[Path]:
@@ -264,7 +308,8 @@ def foreign_home(home: Path, root: Path) -> str | None:
         return None
     reason = "is a link to a missing folder"
     if _exists(str(home)):
-        reason = _outside(Path(os.path.realpath(home)), home.name, root) or ""
+        reason = _outside(Path(os.path.realpath(home)), root) or ""
+        reason = reason or foreign_place(home, home.name, root) or ""
     if not reason:
         return None
     return f"{home} {reason}. Copy the participant's files into the data set."

@@ -177,3 +177,15 @@ def test_a_link_to_another_participants_file_is_not_read_and_named(tmp_path: Pat
         own.unlink()
     own.symlink_to(annex)
     assert files_below(home, tmp_path) == [own]
+
+
+def test_a_link_through_another_participants_linked_folder_is_not_read(tmp_path: Path) -> None:
+    own = _touch(tmp_path / "store" / "func" / "x.nii")
+    for label in ("01", "02"):
+        (tmp_path / f"sub-{label}").mkdir()
+    (tmp_path / "sub-01" / "func").symlink_to("../store/func")
+    (tmp_path / "sub-02" / "func").symlink_to("../sub-01/func")
+    (tmp_path / "sub-02" / "x.nii").symlink_to("../sub-01/func/x.nii")
+    assert own.exists()
+    assert [len(files_below(tmp_path / f"sub-{k}", tmp_path)) for k in ("01", "02")] == [1, 0]
+    assert len(tree_of(tmp_path / "sub-02", tmp_path).passed_over) == 2
