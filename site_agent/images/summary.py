@@ -39,7 +39,7 @@ from site_agent.images.measures import contrast_of
 from site_agent.images.nifti import open_nifti
 from site_agent.images.preprocess import DEGREES, frequencies_outside
 from site_agent.images.recordings import volumes_of
-from site_agent.images.repetition import Timing, read_metadata, timing_of
+from site_agent.images.repetition import Timing, number_without_unit, read_metadata, timing_of
 from site_agent.images.surfaces import maps_of
 
 _NAMED = 3
@@ -107,7 +107,7 @@ class _Seen:
         except DataError:
             if not all(_is_readable(path) for path in run.metadata):
                 self.doubts.add("unreadable", label)
-            self.times.add("unknown", label)
+            self.times.add(_unknown(run.bold), label)
             return None
         self.times.add(f"{timing.seconds:.4g} s from the {timing.origin}", label)
         if timing.disagrees:
@@ -115,6 +115,15 @@ class _Seen:
         if timing.origin == "header" and timing.seconds == 1:
             self.doubts.add("default", label)
         return timing
+
+
+def _unknown(path: Path) -> str:
+    """Return the finding of a recording whose repetition time is unknown."""
+    with suppress(DataError):
+        number = number_without_unit(path)
+        if number is not None:
+            return f"unknown, since the header states {number:.4g} without a unit of time"
+    return "unknown"
 
 
 def _is_readable(path: Path) -> bool:
@@ -184,8 +193,8 @@ def _time_notes(seen: _Seen) -> Iterator[str]:
     doubts = seen.doubts.people
     if people := doubts.get("disagreement"):
         yield kind(
-            f"{_who(people)}: the repetition times in the JSON files and in the header differ by "
-            "more than 1 %. The nearest JSON file is used. Correct the wrong one."
+            f"{_who(people)}: the repetition times in the nearest JSON file and in the header "
+            "differ by more than 1 %. The JSON file is used. Correct the wrong one."
         )
     if (people := doubts.get("default")) and seen.uses_time:
         yield Serious(

@@ -102,8 +102,8 @@ def test_zeros_count_as_missing_where_the_study_says_so_and_are_warned_of_elsewh
         data = opened(tmp_path / "bids", study)
         (note,) = summarize_coverage(coverage_of(data, study)).notes
         assert isinstance(note, Serious)
-        assert "13 % of the values are the same number, most likely 0" in note
-        assert "set zero_is_missing: true" in note
+        assert "13 % of the values are equal to one another within a participant" in note
+        assert "In a view with measure: image the coordinator can set zero_is_missing: true" in note
 
 
 def test_voxels_that_less_than_half_of_the_participants_have_are_withheld(tmp_path: Path) -> None:
@@ -274,3 +274,10 @@ def test_an_image_without_a_finite_value_is_not_called_zero(tmp_path: Path, valu
     (skipped,) = opened(tmp_path / "bids", study_of()).survey.skipped
     assert ("without any finite value" in skipped.detail) == np.isnan(value)
     assert ("zero at every finite value" in skipped.detail) == (value == 0)
+
+
+def test_complete_images_are_called_complete(tmp_path: Path) -> None:
+    half_lacking(tmp_path / "bids", 2.0)
+    study = study_of()
+    found = summarize_coverage(coverage_of(opened(tmp_path / "bids", study), study))
+    assert [finding for _, finding in found.facts] == ["complete in all 12 participants"]
