@@ -24,7 +24,7 @@ from site_agent.data.names import (
 from site_agent.data.survey import Subject
 from site_agent.data.understood import Fact
 
-_SHOWN = ("space", *VERSIONS, "ses", "run")
+_SHOWN = ("space", *VERSIONS, "task", "ses", "run")
 _NAMED = 3
 _DENSITY = "den"
 Labels = Mapping[str, set[str]]

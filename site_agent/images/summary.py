@@ -36,11 +36,12 @@ from site_agent.images.choices import (
     name_notes,
 )
 from site_agent.images.measures import contrast_of
-from site_agent.images.nifti import open_nifti
+from site_agent.images.nifti import open_nifti, read_whole
+from site_agent.images.plausibility import Scales, copy_notes, form_notes, forms_disagree
 from site_agent.images.preprocess import DEGREES, frequencies_outside
 from site_agent.images.recordings import volumes_of
 from site_agent.images.repetition import Timing, number_without_unit, read_metadata, timing_of
-from site_agent.images.surfaces import maps_of
+from site_agent.images.surfaces import map_values, maps_of
 
 _NAMED = 3
 
@@ -93,8 +94,7 @@ class _Seen:
             return
         image = open_nifti(path)
         self.voxels.add(voxels_in_words(image), label)
-        if not has_orientation(image):
-            self.doubts.add("orientation", label)
+        _add_orientation(label, image, self.doubts)
 
     def _volumes(self, run: RecordingRun) -> int:
         if self.target is not None:
@@ -216,10 +216,11 @@ def _unoriented(doubts: _Tally) -> Iterator[str]:
             "where left and right are. They are used only if site.yaml has 'accept_unoriented: "
             "true', with an orientation that nibabel guesses. Compare them with the original scans."
         )
+    yield from form_notes(doubts.people.get("sides", set()))
 
 
 def summarize_images(source: Path, view: ViewSpace[FmriView], data: DataSection) -> Understanding:
-    """Summarize the single images of a view, from names and headers.
+    """Summarize the single images of a view, from names, headers and values.
 
     Parameters
     ----------
@@ -231,23 +232,25 @@ def summarize_images(source: Path, view: ViewSpace[FmriView], data: DataSection)
         The study's.
     """
     ending = str(view.view.image)
-    voxels, doubts = _Tally(), _Tally()
+    voxels, doubts, scales = _Tally(), _Tally(), Scales(view.name)
 
     def files(home: Path) -> list[Path]:
         found = contrast_of(home, source, data, ending)
         if isinstance(found, SkippedPerson):
             return []
+        label = home.name.removeprefix("sub-")
         with suppress(DataError):
-            _add_volume(home.name.removeprefix("sub-"), found, voxels, doubts)
+            _add_volume(label, found, voxels, doubts)
+            scales.add(label, read_whole(found, open_nifti(found)))
         return [found]
 
     found = _summarize_files(source, view.name, data, files)
-    facts = *found.facts, *voxels.fact("voxels and orientation")
-    return Understanding(facts, (*found.notes, *_unoriented(doubts)))
+    facts = *found.facts, *voxels.fact("voxels and orientation"), *scales.facts()
+    return Understanding(facts, (*found.notes, *_unoriented(doubts), *scales.notes()))
 
 
 def summarize_maps(source: Path, view: ViewSpace[SurfaceView], data: DataSection) -> Understanding:
-    """Summarize the maps of a view of surfaces, from their names.
+    """Summarize the maps of a view of surfaces, from their names and values.
 
     Parameters
     ----------
@@ -258,12 +261,18 @@ def summarize_maps(source: Path, view: ViewSpace[SurfaceView], data: DataSection
     data : DataSection
         The study's.
     """
+    scales = Scales(view.name)
 
     def files(home: Path) -> list[Path]:
         found = maps_of(home, source, data, view)
-        return [] if isinstance(found, SkippedPerson) else found
+        if isinstance(found, SkippedPerson):
+            return []
+        with suppress(DataError):
+            scales.add(home.name.removeprefix("sub-"), map_values(home, found, view))
+        return found
 
-    return _summarize_files(source, view.name, data, files)
+    found = _summarize_files(source, view.name, data, files)
+    return Understanding((*found.facts, *scales.facts()), (*found.notes, *scales.notes()))
 
 
 def _summarize_files(
@@ -271,23 +280,48 @@ def _summarize_files(
 ) -> Understanding:
     """Summarize the choice among the files of every participant's folder."""
     choices, trees, kinds = Choices(data), dict[str, Tree](), _Tally()
+    chosen: dict[str, list[Path]] = {}
     for home in homes_in(source):
         label, found = home.name.removeprefix("sub-"), files(home)
         if found:
+            chosen[label] = found
             trees[label] = tree_of(home, source)
         for path in found:
             choices.add(label, path)
             kinds.add("".join(path.suffixes[-2:]), label)
     facts = *kinds.fact(f"files of view '{view}'"), *choices.facts(), *link_facts(trees)
-    notes = *choices.notes(), *_without_space(choices), *link_notes(trees), *name_notes([source])
+    names = *_without_space(choices), *_of_tasks(choices), *name_notes([source])
+    notes = *choices.notes(), *names, *link_notes(trees), *copy_notes(view, chosen)
     return Understanding(facts, notes)
+
+
+def _of_tasks(choices: Choices) -> Iterator[str]:
+    """Yield a warning if the files are of several tasks, which `data.task` does not choose."""
+    tasks = choices.chosen.get("task", {})
+    if len(tasks) > 1:
+        parts = (
+            f"{f'task-{task}' if task else 'without task-'} ({_many(tasks[task])})"
+            for task in sorted(tasks)
+        )
+        yield Serious(
+            f"The participants' files are of different tasks: {', '.join(parts)}. data.task does "
+            "not choose among single images. Remove the files of other tasks, or have the "
+            "coordinator write more of the end of the name in the view."
+        )
 
 
 def _add_volume(label: str, path: Path, voxels: _Tally, doubts: _Tally) -> None:
     image = open_nifti(path)
     voxels.add(voxels_in_words(image), label)
+    _add_orientation(label, image, doubts)
+
+
+def _add_orientation(label: str, image: nib.Nifti1Image, doubts: _Tally) -> None:
     if not has_orientation(image):
         doubts.add("orientation", label)
+    forms = (form(coded=True) for form in (image.header.get_sform, image.header.get_qform))
+    if forms_disagree(*(affine if code else None for affine, code in forms)):
+        doubts.add("sides", label)
 
 
 def _without_space(choices: Choices) -> Iterator[str]:

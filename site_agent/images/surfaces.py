@@ -336,6 +336,24 @@ def maps_of(
     return chosen
 
 
+def map_values(
+    home: Path, chosen: Iterable[Path], view: ViewSpace[SurfaceView]
+) -> NDArray[np.float64]:
+    """Read the values of a participant's map as they are, with NaN where one is not finite.
+
+    Raises DataError if a file can't be used.
+
+    Parameters
+    ----------
+    home : Path
+        The participant's folder.
+    chosen : iterable of Path
+        Files of `maps_of`.
+    """
+    assert view.mesh is not None  # noqa: S101 - a view of surfaces has one
+    return _read(_one_map(home, chosen, view.view.values), view.mesh, 1.0)
+
+
 def _is_chosen(named: Entities, data: DataSection) -> bool:
     return has_entities(named, data) and has_version(named, data, strict=False)
 
