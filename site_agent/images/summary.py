@@ -11,7 +11,9 @@ from pathlib import Path
 from statistics import median
 
 import nibabel as nib
+import numpy as np
 from nibabel.affines import voxel_sizes
+from numpy.typing import NDArray
 
 from consortium.algorithms.base import Serious
 from consortium.base.formatting import count
@@ -241,7 +243,7 @@ def summarize_images(source: Path, view: ViewSpace[FmriView], data: DataSection)
         label = home.name.removeprefix("sub-")
         with suppress(DataError):
             _add_volume(label, found, voxels, doubts)
-            scales.add(label, read_whole(found, open_nifti(found)))
+            scales.add(label, _values(found))
         return [found]
 
     found = _summarize_files(source, view.name, data, files)
@@ -308,6 +310,14 @@ def _of_tasks(choices: Choices) -> Iterator[str]:
             "not choose among single images. Remove the files of other tasks, or have the "
             "coordinator write more of the end of the name in the view."
         )
+
+
+def _values(path: Path) -> NDArray[np.float64]:
+    """Return the values of one volume; none of a series, which loading refuses."""
+    image = open_nifti(path)
+    if len(image.shape) > 3 and max(image.shape[3:]) > 1:
+        return np.zeros(0)
+    return read_whole(path, image)
 
 
 def _add_volume(label: str, path: Path, voxels: _Tally, doubts: _Tally) -> None:
