@@ -82,7 +82,7 @@ def pair_cells(lines: Sequence[str], pairs: Iterable[str], *, courses: bool) -> 
     if courses and 0 < len(found.cells) < FEWEST_VOLUMES:
         raise PairsError(
             f"correlations require at least {FEWEST_VOLUMES} volumes, and the file has "
-            f"{len(found.cells)}"
+            f"{len(found.cells)}. Give the file of a complete recording, or remove it."
         )
     at = {name: place for place, name in enumerate(found.names)}
     if len(at) != len(found.names):
@@ -107,7 +107,8 @@ def _check_sides(cells: Sequence[Sequence[str]]) -> None:
     values = np.nan_to_num([[_number(cell) for cell in line] for line in cells])
     if np.triu(values, 1).any() != np.tril(values, -1).any():
         raise PairsError(
-            "the matrix has values on one side of its diagonal only, where both sides are required"
+            "the matrix has values on one side of its diagonal only, where both sides are "
+            "required. Write the file again."
         )
 
 
@@ -450,7 +451,7 @@ def _cells(folder: Path, path: Path, label: str, names: Sequence[str]) -> dict[s
     try:
         return pair_cells(lines, names, courses=path.name.endswith(_COURSES))
     except PairsError as error:
-        raise TableError(path, "pairs", f"{error}. Write the file again.") from error
+        raise TableError(path, "pairs", str(error)) from error
     except ValueError as error:
         raise TableError(
             path,
