@@ -82,8 +82,8 @@ def _description_of(table: Path) -> Any:
 
 def undescribed(table: Path) -> Iterator[str]:
     """Yield a sentence if the JSON file of a table exists and can't be read."""
-    path = table.with_suffix(".json")
-    if path.exists() and not isinstance(_description_of(table), dict):
+    path, said = table.with_suffix(".json"), _description_of(table)
+    if path.exists() and not isinstance(said, dict):
         yield (
             f"{path} is not a JSON object in UTF-8, so levels, units and codes for missing values "
             f"that it states are not compared with the study. Correct it."
