@@ -195,6 +195,23 @@ class LedgerReader:
         with self._writing() as file:
             return file.sums.runs(study, centres)
 
+    def charged_rounds(self, run: str, site: str, centre: str) -> list[int]:
+        """Rounds of one site's run that are charged: reserved, and not void.
+
+        Parameters
+        ----------
+        run : str
+            Name of the run.
+        site : str
+            Public key of the site, in hexadecimal.
+        centre : str
+            Public key of the coordinator, in hexadecimal.
+        """
+        with self._writing() as file:
+            lines = standing_reservations(file.read())
+        charges = (line.charge for line in lines)
+        return sorted(c.round for c in charges if (c.run, c.site, c.centre) == (run, site, centre))
+
     def knows_any(self, labels: Sequence[str]) -> bool:
         """Whether any of these participants was charged, or no one was."""
         with self._writing() as file:
