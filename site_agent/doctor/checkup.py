@@ -32,6 +32,7 @@ from site_agent.data.wording import Wording
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.enrolment.request import open_anchor
 from site_agent.layout import POLICY, STORE
+from site_agent.ledger.disk import network_type
 from site_agent.ledger.export import budget
 from site_agent.ledger.ledger import Ledger, spent_in
 from site_agent.policy.policy import Policy, SpentLoss, StudyRequest, refusals
@@ -263,6 +264,9 @@ def _ledger(folder: Path, config: SiteConfig) -> Check:
     ledger = Ledger(config.ledger)
     ledger.verify()
     sentence = f"{count(ledger.head().seq, 'line')}, each as it was written."
+    network = network_type(config.ledger)
+    if network:
+        sentence += f" It is on a network file system ({network}): one machine alone may use it."
     return Check("ledger", "ok", " ".join((sentence, *budget(ledger, Policy.load(folder)))))
 
 

@@ -10,6 +10,7 @@ from typing import Literal, Self
 import numpy as np
 
 from consortium.errors import LedgerError
+from site_agent.ledger.disk import set_journal
 from site_agent.ledger.entries import EMPTY, Charge, LedgerEntry, follow, next_entry
 from site_agent.ledger.limits import Sums
 from site_agent.ledger.persons import (
@@ -86,7 +87,7 @@ class LedgerFile:
         self.connection = sqlite3.connect(
             path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
         )
-        self.connection.execute("PRAGMA journal_mode = WAL")
+        set_journal(self.connection, path)
         self.connection.execute("PRAGMA synchronous = FULL")
         self.connection.execute("PRAGMA cache_size = -256")  # KiB; the last lines are read again
         # Bringing every line at once into the main file would cost a round most of its time.
