@@ -195,6 +195,7 @@ class Agent:
             return
         try:
             self.site.anchor.check()
+            self._admission.settle_folder()
             trouble = self.site.anchor.post()  # under a key that may be new
             if trouble is not None:
                 self.site.log.line_once(str(trouble))

@@ -184,9 +184,9 @@ def withdraw(
     folder: Folder = Path(),
 ) -> None:
     """Take a yes back; a running agent answers nothing more for the study."""
-    from site_agent.approval.approval import take_back
+    from site_agent.approval.withdrawal import take_back
 
-    trouble = take_back(folder, study)
+    trouble = take_back(folder, study, now().date())
     out.print(f"Withdrawn: {study} is approved no more.")
     _tell(trouble)
 

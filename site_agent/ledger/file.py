@@ -27,10 +27,12 @@ from site_agent.ledger.persons import (
     unpack_ids,
 )
 from site_agent.ledger.sizes import ReportedSet
+from site_agent.ledger.states import STATE, Kind, State
 
-_LAYOUT = 7
+_LAYOUT = 8
 _WITHOUT_PERSONS = (3, 4)
-_OLDER = (*_WITHOUT_PERSONS, 5, 6)
+_WITHOUT_SPELLINGS = (*_WITHOUT_PERSONS, 5, 6)
+_OLDER = (*_WITHOUT_SPELLINGS, 7)
 """Layouts that are brought up to date when they are opened: the lines stay as they are."""
 _TABLE = """
 CREATE TABLE entries (
@@ -39,7 +41,7 @@ CREATE TABLE entries (
     stage TEXT NOT NULL, statistic TEXT NOT NULL, unit TEXT NOT NULL, mu REAL NOT NULL,
     site TEXT NOT NULL, centre TEXT NOT NULL, query TEXT NOT NULL,
     outsider REAL NOT NULL, persons TEXT NOT NULL DEFAULT '',
-    event TEXT NOT NULL CHECK (event IN ('reserve', 'spend', 'void', 'tell')),
+    event TEXT NOT NULL CHECK (event IN ('reserve', 'spend', 'void', 'tell', 'state')),
     at TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL,
     UNIQUE (site, centre, run, round, event)
 )"""
@@ -125,15 +127,16 @@ class LedgerFile:
             self._add_spellings()
             self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
         elif layout in _OLDER:
-            self._bring_up_to_date(layout in _WITHOUT_PERSONS)
+            self._bring_up_to_date(layout)
         elif layout != _LAYOUT:
             raise LedgerError(
                 f"{self.path} has layout {layout}, which this version can't read (it reads "
                 f"{_LAYOUT}); install the version that wrote it."
             )
 
-    def _bring_up_to_date(self, without_persons: bool) -> None:
+    def _bring_up_to_date(self, layout: int) -> None:
         """Lay an older table's lines out anew, in the transaction that looks at the layout."""
+        without_persons = layout in _WITHOUT_PERSONS
         self.connection.execute("ALTER TABLE entries RENAME TO older")
         self.connection.execute(_TABLE)
         columns = f"seq, {_BEFORE}, event, at, previous, digest" if without_persons else _ENTRY
@@ -141,7 +144,8 @@ class LedgerFile:
         self.connection.execute(lines)
         if without_persons:
             self._add_persons()
-        self._add_spellings()
+        if layout in _WITHOUT_SPELLINGS:
+            self._add_spellings()
         self.connection.execute("DROP TABLE older")
         self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
 
@@ -320,11 +324,21 @@ class LedgerFile:
 
         Who was charged was told of, also before such sets were written down.
         """
-        condition = "persons != ''" if what == "persons" else "event = 'tell' AND query != ''"
+        named = f"persons != '' AND event != '{STATE}'"
+        condition = named if what == "persons" else "event = 'tell' AND query != ''"
         rows = self.connection.execute(
             f"SELECT study, {what} FROM entries WHERE {condition} GROUP BY {what} ORDER BY min(seq)"  # noqa: S608
         )
         return [ReportedSet(study, self.members(digest)) for study, digest in rows.fetchall()]
+
+    def states(self, kind: Kind, sites: Collection[str]) -> list[State]:
+        """Return the states of a kind that some sites have recorded, oldest first."""
+        rows = self.connection.execute(
+            "SELECT site, centre, study, round, statistic, query, persons FROM entries "
+            "WHERE event = ? AND stage = ? ORDER BY seq",
+            (STATE, kind),
+        )
+        return [State(kind, *row) for row in rows.fetchall() if row[0] in sites]
 
     def halt(self, why: str) -> None:
         """Let nothing be reserved any more."""

@@ -1,5 +1,6 @@
 """Scans that are prepared ahead, by a worker that stays: always those of the study as it is now."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from consortium.errors import ConfigurationError, StudyError
 from consortium.membership.keys import load_identity
 from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import sign_study
-from site_agent.approval.approval import take_back
+from site_agent.approval.withdrawal import take_back
 from site_agent.config import SiteConfig
 from site_agent.layout import CACHE
 from site_agent.prepare import check_server, count_persons, prepare_person
@@ -43,7 +44,7 @@ def test_only_a_study_that_is_approved_here_is_prepared(tmp_path: Path) -> None:
     files.study.write_text(text, encoding="utf-8")
     sign_study(files.study, read_roster(files.roster), load_identity(files.keys).key)
     assert count_persons(folder, files.study, files.roster) == 3
-    take_back(folder, "small")
+    take_back(folder, "small", date(2026, 11, 21))
     with pytest.raises(StudyError, match="must be approved here before its scans are prepared"):
         count_persons(folder, files.study, files.roster)
 
