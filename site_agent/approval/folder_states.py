@@ -6,7 +6,6 @@ A restored backup has older ones. Each is recorded in the ledger, and compared w
 begins and whenever a command changes it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -59,11 +58,10 @@ class FolderStates:
     def verify(self) -> None:
         """Compare roster and left-out table with the ledger, and write nothing; raises as `settle`.
 
-        Approvals that are older than the ledger's are named in a StudyError.
+        An approval that is older than the ledger's newest line of its study is a StudyError.
         """
-        older = [*self._older_approvals()]
-        if older:
-            raise StudyError(older[0])
+        for sentence in self.older_approvals().values():
+            raise StudyError(sentence)
         self.check_roster(read_pinned(self.folder))
         self._missing(self._left_out() or [])
 
@@ -71,7 +69,7 @@ class FolderStates:
 
     def settle_approvals(self, at: str) -> list[str]:
         """Let no approval count that is older than its newest line; record those that are newer."""
-        lines, recorded = [*self._older_approvals()], self._recorded_serials()
+        lines, recorded = [*self.older_approvals().values()], self._recorded_serials()
         raise_serials(self.folder, self.identity, recorded)
         for study, (serial, is_approved) in newest_serials(self.folder, self.identity).items():
             if serial > recorded.get(study, 0):
@@ -86,16 +84,18 @@ class FolderStates:
             found[state.study] = max(state.serial, found.get(state.study, 0))
         return found
 
-    def _older_approvals(self) -> Iterator[str]:
-        recorded = self._recorded_serials()
+    def older_approvals(self) -> dict[str, str]:
+        """Return a sentence for each study whose approval is older than its newest line."""
+        recorded, found = self._recorded_serials(), dict[str, str]()
         for study, (serial, is_approved) in newest_serials(self.folder, self.identity).items():
             newest = recorded.get(study, 0)
             if is_approved and serial < newest:
-                yield (
+                found[study] = (
                     f"{self.folder / APPROVED / study}.json: an approval must be the newest to "
                     f"count, and the ledger records number {newest} after this number {serial}: "
                     "the file is from a backup. Approve the study again if you agree to it."
                 )
+        return found
 
     # -- the roster -------------------------------------------------------------------------
 
@@ -174,8 +174,7 @@ class FolderStates:
         group = self.ledger.enroll(labels) if labels else ""
         newest = self._listed
         if group != (newest.persons if newest else ""):
-            word = count(len(labels), "participant")
-            self.ledger.record(State("left-out", self._key, word=word, persons=group), at)
+            self.ledger.record(State("left-out", self._key, word="recorded", persons=group), at)
 
     def _missing(self, labels: list[str]) -> int:
         newest = self._listed

@@ -66,6 +66,6 @@ def test_an_edited_ledger_is_noticed(tmp_path: Path) -> None:
     path = place.site("south") / LEDGER
     Ledger(path).entries()
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE entries SET mu = mu / 2 WHERE seq = 3")
-    with pytest.raises(LedgerError, match="line 3 was altered"):
+        connection.execute("UPDATE entries SET mu = mu / 2 WHERE seq = 4")
+    with pytest.raises(LedgerError, match="line 4 was altered"):
         Ledger(path).entries()
