@@ -262,7 +262,7 @@ class Agent:
             raise CopyError(self.site.store.halted)
 
     def _note_end(self, run: str, participation: Participation) -> bool:
-        """Log how a run ended and what it costs; an agent that stops in between logs it again."""
+        """Log a run's end and its charges; an agent that stops in between logs both again."""
         self.site.ledger.settle()
         if participation.ended is not None:
             outcome = participation.ended.outcome

@@ -1,8 +1,8 @@
 """The states of a site's folder, compared with the lines of its ledger.
 
-Three states of the folder decide who may ask what of whom: the newest approval or withdrawal of
-each study, the newest roster that was seen, and the participants in the hospital's left-out table.
-A restored backup has older ones. Each is recorded in the ledger, and compared with it before a run
+Three states of the folder decide which questions a site answers: the newest approval or withdrawal
+of each study, the newest roster that was seen, and the participants in the hospital's left-out
+table. A restored backup has older ones. Each is recorded in the ledger, and compared with it before a run
 begins and whenever a command changes it.
 """
 
@@ -33,7 +33,7 @@ class FolderStates:
     ledger: Ledger
 
     def settle(self, at: str) -> list[str]:
-        """Compare the folder with the ledger, and record what is newer in the folder.
+        """Compare the folder with the ledger, and record the newer states of the folder.
 
         An approval that is older than the ledger's newest line of its study does not count from now
         on. Raises ConfigurationError, StudyError if the roster is older than the ledger's, or a

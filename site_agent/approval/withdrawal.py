@@ -13,7 +13,7 @@ from site_agent.ledger.ledger import Ledger
 
 
 def take_back(folder: Path, study: str, today: date) -> ConsortiumError | None:
-    """Take a yes back; a running agent reserves nothing for the study from now on.
+    """Withdraw an approval; a running agent reserves nothing for the study from now on.
 
     The withdrawal is recorded in the ledger, and the ledger's head is put on the exchange. Raises
     StudyError if the study is not approved. Raises ConfigurationError if the site's folder can't be

@@ -119,8 +119,9 @@ def left_out(
     states = FolderStates(folder, config, identity, Ledger(config.ledger))
     listed, missing = states.count_left_out()
     out.print(
-        f"The left-out table names {count(listed, 'participant')}. Of those in the table of the "
-        f"last run, {missing} {'is' if missing == 1 else 'are'} missing."
+        f"The left-out table names {count(listed, 'participant')}, and "
+        f"{count(missing, 'participant')} of the last run's table "
+        f"{'is' if missing == 1 else 'are'} missing."
     )
     if confirm:
         states.confirm_left_out(now().isoformat(timespec="seconds"))

@@ -84,7 +84,7 @@ def join(
 
 
 def _record_roster(folder: Path, config: SiteConfig) -> None:
-    """Record in the ledger that the site's people have joined a consortium anew."""
+    """Record in the ledger that the site's people have joined another consortium."""
     from consortium.membership.keys import load_identity
     from site_agent.approval.folder_states import FolderStates
     from site_agent.enrolment.pinned_consortium import read_pinned

@@ -268,7 +268,7 @@ def _ledger(folder: Path, config: SiteConfig) -> Check:
     sentence = f"{count(ledger.head().seq, 'line')}, each as it was written."
     network = network_type(config.ledger)
     if network:
-        sentence += f" It is on a network file system ({network}): one machine alone may use it."
+        sentence += f" It is on a network file system ({network}): only one machine may use it."
     return Check("ledger", "ok", " ".join((sentence, *budget(ledger, Policy.load(folder)))))
 
 

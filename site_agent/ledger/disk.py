@@ -1,6 +1,6 @@
 """The disk that a site's databases are on: local, or a network file system that machines share.
 
-SQLite's write-ahead log needs memory that all its users share, so it works on one machine only. A
+SQLite's usual log (WAL) needs memory that all its users share, so it works on a single machine. A
 database on a network file system therefore has a rollback journal, and belongs to the machine that
 used it first: a file next to the database names that machine, and any other is refused. Locks
 between the programs of one machine work on such a file system.
@@ -63,7 +63,7 @@ def set_journal(connection: sqlite3.Connection, path: Path) -> None:
     if network and mode != wanted:
         raise LedgerError(
             f"{path}: the database must have a rollback journal on a network file system "
-            f"({network}), and another program has it open with a write-ahead log. Stop that "
+            f"({network}), and another program has it open in mode WAL. Stop that "
             "program."
         )
 
@@ -91,7 +91,7 @@ def _claim(path: Path, network: str) -> None:
         raise LedgerError(f"{place} must be readable and writable: {error}.") from error
     if known != own:
         raise LedgerError(
-            f"{path}: one machine alone may use a database on a network file system ({network}), "
+            f"{path}: only one machine may use a database on a network file system ({network}), "
             f"and '{known}' uses this one while this machine is '{own}'. Run the site's commands "
             f"there, or stop every agent there and remove {place}."
         )

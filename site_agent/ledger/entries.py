@@ -56,7 +56,7 @@ EMPTY = Head(0, START)
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """A line: ``event`` is 'reserve', 'spend', 'void', 'tell' or 'state', ``at`` is for people.
+    """A line of the ledger, with its kind in ``event`` and the time, for people, in ``at``.
 
     'tell' stands for the numbers of persons and volumes that a site told before a run's rounds;
     it costs nothing, ``persons`` names who is behind them, and ``query`` their recordings where a

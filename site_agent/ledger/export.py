@@ -23,10 +23,11 @@ the first.
 To add up: the squares of ``mu`` of the lines with event 'reserve' make the square of what a data
 set's account holds, but for those that a line with event 'void' follows for the same round: their
 answers were never sent. A line with event 'tell' costs nothing: it names who was behind the
-numbers of persons that were told, or nobody where the site declined. A line with event 'state'
-costs nothing: it records an approval or its withdrawal, the newest roster, or (as ``persons``) who
-is in the site's left-out table. Lines of unit 'subject' count
+numbers of persons that were told, or nobody where the site declined. Lines of unit 'subject' count
 in the account of unit 'timepoint', too.
+
+A line with event 'state' costs nothing. It records an approval or its withdrawal, the newest
+roster, or the group of the participants in the site's left-out table.
 
 The chain shows an edit to whoever knows a later head. One that the site can't take back lies on
 the exchange, signed, as ``ledgers/<site>/<seq>``.

@@ -324,7 +324,7 @@ class LedgerFile:
 
         Who was charged was told of, also before such sets were written down.
         """
-        named = f"persons != '' AND event != '{STATE}'"
+        named = " AND ".join(("persons != ''", f"event != '{STATE}'"))
         condition = named if what == "persons" else "event = 'tell' AND query != ''"
         rows = self.connection.execute(
             f"SELECT study, {what} FROM entries WHERE {condition} GROUP BY {what} ORDER BY min(seq)"  # noqa: S608

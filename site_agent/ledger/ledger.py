@@ -145,7 +145,7 @@ class Ledger(LedgerReader):
         Parameters
         ----------
         state : State
-            Of the folder as it is now.
+            The present state of the folder.
         at : str
             Time, for people.
         """

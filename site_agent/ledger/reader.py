@@ -233,7 +233,7 @@ class LedgerReader:
         Parameters
         ----------
         group : str
-            Digest of the group; empty for nobody.
+            Digest of the group; empty for an empty group.
         labels : sequence of str
             Labels in any spelling.
         """

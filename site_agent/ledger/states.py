@@ -2,7 +2,7 @@
 
 A backup of a site's folder may bring back an approval that was withdrawn, an older roster or a
 shorter left-out table. Each of these states therefore has lines in the ledger, whose head is on the
-exchange: what is older than its newest line is noticed, wherever it comes from.
+exchange: an older state is noticed, wherever it comes from.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class State:
         Parameters
         ----------
         number : int
-            Of the line in the ledger.
+            Number of the line in the ledger.
         """
         return Charge(
             dataset="",

@@ -1,4 +1,4 @@
-"""Files of a site's folder put back from a backup, older than what its people did since."""
+"""A site's folder is restored from a backup that is older than its newest approvals."""
 
 import contextlib
 import shutil

@@ -199,7 +199,7 @@ def test_a_shorter_left_out_table_is_counted_and_confirmed(town: Town) -> None:
     assert "fail  folder" in enter("site-agent", "doctor", "-f", folder).out
     said = enter("site-agent", "left-out", "-f", folder)
     assert said.out == (
-        "The left-out table names 0 participants. Of those in the table of the last run, 1 is "
+        "The left-out table names 0 participants, and 1 participant of the last run's table is "
         "missing.\n"
     )
     assert "Recorded" in enter("site-agent", "left-out", "--confirm", "-f", folder).out

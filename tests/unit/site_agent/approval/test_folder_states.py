@@ -1,4 +1,4 @@
-"""What the ledger records of a site's folder, and what is older than that."""
+"""The states of a site's folder are recorded in its ledger, and older ones are noticed."""
 
 import shutil
 from pathlib import Path

@@ -96,7 +96,7 @@ def test_a_second_machine_is_refused_in_one_sentence(
     with pytest.raises(LedgerError) as caught:
         Ledger(path)
     assert str(caught.value) == (
-        f"{path}: one machine alone may use a database on a network file system (nfs4), and "
+        f"{path}: only one machine may use a database on a network file system (nfs4), and "
         f"'{own}' uses this one while this machine is 'other 0123'. Run the site's commands "
         f"there, or stop every agent there and remove {machine_path(path)}."
     )
