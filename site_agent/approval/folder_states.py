@@ -1,8 +1,8 @@
 """The states of a site's folder, compared with the lines of its ledger.
 
-Three states of the folder decide which questions a site answers: the newest approval or withdrawal
-of each study, the newest roster that was seen, and the participants in the hospital's left-out
-table. A restored backup has older ones. Each is recorded in the ledger, and compared with it before a run
+Three states of the folder decide which questions a site answers: each study's newest approval or
+withdrawal, the newest roster that was seen, and the participants in the hospital's left-out table.
+A restored backup has older ones. Each is recorded in the ledger, and compared with it before a run
 begins and whenever a command changes it.
 """
 

@@ -4,6 +4,8 @@ import contextlib
 import shutil
 from pathlib import Path
 
+import pytest
+
 from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.errors import SiteError
 from consortium.membership.keys import load_identity
@@ -11,6 +13,7 @@ from site_agent.approval.folder_states import FolderStates
 from site_agent.approval.withdrawal import take_back
 from site_agent.config import SiteConfig
 from site_agent.layout import APPROVED, LEDGER, PINNED
+from site_agent.ledger import disk
 from site_agent.ledger.ledger import Ledger
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.attacks.attacks_on_approvals import DAY, _permitted, _rotated, _yes
@@ -80,6 +83,24 @@ def backup_with_a_withdrawn_approval(stage: Stage) -> bool:
 def backup_with_the_ledger_of_an_approval(stage: Stage) -> bool:
     """Restores a site's whole folder, with its ledger, from before a withdrawal."""
     return _withdraw_and_put_back(stage, ledger=True)
+
+
+@attack(
+    "disk intruder",
+    guard="site_agent.ledger.disk:_claim",
+    without="two machines write to one ledger at a time, and a limit is passed",
+    stops="only one machine may use a database on a network file system",
+    instead=nothing,
+)
+def ledger_on_two_machines(stage: Stage) -> bool:
+    """Starts a copy of the agent on a second machine that mounts the same network folder."""
+    path, mounts = stage.root / LEDGER, stage.root / "mounts"
+    mounts.write_text("server:/home / nfs4 rw 0 0\n", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(disk, "MOUNTS", mounts)
+        Ledger(path)
+        patch.setattr(disk, "this_machine", lambda: "another")
+        return Ledger(path).head().seq == 0
 
 
 @attack(
