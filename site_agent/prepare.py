@@ -15,7 +15,7 @@ _opened: dict[tuple[str, bytes], SiteDataset] = {}
 of one."""
 
 
-def check_server(config: SiteConfig, environment: Mapping[str, str]) -> None:
+def check_own_prefect(config: SiteConfig, environment: Mapping[str, str]) -> None:
     """Refuse a Prefect server that the site's owner has not named as the hospital's own.
 
     Raises ConfigurationError.

@@ -63,7 +63,7 @@ class FolderStates:
         for sentence in self.older_approvals().values():
             raise StudyError(sentence)
         self.check_roster(read_pinned(self.folder))
-        self._missing(self._left_out() or [])
+        self.check_left_out()
 
     # -- approvals --------------------------------------------------------------------------
 
@@ -151,9 +151,28 @@ class FolderStates:
 
     def settle_left_out(self, at: str) -> None:
         """Refuse a left-out table that lacks a participant; record a longer one."""
-        labels = self._left_out()
-        if labels is not None and not self._missing(labels):
+        labels = self.check_left_out()
+        if labels is not None:
             self._record_left_out(labels, at)
+
+    def check_left_out(self) -> list[str] | None:
+        """Refuse a left-out table that lacks a participant of the recorded one.
+
+        Raises ConfigurationError.
+
+        Returns
+        -------
+        list of str or None
+            The labels in the table. None if it can't be read: a run then has no data.
+        """
+        try:
+            labels = self._read_left_out()
+        except DataError:
+            return None
+        newest = self._listed
+        if newest is not None:
+            self._check_missing(self.ledger.count_missing(newest.persons, labels))
+        return labels
 
     def confirm_left_out(self, at: str) -> None:
         """Record the left-out table as it is now, also if it lacks participants.
@@ -176,9 +195,7 @@ class FolderStates:
         if group != (newest.persons if newest else ""):
             self.ledger.record(State("left-out", self._key, word="recorded", persons=group), at)
 
-    def _missing(self, labels: list[str]) -> int:
-        newest = self._listed
-        missing = self.ledger.count_missing(newest.persons, labels) if newest else 0
+    def _check_missing(self, missing: int) -> None:
         if missing:
             raise ConfigurationError(
                 f"{self.config.left_out or self.folder / CONFIG}: the left-out table must name "
@@ -187,14 +204,6 @@ class FolderStates:
                 "Restore the newest table, or confirm the shorter one with 'site-agent left-out "
                 "--confirm'."
             )
-        return missing
-
-    def _left_out(self) -> list[str] | None:
-        """Return the labels in the table, or None if it can't be read: a run then has no data."""
-        try:
-            return self._read_left_out()
-        except DataError:
-            return None
 
     def _read_left_out(self) -> list[str]:
         table = self.config.left_out

@@ -397,7 +397,7 @@ def say_yes(
     runs = terms.runs if terms.epsilon is None else 1  # its own bound may end it before its last
     refuse_by_policy(site.policy, case.study, None, StudyRequest(name, spent, runs))
     at, states = today.isoformat(), FolderStates(folder, site.config, site.identity, site.ledger)
-    states.settle_left_out(at)
+    states.check_left_out()
     states.check_roster(check_members(folder, papers.members))
     ask()
     states.settle_approvals(at)  # so that the new serial number is above all recorded ones

@@ -48,11 +48,11 @@ def prepare(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> No
     from flows import need_prefect
     from flows.prepare import prepare_all
     from site_agent.config import SiteConfig
-    from site_agent.prepare import check_server, count_persons, prepare_person
+    from site_agent.prepare import check_own_prefect, count_persons, prepare_person
 
     need_prefect()
     config, files = SiteConfig.load(folder), (folder.resolve(), study.resolve(), roster.resolve())
-    check_server(config, os.environ)
+    check_own_prefect(config, os.environ)
     persons = count_persons(*files)
     work, options = partial(prepare_person, *files), dict(config.task_runner_options)
     prepare_all(

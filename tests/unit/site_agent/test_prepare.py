@@ -12,7 +12,7 @@ from consortium.membership.signed_study import sign_study
 from site_agent.approval.withdrawal import take_back
 from site_agent.config import SiteConfig
 from site_agent.layout import CACHE
-from site_agent.prepare import check_server, count_persons, prepare_person
+from site_agent.prepare import check_own_prefect, count_persons, prepare_person
 from tests.support.local_consortium import build
 
 
@@ -52,7 +52,7 @@ def test_only_a_study_that_is_approved_here_is_prepared(tmp_path: Path) -> None:
 def test_only_the_hospitals_own_prefect_may_count_participants(tmp_path: Path) -> None:
     config = SiteConfig(name="north", dataset=tmp_path, exchange=str(tmp_path))
     elsewhere = {"PREFECT_API_URL": "https://api.prefect.cloud/api"}
-    check_server(config, {})
-    check_server(config.model_copy(update={"prefect": True}), elsewhere)
+    check_own_prefect(config, {})
+    check_own_prefect(config.model_copy(update={"prefect": True}), elsewhere)
     with pytest.raises(ConfigurationError, match=r"must be the hospital's own, got https://api"):
-        check_server(config, elsewhere)
+        check_own_prefect(config, elsewhere)
