@@ -20,7 +20,7 @@ def printable(text: object, most: int = _MOST) -> str:
 
 
 def split_remedy(error: object) -> tuple[str, str]:
-    """Return what is wrong and what to do, each without a full stop at its end.
+    """Split an error into its fault and its remedy, each without a full stop at its end.
 
     The remedy is all that follows the first sentence, or the last part of a single sentence with a
     semicolon. It is empty if there is neither.

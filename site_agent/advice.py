@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
 import yaml
 
-_LISTED = 12
+_LISTED, _MOST = 12, 40
+_WORD = re.compile(r"[\w.&-]+")
 _FIXED = {"participant_id": "labels", "session_id": "sessions", "reason": "reasons"}
 """Columns that a site can't rename, with their contents."""
 _OPPOSITES = (
@@ -75,7 +77,7 @@ def exact_labels() -> str:
 
 
 def missing_column(name: str, there: Sequence[str]) -> str:
-    """Return what is required, was given and helps where a table lacks a column."""
+    """Return the sentences of an error about a column that a table lacks."""
     like = nearest_name(name, there)
     if like is not None and name not in _FIXED:
         advice = write_line(Remedy.COLUMN_ALIAS, {"aliases": {name: {"column": like}}})
@@ -86,6 +88,11 @@ def missing_column(name: str, there: Sequence[str]) -> str:
     some = ", ".join(f"'{each}'" for each in there[:_LISTED])
     more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
     have = f"the columns are {some}{more}" if there else "line 1 names no column"
+    if len(there) == 1 and not _WORD.fullmatch(there[0]):
+        return (
+            f"a column '{name}' is required, and line 1 is '{there[0][:_MOST]}', which is not a "
+            "header. Delete the lines before the header."
+        )
     if name in _FIXED:
         of = _FIXED[name]
         return f"a column '{name}' is required, and {have}. Give the column of {of} this name."
@@ -104,6 +111,31 @@ def nearest_name(name: str, there: Sequence[str]) -> str | None:
     small = {each.lower(): each for each in reversed(there) if not names_differ(name, each)}
     found = get_close_matches(name.lower(), small, n=1, cutoff=0.75)
     return small[found[0]] if found else None
+
+
+def nearest_level(value: str, levels: Sequence[str]) -> str | None:
+    """Return the one level that a value is written like, such as M for 'Male' and 1 for '1.0'."""
+    small = value.strip().casefold()
+    with suppress(ValueError):
+        number = float(small)
+        same = [x for x in levels if _as_number(x) == number]
+        return same[0] if len(same) == 1 else None
+    like = nearest_name(value, levels)
+    if like is not None or not small.isalpha():
+        return like
+    begun = [x for x in levels if x.isalpha() and _begins(small, x.casefold())]
+    return begun[0] if len(begun) == 1 else None
+
+
+def _begins(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def names_differ(one: str, other: str) -> bool:

@@ -17,53 +17,75 @@ from site_agent.advice import exact_labels
 
 SESSION = "_ses-"
 """Separator of a participant's label and a session's in the name of a row."""
-_FRACTION = re.compile(r"(\d+)\.0*")
-_SCIENTIFIC = re.compile(r"\d(\.\d+)?e\+\d{1,2}", re.IGNORECASE)
+_FRACTION = re.compile(r"(\d+)(\.0*|,0{1,2})")
+_SCIENTIFIC = re.compile(r"\d+(\.\d+)?e\+?\d{1,2}", re.IGNORECASE)
 _PADDED = re.compile(r"\A(\D*)0+(?=\d)")
 _NUMBERED = re.compile(r"\D*\d+")
-SUMMARIES = frozenset(
+_PREFIX = re.compile(r"sub(-(?=.)|[_ ]?(?=\d+$))", re.IGNORECASE)
+_WRAPPED = re.compile(r"=?(['\"])(.*)\1")
+_DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0d"), "-")
+_FORMAT = "Cf"
+"""Unicode category of characters that are not visible, such as a zero-width space."""
+_SUMMARY_WORDS = frozenset(
     (
         *("mean", "average", "avg", "median", "sd", "std", "stdev", "stddev", "sem", "var"),
         *("variance", "min", "max", "minimum", "maximum", "sum", "total", "totals", "count", "n"),
-        *("mittelwert", "summe", "moyenne", "media", "fsaverage", "fsaverage4", "fsaverage5"),
-        *("fsaverage6", "fsaverage_sym", "bert", "cvs_avg35"),
+        *("mittelwert", "summe", "gesamt", "moyenne", "media", "promedio", "grand", "valid"),
     )
 )
-"""Labels, in small letters, of rows that spreadsheets and FreeSurfer add and that are not a
-participant's."""
-
-
-_SLASHES = ("/", "\\")
-_PREFIXES, _ENDS, _WIDEST = ("", "SUB-", "Sub-"), ("", ".0", "/"), 12
+_TEMPLATES = frozenset(
+    (
+        *("fsaverage", "fsaverage3", "fsaverage4", "fsaverage5", "fsaverage6", "fsaverage_sym"),
+        *("bert", "cvs_avg35", "template", "group"),
+    )
+)
+_SPACED = re.compile(r"[\s(=:]")
+_PREFIXES, _ENDS, _WIDEST = ("", "SUB-", "Sub-"), ("", ".0", ".00", "/"), 16
 
 
 def plain_label(text: str) -> str:
-    """Return a label without ``sub-``, surrounding white space and slashes.
+    """Return a label without decoration, in the letters in which it is written.
+
+    ``sub-``, the folders of a path, quotes, white space, slashes and invisible characters are
+    removed. Dashes and digits of other scripts become those of ASCII.
 
     Parameters
     ----------
     text : str
         A cell of a table, or the name of a folder.
     """
-    bare = text.strip()
-    if bare[-1:] in _SLASHES or bare[:1] in _SLASHES:
-        bare = bare.strip("/\\").strip()
-    bare = bare if bare.isascii() else unicodedata.normalize("NFC", bare)
-    return bare[4:] if len(bare) > 4 and bare[:4].casefold() == "sub-" else bare
+    if text.isascii() and (text[4:] if text[:4] == "sub-" else text).isalnum():
+        bare = text.removeprefix("sub-")
+        return bare if bare[:3].lower() != "sub" else _PREFIX.sub("", bare, count=1)
+    bare = text if text.isascii() else _in_ascii(text)
+    wrapped = _WRAPPED.fullmatch(bare.strip())
+    bare = (wrapped[2] if wrapped else bare).strip().removeprefix("'")
+    bare = re.split(r"[/\\]", bare.rstrip("/\\ "))[-1].strip()
+    return _PREFIX.sub("", bare, count=1) if _PREFIX.match(bare) else bare
+
+
+def _in_ascii(text: str) -> str:
+    """Return a text without invisible characters, with dashes and decimal digits of ASCII."""
+    shown = unicodedata.normalize("NFC", text).translate(_DASHES)
+    return "".join(
+        str(unicodedata.decimal(letter)) if letter.isdecimal() else letter
+        for letter in shown
+        if unicodedata.category(letter) != _FORMAT
+    )
 
 
 def canonical_label(text: str) -> str:
     """Return the form that all spellings of one participant's label share.
 
-    Letter case, ``sub-``, a slash at the end, ``.0`` at the end of a number and zeros before a
-    number that ends the label don't count.
+    Letter case, ``sub-``, folders and slashes of a path, ``.0`` at the end of a number, an exponent
+    and zeros before a number that ends the label don't count.
 
     Examples
     --------
-    >>> {canonical_label(text) for text in ("sub-001", "1", "1.0", "SUB-01/")}
+    >>> {canonical_label(text) for text in ("sub-001", "1", "1.0", "SUB-01/", "sub_001")}
     {'1'}
-    >>> canonical_label("sub-CTRL007"), canonical_label("a0b")
-    ('ctrl7', 'a0b')
+    >>> canonical_label("sub-CTRL007"), canonical_label("a0b"), canonical_label("1.00E+05")
+    ('ctrl7', 'a0b', '100000')
     """
     label = plain_label(text)
     if label.isascii() and label.isdecimal():
@@ -76,33 +98,72 @@ def canonical_label(text: str) -> str:
     return _PADDED.sub(r"\1", label, count=1) if _NUMBERED.fullmatch(label) else label
 
 
+def session_label(text: str) -> str:
+    """Return the form that all spellings of one session's label share, without ``ses-``."""
+    bare = text.strip()
+    return canonical_label(bare[4:] if bare[:4].lower() == "ses-" else bare)
+
+
 def is_summary(label: str) -> bool:
-    """Whether a label names a row of means or another row that is not a participant's."""
-    return plain_label(label).casefold() in SUMMARIES
+    """Whether a label names a row of means or of a template, which is not a participant's.
+
+    Examples
+    --------
+    >>> [is_summary(text) for text in ("MEAN", "Total (n=40)", "sub-mean", "MEAN_CON", "N001")]
+    [True, True, True, True, False]
+    """
+    name = plain_label(label).casefold()
+    words = re.findall(r"[^\W\d_]+", name)
+    if name in _TEMPLATES or name in _SUMMARY_WORDS:
+        return True
+    if not words or words[0] not in _SUMMARY_WORDS:
+        return False
+    return bool(_SPACED.search(name)) or (len(words[0]) > 2 and not re.search(r"\d", name))
 
 
-def former_spellings(label: str) -> Iterator[str]:
+def former_spellings(text: str) -> Iterator[str]:
     """Yield the spellings under which earlier versions may have marked a participant.
 
     They took a label as it was written, but for ``sub-`` in small letters: in another case, with
-    zeros before its number, or with ``.0`` or a slash behind it.
+    zeros before its number, with an exponent, or with ``.0`` or a slash behind it.
 
     Parameters
     ----------
-    label : str
-        In any spelling.
+    text : str
+        The label in any spelling.
     """
-    canonical = canonical_label(label)
+    canonical = canonical_label(text)
     letters = canonical.rstrip("0123456789") if _NUMBERED.fullmatch(canonical) else canonical
     digits = canonical[len(letters) :]
+    raw = text.strip().removeprefix("sub-")
+    yield from (raw, plain_label(text))
+    yield from (unicodedata.normalize(form, raw) for form in ("NFC", "NFD"))
     numbers = [digits.zfill(width) for width in range(len(digits), _WIDEST + 1)] or [digits]
     cases = dict.fromkeys((letters, letters.upper(), letters.title(), letters.capitalize()))
-    yield plain_label(label)
+    if letters.startswith("ndarinv"):  # of the NIMH Data Archive
+        cases[f"NDARinv{letters[7:].upper()}"] = None
     for prefix, case, number, end in product(_PREFIXES, cases, numbers if digits else [""], _ENDS):
-        yield f"{prefix}{case}{number}{end}"
+        spelling = f"{prefix}{case}{number}{end}"
+        yield spelling
+        if not spelling.isascii():
+            yield unicodedata.normalize("NFD", spelling)
+    if canonical.isdecimal() and canonical.endswith("0") and len(canonical) <= _WIDEST:
+        yield from _with_exponent(canonical)
 
 
-class Labels:
+def _with_exponent(number: str) -> Iterator[str]:
+    """Yield a whole number as spreadsheets and programs write it with an exponent."""
+    factor = number.rstrip("0")
+    zeros = len(number) - len(factor)
+    for sign in ("e", "e+"):
+        yield from (f"{factor}{sign}{zeros}", f"{factor}{sign}{zeros:02d}")
+        yield from (f"{factor}{sign}{zeros}".upper(), f"{factor}{sign}{zeros:02d}".upper())
+    for places in (0, 1, 2, 5):
+        text = f"{float(number):.{places}e}"
+        yield from (text, text.upper())
+
+
+class Spellings:
     """The spellings of the participants' labels in one data set.
 
     Parameters
@@ -121,7 +182,6 @@ class Labels:
     def __init__(self, known: Iterable[str] = (), *, exact: bool = False) -> None:
         self.exact = exact
         self._spelled: dict[str, str] = {}
-        self._sessions: dict[str, str] = {}
         for label in known:
             other = self._spelled.setdefault(self.key(label), label)
             if other != label:
@@ -150,7 +210,8 @@ class Labels:
     def row(self, name: str) -> str:
         """Return the known spelling of a row's name: a label, or a label and a session."""
         label, mark, session = name.partition(SESSION)
-        if not mark:
-            return self.spelled(label)
-        own = self._sessions.setdefault(self.key(session), session)
-        return f"{self.spelled(label)}{SESSION}{own}"
+        return (
+            f"{self.spelled(label)}{SESSION}{session_label(session)}"
+            if mark
+            else self.spelled(label)
+        )

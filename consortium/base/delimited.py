@@ -10,8 +10,8 @@ from __future__ import annotations
 import csv
 import errno
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +21,8 @@ from consortium.errors import TableError
 _OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff", b"\x00")
 """Bytes in the beginning of a file in UTF-16 or UTF-32, with or without its mark."""
 _HEAD = 64
+_LABELS = "participant_id"
+"""Column of BIDS whose cells begin with ``sub-``, and those of row names don't."""
 _INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u200e\u200f\u2060"))
 _WORD = re.compile(r"[\w.-]+")
 _LONGEST_CELL = (1 << 31) - 1
@@ -46,6 +48,9 @@ class DelimitedTable:
         The file, for errors.
     lines : iterable of str
         Its lines with their line ends.
+    again : callable, optional
+        Returns the lines once more. With it, a table of which every row has one cell more than the
+        header has row names.
 
     Raises
     ------
@@ -54,8 +59,14 @@ class DelimitedTable:
         header, or a quoted cell is not closed.
     """
 
-    def __init__(self, path: Path, lines: Iterable[str]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        lines: Iterable[str],
+        again: Callable[[], Iterable[str]] | None = None,
+    ) -> None:
         self.path = path
+        self._again = again
         self._source = _Remembered(lines)
         first = self._source.peek()
         self._separator = "\t" if "\t" in first or "," not in first else ","
@@ -75,6 +86,13 @@ class DelimitedTable:
             names.pop()
         self.header: tuple[str, ...] = tuple(names)
         self.has_row_names = False
+        if re.fullmatch(r"sep=.?", first.strip().strip('"')):
+            raise TableError(
+                path,
+                "header",
+                f"line 1 must name the columns, and it is '{first.strip()}'. Delete line 1.",
+                line=1,
+            )
         if len(names) == 1 and ";" in names[0]:
             raise TableError(
                 path,
@@ -97,20 +115,37 @@ class DelimitedTable:
         If every row has one cell more than the header, the first cell of each is a row name, as
         ``write.table`` of R writes it, and is dropped.
         """
-        many = len(self.header)
-        named, has_last = None, False
+        many, first = len(self.header), True
         for row in self._parsed():
             width = len(row.cells)
-            if named is None:
-                named = self.has_row_names = width == self._widest + 1
-            if named and width == self._widest + 1:
-                has_last = has_last or bool(row.cells[-1].strip())
+            if first and width == self._widest + 1:
+                self.has_row_names = self._all_have_names()
+            first = False
+            if self.has_row_names:
                 yield TableRow(row.line, row.cells[1 : 1 + many])
-            elif not named and many <= width <= self._widest:
+            elif many <= width <= self._widest:
                 yield TableRow(row.line, row.cells[:many])
             else:
-                yield TableRow(row.line, row.cells, self._wrong_width(row, named))
-        if named and not has_last:
+                yield TableRow(row.line, row.cells, self._wrong_width(row))
+
+    def _all_have_names(self) -> bool:
+        """Whether every row has one cell more than the header, read from the beginning again.
+
+        Raises TableError if the last cell of every row is empty, since a separator at the end of
+        the rows looks the same as row names.
+        """
+        if self._again is None:
+            return False
+        has_last, are_names = False, self.header[:1] != (_LABELS,)
+        for row in DelimitedTable(self.path, self._again())._parsed():
+            if len(row.cells) != self._widest + 1:
+                return False
+            has_last = has_last or bool(row.cells[-1].strip())
+            labelled = [cell.strip().lower().startswith("sub-") for cell in row.cells[:2]]
+            are_names = are_names or labelled != [True, False]
+        if not are_names:
+            return False
+        if not has_last:
             raise TableError(
                 self.path,
                 "width",
@@ -118,6 +153,7 @@ class DelimitedTable:
                 "whose last cell is empty. Delete the separator at the end of the rows, or name "
                 "the column of row names in the header.",
             )
+        return True
 
     def _parsed(self) -> Iterator[TableRow]:
         """Yield every row that is not blank, with the line where it begins."""
@@ -166,20 +202,18 @@ class DelimitedTable:
             line=line,
         )
 
-    def _wrong_width(self, row: TableRow, named: bool) -> TableError:
-        wanted = self._widest + named
-        like = "the rows before" if named else "the header"
+    def _wrong_width(self, row: TableRow) -> TableError:
         return TableError(
             self.path,
             "width",
-            f"every row must have {wanted} cells like {like}, and line "
-            f"{row.line} has {len(row.cells)}. Correct the line, or export the table again.",
+            f"every row must have {self._widest} cells like the header, and line {row.line} has "
+            f"{len(row.cells)}. Correct the line, or export the table again.",
             line=row.line,
         )
 
 
 @contextmanager
-def open_table(path: Path, most: int) -> Iterator[DelimitedTable]:
+def open_table(path: Path, most: int, *, row_names: bool = True) -> Iterator[DelimitedTable]:
     """Open a table in UTF-8 for reading row by row.
 
     Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), since columns that a
@@ -192,6 +226,8 @@ def open_table(path: Path, most: int) -> Iterator[DelimitedTable]:
         header has no tab. Cells may be quoted as in RFC 4180.
     most : int
         Largest size in bytes.
+    row_names : bool
+        Whether a column of row names without a name in the header is accepted.
 
     Raises
     ------
@@ -213,8 +249,14 @@ def open_table(path: Path, most: int) -> Iterator[DelimitedTable]:
             head = file.read(_HEAD)
         if head.startswith(_OTHER_ENCODINGS[:2]) or _OTHER_ENCODINGS[2] in head:
             raise wrong_encoding(path)
-        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
-            yield DelimitedTable(path, file)
+        with ExitStack() as files:
+
+            def lines() -> Iterable[str]:
+                return files.enter_context(
+                    path.open(newline="", encoding="utf-8-sig", errors="surrogateescape")
+                )
+
+            yield DelimitedTable(path, lines(), lines if row_names else None)
     except OSError as error:
         raise _not_opened(path, error) from error
 

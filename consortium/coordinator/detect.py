@@ -11,7 +11,7 @@ from consortium.base.formatting import number
 from consortium.errors import StudyError
 from site_agent.data.tsv import given_in, person_rows
 from site_agent.data.wording import is_given
-from site_agent.labels import Labels
+from site_agent.labels import Spellings
 
 PUBLIC = (
     "No number of this table is written into the study: what stands in a study is public for "
@@ -68,7 +68,7 @@ class Detected:
 
 def detect(table: Path) -> Detected:
     """Read a table of persons; raises DataError if it can't be read."""
-    names = [name for name in given_in(table, Labels()) if _PLAIN.fullmatch(name)]
+    names = [name for name in given_in(table, Spellings()) if _PLAIN.fullmatch(name)]
     rows = [row for _, row in person_rows(table, names)]
     groups: dict[str, tuple[str, str]] = {}
     numeric: dict[str, tuple[float, float]] = {}

@@ -99,6 +99,8 @@ class Inspection:
         for line in _who_lacks_what(self.skipped):
             out.print(f"  {line}", soft_wrap=True)
         show_facts(self.understood.facts, self._before, out)
+        for note in self.warnings:
+            out.print(f"WARNING: {note}", soft_wrap=True)
         if self.plan is not None:
             table = Table(*HEADS)
             for row in Outlook(self.plan).rows():
@@ -106,8 +108,8 @@ class Inspection:
             out.print(table)
             self._show_price(self.plan, out)
         for note in self.notes:
-            name = "WARNING" if isinstance(note, Serious) else "NOTE"
-            out.print(f"{name}: {note}", soft_wrap=True)
+            if not isinstance(note, Serious):
+                out.print(f"NOTE: {note}", soft_wrap=True)
         for problem in self.problems:
             out.print(f"REFUSED: {problem}", soft_wrap=True)
 
@@ -226,7 +228,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
 
 
 def _understood(case: StudyCase) -> Understanding:
-    """Return what the readers understood of the site's files; nothing if no data can be read."""
+    """Return the summary of the site's files; only that of tables if no data can be read."""
     try:
         return understand(case.data, case.study)
     except DataError:  # loading reports it
@@ -303,8 +305,7 @@ def _unknown(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterator
     listed = read_left_out(config.left_out, tables)
     strange = sorted(label for label in listed if not known.knows(label))
     if strange:
-        who = ", ".join(f"sub-{label}" for label in strange[:_NAMED])
-        who += ", …" if strange[_NAMED:] else ""
+        who = ", ".join(map(repr, strange[:_NAMED])) + (", …" if strange[_NAMED:] else "")
         yield Serious(
             f"{config.left_out}: every row must match a participant of the data set, and "
             f"{count(len(strange), 'row')} ({who}) {'matches' if len(strange) == 1 else 'match'} "

@@ -14,6 +14,7 @@ from site_agent.data.folders import (
     homes_in,
     labels_in,
     metadata_at_top,
+    unread_in,
 )
 from site_agent.data.names import (
     ENDINGS,
@@ -147,7 +148,7 @@ def _of_home(
         near = near_miss(files, data)
         detail = f"{path} has other recordings, but none of {recording_pattern(data)}. {near}"
         return SkippedPerson(label, "not-chosen", detail.rstrip())
-    return SkippedPerson(label, "no-image", _without(home, data))
+    return SkippedPerson(label, "no-image", _without(home, data) + unread_in(path, root))
 
 
 def _without(home: _Home, data: DataSection) -> str:

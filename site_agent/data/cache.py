@@ -25,7 +25,7 @@ from site_agent.data.survey import Subject
 Block = NDArray[np.float32]
 _Stamp = tuple[int, int, int]
 
-VERSION = 2
+VERSION = 3
 """Raise it when preprocessing changes, so that older blocks are not taken for new ones."""
 DIGEST_BYTES = 32
 
@@ -190,12 +190,13 @@ def _digest_of(*parts: object) -> str:
     return hashlib.sha256(json.dumps([VERSION, *parts]).encode()).hexdigest()
 
 
-def _facts(path: Path) -> tuple[str, int, int]:
+def _facts(path: Path) -> tuple[str, str, int, int, int]:
+    """Return what changes when a file is written, or its link leads to another file."""
     try:
-        status = path.stat()
+        status, target = path.stat(), os.path.realpath(path)
     except OSError as error:
         raise DataError(f"{path} is gone since the data were counted; put it back.") from error
-    return str(path), status.st_size, status.st_mtime_ns
+    return str(path), target, status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def _stamp(path: Path) -> _Stamp:

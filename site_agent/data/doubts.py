@@ -24,7 +24,7 @@ from consortium.errors import DataError
 from consortium.study.data_section import PersonRule
 from consortium.study.spec import Study
 from consortium.views.column import Column
-from site_agent.advice import Remedy, nearest_name, write_line
+from site_agent.advice import Remedy, nearest_level, write_line
 from site_agent.data.bids import labels_in
 from site_agent.data.people import participants_path
 from site_agent.data.personal import similar_column
@@ -38,7 +38,7 @@ from site_agent.data.wording import (
     is_given,
     matching_level,
 )
-from site_agent.labels import Labels
+from site_agent.labels import Spellings
 
 if TYPE_CHECKING:
     from consortium.views.table import TableView
@@ -275,7 +275,7 @@ def _like_levels(
 ) -> Iterator[_Alike]:
     for value, many in cells.items():
         own = said.levels.get(value, "")
-        like = matching_level(own, levels) or nearest_name(value, [*levels])
+        like = matching_level(own, levels) or nearest_level(value, levels)
         if value not in levels and value not in said.missing and like is not None:
             called = f" ('{own}' in the JSON beside the table)" if own else ""
             description = (
@@ -322,7 +322,7 @@ def few_lacking(
     source : Path
         The data set.
     people : sequence of str
-        Labels of who would be told of.
+        Labels of the participants who would be counted.
     fewest : int
         The policy's ``fewest_subjects_chosen``.
     is_reported : bool
@@ -334,7 +334,7 @@ def few_lacking(
     said = read_descriptions(table)
     few = [
         f"'{name}' ({lack.words})"
-        for name, given in given_in(table, Labels(people, exact=tables.exact_labels)).items()
+        for name, given in given_in(table, Spellings(people, exact=tables.exact_labels)).items()
         if 0 < (lack := _lack(len(people), given, said.get(name, NOTHING_SAID))).many < fewest
     ]
     if few:
@@ -353,7 +353,7 @@ def _without_folder(source: Path, tables: SiteTables) -> Iterator[str]:
     table = tables.participants_of(source)
     if not table.is_file():
         return
-    there = Labels(labels_in(source), exact=tables.exact_labels)
+    there = Spellings(labels_in(source), exact=tables.exact_labels)
     rows = rows_or_errors(table, (), Wording(tables=tables))
     lacking = [label for label, _ in rows if not there.knows(label)]
     if lacking:

@@ -1,12 +1,13 @@
 """Folders and files of a data set, with its links between folders.
 
 A linked folder is followed only where it leads to a folder of the same data set, and not into
-another participant's folder. Every folder is listed once.
+another participant's folder. Every folder is listed once. A linked file is listed wherever it leads
+but into another participant's folder, so git-annex and DataLad links are.
 """
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -14,11 +15,13 @@ from typing import NamedTuple
 from consortium.errors import DataError
 
 _PERSON = "sub-"
+_ANNEX = "/.git/annex/objects/"
+_MOST_LINKS = 40  # one after the other, as Linux allows
 _NEARLY = re.compile(r"(?i)\s*(sub|subject)([-_ ]?\d|-\w)")
 
 
 class PassedOver(NamedTuple):
-    """A folder of a data set that is not read."""
+    """A folder or a linked file of a data set that is not read."""
 
     path: Path
     reason: str
@@ -50,7 +53,8 @@ def files_below(home: Path, root: Path) -> list[Path]:
     Returns
     -------
     list of Path
-        Sorted, under the names of the links. Links to files are included, also broken ones.
+        Sorted, under the names of the links. Links to files are included, also broken ones, except
+        those into another participant's folder.
     """
     return tree_of(home, root).files
 
@@ -72,6 +76,7 @@ def tree_of(home: Path, root: Path) -> Tree:
     tree, plain = Tree(), [str(home)]
     links: list[str] = []
     names: list[str] = []
+    linked: list[str] = []
     visited = {os.path.realpath(home)}
     while plain or links:
         if plain:
@@ -85,12 +90,60 @@ def tree_of(home: Path, root: Path) -> Tree:
             tree.followed.append(Path(here))
             visited.add(os.path.realpath(here))
         try:
-            _list(here, plain, links, names)
+            _list(here, plain, links, names, linked)
         except OSError:
             tree.passed_over.append(PassedOver(Path(here), "can't be opened"))
         links.sort(reverse=True)
-    tree.files = [Path(name) for name in sorted(names, key=_parts)]
+    foreign = dict(_foreign_files(linked, home, root))
+    tree.passed_over += [PassedOver(Path(path), foreign[path]) for path in sorted(foreign)]
+    own = (name for name in names if name not in foreign)
+    tree.files = [Path(name) for name in sorted(own, key=_parts)]
     return tree
+
+
+def _foreign_files(linked: Iterable[str], home: Path, root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the linked files that lead into another participant's folder, with the reason.
+
+    A link may also lead through one to a store, as a link to a DataLad link does.
+    """
+    known: dict[str, tuple[str, str | None]] = {}
+    for path in linked:
+        reason = _of_steps(path, home, root, known)
+        if reason is not None:
+            yield path, reason
+
+
+def _of_steps(
+    path: str, home: Path, root: Path, known: dict[str, tuple[str, str | None]]
+) -> str | None:
+    """Return why a link to a file leads into another participant's folder; None if it doesn't.
+
+    Each folder is resolved once, so that thousands of links cost few system calls each.
+    """
+    for _ in range(_MOST_LINKS):
+        try:
+            target = str(Path(path).readlink())
+        except OSError:  # not a link, or nothing is there
+            return None
+        above = "" if target.startswith(os.sep) else path.rpartition(os.sep)[0]
+        whole = f"{above}{os.sep}{target}"
+        folder, annex, name = whole.partition(_ANNEX)  # below it git-annex has no links
+        if not annex:
+            folder, annex, name = whole.rpartition(os.sep)
+        if folder not in known:
+            reason = foreign_place(Path(folder or os.sep), home.name, root)
+            known[folder] = os.path.realpath(folder or os.sep), reason
+        real, reason = known[folder]
+        if reason is not None:
+            return reason
+        path = f"{real}{annex}{name}"
+    return None
+
+
+def unread_in(home: Path, root: Path) -> str:
+    """Return a sentence about the first folder or file that is passed over; empty if none is."""
+    found = tree_of(home, root).passed_over[:1]
+    return "".join(f" {path} {reason}." for path, reason in found)
 
 
 def _parts(path: str) -> list[str]:
@@ -98,8 +151,10 @@ def _parts(path: str) -> list[str]:
     return path.split("/")
 
 
-def _list(folder: str, plain: list[str], links: list[str], names: list[str]) -> None:
-    """Append a folder's entries to the lists of folders, links to folders, and files.
+def _list(
+    folder: str, plain: list[str], links: list[str], names: list[str], linked: list[str]
+) -> None:
+    """Append a folder's entries to the lists of folders, links to folders, files, and linked files.
 
     Hidden entries are left out, as BIDS does; macOS writes such files next to each image.
     """
@@ -113,6 +168,8 @@ def _list(folder: str, plain: list[str], links: list[str], names: list[str]) -> 
                 plain.append(entry.path)
             else:
                 names.append(entry.path)
+                if entry.is_symlink():
+                    linked.append(entry.path)
 
 
 def _is_broken_folder(entry: "os.DirEntry[str]") -> bool:
@@ -141,24 +198,65 @@ def _unfollowed(link: str, home: Path, root: Path, visited: set[str]) -> str | N
     target = os.path.realpath(link)
     if any(_is_inside(target, each) for each in visited):
         return ""
-    return _outside(Path(target), home.name, root)
+    return _outside(Path(target), root) or foreign_place(Path(link), home.name, root)
 
 
 def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder.rstrip(os.sep)}{os.sep}")
 
 
-def _outside(target: Path, name: str, root: Path) -> str | None:
+def _outside(target: Path, root: Path) -> str | None:
     """Return why a participant's folder may not be read at a place; None if it may."""
     whole = Path(os.path.realpath(root))
     if not target.is_relative_to(whole):
         return f"is a link to {target}, outside the data set"
-    first = target.relative_to(whole).parts[:1]
-    if not first:
+    if target == whole:
         return "is a link to the data set itself"
-    if first[0].startswith(_PERSON) and first[0] != name:
-        return f"is a link into the folder of {first[0]}"
     return None
+
+
+def foreign_place(path: Path, name: str, root: Path) -> str | None:
+    """Return why a path leads into another participant's folder, as a clause; None if it doesn't.
+
+    Every link on the way counts, also where it leads on to a store of files.
+
+    Parameters
+    ----------
+    path : Path
+        A file or folder of a participant.
+    name : str
+        The participant's folder, as ``sub-01``. Folders of its sessions, as ``sub-01_ses-1``, are
+        the same participant's.
+    root : Path
+        The data set.
+    """
+    whole = f"{os.path.realpath(root)}{os.sep}"
+    for place in _places(str(path.absolute())):
+        if place.startswith(whole):
+            parts = _parts(place.removeprefix(whole))
+            first = next((part for part in parts if part.startswith(_PERSON)), name)
+            if re.split(r"[_.]", first)[0] != name:
+                return f"is a link into the folder of {first}"
+    return None
+
+
+def _places(path: str) -> Iterator[str]:
+    """Yield every place that is passed when the links of an absolute path are followed."""
+    here, links = "", 0
+    ahead = _parts(path)[::-1]
+    while ahead and links <= _MOST_LINKS:
+        part = ahead.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            here = here.rpartition(os.sep)[0]
+            continue
+        here = f"{here}{os.sep}{part}"
+        yield here
+        if Path(here).is_symlink():
+            target, links = str(Path(here).readlink()), links + 1
+            ahead += _parts(target)[::-1]
+            here = "" if target.startswith(os.sep) else here.rpartition(os.sep)[0]
 
 
 def homes_in(folder: Path) -> list[Path]:
@@ -210,7 +308,8 @@ def foreign_home(home: Path, root: Path) -> str | None:
         return None
     reason = "is a link to a missing folder"
     if _exists(str(home)):
-        reason = _outside(Path(os.path.realpath(home)), home.name, root) or ""
+        reason = _outside(Path(os.path.realpath(home)), root) or ""
+        reason = reason or foreign_place(home, home.name, root) or ""
     if not reason:
         return None
     return f"{home} {reason}. Copy the participant's files into the data set."

@@ -15,7 +15,7 @@ from site_agent.data.bids import labels_in
 from site_agent.data.survey import SkippedPerson, Without, excludes_nobody, in_turn
 from site_agent.data.tsv import Row, person_of, person_rows, rows_or_errors
 from site_agent.data.wording import PARTICIPANTS, PLAIN_TABLES, SiteTables, Wording, is_given
-from site_agent.labels import Labels
+from site_agent.labels import Spellings
 
 REASON = "reason"
 
@@ -48,11 +48,13 @@ def rows_that_fit(
 
     Raises DataError as `chosen_by`.
     """
-    among = Labels(labels, exact=wording.tables.exact_labels)
+    among = Spellings(labels, exact=wording.tables.exact_labels)
     lines = rows_or_errors(table, rules, wording, among=among, by_session=by_session)
-    return {
-        row: not isinstance(cells, DataError) and meets_rules(cells, rules) for row, cells in lines
-    }
+    fits: dict[str, bool] = {}
+    for row, cells in lines:  # a damaged row with another's label takes nobody out
+        fit = not isinstance(cells, DataError) and meets_rules(cells, rules)
+        fits[row] = fit or fits.get(row, False)
+    return fits
 
 
 def left_out_here(table: Path | None, tables: SiteTables = PLAIN_TABLES) -> Without:
@@ -89,13 +91,13 @@ def site_tables(config: SiteConfig) -> SiteTables:
     )
 
 
-def everybody_in(folder: Path, tables: SiteTables = PLAIN_TABLES) -> Labels:
+def everybody_in(folder: Path, tables: SiteTables = PLAIN_TABLES) -> Spellings:
     """Return the labels of all participants with a folder or a row in the table of participants.
 
     A study may name another table that has only a few of them, and that is the study's choice.
     Raises DataError if two folders are one participant's.
     """
-    found = Labels(labels_in(folder), exact=tables.exact_labels)
+    found = Spellings(labels_in(folder), exact=tables.exact_labels)
     with suppress(DataError):  # a table that can't be read adds no participant
         wording = Wording(tables=tables)
         for label, _ in rows_or_errors(tables.participants_of(folder), (), wording):
@@ -109,7 +111,8 @@ def read_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str, s
     Raises TableError as `left_out_here`.
     """
     wording = Wording(tables=SiteTables(exact_labels=tables.exact_labels))
-    reasons = {label: row[REASON] for label, row in person_rows(table, [REASON], wording)}
+    rows = person_rows(table, [REASON], wording, row_names=False)
+    reasons = {label: row[REASON] for label, row in rows}
     for label, reason in reasons.items():
         if not is_given(reason):
             raise TableError(
@@ -160,7 +163,7 @@ def _not_chosen(
 
 
 def _named_in(table: Path, tables: SiteTables, labels: Sequence[str]) -> Iterable[SkippedPerson]:
-    known, read = Labels(exact=tables.exact_labels), read_left_out(table, tables)
+    known, read = Spellings(exact=tables.exact_labels), read_left_out(table, tables)
     reasons = {known.key(label): reason for label, reason in read.items()}
     for label in labels:
         reason = reasons.get(known.key(label))

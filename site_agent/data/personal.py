@@ -34,11 +34,22 @@ from consortium.space.nifti import open_image
 from consortium.views.table import ANYONE, TableView
 from site_agent.advice import nearest_name
 from site_agent.data.bids import PARCEL_SERIES
+from site_agent.data.folders import foreign_place
 from site_agent.data.wording import Wording
+from site_agent.labels import SESSION, canonical_label, plain_label
 
 _FLAT = 1e-9
 _MISSING = "n/a"
 _NAME = "StructName"
+_STATED = re.compile(r"# (subjectname|hemi)\s+\S")
+
+
+FEWEST_VOLUMES = 10
+"""Volumes below which no correlation is computed."""
+
+
+class PairsError(ValueError):
+    """A file has a cell for each pair of regions, and its values can't be used."""
 
 
 class _Table(NamedTuple):
@@ -63,8 +74,16 @@ def pair_cells(lines: Sequence[str], pairs: Iterable[str], *, courses: bool) -> 
     ------
     ValueError
         If a row of the file has another width, or a matrix is not square.
+    PairsError
+        If a matrix has values on one side of its diagonal only, or there are fewer volumes than
+        `FEWEST_VOLUMES`.
     """
     found = _table(lines, courses=courses)
+    if courses and 0 < len(found.cells) < FEWEST_VOLUMES:
+        raise PairsError(
+            f"correlations require at least {FEWEST_VOLUMES} volumes, and the file has "
+            f"{len(found.cells)}. Give the file of a complete recording, or remove it."
+        )
     at = {name: place for place, name in enumerate(found.names)}
     if len(at) != len(found.names):
         return {}
@@ -77,7 +96,20 @@ def pair_cells(lines: Sequence[str], pairs: Iterable[str], *, courses: bool) -> 
     places = {pair: ends[0] for pair, ends in located if len(ends) == 1}
     if courses:
         return _correlations(found.cells, places)
-    return {pair: found.cells[one][other] for pair, (one, other) in places.items()}
+    cells = {pair: found.cells[one][other] for pair, (one, other) in places.items()}
+    if any(_number(cell) == 0 for cell in cells.values()):
+        _check_sides(found.cells)
+    return cells
+
+
+def _check_sides(cells: Sequence[Sequence[str]]) -> None:
+    """Raise PairsError if a matrix is 0 on one side of its diagonal and not on the other."""
+    values = np.nan_to_num([[_number(cell) for cell in line] for line in cells])
+    if np.triu(values, 1).any() != np.tril(values, -1).any():
+        raise PairsError(
+            "the matrix has values on one side of its diagonal only, where both sides are "
+            "required. Write the file again."
+        )
 
 
 def regions_of(lines: Sequence[str], *, courses: bool) -> Sequence[str]:
@@ -185,7 +217,7 @@ def stats_cells(lines: Sequence[str]) -> dict[str, str]:
     ``Left-Hippocampus_Volume_mm3``; a number of the whole brain by its own name, as
     ``EstimatedTotalIntraCranialVol``.
     """
-    found: dict[str, str] = {}
+    found = _Once()
     headings: list[str] = []
     for line in lines:
         words = line.split()
@@ -194,12 +226,29 @@ def stats_cells(lines: Sequence[str]) -> dict[str, str]:
         elif line.startswith("# Measure"):
             parts = [part.strip() for part in line.split(",")]
             if len(parts) >= 4:
-                found[parts[1]] = parts[3]
+                found.add(parts[1], parts[3])
         elif words and not line.startswith("#") and len(words) == len(headings):
             row = dict(zip(headings, words, strict=True))
             region = row.pop(_NAME, "")
-            found |= {f"{region}_{heading}": value for heading, value in row.items()}
-    return found
+            for heading, value in row.items():
+                found.add(f"{region}_{heading}", value)
+    return found.cells
+
+
+class _Once:
+    """Cells by name, without those that a file has twice with different values."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, set[str]] = {}
+
+    def add(self, name: str, value: str) -> None:
+        """Add a cell."""
+        self._values.setdefault(name, set()).add(value)
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """Values of the names that have one."""
+        return {name: min(values) for name, values in self._values.items() if len(values) == 1}
 
 
 PARCELS = ".pscalar.nii"
@@ -287,7 +336,8 @@ def person_table_rows(
         files = [each for label, path in files for each in _of_sessions(label, path)]
     for label, path in files:
         try:
-            found = _cells(folder, path, [wording.column(name) for name in names])
+            _check_place(folder, path, label)
+            found = _cells(folder, path, label, [wording.column(name) for name in names])
         except DataError as error:
             yield label, error, path
         else:
@@ -352,13 +402,56 @@ def similar_column(folder: Path, view: TableView, name: str) -> str | None:
     return None
 
 
-def _cells(folder: Path, path: Path, names: Sequence[str]) -> dict[str, str]:
-    """What a file holds, by column."""
+def _check_place(folder: Path, path: Path, label: str) -> None:
+    """Raise TableError if a person's file is another's, by the links that lead to it."""
+    reason = foreign_place(path, f"sub-{label.partition(SESSION)[0]}", folder)
+    if reason is not None:
+        raise TableError(path, "owner", f"the path {reason}. Copy the participant's own file.")
+
+
+def _check_owner(path: Path, label: str, lines: Sequence[str]) -> None:
+    """Raise TableError if a stats file names another participant, or the other hemisphere."""
+    stated = dict(line.split()[1:3] for line in lines if _STATED.match(line))
+    name, person = stated.get("subjectname", ""), label.partition(SESSION)[0]
+    if name and _is_of_another(name, person):
+        raise TableError(
+            path,
+            "owner",
+            f"its line 'subjectname' must name sub-{person}, got {name}. "
+            "Copy the participant's own file.",
+        )
+    own, side = path.name.partition(".")[0], stated.get("hemi", "")
+    if {own, side} == {"lh", "rh"}:
+        raise TableError(
+            path,
+            "owner",
+            f"its line 'hemi' must be {own}, got {side}. Copy the file of the named hemisphere.",
+        )
+
+
+def _is_of_another(name: str, person: str) -> bool:
+    """Whether a subject's name in FreeSurfer is a label of the person's kind, and not theirs.
+
+    A site may have analysed under names of its own, such as bert, which say nothing.
+    """
+    last = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
+    bare = last.partition(".long.")[0].partition(SESSION)[0]
+    kinds = {re.sub(r"\d", "0", plain_label(each)).casefold() for each in (bare, person)}
+    alike = bare.casefold().startswith("sub-") or (len(kinds) == 1 and any(map(str.isdigit, bare)))
+    return alike and canonical_label(bare) != canonical_label(person)
+
+
+def _cells(folder: Path, path: Path, label: str, names: Sequence[str]) -> dict[str, str]:
+    """What a person's file holds, by column."""
     lines = _lines(folder, path)
     if not path.name.endswith(_PAIRS):
+        if not path.name.endswith(PARCELS):
+            _check_owner(path, label, lines)
         return _single_cells(path.name, lines)
     try:
         return pair_cells(lines, names, courses=path.name.endswith(_COURSES))
+    except PairsError as error:
+        raise TableError(path, "pairs", str(error)) from error
     except ValueError as error:
         raise TableError(
             path,

@@ -16,7 +16,7 @@ def strange_numbers(
 ) -> Iterator[str]:
     """Yield what looks like a code for a missing value.
 
-    It lies far beyond the limits, or beyond them and is there twice; or it is exactly a limit,
+    It is far beyond the limits, or beyond them and occurs twice or is 0. Or it is exactly a limit,
     twice, and nobody is near it though others lie between the limits. One person is enough.
 
     Parameters
@@ -34,7 +34,7 @@ def strange_numbers(
         far = max(low - value, value - high) > _FAR * width
         twice = cells[text] > 1 and value.is_integer()
         few = len(set(beyond.values())) <= _CODES or value in _USUAL
-        if few and (far or twice):
+        if few and (far or twice or value == 0):
             yield text
     inside = [value for value in values.values() if low < value < high]
     for text, value in values.items():

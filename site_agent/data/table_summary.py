@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+from consortium.algorithms.base import Serious
 from consortium.base.delimited import open_table
 from consortium.base.formatting import count
 from consortium.errors import DataError
@@ -15,16 +15,16 @@ from consortium.study.spec import Study
 from consortium.views.column import Column
 from site_agent.advice import Remedy, write_line
 from site_agent.data.bids import labels_in
-from site_agent.data.tsv import MOST_BYTES, Row, encode_cell, rows_or_errors, view_rows
+from site_agent.data.people import everybody_in
+from site_agent.data.tsv import MOST_BYTES, Row, encode_cell, person_of, rows_or_errors, view_rows
 from site_agent.data.understood import Fact, Understanding
-from site_agent.data.wording import CODED, PARTICIPANTS, SiteTables, Wording, is_given
-from site_agent.labels import Labels
+from site_agent.data.wording import CODED, PARTICIPANTS, SiteTables, Wording, is_given, number_of
+from site_agent.labels import Spellings
 
 if TYPE_CHECKING:
     from consortium.views.table import TableView
 
 _NAMED = 3
-_LIKE_FOLDER = re.compile(r"sub[-_ ]?.*\d.*", re.IGNORECASE)
 
 
 def summarize_tables(source: Path, study: Study, tables: SiteTables) -> Understanding:
@@ -41,11 +41,12 @@ def summarize_tables(source: Path, study: Study, tables: SiteTables) -> Understa
     tables : SiteTables
         The site's own settings.
     """
-    facts, notes = [*_labels(source, tables)], [*_no_table(source, tables), *_folders(source)]
+    facts, notes = [*_labels(source, tables)], [*_no_table(source, tables)]
+    found = Understanding(tuple(facts), tuple(notes))
     for view in study.features:
         if view.single_columns:
-            facts += _of_view(source, cast("TableView", view), study, tables)
-    return Understanding(tuple(facts), tuple(notes))
+            found += _of_view(source, cast("TableView", view), study, tables)
+    return found
 
 
 def table_problems(paths: Sequence[Path]) -> Iterator[str]:
@@ -85,27 +86,27 @@ def _labels(source: Path, tables: SiteTables) -> Iterator[Fact]:
         yield Fact("participants' folders", f"{len(folders)}, {_some(folders)}")
     table = tables.participants_of(source)
     try:
-        known = Labels(folders, exact=tables.exact_labels)
+        known = Spellings(folders, exact=tables.exact_labels)
         written = [label for label, _ in rows_or_errors(table, (), Wording(tables=tables))]
         rows = f"{count(len(written), 'row')}{_form(table)}"
     except DataError:
         return
+    name = table.name if table.parent == source else str(table)
     if not folders:
-        yield Fact("participants' table", f"{table}, {rows}, {_some(written)}")
+        yield Fact("participants' table", f"{name}, {rows}, {_some(written)}")
         return
     matched = [label for label in written if known.knows(label)]
     respelled = sum(known.spelled(label) != label for label in matched)
     spelled = f", {respelled} of them in another spelling" if respelled else ""
     lacking = len(folders) - len(matched)
-    yield Fact(
-        "participants' table",
-        f"{table}, {rows}: {len(matched)} match a folder{spelled}, "
-        f"{len(written) - len(matched)} match none, {count(lacking, 'folder')} without a row",
-    )
+    parts = [f"{len(matched)} match a folder{spelled}"]
+    parts += [f"{len(written) - len(matched)} match none"] if len(matched) < len(written) else []
+    parts += [f"{count(lacking, 'folder')} without a row"] if lacking else []
+    yield Fact("participants' table", f"{name}, {rows}: {', '.join(parts)}")
 
 
 def _form(path: Path) -> str:
-    """Return what is unusual in the form of a table."""
+    """Return the unusual features of the form of a table, as a clause."""
     with open_table(path, MOST_BYTES) as table:
         next(table.every_row(), None)
         return ", with a column of row names that is not read" if table.has_row_names else ""
@@ -121,50 +122,82 @@ def _no_table(source: Path, tables: SiteTables) -> Iterator[str]:
         )
 
 
-def _folders(source: Path) -> Iterator[str]:
-    """Yield a sentence about folders that look like a participant's and are not read."""
-    if not source.is_dir():
-        return
-    names = (path.name for path in source.iterdir() if path.is_dir())
-    odd = sorted(x for x in names if _LIKE_FOLDER.fullmatch(x) and not x.startswith("sub-"))
-    if odd:
-        yield (
-            f"{source} has {count(len(odd), 'folder')} whose names do not begin with 'sub-' "
-            f"({_some(odd)}). They are not read. Rename them if they are participants'."
-        )
-
-
-def _of_view(source: Path, view: TableView, study: Study, tables: SiteTables) -> Iterator[Fact]:
-    """Yield the numbers of rows, and of missing and odd cells, of a view's columns."""
+def _of_view(source: Path, view: TableView, study: Study, tables: SiteTables) -> Understanding:
+    """Summarize a view's table: rows, labels, and the ranges and gaps of its columns."""
     units = study.analysis.grouped
     wording = Wording(study.data.missing, tables)
     try:
-        read = view_rows(source, view, wording, by_session=units is not None and units.sessions)
-        rows = [row for _, row, _ in read if not isinstance(row, DataError)]
+        read = list(
+            view_rows(source, view, wording, by_session=units is not None and units.sessions)
+        )
+        form = "" if view.is_by_person or view.file == PARTICIPANTS else _form(source / view.file)
     except DataError:
-        return
-    troubled = [_trouble(name, column, rows) for name, column in view.single_columns]
-    found = [each for each in troubled if each]
-    some = "; ".join(found[:_NAMED]) or "none missing or odd"
+        return Understanding()
+    rows = [row for _, row, _ in read if not isinstance(row, DataError)]
+    found = [_cells(name, column, rows) for name, column in view.single_columns]
+    some = [each for each in found if each.is_odd] + [each for each in found if not each.is_odd]
+    shown = "; ".join(each.words for each in some[:_NAMED])
     more = f"; {len(found) - _NAMED} more columns" if found[_NAMED:] else ""
-    columns = count(len(view.single_columns), "column")
-    form = "" if view.is_by_person or view.file == PARTICIPANTS else _form(source / view.file)
-    yield Fact(
-        f"view '{view.name}'",
-        f"{view.file}, {count(len(rows), 'row')}{form}, {columns}: {some}{more}",
-    )
+    strange = _unmatched(source, view, tables, [person_of(label) for label, _, _ in read])
+    finding = f"{view.file}, {count(len(rows), 'row')}{form}: {shown}{more}"
+    return Understanding((Fact(f"view '{view.name}'", finding),), tuple(strange))
 
 
-def _trouble(name: str, column: Column, rows: Sequence[Row]) -> str:
-    """Return a column's number of missing and odd cells, or nothing if it has neither."""
-    cells = [row[name] for row in rows if encode_cell(row[name], column) is None]
-    missing = sum(not is_given(cell) or cell == CODED for cell in cells)
-    odd = Counter(cell for cell in cells if is_given(cell) and cell != CODED)
+def _unmatched(
+    source: Path, view: TableView, tables: SiteTables, labels: Sequence[str]
+) -> Iterator[str]:
+    """Yield a warning if rows of a table match no other participant of the data set."""
+    if view.file == PARTICIPANTS or view.is_by_person:
+        return
+    known = everybody_in(source, tables)
+    strange = sorted({label for label in labels if not known.knows(label)})
+    if strange and known.all():
+        yield Serious(
+            f"{view.file}: every row must match a folder or a row of {PARTICIPANTS}, and "
+            f"{count(len(strange), 'participant')} of {len(set(labels))} "
+            f"({', '.join(map(repr, strange[:_NAMED]))}{', …' if strange[_NAMED:] else ''}) "
+            f"{'matches' if len(strange) == 1 else 'match'} none. Correct the labels, so that "
+            "participants are excluded and charged as intended."
+        )
+
+
+class _Cells(NamedTuple):
+    """Summary of a column's cells."""
+
+    words: str
+    is_odd: bool
+
+
+def _cells(name: str, column: Column, rows: Sequence[Row]) -> _Cells:
+    """Summarize a column: its range or levels, and its missing, odd and clipped cells."""
+    cells = [row[name] for row in rows]
+    usable = [cell for cell in cells if encode_cell(cell, column) is not None]
+    other = [cell for cell in cells if encode_cell(cell, column) is None]
+    missing = sum(not is_given(cell) or cell == CODED for cell in other)
+    odd = Counter(cell for cell in other if is_given(cell) and cell != CODED)
     parts = [f"{missing} missing"] if missing else []
     if odd:
         shown = ", ".join(f"'{cell[:20]}'" for cell, _ in odd.most_common(_NAMED))
         parts.append(f"{sum(odd.values())} odd ({shown})")
-    return f"{name} {', '.join(parts)}" if parts else ""
+    beyond = sum(_is_beyond(cell, column) for cell in usable)
+    parts += [f"{beyond} beyond the limits"] if beyond else []
+    return _Cells(", ".join([f"{name} {_range(usable, column)}", *parts]), bool(parts))
+
+
+def _range(cells: Sequence[str], column: Column) -> str:
+    """Return the smallest and the largest number, or the levels with their numbers of cells."""
+    if column.levels:
+        counts = Counter(cells)
+        return ", ".join(f"{counts[level]} {level}" for level in column.levels)
+    numbers = [value for value in map(number_of, cells) if value is not None]
+    return f"{min(numbers):.4g} to {max(numbers):.4g}" if numbers else "without numbers"
+
+
+def _is_beyond(cell: str, column: Column) -> bool:
+    value = number_of(cell)
+    if value is None or column.levels or column.low is None or column.high is None:
+        return False
+    return not column.low <= value <= column.high
 
 
 def _some(names: Sequence[str]) -> str:

@@ -20,11 +20,20 @@ from site_agent.advice import exact_labels, missing_column
 from site_agent.data.personal import person_table_rows, personal_files
 from site_agent.data.survey import Reason, SkippedPerson
 from site_agent.data.wording import AS_WRITTEN, CODED, PARTICIPANTS, Wording, is_given, number_of
-from site_agent.labels import SESSION, Labels, is_summary, plain_label
+from site_agent.labels import (
+    SESSION,
+    Spellings,
+    canonical_label,
+    is_summary,
+    plain_label,
+    session_label,
+)
 
 IDENTIFIER = "participant_id"
 _SESSIONS = ("session_id", "session")
-_OWN_SESSION = re.compile(r"_ses-([A-Za-z0-9]+)")
+_OWN_SESSION = re.compile(r"_ses-([A-Za-z0-9]+)", re.IGNORECASE)
+_FILE = re.compile(r"(sub-[^_]+)_\S*\.(nii|gii|mg[hz]|tsv|json|set|edf|bdf|vhdr|fif)(\.gz)?", re.I)
+"""Name of a participant's file, where a table names files and not participants."""
 SESSIONS_TABLE = "_sessions.tsv"
 """End of the name of a participant's own table of sessions."""
 _FIRST = re.compile(
@@ -109,8 +118,8 @@ def view_rows(
 
 def row_of_session(label: str, session: str) -> str:
     """Return the name of a session's row, which without a session is the participant's label."""
-    session = session.strip().removeprefix("ses-")
-    return f"{label}{SESSION}{session}" if session else label
+    own = session_label(session)
+    return f"{label}{SESSION}{own}" if own else label
 
 
 def person_of(row: str) -> str:
@@ -139,9 +148,20 @@ def _sessions(
     with open_table(path, MOST_BYTES_OF_RUN) as table:
         for name in (_SESSIONS[0], *wanted.values()):
             _check_column(table, name)
+        named = table.header.index(IDENTIFIER) if IDENTIFIER in table.header else None
         for each in table.rows():
+            if named is not None and canonical_label(each.cells[named]) != canonical_label(label):
+                raise TableError(
+                    path,
+                    "label",
+                    f"{IDENTIFIER} must be sub-{label} as in the path, and another label is given. "
+                    "Correct it, or move the file to its participant's folder.",
+                    each.line,
+                )
             row = _by_name(table, each)
-            _check_bytes(path, each, row, (_SESSIONS[0], *wanted.values()))
+            torn = _torn_cell(path, each, row, (_SESSIONS[0], *wanted.values()))
+            if torn is not None:
+                raise torn
             session = row_of_session(label, row[_SESSIONS[0]])
             if session in seen:
                 raise TableError(
@@ -176,12 +196,15 @@ def person_rows(
     table: Path,
     columns: Iterable[str],
     wording: Wording = AS_WRITTEN,
-    among: Labels | None = None,
+    among: Spellings | None = None,
     *,
     by_session: bool = False,
+    row_names: bool = True,
 ) -> Iterator[tuple[str, Row]]:
     """Yield every participant's label and cells, as `rows_or_errors`; raises the errors."""
-    read = rows_or_errors(table, columns, wording, among, by_session=by_session)
+    read = rows_or_errors(
+        table, columns, wording, among, by_session=by_session, row_names=row_names
+    )
     for label, row in read:
         if isinstance(row, DataError):
             raise row
@@ -192,9 +215,10 @@ def rows_or_errors(
     table: Path,
     columns: Iterable[str],
     wording: Wording = AS_WRITTEN,
-    among: Labels | None = None,
+    among: Spellings | None = None,
     *,
     by_session: bool = False,
+    row_names: bool = True,
 ) -> Iterator[tuple[str, Row | DataError]]:
     """Yield every participant's label, without ``sub-``, with their cells of some columns.
 
@@ -207,10 +231,12 @@ def rows_or_errors(
         that continues with a session, as FreeSurfer's do (``sub-01_ses-2``), is its participant's.
     columns : iterable of str
         The study's names of the columns.
-    among : Labels, optional
+    among : Spellings, optional
         Participants whose rows are yielded, by this spelling of their labels; all if not given.
     by_session : bool
         Whether each session is a row, by the label or by a column session_id.
+    row_names : bool
+        Whether the table may have a column of row names without a name.
 
     Raises
     ------
@@ -219,7 +245,7 @@ def rows_or_errors(
         with different cells or spellings, or a row of a wrong width whose label is unclear.
     """
     wanted = {name: wording.column(name) for name in columns}
-    with open_table(table, MOST_BYTES) as opened:
+    with open_table(table, MOST_BYTES, row_names=row_names) as opened:
         identifier = _identifier(opened)
         for name in wanted.values():
             _check_column(opened, name)
@@ -234,7 +260,11 @@ def rows_or_errors(
                 yield label, each.trouble
                 continue
             row = _by_name(opened, each)
-            _check_bytes(table, each, row, used)
+            if (torn := _torn_cell(table, each, row, used)) is not None:
+                if not written or is_torn(row[identifier]):
+                    raise torn
+                yield label, torn
+                continue
             found = {name: wording.cell(name, row[own]) for name, own in wanted.items()}
             session = _session_of(row, identifier) if by_session else ""
             if not written:
@@ -256,7 +286,7 @@ class _SeenRows:
 
     def __init__(self, path: Path, *, exact: bool) -> None:
         self._path = path
-        self._labels = Labels(exact=exact)
+        self._labels = Spellings(exact=exact)
         self._seen: dict[str, tuple[int, int, str]] = {}
 
     def is_new(self, line: int, written: str, session: str, found: Row) -> bool:
@@ -273,9 +303,11 @@ class _SeenRows:
                 f"or of a template. Delete it, or {exact_labels()} if it is one participant's.",
                 line,
             )
-        key = self._labels.key(written)
-        if session:
-            key = row_of_session(key, self._labels.key(session))
+        key = (
+            row_of_session(self._labels.key(written), session)
+            if session
+            else self._labels.key(written)
+        )
         cells = hash(tuple(found.values()))
         first, before, spelled = self._seen.setdefault(key, (line, cells, written))
         if first == line:
@@ -316,12 +348,12 @@ def _check_nobodys(table: DelimitedTable, each: TableRow, identifier: str, found
         )
 
 
-def _check_bytes(table: Path, each: TableRow, row: Row, used: Iterable[str]) -> None:
-    """Refuse bytes that are not UTF-8 in the cells that are used; others may contain anything."""
+def _torn_cell(table: Path, each: TableRow, row: Row, used: Iterable[str]) -> TableError | None:
+    """Return an error if a used cell has bytes that are not UTF-8; others may contain anything."""
     for name in used:
         if not row[name].isascii() and is_torn(row[name]):
-            where = f"line {each.line}, column '{name}' has other bytes"
-            raise wrong_encoding(table, where)
+            return wrong_encoding(table, f"line {each.line}, column '{name}' has other bytes")
+    return None
 
 
 _NAMED = 5
@@ -332,7 +364,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(first[:_NAMED]) + (", …" if first[_NAMED:] else "")
 
 
-def given_in(table: Path, labels: Labels) -> dict[str, dict[str, str]]:
+def given_in(table: Path, labels: Spellings) -> dict[str, dict[str, str]]:
     """Return the cells with content of some participants, by column and by the label's spelling.
 
     Raises TableError if the table is missing, can't be read, or has no column of labels.
@@ -361,15 +393,16 @@ def _person(identifier: str) -> str:
     """Return the label of a row's participant; two sessions are not two participants."""
     if "_" not in identifier:
         return plain_label(identifier)
-    session = _SESSION.fullmatch(identifier.strip().strip("/\\"))
-    return plain_label(person_of(session[1] if session else identifier))
+    name = re.split(r"[/\\]", identifier.strip().rstrip("/\\"))[-1]
+    of_file = _FILE.fullmatch(name) or _SESSION.fullmatch(name)
+    return plain_label(of_file[1] if of_file else _OWN_SESSION.split(name)[0])
 
 
 def _session_of(row: Row, identifier: str) -> str:
     """Return the session of a row, from its own column or from the label; empty if it has none."""
     column = next((row[name] for name in _SESSIONS if name in row), None)
     if is_given(column):
-        return (column or "").strip().removeprefix("ses-")
+        return (column or "").strip()
     named = _OWN_SESSION.search(row[identifier])
     return named[1] if named else ""
 

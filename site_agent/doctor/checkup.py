@@ -217,6 +217,8 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
         remedy = "Correct 'dataset' in site.yaml, or the folder's rights."
         return Check("data set", "fail", f"{folder} is not a folder that can be read.", remedy)
     persons = labels_in(folder)
+    if not persons and site_tables(config).participants_of(folder).exists():
+        return Check("data set", "ok", f"{folder} can be read; it has tables and no sub-* folder.")
     if not persons:
         remedy = "Correct 'dataset' in site.yaml, or mount the share that holds the data."
         return Check("data set", "fail", f"{folder} holds no sub-* folder.", remedy)

@@ -18,6 +18,8 @@ _CUT = re.compile(r"(comment/|stimulus/)?((bad|edge)?[ _-]*boundary|new[ _-]*seg
 """EEGLAB's and MNE's names of a cut between two samples, and BrainVision's."""
 _EXACT = 1e-3
 """Samples by which a time may differ from the sample, or the middle of two, that it names."""
+_LATEST = 2.0**62
+"""Samples; a longer skip ends with the recording, and infinity is not a number of samples."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,8 @@ def break_of(marker: Marker, rate: float) -> Break | None:
         return None
     place, name = marker.onset * rate, marker.name.strip()
     if _SKIPPED.match(name):
-        return Break(round(place), round(place + marker.duration * rate), name)
+        stop = min(place + marker.duration * rate, _LATEST)
+        return Break(round(place), round(stop), name)
     down, over = math.floor(place + _EXACT), (place + _EXACT) % 1
     if over <= 2 * _EXACT:
         return Break(down, down, name)

@@ -17,7 +17,7 @@ def recording_ending(path: Path) -> str | None:
     return next((each for each in NIFTI if path.name.endswith(each)), ending_of(path))
 
 
-def stem_of(path: Path) -> str:
+def recording_stem(path: Path) -> str:
     """Return a file's name without its ending."""
     ending = recording_ending(path) or path.suffix
     return path.name[: -len(ending)] if ending else path.name
@@ -25,7 +25,7 @@ def stem_of(path: Path) -> str:
 
 def entities_of(path: Path) -> Entities:
     """Return the BIDS entities in a file's name, with 'suffix' as one more."""
-    return entities(Path(stem_of(path)))
+    return entities(Path(recording_stem(path)))
 
 
 def run_of(path: Path) -> Run:

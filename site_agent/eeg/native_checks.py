@@ -3,12 +3,14 @@
 MNE reads the rest of a file that was cut short, and follows names of files in other folders.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from consortium.base.regular_file import MOST_VALUES, regular, sizes_unpacked, text_of
 from consortium.errors import DataError
+from site_agent.data.cache import own_folders
 from site_agent.eeg.edf_clock import edf_layout
 
 READERS: Mapping[str, str] = {
@@ -23,6 +25,8 @@ IN_CAPITALS = (".edf", ".bdf", ".set", ".fif")
 """Endings that MNE also reads in capital letters."""
 _PARTS = (*READERS, ".eeg", ".dat", ".vmrk", ".fdt")
 _MOST_UNPACKED = 8 * MOST_VALUES
+_LABEL = re.compile(r"(?:^|(?<=[_ ]))sub-([^\W_]+)", re.I)
+"""A participant's label at any place of a name."""
 _COMPRESSED = 15  # MATLAB's code of an element
 
 
@@ -40,15 +44,32 @@ def check_parts(path: Path) -> None:
 
 
 def check_opened(path: Path, raw: Any, channels: int) -> None:
-    """Refuse a recording of other folders' files, or one that is longer than memory.
+    """Refuse a recording of other folders' or participants' files, or one longer than memory.
 
     A few bytes of FIF may claim hours that were left out, and EDF's slow channels become fast.
     """
     home = path.parent.resolve()
     if any(Path(each).parent.resolve() != home for each in raw.filenames if each):
         raise DataError(f"{path} names data in another folder. Put them next to it.")
+    for each in filter(None, raw.filenames):
+        check_part(path, Path(each).name)
     if raw.n_times * max(channels, 1) > MOST_VALUES:
         raise DataError(f"{path} claims more than {MOST_VALUES:,} values; give a shorter one.")
+
+
+def check_part(path: Path, name: str) -> None:
+    """Refuse a part of a recording that is named as another participant's.
+
+    A header that was copied from another folder would count that participant twice. A part whose
+    name has no participant is accepted.
+    """
+    own = _LABEL.search(path.name) or _LABEL.search(own_folders(path)[-1].name)
+    named = _LABEL.search(name)
+    if own and named and own[1] != named[1]:
+        raise DataError(
+            f"{path}: the parts of a recording of {own[0]} must be {own[0]}'s, and {name} is named "
+            f"as {named[0]}'s. Copy the recording again, or correct the name in its header."
+        )
 
 
 def check_matlab(path: Path) -> None:
@@ -83,6 +104,15 @@ def check_whole(path: Path) -> None:
         raise DataError(f"{path} is cut short: its header asks for more; copy the file again.")
 
 
+def _check_named(path: Path, name: str) -> None:
+    """Refuse the name of a part that is in another folder or another participant's."""
+    if {"/", "\\"} & set(name):
+        raise DataError(
+            f"{path} names a file in another folder. Put it into the recording's folder."
+        )
+    check_part(path, name)
+
+
 def _brainvision_size(path: Path) -> tuple[int, int]:
     """Bytes that a BrainVision header asks for, and those that its data have.
 
@@ -93,10 +123,8 @@ def _brainvision_size(path: Path) -> tuple[int, int]:
         key, separator, value = line.partition("=")
         if separator:
             fields.setdefault(key.strip(), value.strip())
-        if key.strip().lower() in ("datafile", "markerfile") and {"/", "\\"} & set(value):
-            raise DataError(
-                f"{path} names a file in another folder. Put it into the recording's folder."
-            )
+        if key.strip().lower() in ("datafile", "markerfile"):
+            _check_named(path, value.strip())
     if fields.get("DataFormat", "BINARY") != "BINARY":
         return 0, 0
     name = fields["DataFile"].replace("$b", path.stem)

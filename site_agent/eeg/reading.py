@@ -11,7 +11,7 @@ from site_agent.eeg.breaks import Break, Marker, break_of
 from site_agent.eeg.names import table_beside
 from site_agent.eeg.native import OpenedRecording, open_recording
 from site_agent.eeg.recording import Recording, match_channels, plain_event
-from site_agent.eeg.sidecar import Sidecar, read_sidecar
+from site_agent.eeg.sidecar import RecordingSidecar, read_sidecar
 from site_agent.eeg.tables import ChannelsTable, EventsTable, read_channels, read_events
 
 
@@ -22,7 +22,7 @@ class Described:
     opened: OpenedRecording
     events: EventsTable | None
     channels: ChannelsTable
-    sidecar: Sidecar
+    sidecar: RecordingSidecar
 
     @property
     def listed_bad(self) -> frozenset[str]:

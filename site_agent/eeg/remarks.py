@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from consortium.base.formatting import count
 from consortium.views.eeg import EegView
 from site_agent.eeg.breaks import segments_between
+from site_agent.eeg.contradictions import (
+    Remark,
+    channel_remarks,
+    event_remarks,
+    sample_remarks,
+)
 from site_agent.eeg.epochs import least_seconds
 from site_agent.eeg.reading import Described
-from site_agent.eeg.recording import match_channels, onsets_of
-from site_agent.eeg.sidecar import MICROVOLTS
-
-Remark = tuple[str, str]
-"""Key of `REMARKS` and an example."""
+from site_agent.eeg.recording import onsets_of
 
 REMARKS = {
     "unit": (
@@ -19,6 +21,13 @@ REMARKS = {
         (
             "the unit in channels.tsv differs from the recording's, as in {example}. The "
             "recording's unit is used. Correct the wrong one."
+        ),
+    ),
+    "channel type": (
+        True,
+        (
+            "channels.tsv gives channels of the study another type than EEG, as in {example}. They "
+            "are used as EEG. Correct the table, or mark them as bad if they are not EEG."
         ),
     ),
     "rate": (
@@ -33,6 +42,27 @@ REMARKS = {
         (
             "the events table and the recording have different numbers of an event, as in "
             "{example}. The table is used. Correct the wrong one."
+        ),
+    ),
+    "event times": (
+        True,
+        (
+            "the events table and the recording have an event at different times, as in {example}. "
+            "The table is used. Correct the wrong one."
+        ),
+    ),
+    "event kinds": (
+        True,
+        (
+            "the events table and the recording have different names for events at the same times, "
+            "as in {example}. The table is used. Correct the wrong one."
+        ),
+    ),
+    "sample": (
+        True,
+        (
+            "the columns onset and sample of the events table contradict each other, as in "
+            "{example}. The onsets are used. Correct the wrong column."
         ),
     ),
     "event names": (
@@ -79,14 +109,15 @@ REMARKS = {
 def remarks_on(described: Described, view: EegView) -> Iterator[Remark]:
     """Yield everything in one recording that may be wrong."""
     opened, name = described.opened, described.opened.path.name
-    yield from _unit_remarks(described, view)
+    yield from channel_remarks(described, view)
     stated = described.sidecar.rate
     if stated is not None and abs(stated - opened.rate) > 1e-3 * opened.rate:
         yield (
             "rate",
             f"{name} ({stated:g} Hz in the JSON file, {opened.rate:g} Hz in the recording)",
         )
-    yield from _event_remarks(described, view)
+    yield from event_remarks(described, view)
+    yield from sample_remarks(described)
     markers = described.markers()
     kept = tuple(opened.clock.in_file(markers))
     lost = len(onsets_of(markers, view.events)) - len(onsets_of(kept, view.events))
@@ -99,32 +130,3 @@ def remarks_on(described: Described, view: EegView) -> Iterator[Remark]:
         yield "short", f"{name} ({count(short, 'segment')} of less than {least:.1f} s)"
     if described.events is not None and described.events.skipped:
         yield "skipped", f"{described.events.path.name} ({count(described.events.skipped, 'line')})"
-
-
-def _unit_remarks(described: Described, view: EegView) -> Iterator[Remark]:
-    opened = described.opened
-    for name in match_channels(view.channels, opened.names, opened.path).values():
-        own, listed = (opened.units or {}).get(name), described.channels.unit(name)
-        factors = [MICROVOLTS.get(unit or "") for unit in (own, listed)]
-        if None not in factors and factors[0] != factors[1]:
-            yield "unit", f"{opened.path.name} ({name}: {listed} in the table, {own} in the file)"
-            return
-
-
-def _event_remarks(described: Described, view: EegView) -> Iterator[Remark]:
-    """Yield differences between the events of the table and of the file's annotations."""
-    own = [each for each in described.opened.markers if each.is_event]
-    if described.events is None or not own:
-        return
-    name = described.opened.path.name
-    listed = [len(onsets_of(described.events.markers, (event,))) for event in view.events]
-    there = [len(onsets_of(own, (event,))) for event in view.events]
-    if any(there):
-        for event, many, others in zip(view.events, listed, there, strict=True):
-            if many != others:
-                yield (
-                    "event numbers",
-                    f"{name} ({event}: {many} in the table, {others} in the file)",
-                )
-    elif any(listed):
-        yield "event names", f"{name} ({', '.join(sorted({x.name for x in own})[:3])})"

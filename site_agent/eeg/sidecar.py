@@ -9,14 +9,14 @@ from typing import Any
 from consortium.base.atomic import DAMAGED
 from consortium.base.regular_file import text_of
 from consortium.errors import DataError
-from site_agent.eeg.names import stem_of, table_beside
+from site_agent.eeg.names import recording_stem, table_beside
 
 MICROVOLTS = {"V": 1e6, "mV": 1e3, "µV": 1.0, "μV": 1.0, "uV": 1.0, "nV": 1e-3}
 """µV in one of each unit; both letters for 'micro' are in use."""
 
 
 @dataclass(frozen=True)
-class Sidecar:
+class RecordingSidecar:
     """Facts that a recording's JSON file states."""
 
     rate: float | None = None
@@ -32,7 +32,7 @@ class Sidecar:
         return MICROVOLTS[self.unit]
 
 
-def read_sidecar(path: Path, *, complete: bool = False) -> Sidecar:
+def read_sidecar(path: Path, *, complete: bool = False) -> RecordingSidecar:
     """Read the JSON file of a recording, if there is one.
 
     Parameters
@@ -48,34 +48,51 @@ def read_sidecar(path: Path, *, complete: bool = False) -> Sidecar:
         If the file is there and can't be read as JSON, or lacks a required field.
     """
     if complete:
-        return _complete(path.with_name(f"{stem_of(path)}.json"))
+        return _complete(path.with_name(f"{recording_stem(path)}.json"))
     file = table_beside(path, "eeg", ".json")
     if file is None:
-        return Sidecar()
+        return RecordingSidecar()
     try:
         fields: Any = json.loads(text_of(file))
         stated = fields.get("SamplingFrequency")
     except DAMAGED as error:
         raise DataError(f"{file} must be a JSON object. Write it again, or remove it.") from error
-    known = isinstance(stated, int | float) and math.isfinite(stated) and stated > 0
-    return Sidecar(float(stated) if known else None)
+    return RecordingSidecar(_possible_rate(stated))
 
 
-def _complete(file: Path) -> Sidecar:
+def _possible_rate(stated: object) -> float | None:
+    """Return a rate of a JSON file, or None if it is not a number that can be one."""
+    if isinstance(stated, bool) or not isinstance(stated, int | float):
+        return None
+    try:
+        rate = float(stated)
+    except OverflowError:
+        return None
+    return rate if 0 < rate < math.inf else None
+
+
+def _channel_names(stated: object) -> tuple[str, ...]:
+    """Return the names of a JSON file; raises TypeError if they are not a list of texts."""
+    if not isinstance(stated, list) or not all(isinstance(name, str) for name in stated):
+        raise TypeError(stated)
+    return tuple(stated)
+
+
+def _complete(file: Path) -> RecordingSidecar:
     try:
         fields: Any = json.loads(text_of(file))
-        names = tuple(str(name) for name in fields["ChannelNames"])
-        rate = float(fields["SamplingFrequency"])
-        sidecar = Sidecar(rate, names, str(fields.get("Units", "µV")))
+        names = _channel_names(fields["ChannelNames"])
+        rate = _possible_rate(fields["SamplingFrequency"]) or 0.0
+        sidecar = RecordingSidecar(rate, names, str(fields.get("Units", "µV")))
         factor = sidecar.factor
     except DAMAGED as error:
         raise DataError(
-            f"{file} must state SamplingFrequency in Hz, ChannelNames and Units (V, mV, µV or "
-            "nV) of its recording. Write them."
+            f"{file} must state SamplingFrequency in Hz, ChannelNames (a list of texts) and Units "
+            "(V, mV, µV or nV) of its recording. Write them."
         ) from error
     if not (0 < rate < 1e6 and names and factor):
         raise DataError(
-            f"{file}: SamplingFrequency must be above 0 Hz and ChannelNames must name a channel. "
-            "Correct them."
+            f"{file}: SamplingFrequency must be a number above 0 and below 1,000,000 Hz, and "
+            "ChannelNames must name a channel. Correct them."
         )
     return sidecar

@@ -6,7 +6,7 @@ channels can only be read as a whole.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,14 +18,16 @@ from consortium.views.eeg import EegView
 from site_agent.data.folders import tree_of
 from site_agent.data.survey import SkippedPerson
 from site_agent.data.understood import Fact, Understanding
+from site_agent.eeg.contradictions import Remark
+from site_agent.eeg.damage import only_data_errors
 from site_agent.eeg.files import Choice, find_choices
 from site_agent.eeg.names import entities_of, recording_ending
 from site_agent.eeg.reading import Described, describe_recording
 from site_agent.eeg.recording import match_channels, onsets_of
-from site_agent.eeg.remarks import REMARKS, Remark, remarks_on
+from site_agent.eeg.remarks import REMARKS, remarks_on
 
-Finding = tuple[str, str, int]
-"""Topic, finding and number, such as of events."""
+Finding = tuple[str, str, int | None]
+"""Topic, finding and number, such as of events, or None if it has none."""
 
 _DEFAULT_UNITS = {".fif": "V", ".set": "µV"}
 """Units of formats that have one unit."""
@@ -38,7 +40,7 @@ _LONGEST = 120
 class _Tally:
     """Findings and remarks of all participants."""
 
-    findings: dict[str, dict[str, dict[str, int]]] = field(
+    findings: dict[str, dict[str, dict[str, int | None]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(dict))
     )
     """Numbers by topic, finding and participant."""
@@ -49,7 +51,7 @@ class _Tally:
         """Add one recording's."""
         for topic, finding, many in findings:
             before = self.findings[topic][finding]
-            before[label] = before.get(label, 0) + many
+            before[label] = None if many is None else (before.get(label) or 0) + many
         for key, example in remarks:
             self.remarks[key].setdefault(label, example)
 
@@ -71,11 +73,26 @@ class _Tally:
                 yield Serious(text) if serious else text
 
 
-def _grouped(finding: str, numbers: dict[str, int]) -> str:
-    """Join a finding, its number for one participant, and the number of participants."""
-    least, most = min(numbers.values()), max(numbers.values())
-    each = f": {least} each" if least == most else f": {least} to {most} each"
-    return f"{finding}{each if most else ''} ({count(len(numbers), 'participant')})"
+def _grouped(finding: str, numbers: Mapping[str, int | None]) -> str:
+    """Join a finding, its numbers and the number of participants; those who have 0 are named."""
+    without = [label for label, many in numbers.items() if many == 0]
+    some = [many for many in numbers.values() if many]
+    if not (some or without):
+        return f"{finding} ({count(len(numbers), 'participant')})"
+    parts = []
+    if some:
+        least, most = min(some), max(some)
+        each = f"{least} each" if least == most else f"{least} to {most} each"
+        parts = [f"{each} ({count(len(some), 'participant')})"]
+    parts += [f"none ({_named(without)})"] if without else []
+    return f"{finding}: {', '.join(parts)}"
+
+
+def _named(labels: Sequence[str]) -> str:
+    """Count participants and list the first of their labels."""
+    more = [f"{len(labels) - _SHOWN} more"] if len(labels) > _SHOWN else []
+    listed = ", ".join([*(f"sub-{label}" for label in labels[:_SHOWN]), *more])
+    return f"{count(len(labels), 'participant')}: {listed}"
 
 
 def summarize_recordings(folder: Path, view: EegView, data: DataSection) -> Understanding:
@@ -115,17 +132,20 @@ def summarize_recordings(folder: Path, view: EegView, data: DataSection) -> Unde
             continue
         for choice in found:
             try:
-                described = describe_recording(choice.chosen, view.channels, listen=True)
-                findings, remarks = (
-                    list(_findings(described, view)),
-                    list(remarks_on(described, view)),
-                )
+                findings, remarks = _examined(choice.chosen, view)
             except DataError as error:
                 findings, remarks = [], [("unreadable", str(error))]
             tally.add(label, _files(choice), _choices(choice))
             tally.add(label, iter(findings), iter(remarks))
     notes = (*_mixture(tally), *tally.notes(), *_not_inherited(folder, view))
     return Understanding(tuple(tally.facts()), notes)
+
+
+def _examined(path: Path, view: EegView) -> tuple[list[Finding], list[Remark]]:
+    """Return the facts of one recording and the doubts about it."""
+    with only_data_errors(path):
+        described = describe_recording(path, view.channels, listen=True)
+        return list(_findings(described, view)), list(remarks_on(described, view))
 
 
 def _files(choice: Choice) -> Iterator[Finding]:
@@ -171,19 +191,19 @@ def _findings(described: Described, view: EegView) -> Iterator[Finding]:
     """Yield the facts of one recording."""
     opened = described.opened
     ending = str(recording_ending(opened.path))
-    yield "EEG sampling rate", f"{opened.rate:g} Hz", 0
+    yield "EEG sampling rate", f"{opened.rate:g} Hz", None
     found = match_channels(view.channels, opened.names, opened.path).values()
     default = _DEFAULT_UNITS.get(ending, "unknown")
     units = {(opened.units or {}).get(name, default) for name in found}
     if units:
-        yield "EEG unit", f"{', '.join(sorted(units))} in {ending} files", 0
+        yield "EEG unit", f"{', '.join(sorted(units))} in {ending} files", None
     markers = tuple(opened.clock.in_file(described.markers()))
     sources = [each.source for each in described.breaks(markers)]
     for source in sorted(set(sources)):
         yield "EEG breaks", f"{source} in {ending} files", sources.count(source)
     for where, bad in (("the file", opened.bad), ("channels.tsv", described.listed_bad)):
         for name in sorted(bad & {*found}):
-            yield "bad EEG channels", f"{name} in {where}", 0
+            yield "bad EEG channels", f"{name} in {where}", None
     source = "the recording" if described.events is None else "events.tsv"
     for event in view.events:
         yield "EEG events", f"{event} in {source}", len(onsets_of(markers, (event,)))
@@ -191,7 +211,7 @@ def _findings(described: Described, view: EegView) -> Iterator[Finding]:
     if spans:
         yield "bad spans of EEG", "spans", spans
     for said in opened.said:
-        yield "MNE's warnings", _shortened(said), 0
+        yield "MNE's warnings", _shortened(said), None
 
 
 def _shortened(said: str) -> str:

@@ -12,6 +12,8 @@ from site_agent.eeg.recording import plain_channel
 
 _NAMES = ("trial_type", "value")
 """Columns of an events table that name an event; the first that is there is used."""
+_EEG = ("eeg", "n/a", "")
+"""Types of channels, in small letters, that do not contradict the study."""
 Row = Mapping[str, str]
 
 
@@ -23,6 +25,8 @@ class EventsTable:
     markers: tuple[Marker, ...]
     skipped: int = 0
     """Lines whose onset is n/a or negative, which BIDS permits."""
+    samples: tuple[tuple[float, float], ...] = ()
+    """Onsets and samples of the lines that state both."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class ChannelsTable:
     statuses: Mapping[str, str]
     """Status by channel, in small letters."""
     units: Mapping[str, str]
+    types: Mapping[str, str]
+    """Types of the channels that are not of type EEG."""
 
     def bad(self, channels: Iterable[str]) -> frozenset[str]:
         """Return those of a file's channels that the table calls bad."""
@@ -42,6 +48,10 @@ class ChannelsTable:
     def unit(self, channel: str) -> str | None:
         """Return the unit of a file's channel, or None if the table states none."""
         return _of(channel, self.units)
+
+    def other_type(self, channel: str) -> str | None:
+        """Return the type of a file's channel, or None if it is EEG or not stated."""
+        return _of(channel, self.types)
 
 
 def read_events(path: Path) -> EventsTable:
@@ -60,6 +70,7 @@ def read_events(path: Path) -> EventsTable:
     if name is None or "onset" not in header:
         raise DataError(f"{path} must have the columns onset and trial_type. Add them.")
     markers: list[Marker] = []
+    samples: list[tuple[float, float]] = []
     skipped = 0
     for number, row in rows:
         marker = _marker(row, name, f"{path}, line {number}")
@@ -67,16 +78,17 @@ def read_events(path: Path) -> EventsTable:
             skipped += 1
         else:
             markers.append(marker)
-    return EventsTable(path, tuple(markers), skipped)
+            samples += _sample(row)
+    return EventsTable(path, tuple(markers), skipped, tuple(samples))
 
 
 def read_channels(path: Path | None) -> ChannelsTable:
-    """Read names, statuses and units of ``_channels.tsv``; all are empty without a table.
+    """Read names, statuses, units and types of ``_channels.tsv``; all are empty without a table.
 
     Raises DataError if the table can't be read or has no names.
     """
     if path is None:
-        return ChannelsTable({}, {})
+        return ChannelsTable({}, {}, {})
     header, rows = _rows(path)
     if "name" not in header:
         raise DataError(f"{path} must have the column name. Add it.")
@@ -84,7 +96,10 @@ def read_channels(path: Path | None) -> ChannelsTable:
     statuses = {row["name"]: row.get("status", "").casefold() for row in lines}
     # One bad line of two is enough.
     statuses |= {row["name"]: "bad" for row in lines if row.get("status", "").casefold() == "bad"}
-    return ChannelsTable(statuses, {row["name"]: row.get("units", "") for row in lines})
+    units = {row["name"]: row.get("units", "") for row in lines}
+    types = {row["name"]: row.get("type", "") for row in lines}
+    other = {name: kind for name, kind in types.items() if kind.casefold() not in _EEG}
+    return ChannelsTable(statuses, units, other)
 
 
 def _rows(path: Path) -> tuple[list[str], Iterator[tuple[int, Row]]]:
@@ -112,6 +127,16 @@ def _marker(row: Row, column: str, where: str) -> Marker | None:
         stop = onset + marker.duration
         return Marker(0.0, stop, marker.name) if marker.is_bad and stop > 0 else None
     return marker
+
+
+def _sample(row: Row) -> Iterator[tuple[float, float]]:
+    """Yield onset and sample of a line, if it states both as numbers of the recording."""
+    try:
+        onset, sample = float(row.get("onset", "")), float(row.get("sample", ""))
+    except ValueError:
+        return
+    if onset >= 0 and math.isfinite(onset) and math.isfinite(sample):
+        yield onset, sample
 
 
 def _seconds(row: Row, column: str, where: str) -> float | None:

@@ -14,7 +14,8 @@ from consortium.views.eeg import EegView
 from site_agent.data.cache import BlockCache, vector_key
 from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Reason, SkippedPerson
-from site_agent.eeg.epochs import WINDOW, cut_epochs
+from site_agent.eeg.damage import only_data_errors
+from site_agent.eeg.epochs import WINDOW, Epochs, cut_epochs
 from site_agent.eeg.files import find_recordings
 from site_agent.eeg.reading import read_recording
 from site_agent.eeg.recording import Signals
@@ -114,16 +115,19 @@ class _Reader:
             values = self._values(label, paths)
             if isinstance(values, SkippedPerson):
                 return values
-            return scale_vector(values, view.scale, view.center, view.normalize, paths[0])
+            with only_data_errors(paths[0]):
+                return scale_vector(values, view.scale, view.center, view.normalize, paths[0])
         except DataError as error:
             return SkippedPerson(label, "unusable", str(error))
 
     def _values(self, label: str, paths: tuple[Path, ...]) -> NDArray[np.float32] | SkippedPerson:
-        key = vector_key(paths, self.view)
+        with only_data_errors(paths[0]):
+            key = vector_key(paths, self.view)
         stored = self.cache.find(key, (len(self.view.labels), 1))
         if stored is not None:
             return stored[:, 0]
-        values = self._read(label, paths)
+        with only_data_errors(paths[0]):
+            values = self._read(label, paths)
         if isinstance(values, SkippedPerson):
             return values
         narrow = values.astype(np.float32)
@@ -132,7 +136,7 @@ class _Reader:
 
     def _read(self, label: str, paths: tuple[Path, ...]) -> Vector | SkippedPerson:
         view = self.view
-        runs = [cut_epochs(read_recording(path, view.channels), view) for path in paths]
+        runs = [self._epochs(path) for path in paths]
         sound = sum(len(run.values) for run in runs)
         if sound < view.minimum_epochs:
             why = min(runs, key=lambda run: len(run.values)).complaint
@@ -143,3 +147,7 @@ class _Reader:
             return SkippedPerson(label, reason, f"{why}{needed}.")
         epochs = np.concatenate([run.values for run in runs if len(run.values)])
         return erp(epochs) if view.measure == "erp" else band_power(epochs, view)
+
+    def _epochs(self, path: Path) -> Epochs:
+        with only_data_errors(path):
+            return cut_epochs(read_recording(path, self.view.channels), self.view)

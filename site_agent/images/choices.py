@@ -24,7 +24,7 @@ from site_agent.data.names import (
 from site_agent.data.survey import Subject
 from site_agent.data.understood import Fact
 
-_SHOWN = ("space", *VERSIONS, "ses", "run")
+_SHOWN = ("space", *VERSIONS, "task", "ses", "run")
 _NAMED = 3
 _DENSITY = "den"
 Labels = Mapping[str, set[str]]
@@ -178,13 +178,13 @@ def name_notes(roots: Iterable[Path]) -> Iterator[str]:
 
 
 def link_notes(trees: Mapping[str, Tree]) -> Iterator[str]:
-    """Yield a warning of the folders that are not read."""
+    """Yield a warning of the folders and linked files that are not read."""
     paths = [each for tree in trees.values() for each in tree.passed_over]
     if paths:
         some = ", ".join(f"{path} {reason}" for path, reason in paths[:_NAMED])
         more = f", and {len(paths) - _NAMED} others" if paths[_NAMED:] else ""
         yield Serious(
-            f"{count(len(paths), 'folder')} of {count(len(_without(trees)), 'participant')} can't "
+            f"{count(len(paths), 'path')} of {count(len(_without(trees)), 'participant')} can't "
             f"be read, so files may be missing: {some}{more}. Copy their content into the data set."
         )
 

@@ -19,6 +19,10 @@ from site_agent.data.understood import Fact, Understanding
 Fractions = NDArray[np.float64]
 _SOME, _HALF = 0.05, 0.5
 """Fractions of the participants."""
+_ADVICE = (
+    "If they are zeros that stand for missing values, write them as NaN. In a view with "
+    "measure: image the coordinator can set zero_is_missing: true instead."
+)
 _FEWEST_TIES = 3
 _TIES = 0.002
 """Fraction of the entries that have one and the same value before these count as zeros."""
@@ -104,6 +108,8 @@ def _topic(each: Coverage) -> str:
 
 
 def _finding(each: Coverage) -> str:
+    if each.complete == each.participants:
+        return f"complete in all {count(each.participants, 'participant')}"
     some, half = (_percent(each.lacking > least) for least in (_SOME, _HALF))
     return (
         f"complete in {each.complete:,} of {count(each.participants, 'participant')}; {some} of "
@@ -140,10 +146,10 @@ def _tied(each: Coverage, where: str) -> str:
     if not some.any():
         return ""
     return Serious(
-        f"{where}: {_percent(some)} of the values are the same number, most likely 0, in more than "
-        f"{_SOME:.0%} of the participants (in {each.tied[some].max():.0%} at most) and not in all. "
-        "These count as values, which is right for thresholded images. If the images are 0 outside "
-        "their own mask, ask the coordinator to set zero_is_missing: true."
+        f"{where}: {_percent(some)} of the values are equal to one another within a participant "
+        f"in more than {_SOME:.0%} of the participants (in {each.tied[some].max():.0%} at most) "
+        "and not in all. These count as values, which is right for thresholded images. "
+        f"{_ADVICE}"
     )
 
 

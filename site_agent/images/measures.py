@@ -22,7 +22,7 @@ from consortium.study.data_section import DataSection
 from consortium.study.spec import Study
 from consortium.views.fmri import FmriView
 from site_agent.data.bids import misplaced_file
-from site_agent.data.folders import files_below, foreign_home, homes_in
+from site_agent.data.folders import files_below, foreign_home, homes_in, unread_in
 from site_agent.data.names import (
     ENDINGS,
     FIELDS,
@@ -38,7 +38,14 @@ from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Reason, SkippedPerson, Subject
 from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from site_agent.engines.base import Engine
-from site_agent.images.nifti import COVERAGE, check_orientation, open_nifti, open_volume, read_whole
+from site_agent.images.nifti import (
+    COVERAGE,
+    GapsError,
+    check_orientation,
+    open_nifti,
+    open_volume,
+    read_whole,
+)
 from site_agent.images.preprocess import TooFewLeftError
 from site_agent.images.recordings import volumes_of
 from site_agent.images.repetition import seconds_apart
@@ -309,7 +316,10 @@ def read_volume(path: Path, grid: Grid, *, zero_is_missing: bool = False) -> Val
     weights = sample(there.astype(np.float64), places, order=1)
     values = sample(np.where(there, volume, 0.0).astype(np.float64), places, order=1)
     if not values.any():
-        raise DataError(f"{path} is zero in the study's mask; check image and mask.")
+        found = "zero at every finite value" if weights.any() else "without any finite value"
+        if zero_is_missing and not weights.any():
+            found = "without any finite value other than 0"
+        raise DataError(f"{path} is {found} in the study's mask. Check image and mask.")
     return _over_weights(values, weights)
 
 
@@ -345,7 +355,8 @@ def contrast_of(home: Path, root: Path, data: DataSection, ending: str) -> Path 
         return SkippedPerson(label, "unusable", detail + _tell_apart(found))
     any_recording = any(_fits(path, data.of_any_recording) for path in images)
     reason: Reason = "not-chosen" if any_recording else "no-view"
-    return SkippedPerson(label, reason, f"{home} has no image *_{ending}.{_near(images, data)}")
+    near = _near(images, data) + unread_in(home, root)
+    return SkippedPerson(label, reason, f"{home} has no image *_{ending}.{near}")
 
 
 def _ends(path: Path, ending: str) -> bool:
@@ -389,23 +400,26 @@ def _read(
     try:
         check(path, open_nifti(path))
         values = read_volume(path, space.grid, zero_is_missing=view.zero_is_missing)
-        _check_coverage(path, values, gaps)
+        _check_coverage(path, values, gaps, stated=bool(gaps and view.gaps))
         if space.regions is not None:
             weights, known = space.regions.weights, ~np.isnan(values)
             values = _over_weights(weights @ np.where(known, values, 0.0), weights @ (1.0 * known))
-            _check_coverage(path, values, gaps)
+            _check_coverage(path, values, gaps, stated=bool(gaps and view.gaps))
+    except GapsError as error:
+        return SkippedPerson(label, "does-not-fit", str(error))
     except DataError as error:
         return SkippedPerson(label, "unusable", str(error))
     return values
 
 
-def _check_coverage(path: Path, values: Values, gaps: float) -> None:
+def _check_coverage(path: Path, values: Values, gaps: float, *, stated: bool) -> None:
     needed = 1 - gaps if gaps else COVERAGE
     shown = 1 - float(np.isnan(values).mean())
     if shown < needed - _ROUNDING:
-        raise DataError(
-            f"{path}: values are required in {needed:.0%} of the study's mask, and it has them in "
-            f"{shown:.0%}. Recompute it in the study's space."
+        kind = GapsError if stated else DataError
+        raise kind(
+            f"{path}: values are required in {100 * needed:.3g} % of the study's mask, and it has "
+            f"them in {100 * shown:.3g} %. Recompute it in the study's space."
         )
 
 

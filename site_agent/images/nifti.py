@@ -26,6 +26,15 @@ from consortium.space.sampling import share_inside, voxel_places
 
 COVERAGE = 0.8
 """Part of the study's voxels that an image's field of view must contain."""
+
+
+class GapsError(DataError):
+    """A participant lacks more values than a study's ``gaps`` allow.
+
+    This is a rule of the study, so its number of participants may not be inferred from an answer.
+    """
+
+
 Voxels = NDArray[np.float32]
 
 _WORTH_A_THREAD = 4 << 20  # bytes of a compressed file beyond which another thread unpacks it

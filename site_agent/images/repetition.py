@@ -16,6 +16,7 @@ from site_agent.images.surfaces import axis_step
 
 _SECONDS = {8: 1.0, 16: 1e-3, 24: 1e-6}
 """By NIfTI's code of the unit of time."""
+_UNIT_OF_TIME = 0x38
 _SHORTEST, _LONGEST = 0.01, 60.0
 AGREE = 0.01
 """Part by which two statements of one repetition time may differ."""
@@ -28,11 +29,13 @@ class Timing(NamedTuple):
     seconds: float
     origin: Literal["JSON", "header"]
     others: tuple[float, ...] = ()
-    """The same by the header and by JSON files further away, where they state it."""
+    """The same by the header, where it states one and the time is that of a JSON file.
+
+    JSON files further away may state other times, as BIDS lets the nearest override them."""
 
     @property
     def disagrees(self) -> bool:
-        """Whether another source differs by more than `AGREE`."""
+        """Whether the header differs by more than `AGREE`."""
         return any(abs(other - self.seconds) > AGREE * self.seconds for other in self.others)
 
 
@@ -41,16 +44,16 @@ def timing_of(run: RecordingRun) -> Timing:
 
     Raises DataError if a JSON file can't be read, or no file states a time between 0.01 and 60 s.
     """
-    stated = list(_stated(run))
+    stated = next(_stated(run), None)
     try:
         in_header = _header_step(run.bold)
     except DataError:
-        if not stated:
+        if stated is None:
             raise
         in_header = 0.0  # the image itself is refused where it is read
     plausible = [in_header] if _SHORTEST <= in_header <= _LONGEST else []
-    if stated:
-        return Timing(stated[0], "JSON", (*stated[1:], *plausible))
+    if stated is not None:
+        return Timing(stated, "JSON", tuple(plausible))
     if not plausible:
         sidecar = sidecar_path(run.bold).name
         raise DataError(
@@ -107,6 +110,23 @@ def _header_step(path: Path) -> float:
     """Return the repetition time in an image's header in s; 0 if it has none with a unit."""
     if path.name.endswith(ON_MESHES):
         return axis_step(path)
-    header = open_nifti(path).header
+    number, unit = _header_number(path)
     # Without a unit the number is whatever the writer left, in most files 1.
-    return _SECONDS.get(int(header["xyzt_units"]) & 0x38, 0.0) * float(header["pixdim"][4])
+    return _SECONDS.get(unit, 0.0) * number
+
+
+def _header_number(path: Path) -> tuple[float, int]:
+    """Return the number in the place of the repetition time, and NIfTI's code of its unit."""
+    header = open_nifti(path).header
+    return float(header["pixdim"][4]), int(header["xyzt_units"]) & _UNIT_OF_TIME
+
+
+def number_without_unit(path: Path) -> float | None:
+    """Return the number in an image's header that has no unit of time; None if it has one, or is 0.
+
+    Raises DataError if the image can't be opened.
+    """
+    if path.name.endswith(ON_MESHES):
+        return None
+    number, unit = _header_number(path)
+    return number if number > 0 and unit not in _SECONDS else None

@@ -47,6 +47,7 @@ from site_agent.images.preprocess import (
     to_sum,
 )
 from site_agent.images.recordings import volumes_of
+from site_agent.labels import Spellings
 
 Block = NDArray[np.float32]
 
@@ -144,6 +145,8 @@ class SiteDataset:
         Raises DataError if the data set itself isn't there.
         """
         everybody, lacking = find_subjects(self.source, self.data)
+        labels = [*(s.label for s in everybody), *(s.label for s in lacking)]
+        Spellings(labels, exact=self.tables.exact_labels)  # refuses two folders of one participant
         having = {*(s.label for s in everybody), *(s.label for s in lacking if s.reason in CHOICES)}
         out = {s.label: s for s in self.without(sorted({*having, *(s.label for s in lacking)}))}
         out = {**{s.label: s for s in lacking}, **out}

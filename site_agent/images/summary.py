@@ -11,7 +11,9 @@ from pathlib import Path
 from statistics import median
 
 import nibabel as nib
+import numpy as np
 from nibabel.affines import voxel_sizes
+from numpy.typing import NDArray
 
 from consortium.algorithms.base import Serious
 from consortium.base.formatting import count
@@ -36,11 +38,12 @@ from site_agent.images.choices import (
     name_notes,
 )
 from site_agent.images.measures import contrast_of
-from site_agent.images.nifti import open_nifti
+from site_agent.images.nifti import open_nifti, read_whole
+from site_agent.images.plausibility import Scales, copy_notes, form_notes, forms_disagree
 from site_agent.images.preprocess import DEGREES, frequencies_outside
 from site_agent.images.recordings import volumes_of
-from site_agent.images.repetition import Timing, read_metadata, timing_of
-from site_agent.images.surfaces import maps_of
+from site_agent.images.repetition import Timing, number_without_unit, read_metadata, timing_of
+from site_agent.images.surfaces import map_values, maps_of
 
 _NAMED = 3
 
@@ -93,8 +96,7 @@ class _Seen:
             return
         image = open_nifti(path)
         self.voxels.add(voxels_in_words(image), label)
-        if not has_orientation(image):
-            self.doubts.add("orientation", label)
+        _add_orientation(label, image, self.doubts)
 
     def _volumes(self, run: RecordingRun) -> int:
         if self.target is not None:
@@ -107,7 +109,7 @@ class _Seen:
         except DataError:
             if not all(_is_readable(path) for path in run.metadata):
                 self.doubts.add("unreadable", label)
-            self.times.add("unknown", label)
+            self.times.add(_unknown(run.bold), label)
             return None
         self.times.add(f"{timing.seconds:.4g} s from the {timing.origin}", label)
         if timing.disagrees:
@@ -115,6 +117,15 @@ class _Seen:
         if timing.origin == "header" and timing.seconds == 1:
             self.doubts.add("default", label)
         return timing
+
+
+def _unknown(path: Path) -> str:
+    """Return the finding of a recording whose repetition time is unknown."""
+    with suppress(DataError):
+        number = number_without_unit(path)
+        if number is not None:
+            return f"unknown, since the header states {number:.4g} without a unit of time"
+    return "unknown"
 
 
 def _is_readable(path: Path) -> bool:
@@ -184,8 +195,8 @@ def _time_notes(seen: _Seen) -> Iterator[str]:
     doubts = seen.doubts.people
     if people := doubts.get("disagreement"):
         yield kind(
-            f"{_who(people)}: the repetition times in the JSON files and in the header differ by "
-            "more than 1 %. The nearest JSON file is used. Correct the wrong one."
+            f"{_who(people)}: the repetition times in the nearest JSON file and in the header "
+            "differ by more than 1 %. The JSON file is used. Correct the wrong one."
         )
     if (people := doubts.get("default")) and seen.uses_time:
         yield Serious(
@@ -207,10 +218,11 @@ def _unoriented(doubts: _Tally) -> Iterator[str]:
             "where left and right are. They are used only if site.yaml has 'accept_unoriented: "
             "true', with an orientation that nibabel guesses. Compare them with the original scans."
         )
+    yield from form_notes(doubts.people.get("sides", set()))
 
 
 def summarize_images(source: Path, view: ViewSpace[FmriView], data: DataSection) -> Understanding:
-    """Summarize the single images of a view, from names and headers.
+    """Summarize the single images of a view, from names, headers and values.
 
     Parameters
     ----------
@@ -222,23 +234,25 @@ def summarize_images(source: Path, view: ViewSpace[FmriView], data: DataSection)
         The study's.
     """
     ending = str(view.view.image)
-    voxels, doubts = _Tally(), _Tally()
+    voxels, doubts, scales = _Tally(), _Tally(), Scales(view.name)
 
     def files(home: Path) -> list[Path]:
         found = contrast_of(home, source, data, ending)
         if isinstance(found, SkippedPerson):
             return []
+        label = home.name.removeprefix("sub-")
         with suppress(DataError):
-            _add_volume(home.name.removeprefix("sub-"), found, voxels, doubts)
+            _add_volume(label, found, voxels, doubts)
+            scales.add(label, _values(found))
         return [found]
 
     found = _summarize_files(source, view.name, data, files)
-    facts = *found.facts, *voxels.fact("voxels and orientation")
-    return Understanding(facts, (*found.notes, *_unoriented(doubts)))
+    facts = *found.facts, *voxels.fact("voxels and orientation"), *scales.facts()
+    return Understanding(facts, (*found.notes, *_unoriented(doubts), *scales.notes()))
 
 
 def summarize_maps(source: Path, view: ViewSpace[SurfaceView], data: DataSection) -> Understanding:
-    """Summarize the maps of a view of surfaces, from their names.
+    """Summarize the maps of a view of surfaces, from their names and values.
 
     Parameters
     ----------
@@ -249,12 +263,18 @@ def summarize_maps(source: Path, view: ViewSpace[SurfaceView], data: DataSection
     data : DataSection
         The study's.
     """
+    scales = Scales(view.name)
 
     def files(home: Path) -> list[Path]:
         found = maps_of(home, source, data, view)
-        return [] if isinstance(found, SkippedPerson) else found
+        if isinstance(found, SkippedPerson):
+            return []
+        with suppress(DataError):
+            scales.add(home.name.removeprefix("sub-"), map_values(home, found, view))
+        return found
 
-    return _summarize_files(source, view.name, data, files)
+    found = _summarize_files(source, view.name, data, files)
+    return Understanding((*found.facts, *scales.facts()), (*found.notes, *scales.notes()))
 
 
 def _summarize_files(
@@ -262,23 +282,56 @@ def _summarize_files(
 ) -> Understanding:
     """Summarize the choice among the files of every participant's folder."""
     choices, trees, kinds = Choices(data), dict[str, Tree](), _Tally()
+    chosen: dict[str, list[Path]] = {}
     for home in homes_in(source):
         label, found = home.name.removeprefix("sub-"), files(home)
         if found:
+            chosen[label] = found
             trees[label] = tree_of(home, source)
         for path in found:
             choices.add(label, path)
             kinds.add("".join(path.suffixes[-2:]), label)
     facts = *kinds.fact(f"files of view '{view}'"), *choices.facts(), *link_facts(trees)
-    notes = *choices.notes(), *_without_space(choices), *link_notes(trees), *name_notes([source])
+    names = *_without_space(choices), *_of_tasks(choices), *name_notes([source])
+    notes = *choices.notes(), *names, *link_notes(trees), *copy_notes(view, chosen)
     return Understanding(facts, notes)
+
+
+def _of_tasks(choices: Choices) -> Iterator[str]:
+    """Yield a warning if the files are of several tasks, which `data.task` does not choose."""
+    tasks = choices.chosen.get("task", {})
+    if len(tasks) > 1:
+        parts = (
+            f"{f'task-{task}' if task else 'without task-'} ({_many(tasks[task])})"
+            for task in sorted(tasks)
+        )
+        yield Serious(
+            f"The participants' files are of different tasks: {', '.join(parts)}. data.task does "
+            "not choose among single images. Remove the files of other tasks, or have the "
+            "coordinator write more of the end of the name in the view."
+        )
+
+
+def _values(path: Path) -> NDArray[np.float64]:
+    """Return the values of one volume; none of a series, which loading refuses."""
+    image = open_nifti(path)
+    if len(image.shape) > 3 and max(image.shape[3:]) > 1:
+        return np.zeros(0)
+    return read_whole(path, image)
 
 
 def _add_volume(label: str, path: Path, voxels: _Tally, doubts: _Tally) -> None:
     image = open_nifti(path)
     voxels.add(voxels_in_words(image), label)
+    _add_orientation(label, image, doubts)
+
+
+def _add_orientation(label: str, image: nib.Nifti1Image, doubts: _Tally) -> None:
     if not has_orientation(image):
         doubts.add("orientation", label)
+    forms = (form(coded=True) for form in (image.header.get_sform, image.header.get_qform))
+    if forms_disagree(*(affine if code else None for affine, code in forms)):
+        doubts.add("sides", label)
 
 
 def _without_space(choices: Choices) -> Iterator[str]:

@@ -38,7 +38,7 @@ from consortium.study.data_section import DataSection
 from consortium.views.meshes import MeshKind
 from consortium.views.surface import SurfaceView
 from site_agent.data.bids import misplaced_file
-from site_agent.data.folders import files_below, foreign_home, homes_in
+from site_agent.data.folders import files_below, foreign_home, homes_in, unread_in
 from site_agent.data.names import (
     PARCEL_SERIES,
     Entities,
@@ -49,7 +49,7 @@ from site_agent.data.names import (
 )
 from site_agent.data.scaling import Vector, scale_vector
 from site_agent.data.survey import Reason, RecordingRun, SkippedPerson
-from site_agent.images.nifti import check_finite
+from site_agent.images.nifti import GapsError, check_finite
 
 Series = NDArray[np.float32]
 
@@ -302,6 +302,8 @@ def _of_person(
     try:
         values = _read(_one_map(home, chosen, settings.values), view.mesh, gaps)
         return scale_vector(values, 1.0, settings.center, settings.normalize, home, gaps=True)
+    except GapsError as error:
+        return SkippedPerson(label, "does-not-fit", str(error))
     except DataError as error:
         return SkippedPerson(label, "unusable", str(error))
 
@@ -328,8 +330,28 @@ def maps_of(
         return SkippedPerson(label, "unusable", strange)
     if not chosen:
         reason: Reason = "not-chosen" if named else "no-view"
-        return SkippedPerson(label, reason, f"{home} has no {_wanted(view.view)}.")
+        return SkippedPerson(
+            label, reason, f"{home} has no {_wanted(view.view)}.{unread_in(home, root)}"
+        )
     return chosen
+
+
+def map_values(
+    home: Path, chosen: Iterable[Path], view: ViewSpace[SurfaceView]
+) -> NDArray[np.float64]:
+    """Read the values of a participant's map as they are, with NaN where one is not finite.
+
+    Raises DataError if a file can't be used.
+
+    Parameters
+    ----------
+    home : Path
+        The participant's folder.
+    chosen : iterable of Path
+        Files of `maps_of`.
+    """
+    assert view.mesh is not None  # noqa: S101 - a view of surfaces has one
+    return _read(_one_map(home, chosen, view.view.values), view.mesh, 1.0)
 
 
 def _is_chosen(named: Entities, data: DataSection) -> bool:
@@ -440,8 +462,11 @@ def _checked(path: Path, values: NDArray[np.float64], gaps: float) -> NDArray[np
     """Values of one file, with NaN for at most the fraction ``gaps`` that is not finite."""
     known = np.isfinite(values)
     lacking = int(np.count_nonzero(~known))
+    if not known.any():
+        raise DataError(f"{path} has no finite value at the study's vertices. Check its map.")
     if lacking > gaps * len(values):
-        raise DataError(f"{path} has no number at {lacking:,} of the study's vertices; repair it.")
+        kind = GapsError if gaps else DataError
+        raise kind(f"{path} has no number at {lacking:,} of the study's vertices; repair it.")
     if not values[known].any():
         raise DataError(f"{path} is zero at all of the study's vertices; check its map.")
     return np.where(known, values, np.nan)

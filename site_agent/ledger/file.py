@@ -29,10 +29,9 @@ from site_agent.ledger.persons import (
 from site_agent.ledger.sizes import ReportedSet
 from site_agent.ledger.states import STATE, Kind, State
 
-_LAYOUT = 8
+_LAYOUT = 7
 _WITHOUT_PERSONS = (3, 4)
-_WITHOUT_SPELLINGS = (*_WITHOUT_PERSONS, 5, 6)
-_OLDER = (*_WITHOUT_SPELLINGS, 7)
+_OLDER = (*_WITHOUT_PERSONS, 5, 6)
 """Layouts that are brought up to date when they are opened: the lines stay as they are."""
 _TABLE = """
 CREATE TABLE entries (
@@ -47,14 +46,14 @@ CREATE TABLE entries (
 )"""
 _HALTS = "CREATE TABLE halts (why TEXT NOT NULL)"
 _PERSONS = (
-    "CREATE TABLE persons (id INTEGER PRIMARY KEY, mark BLOB NOT NULL UNIQUE)",
+    "CREATE TABLE participants (id INTEGER PRIMARY KEY, mark BLOB NOT NULL UNIQUE)",
     "CREATE TABLE groups (digest TEXT PRIMARY KEY, members BLOB NOT NULL)",
     "CREATE TABLE key (mark BLOB NOT NULL)",
 )
 _SPELLINGS = (
     "CREATE TABLE spellings (id INTEGER PRIMARY KEY, same_as INTEGER NOT NULL)",
     "CREATE TABLE former (last INTEGER NOT NULL)",
-    "INSERT INTO former SELECT coalesce(max(id), 0) FROM persons",
+    "INSERT INTO former SELECT coalesce(max(id), 0) FROM participants",
 )
 """Rows of one participant under several spellings, and the last row of an earlier version, which
 marked labels as they were spelled."""
@@ -81,7 +80,8 @@ class LedgerFile:
         self.groups: dict[str, Ids] = {}
         self._marks: list[bytes] = [b""]  # by row; nobody's is 0
         self._rows: dict[bytes, int] = {}
-        self._former: dict[bytes, tuple[int, ...]] = {}  # rows of other spellings
+        self._former: dict[bytes, frozenset[int]] = {}  # rows of other spellings
+        self._searched: set[tuple[bytes, str]] = set()
         self._same: dict[int, int] = {}
         self.sums = Sums(self.members)
         self._where = _whereabouts(path)
@@ -144,8 +144,9 @@ class LedgerFile:
         self.connection.execute(lines)
         if without_persons:
             self._add_persons()
-        if layout in _WITHOUT_SPELLINGS:
-            self._add_spellings()
+        else:  # an agent of an earlier version that still runs can't mark labels any more
+            self.connection.execute("ALTER TABLE persons RENAME TO participants")
+        self._add_spellings()
         self.connection.execute("DROP TABLE older")
         self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
 
@@ -166,11 +167,12 @@ class LedgerFile:
         by_mark = {person_mark(key, canonical_name(label)): label for label in labels}
         marks = sorted(by_mark)
         digest = group_digest(marks)
-        if self.connection.execute("SELECT 1 FROM groups WHERE digest = ?", (digest,)).fetchone():
-            return digest
         self._read_persons()
+        if self.connection.execute("SELECT 1 FROM groups WHERE digest = ?", (digest,)).fetchone():
+            self._link(by_mark)
+            return digest
         rows = [(mark,) for mark in marks if mark not in self._rows]
-        self.connection.executemany("INSERT INTO persons (mark) VALUES (?)", rows)
+        self.connection.executemany("INSERT INTO participants (mark) VALUES (?)", rows)
         self._read_persons()
         ids = np.array(sorted(self._rows[mark] for mark in marks), dtype=np.uint32)
         self.connection.execute("INSERT INTO groups VALUES (?, ?)", (digest, pack_ids(ids)))
@@ -203,17 +205,27 @@ class LedgerFile:
         A participant who was charged under two spellings has one account from then on, with the
         losses of both. Only rows of an earlier version are searched.
         """
-        (last,) = self.connection.execute("SELECT last FROM former").fetchone()
+        row = self.connection.execute("SELECT last FROM former").fetchone()
+        if row is None:
+            raise LedgerError(
+                f"{self.path}: the number of the last participant of an earlier version is "
+                "missing. Restore the ledger from a backup."
+            )
+        last = row[0]
         if not last:
             return
-        key, linked = self._key(), []
+        key, same, linked = self._key(), dict(self._same), list[tuple[int, int]]()
         for mark, label in by_mark.items():
-            if mark not in self._former:
+            if (mark, label) not in self._searched:
+                self._searched.add((mark, label))
                 found = {self._rows.get(each, 0) for each in former_marks(key, label)}
-                self._former[mark] = tuple(sorted(row for row in found if 0 < row <= last))
+                self._former[mark] = self._former.get(mark, frozenset()) | {
+                    row for row in found if 0 < row <= last
+                }
             rows = {*self._former[mark], self._rows.get(mark, 0)} - {0}
-            first = min(rows, default=0)
-            linked += [(row, first) for row in rows if self._same.get(row, row) != first]
+            links = _links(same, rows) if len(rows) > 1 else {}
+            same |= links
+            linked += links.items()
         if linked:
             insert = "INSERT OR REPLACE INTO spellings VALUES (?, ?)"
             self.connection.executemany(insert, linked)
@@ -234,7 +246,7 @@ class LedgerFile:
     def _read_persons(self) -> None:
         """Read the persons that were added since the last time; rows are given in order."""
         added = self.connection.execute(
-            "SELECT id, mark FROM persons WHERE id >= ? ORDER BY id", (len(self._marks),)
+            "SELECT id, mark FROM participants WHERE id >= ? ORDER BY id", (len(self._marks),)
         )
         for row, mark in added:
             self._marks += [b""] * (row - len(self._marks))
@@ -285,12 +297,12 @@ class LedgerFile:
         So a round costs no walk over all lines, and yet every line is checked once. Raises
         LedgerError if a line was altered, or the file is not the one that was read before.
         """
-        self._read_spellings()
         if self.head != EMPTY and self.digest_at(self.head.seq) != self.head.digest:
             raise LedgerError(
                 f"{self.path}: line {self.head.seq} is not the one that was there before; another "
                 "ledger was put in its place, so restore the newest and start the agent again."
             )
+        self._read_spellings()
         for entry in follow(self.head, self.read(self.head.seq), str(self.path)):
             self.sums.add(entry)
             self.head = entry.head
@@ -358,6 +370,14 @@ class LedgerFile:
         values = (entry.seq, *astuple(charge), event, at, entry.previous, entry.digest)
         marks = ", ".join("?" * len(values))
         self.connection.execute(f"INSERT INTO entries ({_ENTRY}) VALUES ({marks})", values)  # noqa: S608
+
+
+def _links(same: Mapping[int, int], rows: set[int]) -> dict[int, int]:
+    """Return the links that make some rows one account, with all rows that are linked to them."""
+    accounts = {same.get(row, row) for row in rows}
+    whole = rows | {row for row, account in same.items() if account in accounts}
+    first = min(accounts)
+    return {row: first for row in whole if same.get(row, row) != first}
 
 
 def _whereabouts(path: Path) -> tuple[int, int, int]:

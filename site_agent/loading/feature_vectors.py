@@ -1,7 +1,7 @@
 """A site's persons as feature vectors: the views of a study, matched by person."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ from site_agent.data.tsv import person_of, read_table
 from site_agent.data.wording import PLAIN_TABLES, SiteTables, Wording
 from site_agent.engines.base import Engine, Threads
 from site_agent.images.coverage import Coverage, count_coverage
-from site_agent.labels import Labels
+from site_agent.labels import Spellings
 from site_agent.loading.units import (
     families_of,
     group_rows,
@@ -298,9 +298,12 @@ class FeatureDataset:
         out = {each.label: each for each in self.without(everybody)}
         stay = [p for p in everybody if p not in out]
         rows = self._chosen(rows_by_person([view.found for view in views]))
+        families, troubled = self._families(rows)
+        out |= {each.label: each for each in troubled if each.label not in out}
+        stay = [p for p in stay if p not in out]
         complete = [p for p in stay if p in rows]
         lacking = sorted(set(stay).difference(complete))
-        units = self._units({p: rows[p] for p in complete})
+        units = group_rows({p: rows[p] for p in complete}, families)
         late = {each.label: each for each in self.late([person_of(unit[0]) for unit in units])}
         newcomers = (
             replace(late[person_of(unit[0])], label=person)
@@ -315,11 +318,13 @@ class FeatureDataset:
         left_out = *(self._lack(p, views) for p in lacking), *out.values(), *newcomers
         having = (p for p in everybody if all(view.has(p) for view in views))
         whole = whole_of(having, left_out)
-        survey = Survey((), (1,) * len(members), left_out, self._one_of_each(whole))
+        alone = group_rows({p: [p] for p in whole}, self._families(whole)[0])
+        one_of_each = tuple(unit[0] for unit in alone)
+        survey = Survey((), (1,) * len(members), left_out, one_of_each)
         return survey, table, tuple(there), members
 
     @cached_property
-    def _labels(self) -> Labels:
+    def _labels(self) -> Spellings:
         """The spelling of every participant's label: that of the folder, or of the first table."""
         return everybody_in(self.source, self.tables)
 
@@ -342,17 +347,15 @@ class FeatureDataset:
         """Rows of every unit."""
         return self._matched[3]
 
-    def _units(self, rows: Mapping[str, Sequence[str]]) -> list[list[str]]:
-        """Rows of every unit, of these persons' rows."""
+    def _families(
+        self, persons: Collection[str]
+    ) -> tuple[Mapping[str, str], Sequence[SkippedPerson]]:
+        """Return the unit of each participant, and those whose unit can't be read."""
         units = self.study.analysis.grouped
         if units is None:
-            return [[person] for person in sorted(rows)]
+            return {person: person for person in persons}, ()
         wording = Wording(self.study.data.missing, self.tables)
-        return group_rows(rows, families_of(self.source, units, wording, rows))
-
-    def _one_of_each(self, persons: Sequence[str]) -> tuple[str, ...]:
-        """The first of every unit, of these persons."""
-        return tuple(rows[0] for rows in self._units({person: [person] for person in persons}))
+        return families_of(self.source, units, wording, persons)
 
     def _table(
         self, members: Sequence[Sequence[str]], views: Sequence[_Read]

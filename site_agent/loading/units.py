@@ -1,5 +1,6 @@
 """Rows of units of privacy: sessions of participants, and families."""
 
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -12,9 +13,9 @@ from consortium.algorithms.units import Units
 from consortium.errors import DataError
 from consortium.study.spec import Study
 from site_agent.data.survey import SkippedPerson
-from site_agent.data.tsv import person_of, person_rows, row_of_session
+from site_agent.data.tsv import person_of, row_of_session, rows_or_errors
 from site_agent.data.wording import Wording, is_given
-from site_agent.labels import SESSION, Labels
+from site_agent.labels import SESSION, Spellings
 
 Vector = NDArray[np.float64]
 Found = tuple[Mapping[str, Vector], list[SkippedPerson]]
@@ -65,7 +66,7 @@ def rows_by_person(views: Sequence[Collection[str]]) -> dict[str, list[str]]:
     found = defaultdict[str, list[str]](list)
     everything = set().union(*by_view)
     of_sessions = {person_of(row) for row in everything if SESSION in row}
-    for row in sorted(everything):
+    for row in sorted(everything, key=_in_order):
         person = person_of(row)
         alone = row == person and person in of_sessions
         if not alone and all({row, person} & own for own in by_view):
@@ -73,27 +74,47 @@ def rows_by_person(views: Sequence[Collection[str]]) -> dict[str, list[str]]:
     return found
 
 
+def _in_order(row: str) -> list[str | int]:
+    """Return a key that sorts the sessions 2 and 10 by their numbers."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", row)]
+
+
 def families_of(
     folder: Path, units: Units, wording: Wording, persons: Collection[str]
-) -> dict[str, str]:
-    """Whom each participant is one unit with, by label: a family's name, or their own label.
+) -> tuple[dict[str, str], list[SkippedPerson]]:
+    """Return the unit of each participant, and the participants whose row can't be read.
 
-    Raises DataError if participants.tsv is not there, or has not the column, or two families of one
-    participant.
+    Raises TableError if participants.tsv is missing or lacks the column, or a participant has two
+    families.
+
+    Returns
+    -------
+    units : dict of str to str
+        A family's name, or the participant's own label, by label.
+    skipped : list of SkippedPerson
+        Their family is unknown, so they can't take part.
     """
     own = {label: f"sub-{label}" for label in persons}
     if units.family is None:
-        return own
+        return own, []
     own_words = wording._replace(missing=())  # a study's codes don't apply to families
-    table, among = (
-        wording.tables.participants_of(folder),
-        Labels(persons, exact=wording.tables.exact_labels),
-    )
-    for label, cells in person_rows(table, [units.family], own_words, among=among):
+    table = wording.tables.participants_of(folder)
+    among = Spellings(persons, exact=wording.tables.exact_labels)
+    troubled: dict[str, DataError] = {}
+    found: set[str] = set()
+    for label, cells in rows_or_errors(table, [units.family], own_words, among=among):
+        if isinstance(cells, DataError):
+            troubled[label] = cells
+            continue
+        found.add(label)
         family = _as_read(cells[units.family])
         if is_given(family):
             own[label] = f"family {family}"
-    return own
+    return own, [
+        SkippedPerson(label, "unusable", str(error))
+        for label, error in troubled.items()
+        if label not in found
+    ]
 
 
 def _as_read(text: str) -> str:

@@ -163,7 +163,7 @@ PARCELS = ".pscalar.nii", ".ptseries.nii"
 def write_person(root: Path, label: str, ending: str) -> None:
     home, values = root / f"sub-{label}", (float(label), 3.0)
     if ending in PARCELS:
-        rows = np.random.default_rng(int(label)).standard_normal((9, 2))
+        rows = np.random.default_rng(int(label)).standard_normal((12, 2))
         write_parcels(home / f"own{ending}", values if ending == PARCELS[0] else rows)
         return
     home.mkdir(parents=True)

@@ -32,7 +32,10 @@ ROOMS = [
 """Product packages, and the packages in them."""
 FEWEST_WORDS = 4
 """Of a string that somebody reads; what is shorter may be a name, a column or a state."""
-STORED = ("CREATE TABLE", "INSERT INTO", "SELECT ", "dataset, study, run, ", "digest = SHA-256 of")
+STORED = (
+    *("CREATE TABLE", "ALTER TABLE", "INSERT INTO", "SELECT "),
+    *("dataset, study, run, ", "digest = SHA-256 of"),
+)
 """How strings begin that name a ledger's columns, which keep their names."""
 TEMPLATES = (".j2", ".md", ".yaml")
 MOST_OF_A_PAGE = {

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from consortium.coordinator.demo.prepare import DemoFolders
+from consortium.membership.roster import read_roster
 from site_agent.approval.understanding import facts_before
 from site_agent.ledger.entries import Charge
 from site_agent.ledger.ledger import Ledger
 from tests.support.charges import up_to
 from tests.support.command_line import Said, enter
 from tests.support.local_consortium import SITES
-from tests.support.membership_files import papers
+from tests.support.membership_files import papers, publish
 
 STUDY = f"""
 study: ages
@@ -66,14 +67,16 @@ def configured(place: DemoFolders, line: str) -> None:
 def test_check_prints_labels_rows_and_cells(place: DemoFolders) -> None:
     rows = [list(row) for row in ROWS]
     rows[3][1], rows[4][1], rows[5][2] = "n/a", "inf", "?"
-    table = written(place, rows)
+    written(place, rows)
     found = understood(place)
-    assert found["participants' table"] == f"{table}, 60 rows, 001, 002, …, 060"
-    view = "participants.tsv, 60 rows, 2 columns: age 1 missing, 1 odd ('inf'); iq 1 odd ('?')"
-    assert found["view 'who'"] == view
+    assert found["participants' table"] == "participants.tsv, 60 rows, 001, 002, …, 060"
+    assert found["view 'who'"] == (
+        "participants.tsv, 60 rows: age 20 to 79, 1 missing, 1 odd ('inf'); iq 71 to 130, 1 odd "
+        "('?')"
+    )
     said = site(place, "check").out
     assert "Read from the files:" in said
-    assert "age 1 missing, 1 odd" in " ".join(said.split())
+    assert "age 20 to 79, 1 missing, 1 odd" in " ".join(said.split())
 
 
 def test_row_names_are_reported_and_move_no_value(place: DemoFolders) -> None:
@@ -96,8 +99,8 @@ def test_a_difference_from_the_last_approval_is_marked(place: DemoFolders) -> No
     rows[0][1] = "n/a"
     written(place, rows)
     said = site(place, "check").out
-    assert "CHANGED: view 'who': participants.tsv, 60 rows, 2 columns: age 1 missing" in said
-    assert "At the last approval: participants.tsv, 60 rows, 2 columns: none missing" in said
+    assert "CHANGED: view 'who': participants.tsv, 60 rows: age 20 to 79, 1 missing" in said
+    assert "At the last approval: participants.tsv, 60 rows: age 20 to 79; iq 71" in said
     changed = json.loads(site(place, "check", "--json").out)["changed"]
     assert [each.partition(":")[0] for each in changed] == ["view 'who'"]
 
@@ -129,7 +132,7 @@ def test_a_row_of_a_left_out_list_that_matches_nobody_stops_yes(place: DemoFolde
     said = site(place, "approve", "--yes")
     assert said.code == 1
     assert "WARNING" in said.out
-    assert "1 row (sub-170) matches none" in said.out
+    assert "1 row ('170') matches none" in said.out
     assert "017: sub-017 is left out by" in said.out  # sub-17 is found
     out.write_text("participant_id\treason\nsub-17\twithdrew\n")
     assert site(place, "approve", "--yes").code == 0
@@ -172,3 +175,34 @@ def test_where_no_table_was_seen_check_and_doctor_say_so(place: DemoFolders) -> 
     assert "raw.tsv can be read, 60 rows" in " ".join(
         enter("site-agent", "doctor", "-f", place.site("east")).out.split()
     )
+
+
+def test_rows_of_another_table_that_match_nobody_stop_yes(place: DemoFolders) -> None:
+    """A withdrawn patient in another spelling would take part under a new account."""
+    written(place, ROWS)
+    place.files.study.write_text(
+        STUDY.replace("source: table", "source: table\n    file: thick.tsv")
+    )
+    publish(place, read_roster(place.files.roster))
+    table = place.dataset("east") / "thick.tsv"
+
+    def thick(*labels: str) -> None:
+        rows = [[label, *row[1:]] for label, row in zip(labels, ROWS, strict=False)]
+        lines = [["participant_id", "age", "iq"], *rows]
+        table.write_text("\n".join(map("\t".join, lines)) + "\n")
+
+    thick(*(f"/data/fs/sub-{k}" for k in range(1, 61)))
+    assert site(place, "approve", "--yes").code == 0
+    thick(*(f"x{k}" for k in range(1, 61)))
+    said = site(place, "approve", "--yes")
+    assert said.code == 1
+    assert "60 participants of 60 ('x1', 'x10', 'x11', …) match none" in said.out
+
+
+def test_one_zero_beyond_the_limits_is_a_warning(place: DemoFolders) -> None:
+    rows = [list(row) for row in ROWS]
+    rows[7][1] = "0"
+    written(place, rows)
+    said = site(place, "check").out
+    assert "age 0 to 79, 1 beyond the limits" in " ".join(said.split())
+    assert "WARNING: 0 is in 'age'" in said

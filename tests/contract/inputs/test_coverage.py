@@ -1,5 +1,6 @@
 """K5, absence counted as zero: voxels without data, from image files to means and effects."""
 
+from dataclasses import astuple
 from pathlib import Path
 
 import nibabel as nib
@@ -12,12 +13,17 @@ from scipy.ndimage import map_coordinates
 from consortium.algorithms.base import Serious
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
-from consortium.space.study_space import Space
+from consortium.space.study_space import Space, ViewSpace
+from consortium.study.data_section import DataSection
 from consortium.study.spec import Study
+from consortium.views.surface import SurfaceView
 from site_agent.data.understood import Understanding
 from site_agent.images.coverage import summarize_coverage
+from site_agent.images.surfaces import read_surfaces
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import coverage_of, open_dataset
+from tests.contract.inputs.images import MESH, cortex
+from tests.support.surfaces import write_values
 from tests.support.tiny_images import AFFINE, FUNC, SHAPE, tiny_grid, tiny_series
 from tests.support.tiny_views import image as series_image
 from tests.support.tiny_views import view_space, view_study
@@ -96,8 +102,8 @@ def test_zeros_count_as_missing_where_the_study_says_so_and_are_warned_of_elsewh
         data = opened(tmp_path / "bids", study)
         (note,) = summarize_coverage(coverage_of(data, study)).notes
         assert isinstance(note, Serious)
-        assert "13 % of the values are the same number, most likely 0" in note
-        assert "set zero_is_missing: true" in note
+        assert "13 % of the values are equal to one another within a participant" in note
+        assert "In a view with measure: image the coordinator can set zero_is_missing: true" in note
 
 
 def test_voxels_that_less_than_half_of_the_participants_have_are_withheld(tmp_path: Path) -> None:
@@ -221,3 +227,57 @@ def test_the_reference_is_scipys_where_everything_is_there() -> None:
     place = np.array([1.3, 2.6, 1.5])
     own = map_coordinates(values, place[:, None], order=1)[0]
     assert mean_around(values, np.isfinite(values), place) == pytest.approx(own)
+
+
+@pytest.mark.parametrize(("gaps", "reason"), [(None, "unusable"), (0.1, "does-not-fit")])
+def test_whom_gaps_of_the_study_leave_out_count_as_left_out_by_a_rule(
+    tmp_path: Path, gaps: float | None, reason: str
+) -> None:
+    """The coordinator chooses gaps, so an answer with and without one participant would differ."""
+    rows = np.flatnonzero(MASK.ravel())
+    for number in range(12):
+        values = np.random.default_rng(number).standard_normal(SHAPE)
+        values.ravel()[rows[: 0 if number else 6]] = np.nan
+        write(tmp_path / "bids", f"{number:02}", values)
+    survey = opened(tmp_path / "bids", study_of(gaps=gaps)).survey
+    ((label, found),) = [(each.label, each.reason) for each in survey.skipped]
+    assert (label, found) == ("00", reason)
+    assert ("00" in survey.whole) == (reason == "does-not-fit")
+
+
+def test_whom_gaps_of_a_surface_view_leave_out_count_as_left_out_by_a_rule(tmp_path: Path) -> None:
+    for label, lacking in (("01", 0), ("02", 2000)):
+        for side in "LR":
+            values = np.random.default_rng(int(label)).uniform(2, 3, 10_242).astype(np.float32)
+            values[:lacking] = np.nan
+            write_values(surface(tmp_path, label, side), values)
+    found = {gaps: _reason(tmp_path, gaps) for gaps in (0.0, 0.05)}
+    assert found == {0.0: "unusable", 0.05: "does-not-fit"}
+
+
+def surface(root: Path, label: str, side: str) -> Path:
+    name = f"sub-{label}_hemi-{side}_space-{MESH}_thickness.shape.gii"
+    return root / f"sub-{label}" / "anat" / name
+
+
+def _reason(root: Path, gaps: float) -> str:
+    named = {"name": "x", "source": "surface", "mesh": MESH, "values": "thickness", "gaps": gaps}
+    view = ViewSpace(SurfaceView.model_validate(named), cortex().features, mesh=cortex())
+    ((_, reason, _),) = map(astuple, read_surfaces(root, DataSection(), view, gaps)[1])
+    return reason
+
+
+@pytest.mark.parametrize("value", [np.nan, 0.0])
+def test_an_image_without_a_finite_value_is_not_called_zero(tmp_path: Path, value: float) -> None:
+    write(tmp_path / "bids", "01", np.full(SHAPE, value))
+    write(tmp_path / "bids", "02", np.ones(SHAPE))
+    (skipped,) = opened(tmp_path / "bids", study_of()).survey.skipped
+    assert ("without any finite value" in skipped.detail) == np.isnan(value)
+    assert ("zero at every finite value" in skipped.detail) == (value == 0)
+
+
+def test_complete_images_are_called_complete(tmp_path: Path) -> None:
+    half_lacking(tmp_path / "bids", 2.0)
+    study = study_of()
+    found = summarize_coverage(coverage_of(opened(tmp_path / "bids", study), study))
+    assert [finding for _, finding in found.facts] == ["complete in all 12 participants"]

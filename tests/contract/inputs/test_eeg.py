@@ -14,10 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from scipy.io import loadmat, savemat
 
+from consortium.algorithms.base import Serious
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
 from site_agent.data.cache import vector_key
+from site_agent.eeg.summary import summarize_recordings
 from site_agent.eeg.vectors import band_power, read_recordings
 from site_agent.engines.base import Threads
 from tests.support.paused_recordings import (
@@ -31,7 +34,7 @@ from tests.support.paused_recordings import (
     write_events,
     write_fif,
 )
-from tests.support.recordings import WRITERS, Tape
+from tests.support.recordings import WRITERS, Tape, write_nifti_tape
 from tests.support.tiny_recordings import RATE, TASK, erp_view, record, table, tiny_tape
 
 VIEW = erp_view(rate=125)
@@ -346,6 +349,248 @@ def test_a_table_of_the_participants_folder_holds_for_all_runs(tmp_path: Path, s
     assert f"_{suffix}.tsv" in refusal(tmp_path)
 
 
+def notes_on(dataset: Path, view=VIEW) -> list[str]:
+    notes = summarize_recordings(dataset, view, DataSection()).notes
+    assert all(isinstance(note, Serious) for note in notes)
+    return list(notes)
+
+
+def _rewrite(path: Path, change: Callable[[list[list[str]]], object]) -> None:
+    """Change the lines of an events table, given as cells."""
+    header, *lines = table(path, "events").read_text().splitlines()
+    cells = [line.split("\t") for line in lines]
+    change(cells)
+    table(path, "events").write_text("\n".join([header, *map("\t".join, cells)]) + "\n")
+
+
+def _later(seconds: float, every: int = 1) -> Callable[[list[list[str]]], object]:
+    def change(cells: list[list[str]]) -> None:
+        for line in cells[::every]:
+            line[0] = f"{float(line[0]) + seconds:.6f}"
+
+    return change
+
+
+def _swapped(*lines: int) -> Callable[[list[list[str]]], object]:
+    def change(cells: list[list[str]]) -> None:
+        for number in lines or range(len(cells)):
+            cells[number][2] = {"target": "standard", "standard": "target"}[cells[number][2]]
+
+    return change
+
+
+EVENTS_APART: dict[str, tuple[Callable[[list[list[str]]], object], str]] = {
+    "all later": (_later(0.3), "at different times, as in {} (target: 12 of 12, by up to 0.3 s)"),
+    "a little": (_later(0.011), "(target: 12 of 12, by up to 0.011 s)"),
+    "some": (_later(0.3, 4), "(target: 6 of 12, by up to 0.3 s)"),
+    "swapped": (_swapped(), "names for events at the same times, as in {} (target: 12 of 12 have"),
+    "swapped pair": (_swapped(0, 1), "(target: 1 of 12 have another name in the file)"),
+    "distant pair": (_swapped(0, 23), "(target: 1 of 12 have another name in the file)"),
+}
+
+
+@pytest.mark.parametrize("case", EVENTS_APART)
+@pytest.mark.parametrize("ending", [".vhdr", ".fif"])
+def test_events_that_differ_in_time_or_kind_are_a_warning(
+    tmp_path: Path, ending: str, case: str
+) -> None:
+    change, words = EVENTS_APART[case]
+    record(tmp_path, "02", tiny_tape(), ending)
+    path = record(tmp_path, "01", tiny_tape(), ending)
+    assert notes_on(tmp_path) == []
+    _rewrite(path, change)
+    (note,) = notes_on(tmp_path)
+    assert note.startswith("EEG of 1 participant: ")
+    assert words.format(path.name) in note
+
+
+def test_events_that_differ_by_rounding_are_no_warning(tmp_path: Path) -> None:
+    _rewrite(record(tmp_path, "01", tiny_tape()), _later(0.0099))
+    _rewrite(record(tmp_path, "02", tiny_tape(rate=100)), _later(0.0199))
+    both = erp_view(events=["target", "standard"])
+    _rewrite(record(tmp_path, "03", tiny_tape()), lambda cells: cells.reverse())
+    assert notes_on(tmp_path, both) == []
+
+
+def _with_samples(path: Path, sample: Callable[[int, float], object], digits: int = 6) -> None:
+    header, *lines = table(path, "events").read_text().splitlines()
+    rows = [f"{header}\tsample"]
+    for number, line in enumerate(lines):
+        onset, rest = line.split("\t", 1)
+        rows.append(f"{float(onset):.{digits}f}\t{rest}\t{sample(number, float(onset))}")
+    table(path, "events").write_text("\n".join(rows) + "\n")
+
+
+SAMPLES: dict[str, tuple[Callable[[int, float], object], str]] = {
+    "another rate": (lambda _, t: round(500 * t), "24 of 24 lines, such as sample 1000 at 2 s and"),
+    "late": (lambda _, t: round(250 * t) + 2, "24 of 24 lines"),
+    "some": (lambda n, t: round(250 * t) + 9 * (n < 3), "3 of 24 lines, such as sample 509"),
+    "few": (lambda n, t: round(250 * t) + 9 * (n < 2), ""),
+    "from 1": (lambda _, t: round(250 * t) + 1, ""),
+    "not stated": (lambda _, t: "n/a", ""),
+    "not finite": (lambda n, t: ("inf", "nan", "1e999")[n % 3], ""),
+}
+
+
+@pytest.mark.parametrize("case", SAMPLES)
+def test_samples_that_contradict_the_onsets_are_a_warning(tmp_path: Path, case: str) -> None:
+    sample, words = SAMPLES[case]
+    tape = tiny_tape()
+    _with_samples(record(tmp_path, "01", tape), sample)
+    notes = notes_on(tmp_path)
+    assert len(notes) == bool(words)
+    assert all(f"_events.tsv ({words}" in note for note in notes)
+    np.testing.assert_allclose(only(tmp_path), by_mne([tape]), atol=1e-4)
+
+
+def test_samples_of_a_paused_recording_count_without_the_pauses(tmp_path: Path) -> None:
+    made = paused()
+    BREAKS["EDF+D, events in the table"](tmp_path, made)
+    places = [round(t * RATE) for t, _ in made.joined.events]
+    path = next(tmp_path.rglob("*.edf"))
+    assert len(table(path, "events").read_text().splitlines()) == len(places) + 1
+    _with_samples(path, lambda n, _: places[n])
+    assert notes_on(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["MISC", "EOG", "ECG", "EMG", "TRIG", "REF", "eog"])
+def test_a_channel_of_another_type_is_a_warning(tmp_path: Path, kind: str) -> None:
+    tape = tiny_tape()
+    for label, lines in (("01", ("Cz", "Oz", "Fp1")), ("02", ("Oz",)), ("03", ("Fp1",))):
+        file = table(record(tmp_path, label, tape), "channels")
+        for name in lines:
+            file.write_text(file.read_text().replace(f"{name}\tEEG", f"{name.upper()}\t{kind}"))
+    (note,) = notes_on(tmp_path)
+    assert note.startswith("EEG of 2 participants: channels.tsv gives channels of the study")
+    assert f"(Cz: {kind}, Oz: {kind})" in note
+    vectors, _ = read(tmp_path)
+    np.testing.assert_allclose(vectors["01"], by_mne([tape]), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["EEG", "eeg", "n/a", "", " EEG "])
+def test_a_channel_of_type_eeg_or_of_none_is_no_warning(tmp_path: Path, kind: str) -> None:
+    file = table(record(tmp_path, "01", tiny_tape()), "channels")
+    file.write_text(file.read_text().replace("\tEEG", f"\t{kind}"))
+    assert notes_on(tmp_path) == []
+
+
+EVENT_LINES = {
+    "some without": (2, "12 each (1 participant), none (2 participants: sub-01, sub-02)"),
+    "one without": (1, "12 each (2 participants), none (1 participant: sub-01)"),
+    "all without": (3, "none (3 participants: sub-01, sub-02, sub-03)"),
+    "none without": (0, "12 each (3 participants)"),
+}
+
+
+@pytest.mark.parametrize("case", EVENT_LINES)
+def test_the_summary_names_those_without_an_event(tmp_path: Path, case: str) -> None:
+    without, words = EVENT_LINES[case]
+    for number in (1, 2, 3):
+        path = record(tmp_path, f"0{number}", tiny_tape(), ".edf")
+        if number <= without:
+            table(path, "events").write_text("onset\tduration\ttrial_type\n1\t0\tother\n")
+    facts = dict(summarize_recordings(tmp_path, VIEW, DataSection()).facts)
+    assert facts["EEG events"] == f"target in events.tsv: {words}"
+    assert facts["EEG sampling rate"] == "250 Hz (3 participants)"
+
+
+def test_the_summary_lists_at_most_five_without_an_event(tmp_path: Path) -> None:
+    for number in range(7):
+        path = record(tmp_path, f"0{number}", tiny_tape(trials=2), ".edf")
+        table(path, "events").write_text("onset\tduration\ttrial_type\n1\t0\tother\n")
+    facts = dict(summarize_recordings(tmp_path, VIEW, DataSection()).facts)
+    assert "sub-04, 2 more)" in facts["EEG events"]
+
+
+# -- a participant's impossible values -------------------------------------------------------------
+
+NUMBERS = ["1e308", "-1e308", "1e999", "nan", "-0.0", "9" * 401, "9" * 5000, "True", "[[1]]"]
+VALUES = [*NUMBERS, "true", "null", '"250"', "{}", "[" * 50 + "]" * 50, "1e-300", '"\\ud800"']
+
+
+def _events_of(onset: str, duration: str, name: str) -> Callable[[Path], object]:
+    row = f"{onset}\t{duration}\t{name}\t{onset}\n"
+    return lambda path: table(path, "events").write_text(
+        f"onset\tduration\ttrial_type\tsample\n2\t0\ttarget\t500\n{row}"
+    )
+
+
+def _channels_of(value: str) -> Callable[[Path], object]:
+    row = "\t".join([value] * 4)
+    return lambda path: table(path, "channels").write_text(f"name\ttype\tunits\tstatus\n{row}\n")
+
+
+def _json_of(key: str, value: str) -> Callable[[Path], object]:
+    fields = {"SamplingFrequency": "250", "ChannelNames": '["Fp1", "Cz", "Pz", "Oz"]'}
+    text = ", ".join(f'"{k}": {v}' for k, v in (fields | {key: value}).items())
+    return lambda path: path.with_suffix(".json").write_text(f"{{{text}}}")
+
+
+NAMES_OF_EVENTS = ["target", "boundary", "bad", "BAD_ACQ_SKIP"]
+IMPOSSIBLE = [
+    *(_events_of("1", x, name) for x in NUMBERS for name in NAMES_OF_EVENTS),
+    *(_events_of(x, "1e308", name) for x in ["-1", *NUMBERS] for name in NAMES_OF_EVENTS),
+    *(_channels_of(x) for x in NUMBERS),
+    *(_json_of(key, x) for x in VALUES for key in ("SamplingFrequency", "ChannelNames", "Units")),
+]
+
+
+@pytest.mark.parametrize("ending", [".nii", ".vhdr"])
+def test_impossible_values_of_one_participant_stop_no_other(tmp_path: Path, ending: str) -> None:
+    """Each participant has one impossible value, and participant 'sound' has none."""
+    first = record(tmp_path, "sound", tiny_tape(trials=3), ".vhdr")
+    if ending == ".nii":
+        first = first.with_suffix(ending)
+        write_nifti_tape(first, tiny_tape(trials=3))
+        first.with_suffix(".vhdr").unlink()
+        _json_of("Units", '"µV"')(first)
+    for number, change in enumerate(IMPOSSIBLE):
+        home = tmp_path / f"sub-{number}" / "eeg"
+        home.mkdir(parents=True)
+        for each in first.parent.iterdir():
+            copied = home / each.name.replace("sub-sound", f"sub-{number}")
+            copied.write_bytes(each.read_bytes().replace(b"sub-sound", f"sub-{number}".encode()))
+        change(home / first.name.replace("sub-sound", f"sub-{number}"))
+    vectors, skipped = read(tmp_path, view := erp_view(rate=125, minimum_epochs=1))
+    assert "sound" in vectors
+    assert len(vectors) + len(skipped) == len(IMPOSSIBLE) + 1
+    assert all(f"sub-{each.label}_" in each.detail for each in skipped)
+    assert all("possible values" not in each.detail for each in skipped)
+    assert summarize_recordings(tmp_path, view, DataSection()).facts
+
+
+UNFORESEEN = [OSError, KeyError, IndexError, OverflowError, ZeroDivisionError, RecursionError]
+
+
+@pytest.mark.parametrize("error", UNFORESEEN)
+@pytest.mark.parametrize(
+    "place", ["vectors.cut_epochs", "vectors.vector_key", "vectors.band_power"]
+)
+def test_an_unforeseen_error_is_one_participants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, error: type[Exception]
+) -> None:
+    path = record(tmp_path, "01", tiny_tape(trials=3))
+
+    def fail(*_: object) -> None:
+        raise error("x")
+
+    monkeypatch.setattr(f"site_agent.eeg.{place}", fail)
+    assert path.name in refusal(tmp_path, BANDS)
+    monkeypatch.setattr("site_agent.eeg.summary.remarks_on", fail)
+    (note,) = summarize_recordings(tmp_path, BANDS, DataSection()).notes
+    assert path.name in note
+
+
+def test_a_skip_of_any_length_ends_with_the_recording(tmp_path: Path) -> None:
+    tape = tiny_tape()
+    path = record(tmp_path, "01", tape)
+    with table(path, "events").open("a") as file:
+        file.write("20\t1e308\tBAD_ACQ_SKIP\n")
+    events = tuple(e for e in tape.events if e[0] + 0.6 < 20)
+    cut = replace(tape, signals=tape.signals[:, : 20 * RATE], events=events)
+    np.testing.assert_allclose(only(tmp_path), by_mne([cut]), atol=1e-4)
+
+
 # -- K7: finite but implausible --------------------------------------------------------------------
 
 
@@ -476,6 +721,54 @@ def test_a_link_out_of_the_data_set_is_reported(tmp_path: Path) -> None:
     (tmp_path / "set" / "sub-01").mkdir()
     (tmp_path / "set" / "sub-01" / "eeg").symlink_to(path.parent)
     assert "outside the data set" in refusal(tmp_path / "set")
+
+
+def _brainvision_part(key: str, part: str, name: str) -> Callable[[Path], object]:
+    def change(path: Path) -> None:
+        path.with_name(name).write_bytes(path.with_suffix(part).read_bytes())
+        text = path.read_text().replace(f"{key}={path.stem}{part}", f"{key}={name}")
+        assert name in text
+        path.write_text(text)
+
+    return change
+
+
+def _eeglab_part(name: str) -> Callable[[Path], object]:
+    def change(path: Path) -> None:
+        tape = tiny_tape()
+        write_eeglab(path.with_suffix(".set"), tape, [(t, 0.0, kind) for t, kind in tape.events])
+        fields = loadmat(path.with_suffix(".set"), simplify_cells=True)["EEG"]
+        np.asarray(fields["data"], "<f4").T.tofile(path.with_name(name))
+        savemat(path.with_suffix(".set"), {"EEG": fields | {"data": name, "datfile": name}})
+        for each in (".vhdr", ".vmrk", ".eeg"):
+            path.with_suffix(each).unlink()
+
+    return change
+
+
+_OF = f"task-{TASK}_eeg"
+PARTS_OF: dict[str, Callable[[str], Callable[[Path], object]]] = {
+    "DataFile": lambda name: _brainvision_part("DataFile", ".eeg", f"{name}.eeg"),
+    "MarkerFile": lambda name: _brainvision_part("MarkerFile", ".vmrk", f"{name}.vmrk"),
+    "datfile": lambda name: _eeglab_part(f"{name}.fdt"),
+}
+
+
+@pytest.mark.parametrize("part", PARTS_OF)
+@pytest.mark.parametrize("name", [f"sub-02_{_OF}", "SUB-02", "copy of sub-02", f"sub-1_{_OF}"])
+def test_a_part_of_another_participant_is_refused(tmp_path: Path, part: str, name: str) -> None:
+    PARTS_OF[part](name)(record(tmp_path, "01", tiny_tape()))
+    assert "the parts of a recording of sub-01 must be" in refusal(tmp_path)
+    (note,) = summarize_recordings(tmp_path, VIEW, DataSection()).notes
+    assert name in note
+
+
+@pytest.mark.parametrize("part", PARTS_OF)
+@pytest.mark.parametrize("name", ["EEG0042", f"sub-01_{_OF}", "SUB-01", "lab_sub"])
+def test_a_part_of_any_other_name_is_read(tmp_path: Path, part: str, name: str) -> None:
+    tape = tiny_tape()
+    PARTS_OF[part](name)(record(tmp_path, "01", tape))
+    np.testing.assert_allclose(only(tmp_path), by_mne([tape]), atol=1e-4)
 
 
 # -- the cache -------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
-"""Labels of participants: all spellings of one match in every file and in the ledger."""
+"""Spellings of participants: all spellings of one match in every file and in the ledger."""
 
+import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consortium.errors import DataError, TableError
+from consortium.errors import DataError, LedgerError, TableError
 from consortium.study.data_section import DataSection
 from consortium.views.table import TableView
 from site_agent.data.people import chosen_by, everybody_in, left_out_here
 from site_agent.data.tsv import read_table
 from site_agent.data.wording import SiteTables, Wording
-from site_agent.labels import Labels, canonical_label, former_spellings
+from site_agent.labels import Spellings, canonical_label, former_spellings
 from site_agent.ledger import file as ledger_file
 from site_agent.ledger.ledger import Charge, Ledger
 from tests.support.charges import up_to
@@ -147,6 +148,7 @@ def earlier_ledger(path: Path, *groups: list[str]) -> None:
     with sqlite3.connect(path) as connection:
         for table in ("spellings", "former"):
             connection.execute(f"DROP TABLE {table}")
+        connection.execute("ALTER TABLE participants RENAME TO persons")
         connection.execute("PRAGMA user_version = 6")
 
 
@@ -179,4 +181,96 @@ def test_an_exact_site_is_charged_too_much_rather_than_too_little(tmp_path: Path
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.reserve(replace(CHARGE, persons=ledger.enroll(["1"])), up_to(9), "then")
     assert ledger.total("", CHARGE.unit, ["01"]) == CHARGE.mu
-    assert Labels(["1", "01"], exact=True).all() == {"1", "01"}
+    assert Spellings(["1", "01"], exact=True).all() == {"1", "01"}
+
+
+def test_a_link_is_never_undone_by_another_spelling(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    earlier_ledger(path, ["PatCtrl01"], ["PATCTRL01"])
+    both = pytest.approx(2**0.5 * CHARGE.mu)
+    first = Ledger(path)
+    assert first.total("", CHARGE.unit, ["PatCtrl01"]) == both
+    for spelling in ("PATCTRL01", "patctrl1", "PatCtrl01"):
+        assert Ledger(path).total("", CHARGE.unit, [spelling]) == both
+        assert first.total("", CHARGE.unit, [spelling]) == both
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("Zoe\u0301", "Zoe\u0301"),
+        ("Zoe\u0301", "sub-ZO\u00c9"),
+        ("1.00", "1"),
+        ("1e+05", "100000"),
+        ("1E5", "1.00E+05"),
+        ("NDARinv003RTV85", "ndarinv003rtv85"),
+        ("0000000000001", "1"),
+        ("CTRL007", "Sub-Ctrl7"),
+    ],
+)
+def test_an_earlier_account_is_found(earlier: str, later: str, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    earlier_ledger(path, [earlier, "other"])
+    ledger = Ledger(path)
+    ledger.total("", CHARGE.unit, [canonical_label(later)])  # as another data set may ask first
+    assert ledger.total("", CHARGE.unit, [later]) == CHARGE.mu
+    assert Ledger(path).total("", CHARGE.unit, [later]) == CHARGE.mu
+
+
+def test_an_older_ledger_in_its_place_is_noticed_though_labels_are_linked(tmp_path: Path) -> None:
+    path, copy = tmp_path / "ledger.sqlite", tmp_path / "copy.sqlite"
+    earlier_ledger(path, ["001", "002"], ["1", "003"])
+    ledger = Ledger(path)
+    ledger.total("", CHARGE.unit, ["1"])
+    ledger.settle()
+    shutil.copy(path, copy)
+    ledger.reserve(replace(CHARGE, run="later", persons=ledger.enroll(["4"])), up_to(99), "now")
+    ledger.close()
+    reader = Ledger(path)
+    reader.total("", CHARGE.unit, ["1"])
+    for each in (path, path.with_name("ledger.sqlite-wal"), path.with_name("ledger.sqlite-shm")):
+        each.unlink(missing_ok=True)
+    shutil.copy(copy, path)
+    with pytest.raises(LedgerError, match="another ledger was put in its place"):
+        reader.total("", CHARGE.unit, ["1"])
+
+
+def test_an_agent_of_the_version_before_can_not_mark_labels_any_more(tmp_path: Path) -> None:
+    """It may still run, with the file open, while another agent of the hospital is upgraded."""
+    path = tmp_path / "ledger.sqlite"
+    earlier_ledger(path, ["001"])
+    with sqlite3.connect(path) as connection:
+        connection.execute("SELECT mark FROM persons").fetchall()
+        Ledger(path)
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            connection.execute("INSERT INTO persons (mark) VALUES (?)", (b"x",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("sub-017_T1w.nii.gz", "/data/fs/sub-017", "D:\\fs\\sub-017", "./sub-017/", "sub017"),
+        *("sub_017", "Sub 017", "'sub-017'", '="sub-017"', "'017", "sub\u2013017", "\ufeffsub-017"),
+        *(
+            "17,0",
+            "sub-017\u200b",
+            "\u0661\u0667",
+            "\uff11\uff17",
+            "017_SES-1",
+            "sub-017_acq-x_T1w",
+        ),
+    ],
+)
+def test_a_view_s_rows_are_matched_in_every_spelling(text: str, tmp_path: Path) -> None:
+    """As FreeSurfer, SAS, spreadsheets, Windows and people write them."""
+    table = tmp_path / "aparc.tsv"
+    table.write_text(f"participant_id\tage\n{text}\t20\n", encoding="utf-8")
+    limits = {"age": {"low": 0, "high": 40}}
+    view = TableView.model_validate(
+        {"name": "t", "source": "table", "columns": limits, "file": "aparc.tsv"}
+    )
+    (label,) = read_table(tmp_path, view)[0]
+    assert canonical_label(label) == "17"
+    out = tmp_path / "out.tsv"
+    out.write_text(f"participant_id\treason\n{text}\twithdrew\n", encoding="utf-8")
+    assert [each.label for each in left_out_here(out)(["017", "018"])] == ["017"]

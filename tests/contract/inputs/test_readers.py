@@ -62,6 +62,8 @@ READERS: dict[str, tuple[str, ...]] = {
     "site_agent/eeg/native_checks:check_parts": ("recording",),
     "site_agent/eeg/sidecar:_complete": ("recording",),
     "site_agent/eeg/sidecar:read_sidecar": ("recording",),
+    "site_agent/images/copies:_head": ("image",),
+    "site_agent/images/copies:_whole": ("image",),
     "site_agent/images/nifti:_mapped": ("image", "coverage"),
     "site_agent/images/nifti:_open": ("image",),
     "site_agent/images/nifti:open_nifti": ("image", "coverage"),

@@ -22,7 +22,7 @@ from site_agent.data.tsv import given_in, person_rows, read_lines, read_table
 from site_agent.data.wording import SiteTables, Wording
 from site_agent.eeg.tables import read_channels, read_events
 from site_agent.images.preprocess import read_confounds
-from site_agent.labels import Labels
+from site_agent.labels import Spellings
 
 MOST = 1 << 20
 LIMITS = {"low": -1e6, "high": 1e6}
@@ -124,14 +124,12 @@ def test_a_row_of_another_width_is_named_by_its_line(
     path.write_text("\n".join(map(separator.join, rows)) + "\n")
     with pytest.raises(TableError) as caught:
         rows_of(path)
-    first_named = broken == 1 and change == 1  # the rows before are those that differ, then
-    assert caught.value.kind == "width"
-    assert caught.value.line == (3 if first_named else broken + 1)
-    label = rows[broken][0].removeprefix("sub-")
-    if not first_named:  # or else it is unclear whose the other rows are
-        _, lacking = read_table(folder, view_of("t.tsv", "age"))
-        assert str(path) in lacking[label].detail
-        assert lacking[label].reason == "unusable"
+    assert (caught.value.kind, caught.value.line) == ("width", broken + 1)
+    vectors, lacking = read_table(folder, view_of("t.tsv", "age"))
+    assert {label: each.reason for label, each in lacking.items()} == {
+        rows[broken][0].removeprefix("sub-"): "unusable"
+    }
+    assert len(vectors) == len(frame) - 1
 
 
 def test_a_separator_behind_every_row_is_an_error_and_not_a_row_name(tmp_path: Path) -> None:
@@ -170,7 +168,7 @@ def test_white_space_in_the_header_is_no_part_of_a_name(tmp_path: Path, head: st
 
 HEADS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "participants": ("participant_id\tage", lambda p: list(person_rows(p, ["age"]))),
-    "given": ("participant_id\tage", lambda p: given_in(p, Labels(["01", "02"]))),
+    "given": ("participant_id\tage", lambda p: given_in(p, Spellings(["01", "02"]))),
     "left-out": ("participant_id\treason", read_left_out),
     "events": ("onset\ttrial_type", read_events),
     "channels": ("name\tstatus", lambda p: dict(read_channels(p).statuses)),
@@ -202,7 +200,11 @@ def test_every_reader_of_a_table_has_these_rules(kind: str, tmp_path: Path) -> N
     assert after("\ufeff" + "\r\n".join((head, *rows, ""))) == plain
     assert after("\n".join((head.replace("\t", " \t "), *rows, "", "\t"))) == plain
     named = [f"{k}\t{row}" for k, row in enumerate(rows, start=1)]
-    assert after("\n".join((head, *named))) == plain
+    if kind == "left-out":  # a further cell must not turn a reason into a label
+        with pytest.raises(TableError):
+            after("\n".join((head, *named)))
+    else:
+        assert after("\n".join((head, *named))) == plain
     quoted = ["\t".join(f'"{cell}"' for cell in row.split("\t")) for row in (head, *rows)]
     assert after("\n".join(quoted)) == plain
     for broken in (f"{rows[1]}\tx", rows[1].split("\t")[0], f'{rows[1]}"x"\t"'):
@@ -252,3 +254,32 @@ def test_a_cell_that_is_no_plain_finite_number_is_missing_and_named(
     vectors, lacking = read_table(tmp_path, view_of("t.tsv", "age"))
     assert set(vectors) == {"02"}
     assert "age" in lacking["01"].detail
+
+
+def test_a_further_cell_in_every_row_makes_no_label_of_another_column(tmp_path: Path) -> None:
+    text = "participant_id\tage\tiq\nsub-01\t20\t90\tx\nsub-02\t30\t99\ty\n"
+    (tmp_path / "t.tsv").write_text(text)
+    vectors, lacking = read_table(tmp_path, view_of("t.tsv", "age"))
+    assert (vectors, set(lacking)) == ({}, {"01", "02"})
+
+
+@pytest.mark.parametrize("line", ["sep=,", '"sep=;"'])
+def test_a_line_for_a_spreadsheet_is_no_header(tmp_path: Path, line: str) -> None:
+    (tmp_path / "t.csv").write_text(f"{line}\nparticipant_id,age\nsub-01,20\n")
+    with pytest.raises(TableError) as caught:
+        values_of(tmp_path, "t.csv", "age")
+    assert (caught.value.kind, caught.value.line) == ("header", 1)
+
+
+@pytest.mark.parametrize("other", ["sub-02", "2.0"])
+def test_a_table_of_sessions_of_another_participant_leaves_out_its_own(
+    tmp_path: Path, other: str
+) -> None:
+    for label, named in {"01": "1", "02": "02", "03": other}.items():
+        folder = tmp_path / f"sub-{label}"
+        folder.mkdir()
+        rows = f"participant_id\tsession_id\tage\nsub-{named.removeprefix('sub-')}\tses-1\t20\n"
+        (folder / f"sub-{label}_sessions.tsv").write_text(rows)
+    view = view_of("sub-*/sub-*_sessions.tsv", "age")
+    vectors, lacking = read_table(tmp_path, view, by_session=True)
+    assert (set(vectors), set(lacking)) == ({"01_ses-1", "02_ses-1"}, {"03"})

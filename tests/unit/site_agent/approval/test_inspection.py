@@ -265,7 +265,7 @@ def test_whom_the_hospital_leaves_out_is_in_no_study(place: DemoFolders) -> None
     text = shown(found)
     assert "1 left out: left-out-here" in text
     assert f"{label} is left out by {table}: withdrew consent" in text
-    assert "1 row (sub-typo) matches none" in text
+    assert "1 row ('typo') matches none" in text
     leave_out(place, f"{label}\t")
     with pytest.raises(DataError, match="must have a reason"):
         look(place)

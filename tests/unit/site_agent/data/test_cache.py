@@ -161,3 +161,22 @@ def test_a_touched_json_file_makes_a_new_key_and_a_choice_does_not(tmp_path):
     assert block_key(subject, chosen, target) == first
     os.utime(above, ns=(1, 1))
     assert block_key(subject, DataSection(), target) != first
+
+
+def test_a_link_to_another_file_of_equal_size_and_time_makes_a_new_key(tmp_path):
+    """Archives and git-annex give many files one time of modification."""
+    link, target = tmp_path / "sub-01" / "x_bold.nii", Target(tiny_grid())
+    link.parent.mkdir()
+    keys = set()
+    for name in ("a.nii", "b.nii"):
+        (tmp_path / name).write_bytes(bytes(10))
+        os.utime(tmp_path / name, (1e9, 1e9))
+        link.unlink(missing_ok=True)
+        link.symlink_to(tmp_path / name)
+        keys.add(block_key(Subject("01", (RecordingRun(link),)), DataSection(), target))
+    other = tmp_path / "c.nii"
+    other.write_bytes(bytes(10))
+    os.utime(other, (1e9, 1e9))
+    other.replace(tmp_path / "b.nii")
+    keys.add(block_key(Subject("01", (RecordingRun(link),)), DataSection(), target))
+    assert len(keys) == 3

@@ -156,3 +156,36 @@ def test_without_links_the_list_is_that_of_rglob(tmp_path_factory, paths) -> Non
     for parts in paths:
         _touch(home.joinpath(*parts).with_name(f"{parts[-1]}_f.nii"))
     assert files_below(home, root) == sorted(p for p in home.rglob("*") if p.is_file())
+
+
+def test_a_link_to_another_participants_file_is_not_read_and_named(tmp_path: Path) -> None:
+    annex = _touch(tmp_path / ".git" / "annex" / "objects" / "key.nii.gz")
+    store = tmp_path / "store" / "twice.nii.gz"
+    for label in ("01", "02"):
+        (tmp_path / f"sub-{label}").mkdir()
+    (tmp_path / "sub-01" / NAME).symlink_to("../.git/annex/objects/key.nii.gz")
+    store.parent.mkdir()
+    store.symlink_to(tmp_path / "sub-01" / NAME)
+    home, second = tmp_path / "sub-02", NAME.replace("sub-01", "sub-02")
+    own = tmp_path / "sub-02" / second
+    for target in ("../sub-01/" + NAME, "../store/twice.nii.gz"):
+        own.symlink_to(target)
+        subjects, (skipped,) = find_subjects(tmp_path, DataSection())
+        # The second link leads through the first participant's folder to the annex.
+        assert [subject.label for subject in subjects] == ["01"]
+        assert f"{own} is a link into the folder of sub-01" in skipped.detail
+        own.unlink()
+    own.symlink_to(annex)
+    assert files_below(home, tmp_path) == [own]
+
+
+def test_a_link_through_another_participants_linked_folder_is_not_read(tmp_path: Path) -> None:
+    own = _touch(tmp_path / "store" / "func" / "x.nii")
+    for label in ("01", "02"):
+        (tmp_path / f"sub-{label}").mkdir()
+    (tmp_path / "sub-01" / "func").symlink_to("../store/func")
+    (tmp_path / "sub-02" / "func").symlink_to("../sub-01/func")
+    (tmp_path / "sub-02" / "x.nii").symlink_to("../sub-01/func/x.nii")
+    assert own.exists()
+    assert [len(files_below(tmp_path / f"sub-{k}", tmp_path)) for k in ("01", "02")] == [1, 0]
+    assert len(tree_of(tmp_path / "sub-02", tmp_path).passed_over) == 2

@@ -120,7 +120,7 @@ def test_courses_become_their_correlations(tmp_path: Path, named: bool) -> None:
 
 @pytest.mark.parametrize("numbers", [["1", "2", "3"], ["11", "7", "305"]])
 def test_regions_that_are_named_by_numbers_are_no_volume(numbers: list[str]) -> None:
-    courses = np.random.default_rng(0).standard_normal((9, 3))
+    courses = np.random.default_rng(0).standard_normal((12, 3))
     rows = ["\t".join(map(str, row)) for row in courses.tolist()]
     pair = f"{numbers[0]}-{numbers[2]}"
     found = pair_cells(["\t".join(numbers), *rows], [pair], courses=True)
@@ -140,14 +140,14 @@ def test_courses_of_whole_numbers_without_names_are_all_volumes() -> None:
 
 @pytest.mark.parametrize("scale", [1e200, 1e-200])
 def test_no_unit_makes_a_correlation_another(scale: float) -> None:
-    courses = np.random.default_rng(0).standard_normal((9, 2))
+    courses = np.random.default_rng(0).standard_normal((12, 2))
     lines = ["\t".join(map(str, row)) for row in (scale * courses).tolist()]
     found = pair_cells(lines, ["1-2"], courses=True)
     assert float(found["1-2"]) == pytest.approx(np.corrcoef(courses.T)[0, 1])
 
 
 def test_a_file_of_many_regions_takes_no_more_than_the_studys_pairs() -> None:
-    courses = np.random.default_rng(0).standard_normal((3, 2000))
+    courses = np.random.default_rng(0).standard_normal((10, 2000))
     lines = ["\t".join(map(str, row)) for row in courses.tolist()]
     tracemalloc.start()
     found = pair_cells(lines, ["1-2000"], courses=True)
@@ -158,7 +158,7 @@ def test_a_file_of_many_regions_takes_no_more_than_the_studys_pairs() -> None:
 
 
 def test_courses_that_lack_a_number_or_do_not_vary_lack_their_pairs(tmp_path: Path) -> None:
-    rows = [f"{k}\t{k * k}\t{7}\t{'n/a' if k == 3 else -k}\t{k}" for k in range(9)]
+    rows = [f"{k}\t{k * k}\t{7}\t{'n/a' if k == 3 else -k}\t{k}" for k in range(12)]
     lines = ["a\tb\tflat\tgap\tc", *rows]
     found = pair_cells(lines, ["a-b", "a-flat", "flat-gap", "b-gap", "a-c"], courses=True)
     assert {pair: value for pair, value in found.items() if value == "n/a"}.keys() == {
@@ -341,3 +341,87 @@ def test_a_path_without_persons_is_refused(tmp_path):
     (tmp_path / "freesurfer").mkdir()
     with pytest.raises(DataError, match="no folder sub-"):
         read_table(tmp_path, view())
+
+
+@pytest.mark.parametrize("link", ["sub-02/stats", "sub-02", "sub-02/stats/lh.aparc.stats"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_nobody_has_another_persons_file_by_a_link(tmp_path, link, stored):
+    put(tmp_path, "sub-01", APARC.format(thick=2.5, mean=2.8))
+    home = tmp_path / "freesurfer"
+    if stored:  # as DataLad and a store of files do
+        (home / "sub-01" / "stats").rename(tmp_path / "store")
+        (home / "sub-01" / "stats").symlink_to(tmp_path / "store")
+    (home / link).parent.mkdir(parents=True, exist_ok=True)
+    (home / link).symlink_to(home / link.replace("sub-02", "sub-01"))
+    vectors, lacking = read_table(tmp_path, view())
+    assert list(vectors) == ["01"]
+    assert lacking["02"].reason == "unusable"
+    assert "is a link into the folder of sub-01" in lacking["02"].detail
+
+
+@pytest.mark.parametrize(
+    ("stated", "fits"),
+    [
+        ("sub-002", True),
+        ("2", True),
+        ("/data/freesurfer/sub-002", True),
+        ("sub-002_ses-1", True),
+        ("sub-002_ses-1.long.sub-002", True),
+        ("bert", True),
+        ("20240117093000", True),
+        ("sub-001", False),
+        ("001", False),
+        ("/data/freesurfer/sub-001/", False),
+        ("sub-001_ses-1.long.sub-001", False),
+    ],
+)
+def test_a_stats_file_that_names_another_participant_is_not_used(tmp_path, stated, fits):
+    text = f"# subjectname {stated}\n# hemi lh\n" + APARC.format(thick=2.5, mean=2.8)
+    put(tmp_path, "sub-002", text)
+    vectors, lacking = read_table(tmp_path, view())
+    assert ("002" in vectors) == fits
+    if not fits:
+        assert lacking["002"].reason == "unusable"
+        assert f"must name sub-002, got {stated}" in lacking["002"].detail
+
+
+def test_a_stats_file_of_the_other_hemisphere_is_not_used(tmp_path):
+    put(tmp_path, "sub-01", "# hemi rh\n" + APARC.format(thick=2.5, mean=2.8))
+    vectors, lacking = read_table(tmp_path, view())
+    assert not vectors
+    assert "'hemi' must be lh, got rh" in lacking["01"].detail
+
+
+def test_a_region_with_two_values_has_none(tmp_path):
+    text = APARC.format(thick=2.5, mean=2.8)
+    put(tmp_path, "sub-01", text + text)
+    put(tmp_path, "sub-02", text + text.replace("2.5", "2.6"))
+    put(tmp_path, "sub-03", text + text.replace("2.5", "2.6") + text)
+    vectors, lacking = read_table(tmp_path, view())
+    assert list(vectors) == ["01"]
+    assert "bankssts_ThickAvg" in lacking["02"].detail
+    assert "bankssts_ThickAvg" in lacking["03"].detail
+
+
+@pytest.mark.parametrize("side", [np.triu, np.tril])
+def test_a_matrix_with_one_side_only_is_not_used(tmp_path: Path, side) -> None:
+    names = ["LH_Vis_1", "RH-Cont", "7"]
+    put_pairs(tmp_path, "sub-01", written(names, lines=True))
+    put_pairs(tmp_path, "sub-02", written(names, lines=True, matrix=side(MATRIX)))
+    put_pairs(tmp_path, "sub-03", written(names, lines=True, matrix=np.eye(3)))
+    columns = {"7-LH_Vis_1": UNIT, "LH_Vis_1-RH-Cont": UNIT}
+    vectors, lacking = read_table(tmp_path, view_pairs(columns=columns, regions=[]))
+    assert list(vectors) == ["01", "03"]
+    assert lacking["02"].reason == "unusable"
+    assert "the matrix has values on one side of its diagonal only" in lacking["02"].detail
+
+
+@pytest.mark.parametrize(("volumes", "used"), [(3, False), (9, False), (10, True)])
+def test_few_volumes_have_no_correlations(tmp_path: Path, volumes: int, used: bool) -> None:
+    rows = np.random.default_rng(0).standard_normal((volumes, 3)).tolist()
+    lines = ["LH_Vis_1\tRH-Cont\t7", *("\t".join(map(str, row)) for row in rows)]
+    put_pairs(tmp_path, "sub-01", "\n".join(lines), "x_timeseries.tsv")
+    vectors, lacking = read_table(tmp_path, view_pairs("d/sub-*/func/sub-*_x_timeseries.tsv"))
+    assert bool(vectors) == used
+    if not used:
+        assert f"at least 10 volumes, and the file has {volumes}" in lacking["01"].detail

@@ -19,7 +19,7 @@ from site_agent.data.tsv import (
     read_lines,
     read_table,
 )
-from site_agent.labels import Labels
+from site_agent.labels import Spellings
 
 AGE = {"low": 20, "high": 80}
 SEX = {"levels": ["F", "M"]}
@@ -217,16 +217,21 @@ def test_what_is_no_table_is_an_error(tmp_path: Path) -> None:
         read_table(tmp_path, view())
 
 
-@pytest.mark.parametrize(
-    ("line", "column"), [(b"0\xff\t50\tx", "participant_id"), (b"01\t5\xfc\tx", "age")]
-)
-def test_a_byte_that_is_not_utf_8_is_told_by_line_and_column(
-    tmp_path: Path, line: bytes, column: str
+def test_a_label_with_bytes_that_are_not_utf_8_is_an_error_that_names_its_line(
+    tmp_path: Path,
 ) -> None:
     table = tmp_path / "participants.tsv"
-    table.write_bytes(b"participant_id\tage\tname\n02\t20\ty\n" + line + b"\n")
-    with pytest.raises(DataError, match=f"line 3, column '{column}' has other bytes"):
+    table.write_bytes(b"participant_id\tage\tname\n02\t20\ty\n0\xff\t50\tx\n")
+    with pytest.raises(DataError, match="line 3, column 'participant_id' has other bytes"):
         read_table(tmp_path, view())
+
+
+def test_a_cell_with_bytes_that_are_not_utf_8_leaves_out_its_participant(tmp_path: Path) -> None:
+    table = tmp_path / "participants.tsv"
+    table.write_bytes(b"participant_id\tage\tname\n02\t20\ty\n01\t5\xfc\tx\n")
+    vectors, lacking = read_table(tmp_path, view())
+    assert set(vectors) == {"02"}
+    assert "line 3, column 'age' has other bytes" in lacking["01"].detail
 
 
 def test_what_a_study_does_not_use_may_hold_any_bytes(tmp_path: Path) -> None:
@@ -234,8 +239,8 @@ def test_what_a_study_does_not_use_may_hold_any_bytes(tmp_path: Path) -> None:
     table.write_bytes(b"participant_id\tage\tn\xe4me\n01\t80\tM\xfcller\n02\t20\t\xff\n\t\tx\n")
     vectors, _ = read_table(tmp_path, view())
     assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
-    assert given_in(table, Labels(["01", "02", "03"])) == {"age": {"01": "80", "02": "20"}}
-    found = person_rows(table, ["age"], among=Labels(["02"]))
+    assert given_in(table, Spellings(["01", "02", "03"])) == {"age": {"01": "80", "02": "20"}}
+    found = person_rows(table, ["age"], among=Spellings(["02"]))
     assert [label for label, _ in found] == ["02"]
 
 
@@ -246,7 +251,7 @@ def test_a_line_that_is_there_twice_counts_once_if_it_says_the_same(tmp_path: Pa
     write(tmp_path, "participant_id age note", "01 80 a", "02 20 c", "sub-01 81 a")
     with pytest.raises(DataError, match=r"line 4: .* line 2 is .* other values of age"):
         read_table(tmp_path, view())
-    others = person_rows(tmp_path / "participants.tsv", ["age"], among=Labels(["02"]))
+    others = person_rows(tmp_path / "participants.tsv", ["age"], among=Spellings(["02"]))
     assert [label for label, _ in others] == ["02"]
 
 

@@ -16,7 +16,8 @@ def test_one_label_for_all_is_a_fact_and_no_warning() -> None:
     for label in "abc":
         choices.add(label, PREPROC, [PREPROC])
     assert [tuple(fact) for fact in choices.facts()] == [
-        ("label desc-", "desc-preproc (3 participants)")
+        ("label desc-", "desc-preproc (3 participants)"),
+        ("label task-", "task-rest (3 participants)"),
     ]
     assert list(choices.notes()) == []
 

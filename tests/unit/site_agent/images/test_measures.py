@@ -231,12 +231,12 @@ def test_missing_values_stay_missing_if_they_are_few(tmp_path: Path) -> None:
     expected = (values[MASK] - known.mean()) / np.linalg.norm(known - known.mean())
     np.testing.assert_allclose(vectors["01"], expected, rtol=1e-5)
     _, (skipped,) = measured(tmp_path / "bids", **view, gaps=0.01)
-    assert "values are required in 99% of the study's mask" in skipped.detail
+    assert "values are required in 99 % of the study's mask" in skipped.detail
     values[:3] = np.nan
     contrast(tmp_path / "bids", "01", values)
     _, (skipped,) = measured(tmp_path / "bids", **view)
     assert skipped.reason == "unusable"
-    assert "values are required in 80% of the study's mask" in skipped.detail
+    assert "values are required in 80 % of the study's mask" in skipped.detail
 
 
 def test_a_value_at_the_edge_of_coverage_is_not_diluted(tmp_path: Path) -> None:

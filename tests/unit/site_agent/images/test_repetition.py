@@ -103,7 +103,9 @@ def test_a_disagreement_and_a_default_are_warnings_with_counts(tmp_path: Path) -
     _tell(RecordingRun(bold), json.dumps({"RepetitionTime": 2.5}))
     data = DataSection(high_pass=0.01)
     notes = serious(summarize_series(found_in(tmp_path, data), data))
-    assert any("1 participant (sub-04): the repetition times in the JSON" in each for each in notes)
+    assert any(
+        "1 participant (sub-04): the repetition times in the nearest JSON" in each for each in notes
+    )
     assert any(
         "1 participant (sub-02): the repetition time is exactly 1 s" in each for each in notes
     )
@@ -112,3 +114,22 @@ def test_a_disagreement_and_a_default_are_warnings_with_counts(tmp_path: Path) -
     assert not serious(plain)
     assert len(plain.notes) == 1
     assert nib.load(bold).affine[0, 0] == AFFINE[0, 0]
+
+
+def test_a_nearer_json_file_may_override_a_general_one(tmp_path: Path) -> None:
+    with_step(save_subject(tmp_path, "01", tiny_series()), 2.0)
+    (tmp_path / "bold.json").write_text('{"RepetitionTime": 1.0}')
+    (tmp_path / "task-rest_bold.json").write_text('{"RepetitionTime": 2.0}')
+    data = DataSection(high_pass=0.01)
+    assert not serious(summarize_series(found_in(tmp_path, data), data))
+    (tmp_path / "task-rest_bold.json").write_text('{"RepetitionTime": 1.5}')
+    (note,) = serious(summarize_series(found_in(tmp_path, data), data))
+    assert "nearest JSON file and in the header differ" in note
+
+
+def test_a_number_without_a_unit_is_shown(tmp_path: Path) -> None:
+    with_step(save_subject(tmp_path, "01", tiny_series()), 2.0, "unknown")
+    facts = dict(summarize_series(found_in(tmp_path, DataSection()), DataSection()).facts)
+    assert facts["repetition time"] == (
+        "unknown, since the header states 2 without a unit of time (1 participant)"
+    )

@@ -73,7 +73,7 @@ def test_another_layout_is_told_in_one_sentence(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE entries (seq INTEGER PRIMARY KEY)")
     with pytest.raises(
-        LedgerError, match=r"has layout 0, which this version can't read \(it reads 8"
+        LedgerError, match=r"has layout 0, which this version can't read \(it reads 7"
     ):
         Ledger(path)
 
@@ -225,6 +225,7 @@ def test_a_ledger_of_before_sizes_were_written_down_is_read_and_goes_on(tmp_path
         connection.execute("DROP TABLE newer")
         for later in ("spellings", "former"):
             connection.execute(f"DROP TABLE {later}")
+        connection.execute("ALTER TABLE participants RENAME TO persons")
         connection.execute("PRAGMA user_version = 5")
     after = Ledger(path)
     assert after.entries() == before
@@ -254,7 +255,7 @@ def test_a_ledger_of_the_layout_before_is_read_and_goes_on(tmp_path: Path) -> No
         columns = [row[1] for row in connection.execute("PRAGMA table_info(entries)")]
         lines = f"INSERT INTO entries SELECT {', '.join(columns)} FROM newer"
         connection.execute(lines)
-        for later in ("persons", "groups", "key", "spellings", "former"):
+        for later in ("participants", "groups", "key", "spellings", "former"):
             connection.execute(f"DROP TABLE {later}")
         connection.execute("DROP TABLE newer")
         connection.execute("PRAGMA user_version = 3")

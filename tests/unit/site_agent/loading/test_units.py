@@ -356,3 +356,31 @@ def test_by_which_column_they_are_families_is_a_studys_choice_and_told(families:
     ledger = Ledger(families.parent / "ledger.sqlite")
     with pytest.raises(PrivacyError, match="2 participants by its rules"):
         ledger.check_sizes(sizes_of(data.study, data), 10)
+
+
+def test_a_damaged_row_of_a_family_leaves_out_its_participant_only(tmp_path: Path) -> None:
+    folder = tmp_path / "bids"
+    rows = ("sub-01 A", "sub-02", "sub-03 A", "sub-04 B")
+    write(folder / "participants.tsv", "participant_id family_id", *rows)
+    write(folder / "brain.tsv", "participant_id area", *(f"0{k} 3" for k in range(1, 5)))
+    write(folder / "who.tsv", "participant_id age ill", *(f"0{k} 30 no" for k in range(1, 5)))
+    data = opened(folder, {"family": "family_id"}, {**WHO, "file": "who.tsv"}, BRAIN)
+    assert data.people == ("01", "03", "04")
+    (skipped,) = [each for each in data.survey.skipped if each.label == "02"]
+    assert "line 3" in skipped.detail
+
+
+@pytest.mark.parametrize("first", ["9", "09", "ses-009"])
+def test_one_participants_spelling_of_a_session_moves_no_other(tmp_path: Path, first: str) -> None:
+    """Session 9 is the first of every participant, and session 10 the second."""
+    folder, own = tmp_path / "bids", {"01": first, "02": "9", "03": "9"}
+    rows = [(who, session) for who, nine in own.items() for session in (nine, "10", "11")]
+    people = (f"sub-{who} {session} 30 no" for who, session in rows)
+    write(folder / "participants.tsv", "participant_id session_id age ill", *people)
+    values = (f"sub-{who} {session} {number % 3}" for number, (who, session) in enumerate(rows))
+    write(folder / "brain.tsv", "participant_id session_id area", *values)
+    for persons in (None, {"age": {"low": 18}}):
+        data = opened(folder, {"sessions": True, "most_rows": 2}, persons=persons)
+        assert data.people == ("01", "02", "03")
+        assert np.ptp(rows_in(data, 2), axis=2).max() == 0
+        assert rows_in(data, 2)[0, -1, 0] != rows_in(data, 2)[1, -1, 0]
