@@ -27,6 +27,9 @@ def prepare_all(
 ) -> None:
     """Call ``work`` with 0 to count - 1, as tasks on a runner.
 
+    Prefect's server records one task run per participant, and therefore their number. The caller
+    makes sure that the server is the hospital's own.
+
     Raises ConfigurationError if the runner is not installed or takes other options. Raises
     ConsortiumError of the first person whose scans can't be prepared.
 
@@ -58,9 +61,9 @@ def prepare_all(
         ended: list[Exception] = []
 
         @flow(name="prepare-scans", task_runner=chosen, persist_result=False)
-        def prepare_scans(persons: int) -> State[None]:
+        def prepare_scans() -> State[None]:  # without parameters, which Prefect records
             try:
-                futures = [prepare_one.submit(number) for number in range(persons)]
+                futures = [prepare_one.submit(number) for number in range(count)]
                 lines.extend(said for each in futures if (said := each.result()) is not None)
             except Exception as error:  # of the runner
                 ended.append(error)
@@ -68,7 +71,7 @@ def prepare_all(
             return Completed()
 
         with without_logs():
-            state = prepare_scans(count, return_state=True)
+            state = prepare_scans(return_state=True)
     for error in ended:
         raise error
     if lines:

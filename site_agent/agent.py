@@ -195,6 +195,7 @@ class Agent:
             return
         try:
             self.site.anchor.check()
+            self._admission.settle_folder()
             trouble = self.site.anchor.post()  # under a key that may be new
             if trouble is not None:
                 self.site.log.line_once(str(trouble))
@@ -252,9 +253,7 @@ class Agent:
             if participation is not None and participation.ended is None:
                 done |= self._guarded(run, participation.advance)
                 if participation.ended is not None:
-                    self._guarded(run, partial(self._note_end, run))
-                    outcome = participation.ended.outcome
-                    self.site.log.write(f"{run} has ended: {outcome}; {participation.cost}")
+                    self._guarded(run, partial(self._note_end, run, participation))
         return done
 
     def _check_halt(self) -> None:
@@ -262,8 +261,12 @@ class Agent:
         if self.site.store.halted is not None:
             raise CopyError(self.site.store.halted)
 
-    def _note_end(self, run: str) -> bool:
+    def _note_end(self, run: str, participation: Participation) -> bool:
+        """Log a run's end and its charges; an agent that stops in between logs both again."""
         self.site.ledger.settle()
+        if participation.ended is not None:
+            outcome = participation.ended.outcome
+            self.site.log.write(f"{run} has ended: {outcome}; {participation.cost}")
         self.site.store.save(run, ENDED, b"")
         return True
 

@@ -105,7 +105,9 @@ class SiteConfig(FrozenModel):
     """Whether the agent writes the site's page, site.html, anew whenever its state changes, as
     'start --page' does; 'site-agent page' writes it once."""
     prefect: bool = False
-    """Run as a flow on this site's own Prefect (PREFECT_API_URL of its owner)."""
+    """Whether PREFECT_API_URL is the hospital's own Prefect server. The agent is then shown there
+    as a flow, and 'site-agent prepare' may use the server, which learns how many participants
+    there are."""
 
     @model_validator(mode="after")
     def _memory_is_something(self) -> Self:

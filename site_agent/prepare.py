@@ -1,9 +1,13 @@
 """Preparing a study's scans ahead, person by person, wherever that is run."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from consortium.errors import ConfigurationError, StudyError
 from consortium.space.study_space import image_space
+from site_agent.approval.approval import newest_approval
 from site_agent.approval.folder import SiteFolder
+from site_agent.config import SiteConfig
 from site_agent.images.series import SiteDataset
 
 _opened: dict[tuple[str, bytes], SiteDataset] = {}
@@ -11,11 +15,42 @@ _opened: dict[tuple[str, bytes], SiteDataset] = {}
 of one."""
 
 
-def count_persons(folder: Path, study: Path, roster: Path) -> int:
-    """How many persons of a site a study would load.
+def check_own_prefect(config: SiteConfig, environment: Mapping[str, str]) -> None:
+    """Refuse a Prefect server that the site's owner has not named as the hospital's own.
 
-    Raises ConsortiumError as `site_agent.approval.inspection.inspect`.
+    Raises ConfigurationError.
+
+    Parameters
+    ----------
+    config : SiteConfig
+        Of the site.
+    environment : mapping of str to str
+        Environment variables. Without PREFECT_API_URL the command starts a server of its own.
     """
+    url = environment.get("PREFECT_API_URL")
+    if url and not config.prefect:
+        raise ConfigurationError(
+            f"PREFECT_API_URL: the Prefect server must be the hospital's own, got {url} while "
+            "site.yaml has 'prefect: false'. The server records one task run per participant. "
+            "Unset the variable, or set 'prefect: true' if the server is the hospital's own."
+        )
+
+
+def count_persons(folder: Path, study: Path, roster: Path) -> int:
+    """Count the participants of a site whom an approved study would load.
+
+    Raises StudyError if exactly this study is not approved here. Raises ConsortiumError as
+    `site_agent.approval.inspection.inspect`.
+    """
+    site = SiteFolder.open(folder)
+    signed = site.papers(study, roster).signed
+    approved = newest_approval(folder, site.identity, signed.study.study)
+    papers = (signed.file, signed.mask, signed.keys)
+    if approved is None or (approved.file, approved.mask, approved.keys) != papers:
+        raise StudyError(
+            f"{study}: the study must be approved here before its scans are prepared, and this "
+            "file with these keys is not. Approve it with 'site-agent approve'."
+        )
     return len(_dataset(folder, study, roster).lengths)
 
 

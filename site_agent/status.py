@@ -6,12 +6,14 @@ from pathlib import Path
 from consortium.base.formatting import count, moment
 from consortium.base.lock import in_use
 from consortium.engine.clock import Waiting, read_waiting
-from consortium.errors import ConsortiumError
-from consortium.membership.keys import load_identity
+from consortium.errors import ConsortiumError, LedgerError
+from consortium.membership.keys import Identity, load_identity
 from consortium.membership.roster import fingerprint
 from site_agent.approval.approval import Approval, approvals
+from site_agent.approval.folder_states import FolderStates
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, read_pinned
+from site_agent.ledger.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,10 @@ class SiteStatus:
 def read_status(folder: Path) -> SiteStatus:
     """Look a site's folder through; raises ConfigurationError if a file can't be read."""
     config, identity, trust = SiteConfig.load(folder), load_identity(folder), read_pinned(folder)
+    older = _older(folder, config, identity)
     approved = tuple(
-        ListedApproval(each, _refused(trust, each)) for each in approvals(folder, identity)
+        ListedApproval(each, older.get(each.study.study) or _refused(trust, each))
+        for each in approvals(folder, identity)
     )
     running = in_use(folder)
     waiting = read_waiting(folder) if running else None
@@ -112,6 +116,16 @@ def approval_line(approval: Approval) -> str:
     if terms.epsilon is not None:
         text += f", ε ≤ {terms.epsilon:g} in all"
     return text + (f", until {terms.until}" if terms.until else "")
+
+
+def _older(folder: Path, config: SiteConfig, identity: Identity) -> dict[str, str]:
+    """Return a sentence for each approval that is older than the ledger records."""
+    try:
+        if config.ledger.exists():
+            return FolderStates(folder, config, identity, Ledger(config.ledger)).older_approvals()
+    except LedgerError:  # which the sentences on the budget state
+        return {}
+    return {}
 
 
 def _refused(trust: PinnedConsortium | None, approval: Approval) -> str:

@@ -23,7 +23,7 @@ from consortium.engine.clock import Clock
 from consortium.engine.closing import read_end
 from consortium.errors import ConfigurationError, ConsortiumError, OutputError, RunCancelledError
 from consortium.exchange.base import Exchange
-from consortium.membership.consent import missing_consents, read_consents, runs_joined
+from consortium.membership.consent import uncovered_sites
 from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
 from consortium.study.reader import read_study
@@ -156,9 +156,7 @@ def not_covered(record: ScheduledStudy, today: date) -> list[str]:
     """
     signed, exchange = _signed(record), record.open_exchange()
     study = signed.study
-    consents = read_consents(exchange, study, signed.keys)
-    runs = runs_joined(exchange, study)
-    missing = missing_consents(study, consents, runs, study.privacy.epsilon, today)
+    missing = [*uncovered_sites(exchange, study, signed.keys, today).values()]
     return missing if len(study.sites) - len(missing) < study.fewest else []
 
 

@@ -14,7 +14,7 @@ from consortium.base.formatting import count
 from consortium.exchange.address import open_exchange
 from consortium.exchange.checkup import check_probe, compared_clock, directory_of
 from consortium.exchange.modes import shared_directory
-from consortium.membership.consent import missing_consents, read_consents, runs_joined
+from consortium.membership.consent import uncovered_sites
 from consortium.membership.keys import load_identity
 from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import read_signed
@@ -101,10 +101,9 @@ def _approvals(office: CoordinatorParts, path: Path, today: date) -> Check:
     """Say which sites' standing approvals, as the exchange has them, cover one more run."""
     signed = read_signed(path, read_roster(office.roster))
     study, exchange = signed.study, open_exchange(office.exchange, office.credentials)
-    consents, runs = read_consents(exchange, study, signed.keys), runs_joined(exchange, study)
-    missing = missing_consents(study, consents, runs, study.privacy.epsilon, today)
+    missing = uncovered_sites(exchange, study, signed.keys, today)
     if not missing:
         return Check("approvals", "ok", "Every site's approval covers the next run.")
     there = len(study.sites) - len(missing)
     message = f"Approvals of {there} of {count(len(study.sites), 'site')} cover the next run."
-    return Check("approvals", "warn", message, " ".join(missing))
+    return Check("approvals", "warn", message, " ".join(missing.values()))

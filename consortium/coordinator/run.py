@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from consortium.engine.run_context import RunContext
 from consortium.engine.session import Round
 from consortium.errors import StudyError
 from consortium.exchange import Exchange, open_exchange
+from consortium.membership.consent import uncovered_sites
 from consortium.membership.keys import load_identity
 from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import read_signed
@@ -82,6 +84,7 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
         order = Cancellation()
         centre = Centre(context, identity.key, exchange, files.out, order.clock(clock), tell)
         centre.on_wait(partial(tell_plainly, console))
+        centre.on_absence(lambda: uncovered_sites(exchange, study, keys, datetime.now(UTC).date()))
         publisher = Publisher(files.out, study, space, legend=legend)
         return _run_flow(centre, publisher, files, shown, order)
 

@@ -14,6 +14,7 @@ from consortium.base.lock import in_use
 from consortium.base.work import work_folder
 from consortium.engine.clock import read_waiting
 from consortium.engine.closing import read_end, seems_complete
+from consortium.engine.mailbox import NOT_APPROVED
 from consortium.engine.names import MOST_NOTICE, Names
 from consortium.errors import OutputError
 from consortium.exchange.base import Exchange
@@ -112,8 +113,8 @@ class SiteStanding:
     heard: str
     """Its last message that lies on the exchange."""
     state: str
-    """``awaited``, ``loading``, ``answered``, ``missing`` (the run ended without it), ``refused``,
-    ``left out``."""
+    """``awaited``, ``loading``, ``not approved``, ``answered``, ``refused``,
+    ``left out``, or ``missing`` if the run ended without the site."""
     since: float | None = None
     until: float | None = None
     """Unix times: since when it is awaited, and until when."""
@@ -155,6 +156,7 @@ def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunS
         state = "left out" if name not in started else state
         state = "refused" if name in refused else state
         if state in ("awaited", "loading") and waiting is not None and name in waiting.sites:
+            state = "not approved" if waiting.sites[name] == NOT_APPROVED else state
             until = waiting.deadlines.get(name, waiting.until)
             sites.append(SiteStanding(name, heard, state, waiting.since, until))
         else:

@@ -6,7 +6,7 @@ messages already there, and goes on where it stopped.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -86,6 +86,16 @@ class Centre:
     def on_wait(self, listener: Callable[[Waiting], None]) -> None:
         """Have every wait told that is worth telling."""
         self._mail.wait_file.listen(listener)
+
+    def on_absence(self, read_approvals: Callable[[], Mapping[str, str]]) -> None:
+        """Ask why a site is absent: its approval may not cover the run.
+
+        Parameters
+        ----------
+        read_approvals : callable
+            Returns a sentence for each site whose approval does not cover the run.
+        """
+        self._mail.notices.read_approvals = read_approvals
 
     @property
     def refused(self) -> tuple[str, ...]:

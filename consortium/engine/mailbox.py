@@ -20,6 +20,8 @@ _LISTED_FROM = 8  # messages; a store's bill for a list is that of a dozen reads
 _UNLISTED_EVERY = 16  # looks; a list may be behind what is there
 _FLOOD = 64  # names more than there can be, after which a folder is not listed again
 _T = TypeVar("_T")
+NOT_APPROVED = "whose approval does not cover this run"
+"""Word for an awaited site of which the exchange has no approval of one more run."""
 
 
 @dataclass(frozen=True)
@@ -174,8 +176,13 @@ class Mailbox:
 
     def _show(self, wanted: AwaitedMessages, waited: float, lefts: Mapping[str, float]) -> None:
         loading = self.notices.loading if wanted.loading else set()
-        sites = {site: "loading its data" if site in loading else "" for site in lefts}
-        self.wait_file.show(wanted.step, waited, max(lefts.values()), sites, lefts)
+        unapproved = self.notices.unapproved if wanted.loading else {}
+        words = {
+            **dict.fromkeys(lefts, ""),
+            **{site: NOT_APPROVED for site in unapproved if site in lefts},
+            **{site: "loading its data" for site in loading if site in lefts},
+        }
+        self.wait_file.show(wanted.step, waited, max(lefts.values()), words, lefts)
 
     def _read(
         self, places: Sequence[str], missing: dict[str, str], wanted: AwaitedMessages
@@ -250,6 +257,10 @@ class Notices:
     """Sites that take no further part, with the reason they gave."""
     loading: set[str] = field(default_factory=set, init=False)
     """Sites that have said that they are loading their data."""
+    unapproved: Mapping[str, str] = field(default_factory=dict, init=False)
+    """Sites whose approval does not cover this run, with a sentence for the coordinator."""
+    read_approvals: Callable[[], Mapping[str, str]] = field(default=dict, init=False)
+    """Reads ``unapproved`` from the exchange."""
 
     def __post_init__(self) -> None:
         self._names = Names(self.context.run)
@@ -271,6 +282,15 @@ class Notices:
         for site in self._said(self._names.loading()) if loading else ():
             if site not in self.loading:
                 self._hear_loading(site)
+        if loading:
+            self.look_for_approvals()
+
+    def look_for_approvals(self) -> None:
+        """Read which sites' approvals don't cover this run."""
+        try:
+            self.unapproved = self.read_approvals()
+        except ExchangeError as error:
+            self.log_once(str(error))
 
     def _said(self, place: str) -> list[str]:
         """Sites of the study that have left something in a place."""

@@ -112,6 +112,7 @@ class RoundMessages:
 def not_started(mail: Mailbox, missing: Sequence[str]) -> SiteError:
     """Name the sites for want of which a run does not start; nobody was asked anything yet."""
     timing = mail.context.study.timing
+    mail.notices.look_for_approvals()
     slow = [s for s in missing if s in mail.notices.loading and s not in mail.notices.refused]
     if not slow or timing.ready <= timing.join:
         return shortage(mail, missing, "not there", timing.join)
@@ -126,10 +127,14 @@ def not_started(mail: Mailbox, missing: Sequence[str]) -> SiteError:
 
 def shortage(mail: Mailbox, sites: Sequence[str], what: str, seconds: float) -> SiteError:
     """Name the sites for want of which the run ends; of those that refused, say why."""
-    reasons = [mail.notices.refused[site] for site in sites if site in mail.notices.refused]
-    silent = [site for site in sites if site not in mail.notices.refused]
-    remedy = "ask the site's people"
+    notices = mail.notices
+    reasons = [notices.refused[site] for site in sites if site in notices.refused]
+    silent = [site for site in sites if site not in notices.refused]
+    unapproved = [site for site in silent if site in notices.unapproved]
+    reasons += [notices.unapproved[site].rstrip(".") for site in unapproved]
+    silent = [site for site in silent if site not in unapproved]
+    remedy = "; ask the site's people" if len(reasons) > len(unapproved) else ""
     if silent:
         reasons.append(f"{', '.join(silent)}: {what} within {seconds:g} s")
-        remedy = "start the site's agent"
-    return SiteError(f"{'; '.join(reasons)}; {remedy} and run the study again.")
+        remedy = "; start the site's agent"
+    return SiteError(f"{'; '.join(reasons)}{remedy} and run the study again.")

@@ -179,8 +179,8 @@ def missing_consents(
     runs_so_far: Mapping[str, int],
     epsilon_per_run: float,
     today: date,
-) -> list[str]:
-    """Say of each site whose consent does not cover one more run why not.
+) -> dict[str, str]:
+    """Return a sentence for each site whose consent does not cover one more run.
 
     Parameters
     ----------
@@ -195,18 +195,41 @@ def missing_consents(
 
     Returns
     -------
-    list of str
-        One sentence a site; empty if all are covered.
+    dict of str to str
+        Sentences by site; empty if all are covered.
     """
     delta = study.privacy.delta
-    found = []
+    found = {}
     for site in study.sites:
         runs = runs_so_far.get(site, 0) + 1
         mu = compose([mu_of(epsilon_per_run, delta)] * runs)
         reason = _reason(consents.get(site), runs, epsilon_of(mu, delta), today)
         if reason:
-            found.append(f"{site} {reason}")
+            found[site] = f"{site} {reason}"
     return found
+
+
+def uncovered_sites(
+    exchange: Exchange, study: Study, keys: Mapping[str, bytes], today: date
+) -> dict[str, str]:
+    """Return a sentence for each site whose consent on the exchange does not cover one more run.
+
+    Every command of the coordinator takes its sentence from here. Raises ExchangeError if the
+    exchange can't be read.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        The consortium's.
+    study : Study
+        Which is to be run.
+    keys : mapping of str to bytes
+        Public keys of the sites.
+    today : date
+        In UTC.
+    """
+    consents, runs = read_consents(exchange, study, keys), runs_joined(exchange, study)
+    return missing_consents(study, consents, runs, study.privacy.epsilon, today)
 
 
 def _reason(consent: Consent | None, runs: int, epsilon: float, today: date) -> str:

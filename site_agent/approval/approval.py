@@ -8,6 +8,7 @@ counts for nothing but to tell the coordinator so.
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -18,14 +19,13 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from consortium.base.atomic import DAMAGED, write_bytes
-from consortium.errors import ConfigurationError, ConsortiumError, OutputError, StudyError
+from consortium.errors import ConfigurationError, OutputError, StudyError
 from consortium.exchange.base import Exchange
 from consortium.membership.consent import Consent, Terms, read_consents, withdraw
-from consortium.membership.keys import Identity, load_identity
+from consortium.membership.keys import Identity
 from consortium.membership.roster import Roster, fingerprint, read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
 from consortium.study.spec import Study
-from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import check_members, pin_consortium
 from site_agent.layout import APPROVED, SERIALS, WITHDRAWN
 
@@ -36,9 +36,10 @@ __all__ = [
     "approvals",
     "approve",
     "approve_papers",
+    "newest_serials",
     "post_withdrawn",
+    "raise_serials",
     "read_papers",
-    "take_back",
 ]
 
 
@@ -98,6 +99,56 @@ def newest_approval(folder: Path, identity: Identity, study: str) -> Approval | 
     path = folder / APPROVED / f"{study}.json"
     serials = _read_serials(folder, identity)
     return _counting(folder, path, identity, serials) if path.exists() else None
+
+
+def newest_serials(folder: Path, identity: Identity) -> dict[str, tuple[int, bool]]:
+    """Return the serial number of each study's newest approval or withdrawal, as the folder has it.
+
+    A record that can't be read is passed over. Raises ConfigurationError if the serials can't be
+    read.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's.
+    identity : Identity
+        Keys of the site.
+
+    Returns
+    -------
+    dict of str to (int, bool)
+        By study: the serial number, and whether the study is approved.
+    """
+    serials = _read_serials(folder, identity)
+    found = {study: (serial, False) for study, serial in serials.items()}
+    for path in sorted((folder / APPROVED).glob("*.json")):
+        with suppress(ConfigurationError):
+            if _counting(folder, path, identity, serials) is not None:
+                found[path.stem] = _read(path, identity)[1], True
+    return found
+
+
+def raise_serials(folder: Path, identity: Identity, least: Mapping[str, int]) -> None:
+    """Let no approval count whose serial number is below its study's in the ledger.
+
+    Raises ConfigurationError if the serials can't be read or written.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's.
+    identity : Identity
+        Keys of the site.
+    least : mapping of str to int
+        Serial number by study, as the ledger records it.
+    """
+    serials = _read_serials(folder, identity)
+    newer = {study: each for study, each in least.items() if each > serials.get(study, 0)}
+    try:
+        if newer:
+            _write_serials(folder, identity, {**serials, **newer})
+    except OutputError as error:
+        raise ConfigurationError(str(error)) from error
 
 
 def _counting(
@@ -189,8 +240,12 @@ def _is_ended(serials: Mapping[str, int], path: Path, study: str, serial: int) -
 
 def _end_before(folder: Path, identity: Identity, study: str, serial: int) -> None:
     """Let no yes to a study count whose serial number is lower."""
-    serials = {**_read_serials(folder, identity), study: serial}
-    write_bytes(folder / APPROVED / SERIALS, _signed({"serials": serials}, identity))
+    _write_serials(folder, identity, {**_read_serials(folder, identity), study: serial})
+
+
+def _write_serials(folder: Path, identity: Identity, serials: Mapping[str, int]) -> None:
+    (folder / APPROVED).mkdir(exist_ok=True)
+    write_bytes(folder / APPROVED / SERIALS, _signed({"serials": dict(serials)}, identity))
 
 
 def _next_serial(folder: Path, identity: Identity, path: Path, study: str) -> int:
@@ -331,33 +386,6 @@ def approve_papers(folder: Path, identity: Identity, papers: Papers, terms: Term
     store_record(folder, identity, approval)
     pin_consortium(folder, check_members(folder, papers.members))
     return approval
-
-
-def take_back(folder: Path, study: str) -> ConsortiumError | None:
-    """Take a yes back; a running agent reserves nothing for the study from now on.
-
-    Raises StudyError if the study is not approved. Raises ConfigurationError if the site's folder
-    can't be used.
-
-    Parameters
-    ----------
-    folder : Path
-        The site's folder.
-    study : str
-        The study's name.
-
-    Returns
-    -------
-    ConsortiumError or None
-        Why the coordinator could not be told.
-    """
-    config, identity = SiteConfig.load(folder), load_identity(folder)
-    retire_record(folder, identity, study)
-    try:
-        post_withdrawn(folder, identity, config.name, config.open_exchange())
-    except ConsortiumError as error:
-        return error
-    return None
 
 
 def post_withdrawn(

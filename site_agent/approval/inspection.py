@@ -28,6 +28,7 @@ from site_agent.approval.approval import (
     post_withdrawn,
 )
 from site_agent.approval.folder import SiteFolder, StudyCase
+from site_agent.approval.folder_states import FolderStates
 from site_agent.approval.understanding import changes, facts_before, show_facts
 from site_agent.config import SiteConfig
 from site_agent.data.doubts import Misnamed, doubts_about, few_lacking
@@ -35,6 +36,8 @@ from site_agent.data.people import candidates, everybody_in, read_left_out, site
 from site_agent.data.survey import SkippedPerson
 from site_agent.data.table_summary import summarize_tables, table_problems, tables_read
 from site_agent.data.understood import Understanding
+from site_agent.enrolment.pinned_consortium import check_members
+from site_agent.enrolment.request import open_anchor
 from site_agent.images.recordings import quality_remarks, recording_remarks
 from site_agent.images.series import SiteDataset
 from site_agent.ledger.ledger import over_limit
@@ -394,17 +397,23 @@ def say_yes(
     spent = case.spent([label for label in people if label not in out])
     runs = terms.runs if terms.epsilon is None else 1  # its own bound may end it before its last
     refuse_by_policy(site.policy, case.study, None, StudyRequest(name, spent, runs))
+    at, states = today.isoformat(), FolderStates(folder, site.config, site.identity, site.ledger)
+    states.check_left_out()
+    states.check_roster(check_members(folder, papers.members))
     ask()
+    states.settle_approvals(at)  # so that the new serial number is above all recorded ones
     had = site.ledger.used(case.study.study, case.centres, reported=True)
     terms = replace(terms, runs=terms.runs + had)
     approval = approve_papers(folder, site.identity, papers, terms)
     try:
+        states.settle(at)
         exchange = site.config.open_exchange()
+        trouble = open_anchor(folder, site.config, site.identity).post()
         post_consent(exchange, site.identity.key, case.study.study, approval.consent(name))
         post_withdrawn(folder, site.identity, name, exchange)
     except ConsortiumError as error:
         return approval, error
-    return approval, None
+    return approval, trouble
 
 
 def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:

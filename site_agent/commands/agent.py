@@ -100,6 +100,37 @@ def show_ledger(
         print_accounts(ledger, policy, out.console)
 
 
+@app.command(name="left-out", rich_help_panel=DAILY)
+def left_out(
+    folder: Folder = Path(),
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Record a table that names fewer participants.")
+    ] = False,
+) -> None:
+    """Count the participants in the site's left-out table, and those who are missing there."""
+    from consortium.base.formatting import count
+    from consortium.membership.keys import load_identity
+    from site_agent.approval.folder_states import FolderStates
+    from site_agent.config import SiteConfig
+    from site_agent.enrolment.request import open_anchor
+    from site_agent.ledger.ledger import Ledger
+
+    config, identity = SiteConfig.load(folder), load_identity(folder)
+    states = FolderStates(folder, config, identity, Ledger(config.ledger))
+    listed, missing = states.count_left_out()
+    out.print(
+        f"The left-out table names {count(listed, 'participant')}, and "
+        f"{count(missing, 'participant')} of the last run's table "
+        f"{'is' if missing == 1 else 'are'} missing."
+    )
+    if confirm:
+        states.confirm_left_out(now().isoformat(timespec="seconds"))
+        trouble = open_anchor(folder, config, identity).post()
+        out.print("Recorded: runs go by this table from now on.")
+        if trouble:
+            out.print(f"The ledger's head is put on the exchange with the next run ({trouble})")
+
+
 @app.command(rich_help_panel=DAILY)
 def page(
     folder: Folder = Path(),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from site_agent.commands.program import ONCE, Folder, app, out
+from site_agent.commands.program import ONCE, Folder, app, now, out
+
+if TYPE_CHECKING:
+    from site_agent.config import SiteConfig
 
 
 @app.command(rich_help_panel=ONCE)
@@ -64,6 +67,7 @@ def join(
 ) -> None:
     """Write a signed request to be admitted, for the coordinator."""
     from site_agent.config import SiteConfig
+    from site_agent.enrolment.pinned_consortium import read_pinned
     from site_agent.enrolment.request import change_key, join_consortium
 
     config = SiteConfig.load(folder)
@@ -72,8 +76,24 @@ def join(
         if trouble:
             out.print(f"The ledger's head is left when the agent starts ({trouble})")
     else:
+        is_new = read_pinned(folder) is None
         path, request = join_consortium(folder, config.name, centre)
+        if is_new and config.ledger.exists():
+            _record_roster(folder, config)
     _tell_request(path, request.key)
+
+
+def _record_roster(folder: Path, config: SiteConfig) -> None:
+    """Record in the ledger that the site's people have joined another consortium."""
+    from consortium.membership.keys import load_identity
+    from site_agent.approval.folder_states import FolderStates
+    from site_agent.enrolment.pinned_consortium import read_pinned
+    from site_agent.ledger.ledger import Ledger
+
+    states = FolderStates(folder, config, load_identity(folder), Ledger(config.ledger))
+    trust = read_pinned(folder)
+    if trust is not None:
+        states.accept_roster(trust, now().isoformat(timespec="seconds"))
 
 
 def _tell_request(path: Path, key: bytes) -> None:

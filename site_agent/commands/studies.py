@@ -40,17 +40,19 @@ def check(
 
 @app.command(rich_help_panel=STUDIES)
 def prepare(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> None:
-    """Prepare a study's scans ahead, on the Prefect task runner of site.yaml."""
+    """Prepare an approved study's scans, on the Prefect task runner of site.yaml."""
+    import os
     from functools import partial
 
     from consortium.base.work import work_folder
     from flows import need_prefect
     from flows.prepare import prepare_all
     from site_agent.config import SiteConfig
-    from site_agent.prepare import count_persons, prepare_person
+    from site_agent.prepare import check_own_prefect, count_persons, prepare_person
 
     need_prefect()
     config, files = SiteConfig.load(folder), (folder.resolve(), study.resolve(), roster.resolve())
+    check_own_prefect(config, os.environ)
     persons = count_persons(*files)
     work, options = partial(prepare_person, *files), dict(config.task_runner_options)
     prepare_all(
@@ -182,9 +184,9 @@ def withdraw(
     folder: Folder = Path(),
 ) -> None:
     """Take a yes back; a running agent answers nothing more for the study."""
-    from site_agent.approval.approval import take_back
+    from site_agent.approval.withdrawal import take_back
 
-    trouble = take_back(folder, study)
+    trouble = take_back(folder, study, now().date())
     out.print(f"Withdrawn: {study} is approved no more.")
     _tell(trouble)
 

@@ -24,6 +24,7 @@ from consortium.secagg import CENTRE, OVERHEAD, unseal
 from consortium.study.spec import Study
 from site_agent.advice import Remedy, write_line
 from site_agent.approval.approval import Approval, approvals
+from site_agent.approval.folder_states import FolderStates
 from site_agent.config import SiteConfig
 from site_agent.data.bids import find_subjects, labels_in
 from site_agent.data.people import candidates, left_out_here, site_tables
@@ -32,6 +33,7 @@ from site_agent.data.wording import Wording
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.enrolment.request import open_anchor
 from site_agent.layout import POLICY, STORE
+from site_agent.ledger.disk import network_type
 from site_agent.ledger.export import budget
 from site_agent.ledger.ledger import Ledger, spent_in
 from site_agent.policy.policy import Policy, SpentLoss, StudyRequest, refusals
@@ -168,6 +170,7 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
         "exchange": lambda: probe(config, around.token),
         "clock": lambda: clock(config, around.token, around.now, around.arrival),
         "heads": lambda: anchor(config, folder),
+        "folder": lambda: _states(folder, config),
         "version": lambda: announced(
             config.open_exchange(), approvals(folder, load_identity(folder))
         ),
@@ -265,7 +268,18 @@ def _ledger(folder: Path, config: SiteConfig) -> Check:
     ledger = Ledger(config.ledger)
     ledger.verify()
     sentence = f"{count(ledger.head().seq, 'line')}, each as it was written."
+    network = network_type(config.ledger)
+    if network:
+        sentence += f" It is on a network file system ({network}): only one machine may use it."
     return Check("ledger", "ok", " ".join((sentence, *budget(ledger, Policy.load(folder)))))
+
+
+def _states(folder: Path, config: SiteConfig) -> Check:
+    """Compare approvals, roster and left-out table with the ledger."""
+    if config.ledger.exists():
+        FolderStates(folder, config, load_identity(folder), Ledger(config.ledger)).verify()
+    message = "Approvals, roster and left-out table are not older than the ledger records."
+    return Check("folder", "ok", message)
 
 
 def _study(folder: Path, config: SiteConfig, study: Study) -> Check:

@@ -56,12 +56,13 @@ EMPTY = Head(0, START)
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """A line: ``event`` is 'reserve', 'spend', 'void' or 'tell', ``at`` the time for people.
+    """A line of the ledger, with its kind in ``event`` and the time, for people, in ``at``.
 
     'tell' stands for the numbers of persons and volumes that a site told before a run's rounds;
     it costs nothing, ``persons`` names who is behind them, and ``query`` their recordings where a
     volume is the unit of privacy. One that names nobody is a refusal that followed from who would
-    take part.
+    take part. 'state' records a state of the site's folder (`site_agent.ledger.states`) and costs
+    nothing.
     """
 
     seq: int

@@ -26,6 +26,9 @@ answers were never sent. A line with event 'tell' costs nothing: it names who wa
 numbers of persons that were told, or nobody where the site declined. Lines of unit 'subject' count
 in the account of unit 'timepoint', too.
 
+A line with event 'state' costs nothing. It records an approval or its withdrawal, the newest
+roster, or the group of the participants in the site's left-out table.
+
 The chain shows an edit to whoever knows a later head. One that the site can't take back lies on
 the exchange, signed, as ``ledgers/<site>/<seq>``.
 """

@@ -10,6 +10,7 @@ from typing import Literal, Self
 import numpy as np
 
 from consortium.errors import LedgerError
+from site_agent.ledger.disk import set_journal
 from site_agent.ledger.entries import EMPTY, Charge, LedgerEntry, follow, next_entry
 from site_agent.ledger.limits import Sums
 from site_agent.ledger.persons import (
@@ -26,6 +27,7 @@ from site_agent.ledger.persons import (
     unpack_ids,
 )
 from site_agent.ledger.sizes import ReportedSet
+from site_agent.ledger.states import STATE, Kind, State
 
 _LAYOUT = 7
 _WITHOUT_PERSONS = (3, 4)
@@ -38,7 +40,7 @@ CREATE TABLE entries (
     stage TEXT NOT NULL, statistic TEXT NOT NULL, unit TEXT NOT NULL, mu REAL NOT NULL,
     site TEXT NOT NULL, centre TEXT NOT NULL, query TEXT NOT NULL,
     outsider REAL NOT NULL, persons TEXT NOT NULL DEFAULT '',
-    event TEXT NOT NULL CHECK (event IN ('reserve', 'spend', 'void', 'tell')),
+    event TEXT NOT NULL CHECK (event IN ('reserve', 'spend', 'void', 'tell', 'state')),
     at TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL,
     UNIQUE (site, centre, run, round, event)
 )"""
@@ -87,7 +89,7 @@ class LedgerFile:
         self.connection = sqlite3.connect(
             path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
         )
-        self.connection.execute("PRAGMA journal_mode = WAL")
+        set_journal(self.connection, path)
         self.connection.execute("PRAGMA synchronous = FULL")
         self.connection.execute("PRAGMA cache_size = -256")  # KiB; the last lines are read again
         # Bringing every line at once into the main file would cost a round most of its time.
@@ -125,15 +127,16 @@ class LedgerFile:
             self._add_spellings()
             self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
         elif layout in _OLDER:
-            self._bring_up_to_date(layout in _WITHOUT_PERSONS)
+            self._bring_up_to_date(layout)
         elif layout != _LAYOUT:
             raise LedgerError(
                 f"{self.path} has layout {layout}, which this version can't read (it reads "
                 f"{_LAYOUT}); install the version that wrote it."
             )
 
-    def _bring_up_to_date(self, without_persons: bool) -> None:
+    def _bring_up_to_date(self, layout: int) -> None:
         """Lay an older table's lines out anew, in the transaction that looks at the layout."""
+        without_persons = layout in _WITHOUT_PERSONS
         self.connection.execute("ALTER TABLE entries RENAME TO older")
         self.connection.execute(_TABLE)
         columns = f"seq, {_BEFORE}, event, at, previous, digest" if without_persons else _ENTRY
@@ -333,11 +336,21 @@ class LedgerFile:
 
         Who was charged was told of, also before such sets were written down.
         """
-        condition = "persons != ''" if what == "persons" else "event = 'tell' AND query != ''"
+        named = " AND ".join(("persons != ''", f"event != '{STATE}'"))
+        condition = named if what == "persons" else "event = 'tell' AND query != ''"
         rows = self.connection.execute(
             f"SELECT study, {what} FROM entries WHERE {condition} GROUP BY {what} ORDER BY min(seq)"  # noqa: S608
         )
         return [ReportedSet(study, self.members(digest)) for study, digest in rows.fetchall()]
+
+    def states(self, kind: Kind, sites: Collection[str]) -> list[State]:
+        """Return the states of a kind that some sites have recorded, oldest first."""
+        rows = self.connection.execute(
+            "SELECT site, centre, study, round, statistic, query, persons FROM entries "
+            "WHERE event = ? AND stage = ? ORDER BY seq",
+            (STATE, kind),
+        )
+        return [State(kind, *row) for row in rows.fetchall() if row[0] in sites]
 
     def halt(self, why: str) -> None:
         """Let nothing be reserved any more."""

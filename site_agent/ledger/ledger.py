@@ -29,6 +29,7 @@ from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.limits import LedgerLimits, check_charge, counted, no_run_left
 from site_agent.ledger.reader import LedgerReader, check_reported
 from site_agent.ledger.sizes import Sizes
+from site_agent.ledger.states import STATE, State
 from site_agent.policy.policy import Policy, SpentLoss
 
 __all__ = ["Charge", "Head", "Ledger", "LedgerEntry", "LedgerLimits"]
@@ -135,6 +136,22 @@ class Ledger(LedgerReader):
         with self._marking() as file:
             if file.find(charge, "tell") is None:
                 file.append(charge, "tell", at)
+
+    def record(self, state: State, at: str) -> None:
+        """Write down a state of the site's folder.
+
+        Raises LedgerError if the ledger was closed.
+
+        Parameters
+        ----------
+        state : State
+            The present state of the folder.
+        at : str
+            Time, for people.
+        """
+        with self._marking() as file:
+            file.check_halt()
+            file.append(state.line(file.head.seq + 1), STATE, at)
 
     def holds(self, charge: Charge) -> bool:
         """Whether a round is charged: reserved, and not made void since."""
@@ -310,7 +327,7 @@ def accounts(ledger: Ledger, policy: Policy) -> list[Account]:
 def studies(entries: Sequence[LedgerEntry], policy: Policy) -> list[StudyRow]:
     """Work out what each study has cost, in the order of their first lines."""
     groups: dict[tuple[str, str, str, str], list[LedgerEntry]] = defaultdict(list)
-    for entry in entries:
+    for entry in (each for each in entries if each.event != STATE):
         c = entry.charge
         groups[c.study, c.centre, c.dataset, c.unit].append(entry)
     return [_row(*key, lines, policy) for key, lines in groups.items()]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from consortium.errors import BudgetError, PrivacyError
 from site_agent.ledger.entries import Charge, LedgerEntry
 from site_agent.ledger.persons import Ids, PersonSums, exact_float, exact_root, exact_square
+from site_agent.ledger.states import STATE
 
 _ROUNDING = 1 + 1e-9
 
@@ -64,7 +65,7 @@ class Sums:
         charge = entry.charge
         if entry.event == "tell":
             self._told[charge.study, charge.centre, charge.site][charge.run] = _told_of(charge)
-        if entry.event in ("spend", "tell"):
+        if entry.event in ("spend", "tell", STATE):
             return
         sign = 1 if entry.event == "reserve" else -1
         square = sign * exact_square(charge.mu)

@@ -23,6 +23,7 @@ from site_agent.ledger.sizes import (
     newcomers,
     recordings_differ,
 )
+from site_agent.ledger.states import STATE, Kind, State
 
 _SETTLE_EVERY = 1.0  # s between two times that the main file is brought up to date
 
@@ -89,10 +90,11 @@ class LedgerReader:
             groups = {line.charge.persons for line in lines if line.charge.persons}
             members = {group: file.members(group).copy() for group in groups}
         sums, found = Sums(members.__getitem__), []
-        last = {line.charge.run: place for place, line in enumerate(lines)}
+        charged = (each for each in enumerate(lines) if each[1].event != STATE)
+        last = {line.charge.run: place for place, line in charged}
         for place, line in enumerate(lines):
             sums.add(line)
-            if last[line.charge.run] == place:
+            if last.get(line.charge.run) == place:
                 found.append((line.at, sums.total("", unit, sums.everybody)))
         return found
 
@@ -194,6 +196,50 @@ class LedgerReader:
         """
         with self._writing() as file:
             return file.sums.runs(study, centres)
+
+    def charged_rounds(self, run: str, site: str, centre: str) -> list[int]:
+        """Rounds of one site's run that are charged: reserved, and not void.
+
+        Parameters
+        ----------
+        run : str
+            Name of the run.
+        site : str
+            Public key of the site, in hexadecimal.
+        centre : str
+            Public key of the coordinator, in hexadecimal.
+        """
+        with self._writing() as file:
+            lines = standing_reservations(file.read())
+        charges = (line.charge for line in lines)
+        return sorted(c.round for c in charges if (c.run, c.site, c.centre) == (run, site, centre))
+
+    def states(self, kind: Kind, sites: Collection[str]) -> list[State]:
+        """Return the states of a kind that some sites have recorded, oldest first.
+
+        Parameters
+        ----------
+        kind : str
+            As in `State`.
+        sites : collection of str
+            Public keys of the sites, in hexadecimal.
+        """
+        with self._writing() as file:
+            return file.states(kind, sites)
+
+    def count_missing(self, group: str, labels: Sequence[str]) -> int:
+        """Count the participants of a group who are not among some labels.
+
+        Parameters
+        ----------
+        group : str
+            Digest of the group; empty for an empty group.
+        labels : sequence of str
+            Labels in any spelling.
+        """
+        with self._writing() as file:
+            rows = file.rows(labels)  # first, since it joins spellings
+            return int(np.setdiff1d(file.members(group), rows).size) if group else 0
 
     def knows_any(self, labels: Sequence[str]) -> bool:
         """Whether any of these participants was charged, or no one was."""

@@ -37,6 +37,7 @@ from consortium.secagg import CENTRE, seal, unseal
 from consortium.space.study_space import study_space
 from consortium.study.spec import Study
 from site_agent.approval.approval import Approval, approvals
+from site_agent.approval.folder_states import FolderStates
 from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
 from site_agent.data.people import candidates, left_out_here, site_tables
@@ -152,6 +153,7 @@ class Admission:
         if self._unfit is not None:
             raise self._unfit
         site.anchor.check()
+        self.settle_folder()
         permission, centre = partial(self._permission, approval), approval.keys[CENTRE].hex()
         permission()
         if (centre, run) not in site.ledger.runs(study.study, [centre]):
@@ -167,6 +169,12 @@ class Admission:
         loading = Loading(data)
         self.drive(loading.steps())
         return Participation(site, context, loading, permission)
+
+    def settle_folder(self) -> None:
+        """Compare the site's folder with its ledger; raises as `FolderStates.settle`."""
+        states = FolderStates(self.folder, self.config, self.site.identity, self.site.ledger)
+        for line in states.settle(self.site.now()):
+            self.site.log.line_once(line)
 
     def _is_past(self, run: str) -> bool:
         """Whether a run was refused here, or ended with this site or without it."""

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from consortium.errors import LedgerError
+from site_agent.ledger.disk import set_journal
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS messages (
@@ -140,7 +141,7 @@ class MessageStore:
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=30.0, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
+        set_journal(connection, self._path)
         connection.execute("PRAGMA synchronous = FULL")
         # A round reads what was written last; the usual 2 MB would fill as a run goes on.
         connection.execute("PRAGMA cache_size = -256")

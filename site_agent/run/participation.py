@@ -15,6 +15,7 @@ from consortium.errors import (
     PrivacyError,
     ProtocolError,
 )
+from consortium.secagg import CENTRE
 from consortium.study.spec import TimingSection
 from site_agent.approval.permission import Permission
 from site_agent.loading.progress import Loading
@@ -135,18 +136,25 @@ class Participation:
 
     @property
     def cost(self) -> str:
-        """What of this site's answers was sent, and what else stays charged, in words."""
-        if self.rounds is None or not (self.rounds.sent or self.rounds.unsent):
-            return "no answer was sent, and nothing is charged"
+        """Sentence on this run's charges, as the ledger has them.
+
+        An agent that was restarted at the end of a run has no rounds in memory, but its ledger and
+        its message store have them. Raises LedgerError if either can't be read.
+        """
+        context, site = self._context, self._site.identity.public.hex()
+        centre = context.keys[CENTRE].hex()
+        charged = self._site.ledger.charged_rounds(context.run, site, centre)
+        sent = [n for n in charged if self._outbox.stored(f"{n}/contribution") is not None]
+        unsent = [n for n in charged if n not in sent]
         sentences = []
-        if self.rounds.sent:
-            sentences.append(f"the answer to {_which(self.rounds.sent)} was sent and stays charged")
-        if self.rounds.unsent:
+        if sent:
+            sentences.append(f"the answer to {_which(sent)} was sent and stays charged")
+        if unsent:
             sentences.append(
-                f"no answer to {_which(self.rounds.unsent)} was sent, which stays charged, since "
-                "this site was stopped between charge and answer"
+                f"no answer to {_which(unsent)} was sent, which stays charged, since this site was "
+                "stopped between charge and answer"
             )
-        return "; ".join(sentences)
+        return "; ".join(sentences) or "no answer was sent, and nothing is charged"
 
     @property
     def timing(self) -> TimingSection:

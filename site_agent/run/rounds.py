@@ -78,7 +78,6 @@ class Rounds:
         self._hearsay = NeighbourEvidence(site.name, joined, outbox)
         self._checks = Checks(site, joined, outbox)
         self.sent: tuple[int, ...] = ()
-        self.unsent: tuple[int, ...] = ()  # charged all the same
         self._stages: list[str] = []  # of the queries read so far
         persons = site.ledger.enroll(data.people)
         self._charges = Charges(site, joined, persons, permission, outbox, log_trouble)
@@ -150,8 +149,6 @@ class Rounds:
         """Go on without an answer; what was charged before a stop stays charged."""
         number, charged = asked.number, self._charges.holds(asked)
         self._outbox.keep(f"{number}/query", asked.message)
-        if charged:
-            self.unsent = (*self.unsent, number)
         cost = (
             "was charged for it before it was stopped" if charged else "is charged nothing for it"
         )

@@ -19,6 +19,7 @@ MODULES = (
     "attacks_by_equivocation",
     "attacks_on_agents",
     "attacks_by_copies",
+    "attacks_by_backups",
     "attacks_on_budgets",
     "attacks_on_approvals",
     "attacks_on_papers",

@@ -20,7 +20,8 @@ from consortium.membership.roster import Roster, fingerprint, read_roster
 from consortium.study.reader import read_study
 from site_agent.agent import Agent
 from site_agent.approval.approval import approvals
-from site_agent.layout import LEDGER
+from site_agent.config import SiteConfig
+from site_agent.layout import LEDGER, PINNED
 from site_agent.ledger.ledger import Charge, Ledger
 from tests.support.charges import up_to
 from tests.support.command_line import Said, enter, refused
@@ -182,6 +183,37 @@ def test_a_damaged_yes_can_be_taken_back_and_a_newer_one_takes_the_older_back(to
     record.write_text("{")
     assert enter("site-agent", "withdraw", "small", "-f", place.site("east")).code == 0
     _agent(place).post_consents()
+
+
+def test_a_shorter_left_out_table_is_counted_and_confirmed(town: Town) -> None:
+    place, _ = town
+    folder, header = place.site("east"), "participant_id\treason\n"
+    table = folder / "left_out.tsv"
+    SiteConfig.load(folder).model_copy(update={"left_out": table}).save(folder)
+    person = min(path.name for path in place.dataset("east").glob("sub-*"))
+    table.write_text(f"{header}{person}\twithdrew\n")
+    _approve(place)
+    table.write_text(header)
+    words = (place.files.study, "--roster", place.files.roster, "--yes", "-f", folder)
+    assert "--confirm" in enter("site-agent", "approve", *words).err
+    assert "fail  folder" in enter("site-agent", "doctor", "-f", folder).out
+    said = enter("site-agent", "left-out", "-f", folder)
+    assert said.out == (
+        "The left-out table names 0 participants, and 1 participant of the last run's table is "
+        "missing.\n"
+    )
+    assert "Recorded" in enter("site-agent", "left-out", "--confirm", "-f", folder).out
+    assert enter("site-agent", "approve", *words).code == 0
+
+
+def test_a_site_that_joins_another_consortium_has_its_roster_recorded_anew(town: Town) -> None:
+    place, _ = town
+    folder = place.site("east")
+    _approve(place)
+    (folder / PINNED).unlink()
+    assert "fail  folder" in enter("site-agent", "doctor", "-f", folder).out
+    assert enter("site-agent", "join", "--centre", "ab" * 32, "-f", folder).code == 0
+    assert "ok    folder" in enter("site-agent", "doctor", "-f", folder).out
 
 
 def _answered(place: DemoFolders, *rounds: int) -> Ledger:

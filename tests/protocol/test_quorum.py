@@ -7,7 +7,9 @@ import pytest
 from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.coordinator.run_folder import claim_run, read_run
 from consortium.engine.centre import Centre
+from consortium.engine.mailbox import NOT_APPROVED
 from consortium.errors import OutputError, SiteError, StudyError
+from consortium.membership.consent import uncovered_sites
 from consortium.membership.roster import read_roster
 from consortium.study.plan import make_plan
 from consortium.study.reader import parse_study
@@ -25,7 +27,8 @@ from tests.support.forgery import (
     sign,
     write,
 )
-from tests.support.local_consortium import SITES, STUDY, LocalConsortium, conduct, limit
+from tests.support.local_consortium import NOON, SITES, STUDY, LocalConsortium, conduct, limit
+from tests.support.membership_files import consent
 
 FOUR = STUDY.replace("rounds: 2", "rounds: 1")
 QUORUM = FOUR.replace("west]\n", "west]\nquorum: 3\n")
@@ -112,6 +115,27 @@ def test_too_few_are_named(text: str, absent: set[str], named: str, tmp_path: Pa
         local.centre().open()
     assert not path_of(place, NAMES.start()).exists()
     assert all(ledger(place, site) == [] for site in SITES)
+
+
+def test_a_site_without_an_approval_is_asked_for_it(tmp_path: Path) -> None:
+    place = settle(tmp_path / "place", text=FOUR)
+    consent(place, "north", "east", "south")
+    local = LocalConsortium(place, absent={"south", "west"})
+    centre, shown = local.centre(), list[str]()
+    exchange, keys = place.files.open_exchange(), read_roster(place.files.roster).keys
+    centre.on_absence(lambda: uncovered_sites(exchange, local.study, keys, NOON.date()))
+    centre.on_wait(lambda waiting: shown.append(waiting.sites.get("west", "")))
+    with pytest.raises(SiteError) as caught:
+        centre.open()
+    assert str(caught.value) == (
+        "west has given no standing approval of this study; ask it for one; south: not there "
+        "within 4 s; start the site's agent and run the study again."
+    )
+    assert shown[-1] == NOT_APPROVED
+    consent(place, "west")
+    later = LocalConsortium(place, absent={"west"})
+    with pytest.raises(SiteError, match="west: not there within 4 s; start the site's agent"):
+        later.centre().open()
 
 
 # -- a site refuses -----------------------------------------------------------------------

@@ -49,3 +49,15 @@ def test_a_runner_that_is_not_there_is_told_in_one_sentence(
 ) -> None:
     with pytest.raises(ConfigurationError, match=told):
         prepare_all(partial(leave, tmp_path), 1, runner, options, tmp_path / "home")
+
+
+def test_prefect_records_no_number_of_participants_as_a_parameter(
+    tmp_path: Path, server: Server
+) -> None:
+    (tmp_path / "out").mkdir()
+    prepare_all(partial(leave, tmp_path / "out"), 3, "threads", {}, tmp_path / "home")
+    found = server.rows(
+        "SELECT flow_run.parameters FROM flow_run JOIN flow ON flow.id = flow_run.flow_id "
+        "WHERE flow.name = 'prepare-scans'"
+    )
+    assert {str(parameters) for (parameters,) in found} == {"{}"}

@@ -148,7 +148,9 @@ def say(
     east: Consent | None, *, runs: int = 0, epsilon: float = 2.0, today: date = TODAY
 ) -> list[str]:
     consents = {"east": east, "west": give("west", 1000)}
-    return missing_consents(STUDY, consents, {"east": runs, "west": 0}, epsilon, today)
+    found = missing_consents(STUDY, consents, {"east": runs, "west": 0}, epsilon, today)
+    assert all(sentence.startswith(f"{site} ") for site, sentence in found.items())
+    return [*found.values()]
 
 
 @pytest.mark.parametrize(

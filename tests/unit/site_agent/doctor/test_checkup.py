@@ -88,7 +88,7 @@ def test_a_healthy_site(folder: Path) -> None:
     assert {name for name, check in found.items() if check.state != "ok"} == set()
     assert list(found) == [
         *("configuration", "policy", "keys", "disk", "software", "data set", "participants"),
-        *("ledger", "modes", "exchange", "clock", "heads", "version", "study"),
+        *("ledger", "modes", "exchange", "clock", "heads", "folder", "version", "study"),
     ]
     assert "3 subjects with 3 images" in found["data set"].message
     assert "1 line," in found["ledger"].message
