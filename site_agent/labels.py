@@ -60,8 +60,19 @@ def plain_label(text: str) -> str:
     bare = text if text.isascii() else _in_ascii(text)
     wrapped = _WRAPPED.fullmatch(bare.strip())
     bare = (wrapped[2] if wrapped else bare).strip().removeprefix("'")
-    bare = re.split(r"[/\\]", bare.rstrip("/\\ "))[-1].strip()
+    bare = without_folders(bare)
     return _PREFIX.sub("", bare, count=1) if _PREFIX.match(bare) else bare
+
+
+def without_folders(text: str) -> str:
+    """Return the last name of a path; a label such as 2019/017 is not a path.
+
+    A path begins with a slash, a dot or a drive, or its last name begins with ``sub``.
+    """
+    bare = text.rstrip("/\\ ")
+    last = re.split(r"[/\\]", bare)[-1].strip()
+    is_path = re.match(r"[./\\]|[A-Za-z]:", bare) or last[:3].lower() == "sub"
+    return last if is_path else bare
 
 
 def _in_ascii(text: str) -> str:

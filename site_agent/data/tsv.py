@@ -27,6 +27,7 @@ from site_agent.labels import (
     is_summary,
     plain_label,
     session_label,
+    without_folders,
 )
 
 IDENTIFIER = "participant_id"
@@ -393,7 +394,7 @@ def _person(identifier: str) -> str:
     """Return the label of a row's participant; two sessions are not two participants."""
     if "_" not in identifier:
         return plain_label(identifier)
-    name = re.split(r"[/\\]", identifier.strip().rstrip("/\\"))[-1]
+    name = without_folders(identifier.strip())
     of_file = _FILE.fullmatch(name) or _SESSION.fullmatch(name)
     return plain_label(of_file[1] if of_file else _OWN_SESSION.split(name)[0])
 

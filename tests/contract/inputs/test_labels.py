@@ -274,3 +274,14 @@ def test_a_view_s_rows_are_matched_in_every_spelling(text: str, tmp_path: Path) 
     out = tmp_path / "out.tsv"
     out.write_text(f"participant_id\treason\n{text}\twithdrew\n", encoding="utf-8")
     assert [each.label for each in left_out_here(out)(["017", "018"])] == ["017"]
+
+
+def test_a_label_with_a_slash_is_no_path(tmp_path: Path) -> None:
+    """Case numbers of hospitals: 2019/017 and 2020/017 are two patients."""
+    labels = ("2019/017", "2020/017", "2020-017", "17")
+    assert len({canonical_label(label) for label in labels}) == 4
+    rows = "\n".join(["participant_id\tage", *(f"{label}\t20" for label in labels)])
+    (tmp_path / "participants.tsv").write_text(rows + "\n")
+    limits = {"age": {"low": 0, "high": 40}}
+    view = TableView.model_validate({"name": "t", "source": "table", "columns": limits})
+    assert set(read_table(tmp_path, view)[0]) == set(labels)
