@@ -45,4 +45,5 @@ def test_a_centre_that_is_stopped_while_it_waits_says_one_line(
     assert "Traceback" not in text
     lines = [line for line in text.splitlines() if "waiting for" in line]
     assert len(lines) == 1  # no terminal: once, and in one line
-    assert all(f"{site} (until 20" in lines[0] for site in SITES)
+    assert all(f"{site} (" in lines[0] for site in SITES), lines
+    assert "whose approval does not cover this run" in lines[0]
