@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
@@ -214,7 +215,7 @@ class LedgerFile:
         last = row[0]
         if not last:
             return
-        key, same, linked = self._key(), dict(self._same), list[tuple[int, int]]()
+        key, accounts = self._key(), _Accounts(self._same)
         for mark, label in by_mark.items():
             if (mark, label) not in self._searched:
                 self._searched.add((mark, label))
@@ -222,13 +223,10 @@ class LedgerFile:
                 self._former[mark] = self._former.get(mark, frozenset()) | {
                     row for row in found if 0 < row <= last
                 }
-            rows = {*self._former[mark], self._rows.get(mark, 0)} - {0}
-            links = _links(same, rows) if len(rows) > 1 else {}
-            same |= links
-            linked += links.items()
-        if linked:
+            accounts.join({*self._former[mark], self._rows.get(mark, 0)} - {0})
+        if accounts.joined:
             insert = "INSERT OR REPLACE INTO spellings VALUES (?, ?)"
-            self.connection.executemany(insert, linked)
+            self.connection.executemany(insert, accounts.joined.items())
             self._read_spellings()
 
     def _read_spellings(self) -> None:
@@ -372,12 +370,28 @@ class LedgerFile:
         self.connection.execute(f"INSERT INTO entries ({_ENTRY}) VALUES ({marks})", values)  # noqa: S608
 
 
-def _links(same: Mapping[int, int], rows: set[int]) -> dict[int, int]:
-    """Return the links that make some rows one account, with all rows that are linked to them."""
-    accounts = {same.get(row, row) for row in rows}
-    whole = rows | {row for row, account in same.items() if account in accounts}
-    first = min(accounts)
-    return {row: first for row in whole if same.get(row, row) != first}
+class _Accounts:
+    """Rows that are one participant's: joined for good, and never taken apart."""
+
+    def __init__(self, same: Mapping[int, int]) -> None:
+        self._same = dict(same)
+        self._rows: dict[int, set[int]] = defaultdict(set)
+        for row, account in same.items():
+            self._rows[account].add(row)
+        self.joined: dict[int, int] = {}
+        """Account of each row whose account has changed."""
+
+    def join(self, rows: set[int]) -> None:
+        """Make some rows, and all that are joined to them, one account."""
+        accounts = {self._same.get(row, row) for row in rows}
+        if len(accounts) < 2:
+            return
+        first = min(accounts)
+        whole = rows.union(accounts, *(self._rows.pop(each, set()) for each in accounts))
+        changed = {row: first for row in whole if self._same.get(row, row) != first}
+        self._rows[first] = whole
+        self._same |= changed
+        self.joined |= changed
 
 
 def _whereabouts(path: Path) -> tuple[int, int, int]:
