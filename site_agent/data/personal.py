@@ -430,7 +430,7 @@ def _check_owner(path: Path, label: str, lines: Sequence[str]) -> None:
 
 
 def _is_of_another(name: str, person: str) -> bool:
-    """Whether a subject's name in FreeSurfer is a label of the person's kind, and not theirs.
+    """Whether a name in FreeSurfer is a label of the same kind and of another participant.
 
     A site may have analysed under names of its own, such as bert, which say nothing.
     """

@@ -371,7 +371,7 @@ class LedgerFile:
 
 
 class _Accounts:
-    """Rows that are one participant's: joined for good, and never taken apart."""
+    """Rows of the ledger by participant. Joined rows are never separated again."""
 
     def __init__(self, same: Mapping[int, int]) -> None:
         self._same = dict(same)
