@@ -134,6 +134,13 @@ class Study(Section):
     """People or groups that the result's description names, in their order."""
     sites: tuple[Name, ...] = Field(min_length=1, max_length=1024)
     """Names of the sites, as in the roster."""
+    participants: dict[Name, Annotated[int, Field(ge=1, le=10_000_000)]] | None = None
+    """Nominal number of participants of each site, as people know it before anybody counts: a
+    multiple of 10 below 100, above with two significant digits. Noise and forecast are planned for
+    it, and the true numbers are released with noise. Families count where they are the unit."""
+    volumes: int | None = Field(default=None, ge=1, le=1_000_000)
+    """Nominal number of volumes of a participant, as the protocol of the scans has it; for studies
+    of image series only."""
     quorum: int | None = Field(default=None, ge=1)
     """Fewest sites that a run may start with; all of them if not given. Sites that are not there
     when `timing.join` has passed are left out of the run and informed."""
@@ -208,6 +215,7 @@ class Study(Section):
                 f"sites leave none of {self.fewest}; lower colluding_sites or dropouts, or raise "
                 "quorum"
             )
+        self._check_sizes()
         self._check_checkers()
         self._check_views()
         self._check_columns()
@@ -225,6 +233,18 @@ class Study(Section):
                 "unit subject"
             )
         return self
+
+    def _check_sizes(self) -> None:
+        if self.participants is None:
+            return
+        lacking = [site for site in self.sites if site not in self.participants]
+        if lacking:
+            raise ValueError(
+                f"participants: a nominal number is required for each site, and {lacking[0]} has "
+                "none; add it"
+            )
+        if self.features and self.volumes is not None:
+            raise ValueError("volumes: feature vectors have no volumes; leave it out")
 
     def _check_columns(self) -> None:
         read: dict[tuple[str, str], str] = {}
