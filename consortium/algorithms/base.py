@@ -310,6 +310,13 @@ class AnalysisPlan(ABC, Generic[P]):
         there = release.units or self.shape.units
         return np.array([there[site] for site in self.present(release)], dtype=np.float64)
 
+    def estimated_shape(self, release: Release) -> Shape:
+        """Public sizes with the estimated numbers of units in place of the nominal ones.
+
+        Volumes of a participant stay as the study states them. Numbers are rounded.
+        """
+        return self.shape.with_units(release.units) if release.units else self.shape
+
     def planned(self) -> tuple[PlannedRelease, ...]:
         """Every release of a study that is worth it.
 

@@ -149,9 +149,7 @@ def per_statistic_unit(
         found = found[:-places]
     there = counts.estimate
     part = float(there[list(present)].sum() / nominal.sum()) if mechanism.sums else 1.0
-    return Release(
-        found / part, level / part, present, tuple(there.tolist()), counts.deviation
-    )
+    return Release(found / part, level / part, present, tuple(there.tolist()), counts.deviation)
 
 
 def own_answers(mechanism: Mechanism, values: Array, present: Sequence[int]) -> dict[int, Array]:

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from consortium import __version__
-from consortium.algorithms.base import Shape
 from consortium.engine.names import ANNOUNCEMENT, START
 from consortium.engine.queries import decode_note, read_announcement
 from consortium.engine.run_context import RunContext, read_start
