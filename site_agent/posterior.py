@@ -25,8 +25,8 @@ from consortium.base.atomic import DAMAGED, path_in_folder, write_bytes, write_j
 from consortium.base.formatting import count, percent
 from consortium.engine.run_context import RunContext
 from consortium.engine.session import per_statistic_unit
-from consortium.engine.unit_counts import UnitCounts
 from consortium.engine.transcript import TRANSCRIPT, Transcript
+from consortium.engine.unit_counts import UnitCounts
 from consortium.errors import DataError, OutputError, StudyError
 from consortium.kernels.home_posterior import Posterior, ReleaseShare, combine_projectors
 from consortium.kernels.moments import unpack_symmetric

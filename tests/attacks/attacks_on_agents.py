@@ -70,6 +70,7 @@ def _make_tables(folder: Path, subjects: int) -> None:
 _ONE_PERSON = """\
 study: small
 sites: [north, east, south, west]
+participants: {north: 10, east: 10, south: 10, west: 10}
 data: {persons: {s1: {low: 0.5, high: 0.5}, group: {levels: [patient]}}}
 features:
   - {name: scales, source: table, columns: {"s[1-2]": {low: -1, high: 1}}}

@@ -21,6 +21,7 @@ STUDY: dict[str, Any] = {
     "study": "siblings",
     "title": "Where the cortex of patients among siblings is thinner",
     "sites": list(SITES),
+    "participants": dict.fromkeys(SITES, 10),
     "features": [
         {
             "name": "person",

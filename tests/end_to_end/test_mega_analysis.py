@@ -109,6 +109,7 @@ REGIONAL = {
     "study": "thickness",
     "title": "Where the cortex of patients is thinner",
     "sites": list(SITES),
+    "participants": SIZES,
     "features": [
         {
             "name": "cortex",
@@ -136,6 +137,7 @@ IMAGES = {
     "study": "faces",
     "title": "Where patients respond more to faces",
     "sites": list(SITES),
+    "participants": SIZES,
     "data": {"resolution": 30},
     "features": [
         {

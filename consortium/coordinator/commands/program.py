@@ -34,8 +34,8 @@ Credentials = Annotated[
 Subjects = Annotated[
     str | None,
     typer.Option(
-        help="Subjects per site: one number, or one per site with commas; may be left out where "
-        "the study states them."
+        help="Subjects per site: one number, or one per site with commas (default: the nominal "
+        "numbers of the study)."
     ),
 ]
 OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
@@ -50,13 +50,15 @@ def tell_result(report: PrivacyReport, folder: Path) -> None:
 
 
 def site_sizes(text: str | None, study: Study) -> tuple[int, ...]:
-    """Read a number for every site of a study.
+    """Read a number for each site of a study, or take the nominal ones that it states.
 
-    Raises StudyError if there are not as many, one is no number, or the study itself states none or
-    others.
+    Raises StudyError if there are not as many, one is not a number, or the study states none and
+    none are given.
     """
     sites = len(study.sites)
     if text is None:
+        if study.participants is not None:
+            return tuple(study.participants[site] for site in study.sites)
         stated = study.analysis.stated_sizes(study.sites)
         if stated is None:
             raise StudyError(

@@ -184,6 +184,7 @@ def test_who_is_left_out_is_told_with_the_reason(place: DemoFolders) -> None:
 FEATURES = """\
 study: small
 sites: [north, east, south, west]
+participants: {north: 10, east: 10, south: 10, west: 10}
 data: {resolution: 30, minimum_volumes: 10}
 features:
 - {name: who, source: table, columns: {age: {low: 18, high: 90}}}
