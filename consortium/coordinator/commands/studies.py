@@ -201,8 +201,8 @@ def design_command(
     for path in studies:
         study = read_study(path)
         sizes = site_sizes(subjects, study)
-        extent, each = study_space(study, path.parent).extent, _volumes(study, volumes)
-        assumed.append(Assumed(study, extent, sizes, each))
+        extent = study_space(study, path.parent).extent
+        assumed.append(Assumed(study, extent, sizes, _volumes(study, volumes)))
     page, designs = design_studies(folder, assumed, runs, years)
     for each in designs:
         for sentence in filter(None, (each.outlook.withheld, *each.sentences)):

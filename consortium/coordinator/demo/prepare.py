@@ -19,6 +19,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from consortium.coordinator.new_study_tables import nominal_size
 from consortium.coordinator.run import RunFiles
 from consortium.errors import OutputError
 from consortium.membership.admission import JoinRequest, admit_site, read_request
