@@ -44,7 +44,6 @@ STUDY: dict[str, Any] = {
         "outcomes": "cortex",
         "formula": "diagnosis + age",
         "contrasts": {"patients": "diagnosis"},
-        "counts": "released",
         "shares": 0.4,
         "norms": {"location": 2.5, "deviation": 0.25},
         "covariates": {"age": {"mean": 18, "deviation": 5}},

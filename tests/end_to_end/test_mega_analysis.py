@@ -125,7 +125,6 @@ REGIONAL = {
         "outcomes": "cortex",
         "formula": "diagnosis + age",
         "contrasts": {"patients": "diagnosis"},
-        "counts": "released",
         "shares": PARTS,
         "averages": {n: [f"{r}_ThickAvg" for r in regions] for n, regions in LOBES.items()},
         "norms": {"location": THICKNESS, "deviation": 1.2 * DEVIATION},

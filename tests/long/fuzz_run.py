@@ -20,7 +20,8 @@ RUN, ROUNDS, ENTRIES = "small-0001", 2, 5
 CONTEXT = bytes(range(32))
 STUDY = (
     "study: small\nsites: [north, east, south, west]\n"
-    "participants: {north: 10, east: 10, south: 10, west: 10}\nprivacy: {epsilon: 8, delta: 1.0e-5, "
+    "participants: {north: 10, east: 10, south: 10, west: 10}\n"
+    "privacy: {epsilon: 8, delta: 1.0e-5, "
     "colluding_sites: 0, dropouts: 1}\nalgorithm: average\ndata: {detrend: none}\n"
 )
 

@@ -59,13 +59,10 @@ def site_sizes(text: str | None, study: Study) -> tuple[int, ...]:
     if text is None:
         if study.participants is not None:
             return tuple(study.participants[site] for site in study.sites)
-        stated = study.analysis.stated_sizes(study.sites)
-        if stated is None:
-            raise StudyError(
-                f"Give --subjects, one number or {sites} with commas: this study does not state "
-                "how many participants its sites have."
-            )
-        return stated
+        raise StudyError(
+            "field 'participants': the nominal number of participants of each site is required. "
+            f"Add it to the study, or give --subjects, one number or {sites} with commas."
+        )
     try:
         numbers = tuple(int(part) for part in text.split(","))
     except ValueError as error:
@@ -74,5 +71,4 @@ def site_sizes(text: str | None, study: Study) -> tuple[int, ...]:
         numbers *= sites
     if len(numbers) != sites or min(numbers) < 1:
         raise StudyError(f"--subjects {text!r} must give one positive number for {sites} sites.")
-    study.analysis.check_sizes(study.sites, numbers)
     return numbers
