@@ -39,6 +39,15 @@ class Bound:
             return self.influence
         return self.norm * (math.sqrt(2.0) if self.cone else 2.0)
 
+    @property
+    def beside(self) -> float:
+        """c, what a unit may add to a count beside the statistic at no cost.
+
+        Replacing a unit moves the statistic by ``spread`` and the count by nothing; one that comes
+        or goes moves them by ``norm`` and c. Both are the same distance at the most.
+        """
+        return math.sqrt(max(self.spread**2 - self.norm**2, 0.0))
+
     def sensitivity(self, units: int) -> float:
         """L2 sensitivity of the mean over ``units`` contributions when one is replaced.
 

@@ -127,8 +127,6 @@ class GlmParameters(AnalysisParameters):
     """Level of the intervals."""
     discoveries: float = Field(default=0.05, gt=0, lt=0.5)
     """Accepted part of false ones among discoveries."""
-    seed: int = Field(default=0, ge=0, lt=2**31)
-    """Of the public draw of pairs of participants."""
     counts: Literal["public", "released"] = "public"
     """'public': `groups` is known to everybody and holds exactly. 'released': nothing is stated;
     how many of a site's participants are of the contrast's level is asked for in a first round,
