@@ -64,7 +64,7 @@ class ArrayData:
         self.unit: Literal["subject", "timepoint"] = unit
         # Blocks of units with several rows have these under each other.
         self.features = sum(size for _, size in views) or len(subjects[0])
-        self.voxels = len(self._fine[0])
+        self.voxels = len(self._fine[0]) if len(self._fine) else self.features
         where = (places, templates, image_places)
         self.extent = Extent(
             self.features,
