@@ -132,14 +132,12 @@ class Attack:
 
         A site without units sends zeros, but among neighbours: there a minimizer depends on them.
         """
-        bound = question.bound
-        site = self.site_of(blocks, hashes)
-        factor = site.units
-        if self._among_neighbours:
-            factor = self.plan.shape.units[question.query.neighbour_answers.site]  # type: ignore[union-attr]
-        elif not factor:
+        bound, heard = question.bound, question.query.neighbour_answers
+        if heard is None and not blocks:
             (planned,) = (r for r in self.plan.releases if r.stage == question.query.stage)
             return np.zeros(planned.entries)
+        site = self.site_of(blocks, hashes)
+        factor = site.units if heard is None else self.plan.shape.units[heard.site]
         try:
             values = np.asarray(
                 self.local(self.plan, site, question.query, bound), dtype=np.float64

@@ -27,7 +27,7 @@ from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.clipping import clip_columns, clip_factors, clip_values, finite_values
 
-_FARTHEST = 1e12  # deviations: further out is as far out, and a number
+_FARTHEST = 1e4  # deviations, where norms are lost anyway; rounding grows with it
 _LEAST_DISTANCE = 1e-30  # squared, of a pair
 
 

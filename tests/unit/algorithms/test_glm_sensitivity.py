@@ -315,42 +315,42 @@ def moves_to_another_place(query, plan, persons, leaving, coming, hashed):
     return ratios(query, table, other, plan, (hashes, after))
 
 
+def of_group(first, last=None):
+    """A person of the second group, with the outcomes' halves alike."""
+    values = np.zeros(ROWS)
+    values[:3], values[3:6], values[6] = first, first if last is None else last, 1.0
+    return values
+
+
 def test_some_replacement_by_another_hash_reaches_the_bound_of_the_logarithms_of_distances():
-    plan = PLANS["blind"]
-    query, zero, far, middle = honest("glm_norms", 0, plan), *np.zeros((3, ROWS))
-    far[:6], middle[:6] = 1e6, 5e5
-    lost = np.full(ROWS, np.nan)
-    # One far from two alike leaves; another one, half way between two who are far apart, comes.
-    persons = [zero, far, zero, lost, zero, far, lost]
-    moved = moves_to_another_place(query, plan, persons, 1, middle, 45)
-    assert 0.7 < moved["size"] <= 1 + 1e-9
-    # Alike to one of them, the sum falls by the least logarithm instead.
-    moved = moves_to_another_place(query, plan, persons, 1, zero, 45)
-    most = plan.most_log
-    assert moved["size"] == pytest.approx(2 * most / (2 * most + np.log(2)))
+    plan, lost = PLANS["blind"], np.full(ROWS, np.nan)
+    query = honest("glm_norms", 0, plan)
+    # One far from two alike leaves. Another one comes half way between two who are so close that
+    # the halves of their distance count as none.
+    moved = []
+    for apart in np.logspace(-4, 1, 51):
+        persons = [*map(of_group, (0, 1e3, 0)), lost, of_group(0), of_group(apart), lost]
+        half = of_group(apart / 2)
+        moved.append(moves_to_another_place(query, plan, persons, 1, half, 45)["size"])
+    assert 0.99 < max(moved) <= 1 + 1e-9
     # One who comes between two alike, and is far from both.
     table, hashes = on_ring(*persons)
     kept = np.arange(PERSONS) != 1
-    moved = ratios(query, table, table[:, kept], plan, (hashes, hashes[kept]))
-    assert moved["size"] == pytest.approx(1.0)
+    added = ratios(query, table, table[:, kept], plan, (hashes, hashes[kept]))
+    assert added["size"] == pytest.approx(1.0)
 
 
 def test_some_replacement_by_another_hash_comes_close_to_the_bound_of_squares():
-    plan = PLANS["contrast"]
-    query, lost = honest("glm_contrast", 0, plan), np.full(ROWS, np.nan)
+    plan, lost = PLANS["contrast"], np.full(ROWS, np.nan)
+    query = honest("glm_contrast", 0, plan)
     asked = {"slopes": np.zeros(3), "location": np.zeros(6)}
     query = replace(query, arguments=dict(query.arguments) | asked)
-
-    def one(first, last):
-        values = opposite(1.0)
-        values[:6] = [100.0 * first] * 3 + [100.0 * last] * 3
-        return values
-
-    # Between two who differ in half of the outcomes one comes who differs from both in the other.
-    still, apart = one(1, 0), one(-1, 0)
-    persons = [one(0, 1), one(0, -1), one(0, 1), lost, still, apart, lost]
-    moved = moves_to_another_place(query, plan, persons, 1, one(0, 0), 45)
-    assert 0.1 < moved["squares"] <= 1 + 1e-9
+    # Between two alike one leaves who differs in half of the outcomes. Another one comes between
+    # two who differ so, and differs from both in the other half.
+    persons = [of_group(9, 0), of_group(-9, 0), of_group(9, 0), lost, of_group(9, 0)]
+    persons += [of_group(-9, 0), lost]
+    moved = moves_to_another_place(query, plan, persons, 1, of_group(0, 9), 45)
+    assert 0.2 < moved["squares"] <= 1 + 1e-9
 
 
 def test_hashes_alone_choose_pairs_and_a_person_who_leaves_changes_two():
