@@ -47,7 +47,7 @@ from site_agent.images.preprocess import (
     to_sum,
 )
 from site_agent.images.recordings import volumes_of
-from site_agent.labels import Spellings
+from site_agent.labels import Spellings, short_hash
 
 Block = NDArray[np.float32]
 
@@ -132,6 +132,11 @@ class SiteDataset:
     def people(self) -> tuple[str, ...]:
         """Labels of who takes part; raises as `lengths`."""
         return tuple(subject.label for subject in self.sound.subjects)
+
+    @property
+    def person_hashes(self) -> NDArray[np.uint64]:
+        """One number per participant, which follows from the label alone."""
+        return np.array([short_hash(label) for label in self.representatives], dtype=np.uint64)
 
     @property
     def units(self) -> int:

@@ -33,7 +33,7 @@ from site_agent.data.tsv import person_of, read_table
 from site_agent.data.wording import PLAIN_TABLES, SiteTables, Wording
 from site_agent.engines.base import Engine, Threads
 from site_agent.images.coverage import Coverage, count_coverage
-from site_agent.labels import Spellings
+from site_agent.labels import Spellings, short_hash
 from site_agent.loading.units import (
     families_of,
     group_rows,
@@ -214,6 +214,11 @@ class FeatureDataset:
         """A label for each unit, whose number is told; raises as `lengths`."""
         _ = self.sound
         return tuple(person_of(rows[0]) for rows in self._members)
+
+    @property
+    def person_hashes(self) -> NDArray[np.uint64]:
+        """One number per unit, which follows from the label alone."""
+        return np.array([short_hash(label) for label in self.representatives], dtype=np.uint64)
 
     @property
     def units(self) -> int:
