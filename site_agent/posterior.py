@@ -26,6 +26,7 @@ from consortium.base.formatting import count, percent
 from consortium.engine.run_context import RunContext
 from consortium.engine.session import per_statistic_unit
 from consortium.engine.transcript import TRANSCRIPT, Transcript
+from consortium.engine.unit_counts import UnitCounts
 from consortium.errors import DataError, OutputError, StudyError
 from consortium.kernels.home_posterior import Posterior, ReleaseShare, combine_projectors
 from consortium.kernels.moments import unpack_symmetric
@@ -92,15 +93,15 @@ class FinishedRun:
     """In the statistic's units."""
 
     def persons(self, site: str) -> tuple[int, int]:
-        """Participants of a site in the release, and of all sites.
+        """Estimated participants of a site in the release, and of all sites.
 
         Raises StudyError if the site is not in it.
         """
-        sites, units = self.plan.study.sites, self.plan.shape.units
-        present = self.release.sites
+        sites, present = self.plan.study.sites, self.release.sites
         if site not in sites or sites.index(site) not in present:
             raise StudyError(f"{site} took no part in the release of {self.run}; name another run.")
-        return units[sites.index(site)], sum(units[s] for s in present)
+        units = self.plan.analysis.units_in(self.release)
+        return round(units[present.index(sites.index(site))]), round(units.sum())
 
 
 def read_finished(output: Path, signed: SignedStudy) -> FinishedRun:
@@ -127,9 +128,10 @@ def read_finished(output: Path, signed: SignedStudy) -> FinishedRun:
         raise OutputError(f"{output} holds no release; ask the coordinator for the whole folder.")
     mechanism = read_round(record, agreement, kept).stage.mechanism
     values = mechanism.lattice.decode(kept.ring)
-    return FinishedRun(
-        run, agreement.plan, space, per_statistic_unit(mechanism, values, kept.survivors)
-    )
+    plan = agreement.plan
+    counts = UnitCounts(plan.shape.units)
+    release = per_statistic_unit(mechanism, values, kept.survivors, plan, counts)
+    return FinishedRun(run, plan, space, release)
 
 
 def _run(output: Path) -> str:

@@ -190,4 +190,6 @@ class Average(AnalysisPlan[AverageParameters]):
         """Ask once and return the answer as a map (D x 1)."""
         (planned,) = self.releases
         release = yield Query("average", planned.statistic)
-        return average_result(self.parameters, self.shape, planned.bound, release)
+        return average_result(
+            self.parameters, self.estimated_shape(release), planned.bound, release
+        )

@@ -123,7 +123,8 @@ def _estimated(
     else:
         variances = _evenly(mean, level, limit)
     chance = variances / (sum(shape.units) * there)
-    errors = np.sqrt(level**2 + chance + np.square(mean) * unsure)
+    scale = np.square(mean) * (unsure + release.scale_deviation**2)
+    errors = np.sqrt(level**2 + chance + scale)
     if shares is not None:
         mean = np.where(shares.withheld, 0.0, mean)
     far = float(-ndtri((1 - parameters.confidence) / (2 * size)))

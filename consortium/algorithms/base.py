@@ -51,6 +51,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
+import numpy as np
+
 from consortium.algorithms.expectation import Expectation
 from consortium.algorithms.query import (
     MOST_ENTRIES,
@@ -296,6 +298,24 @@ class AnalysisPlan(ABC, Generic[P]):
     def present(self, release: Release) -> tuple[int, ...]:
         """Indices of the sites whose answers are in a release."""
         return release.sites or tuple(range(len(self.shape.units)))
+
+    def units_in(self, release: Release) -> Array:
+        """Estimated numbers of units of the sites in a release, in the order of its rows.
+
+        Returns
+        -------
+        array of float, one for each of `present`
+            Nominal numbers where nothing was counted.
+        """
+        there = release.units or self.shape.units
+        return np.array([there[site] for site in self.present(release)], dtype=np.float64)
+
+    def estimated_shape(self, release: Release) -> Shape:
+        """Public sizes with the estimated numbers of units in place of the nominal ones.
+
+        Volumes of a participant stay as the study states them. Numbers are rounded.
+        """
+        return self.shape.with_units(release.units) if release.units else self.shape
 
     def planned(self) -> tuple[PlannedRelease, ...]:
         """Every release of a study that is worth it.

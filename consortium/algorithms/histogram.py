@@ -163,7 +163,7 @@ def _width(plan: Histogram, deviation: float) -> float:
 
 def _result(plan: Histogram, release: Release) -> Result:
     parameters, name, half = plan.parameters, plan.column, plan.half_width(release.deviation)
-    persons = sum(plan.shape.units[site] for site in plan.present(release))
+    persons = round(plan.units_in(release).sum())
     edges = np.linspace(*parameters.limits, parameters.bins + 1)
     shares = release.values + (1.0 - release.values.sum()) / parameters.bins
     found, low, high = (np.clip(s, 0.0, 1.0) for s in (shares, shares - half, shares + half))

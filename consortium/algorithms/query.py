@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -74,7 +75,11 @@ class Query:
 
 @dataclass(frozen=True)
 class Release:
-    """What the centre learns of a query: the noisy mean over all units of all sites."""
+    """What the centre learns of a query: the noisy mean over all units of all sites.
+
+    Sites send sums over their units, and the number of units with noise. The mean is the one over
+    the other.
+    """
 
     values: Array
     """Flat, with the planned number of entries; for a release of each site, one row per site."""
@@ -82,3 +87,14 @@ class Release:
     """Standard deviation of the noise in each entry, of the noisiest row; 0 without privacy."""
     sites: tuple[int, ...] = ()
     """Whose answers are in it, in the order of the rows, as indices into the study's sites."""
+    units: tuple[float, ...] = ()
+    """Estimated number of units of each of the study's sites, from this release and all earlier
+    ones; at least 1, and not whole. Empty where nothing was counted."""
+    units_deviation: float = 0.0
+    """Standard deviation of such a number."""
+
+    @property
+    def scale_deviation(self) -> float:
+        """Relative standard deviation of the number of units that ``values`` are divided by."""
+        there = [self.units[site] for site in self.sites]
+        return self.units_deviation * math.sqrt(len(there)) / sum(there) if there else 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -209,6 +209,19 @@ class Shape:
     def units(self) -> tuple[int, ...]:
         """Units of privacy per site."""
         return self.subjects if self.unit == "subject" else self.samples
+
+    def with_units(self, units: Sequence[float]) -> Shape:
+        """Return the same with other numbers of units, rounded and at least 1."""
+        lengths = [v / s for v, s in zip(self.samples, self.subjects, strict=True)]
+        subjects = units
+        if self.unit == "timepoint":
+            subjects = [many / length for many, length in zip(units, lengths, strict=True)]
+        samples = [many * length for many, length in zip(subjects, lengths, strict=True)]
+        return replace(
+            self,
+            subjects=tuple(max(1, round(many)) for many in subjects),
+            samples=tuple(max(1, round(many)) for many in samples),
+        )
 
     @property
     def mean_length(self) -> float:

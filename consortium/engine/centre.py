@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.algorithms.base import Result, Shape
+from consortium.algorithms.base import Result
 from consortium.base.one_thread import one_thread
 from consortium.engine.clock import Clock, WaitFile, Waiting
 from consortium.engine.closing import Closing, end_notice, most_closing
@@ -28,7 +28,7 @@ from consortium.engine.names import (
     run_secret,
 )
 from consortium.engine.own_platform import own_platform
-from consortium.engine.queries import MOST_QUERY, SiteNote, decode_note, encode_query, query_context
+from consortium.engine.queries import MOST_QUERY, decode_note, encode_query, query_context
 from consortium.engine.releases import Releases
 from consortium.engine.round_messages import RoundMessages, not_started, shortage
 from consortium.engine.run_context import RunContext, read_start, start_notice
@@ -43,7 +43,7 @@ from consortium.errors import (
 from consortium.exchange.base import Exchange
 from consortium.secagg import OVERHEAD, Hub
 from consortium.secagg.messages import Limits
-from consortium.study.plan import Plan, count_rounds, make_plan, plan_digest
+from consortium.study.plan import Plan, count_rounds, make_plan, nominal_shape, plan_digest
 
 
 class Centre:
@@ -119,7 +119,7 @@ class Centre:
         sizes = self._sizes
         self._messages = RoundMessages(self.context, self._mail, self._hub, sizes)
         self._gather("advertise", sizes.advertisement, self._hub.setup.receive_advertisement)
-        plan = make_plan(self.context.study, self._shape(), agreed=True)
+        plan = self._plan()
         self._mail.put(self._names.setup("keys"), self._hub.setup.keys())
         self._gather("share", sizes.share, self._hub.setup.receive_share)
         self._hub.setup.check_common(plan_digest(plan))
@@ -174,21 +174,16 @@ class Centre:
         if missing:
             raise shortage(self._mail, missing, f"no sound '{kind}' message", seconds)
 
-    def _shape(self) -> Shape:
-        notes: dict[str, SiteNote] = {}
-        for site in self.context.study.sites:
-            notes[site] = decode_note(self._hub.setup.notes[site], site)
-            if notes[site].grid != self.context.grid:
+    def _plan(self) -> Plan:
+        """Plan the study as it is stated; raises StudyError if a site has another mask."""
+        context = self.context
+        for site in context.study.sites:
+            if decode_note(self._hub.setup.notes[site], site).grid != context.grid:
                 raise StudyError(
                     f"{site} has another mask or space than the centre; give every site the same "
                     "study folder and version."
                 )
-        sizes = [notes[site] for site in self.context.study.sites]
-        return self.context.extent.shape(
-            [note.subjects for note in sizes],
-            [note.samples for note in sizes],
-            self.context.study.privacy.unit,
-        )
+        return make_plan(context.study, nominal_shape(context.study, context.extent), agreed=True)
 
     def _same(self, stored: Kept) -> None:
         session = self._open_session

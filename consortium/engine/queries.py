@@ -1,4 +1,4 @@
-"""Queries and sizes as bytes: the application's own messages.
+"""Queries and sites' notes as bytes: the application's own messages.
 
 A large public array (a basis, say) is named by its SHA-256 in the query and
 stored beside it once, however many rounds use it.
@@ -38,34 +38,26 @@ class _Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SiteNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A site's public sizes, attached to its signed advertisement.
+    """What a site has of the study, attached to its signed advertisement.
 
     ``grid`` is the digest of the study's mask and space as the site has them.
     """
 
-    subjects: int
-    samples: int
     grid: str
     version: str
 
 
 def encode_note(note: SiteNote) -> bytes:
-    """Encode a site's sizes."""
+    """Encode a site's note."""
     return msgspec.msgpack.encode(note)
 
 
 def decode_note(data: bytes, site: str) -> SiteNote:
-    """Decode a site's sizes; raises ProtocolError if they are malformed or not positive."""
+    """Decode a site's note; raises ProtocolError if it is malformed."""
     try:
-        note = msgspec.msgpack.decode(data, type=SiteNote)
+        return msgspec.msgpack.decode(data, type=SiteNote)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProtocolError(f"The sizes that {site} states can't be read; update it.") from error
-    if not 1 <= note.subjects <= note.samples < 1 << 40:
-        raise ProtocolError(
-            f"{site} states {note.subjects} subjects with {note.samples} volumes; both must be "
-            "positive, so check its data set."
-        )
-    return note
+        raise ProtocolError(f"The note of {site} can't be read; update that site.") from error
 
 
 def encode_query(query: Query) -> tuple[bytes, dict[str, bytes]]:

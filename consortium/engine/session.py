@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, Release, Result
+from consortium.engine.unit_counts import UnitCounts
 from consortium.errors import PrivacyError, ProtocolError
 from consortium.privacy.gdp import Budget
 from consortium.privacy.mechanism import Mechanism
@@ -44,6 +45,7 @@ class Session:
         self.result: Result | None = None
         self.pending: Query | None = None
         self._budgets = [Budget(plan.promised_mu) for _ in plan.study.sites]
+        self.counts = UnitCounts(plan.shape.units)
         self._run = plan.analysis.run()
         self._advance(None)
 
@@ -78,7 +80,8 @@ class Session:
             self._charge(present, stage)
         done = Round(self.number, stage.name, stage.release.statistic, present, np.asarray(values))
         self.rounds.append(done)
-        self._advance(per_statistic_unit(mechanism, np.asarray(values), present))
+        release = per_statistic_unit(mechanism, done.values, present, self.plan, self.counts)
+        self._advance(release)
         return done
 
     def _charge(self, present: tuple[int, ...], stage: Stage) -> None:
@@ -98,8 +101,14 @@ class Session:
         check_planned(self.plan, self.pending, [r.stage for r in self.rounds])
 
 
-def per_statistic_unit(mechanism: Mechanism, values: Array, present: tuple[int, ...]) -> Release:
-    """From the aggregator's units to the statistic's: the mean, or each site's own.
+def per_statistic_unit(
+    mechanism: Mechanism,
+    values: Array,
+    present: tuple[int, ...],
+    plan: Plan,
+    counts: UnitCounts,
+) -> Release:
+    """Turn a released sum over units into their mean, or each site's own sum into its own mean.
 
     Parameters
     ----------
@@ -107,13 +116,40 @@ def per_statistic_unit(mechanism: Mechanism, values: Array, present: tuple[int, 
         As `Mechanism.release` returns it.
     present : tuple of int
         Sites in the sum, ascending.
+    plan : Plan
+        With the nominal numbers of units.
+    counts : UnitCounts
+        Of the releases before; those of this one are added.
     """
-    weights = np.array([mechanism.weights[s] for s in present])
-    if not mechanism.each:
-        share = float(weights.sum())
-        return Release(values / share, mechanism.deviation(present) / share, present)
-    rows = np.stack(list(own_answers(mechanism, values, present).values()))
-    return Release(rows, float((mechanism.deviations(present) / weights).max()), present)
+    nominal, places = np.array(plan.shape.units, dtype=np.float64)[list(present)], mechanism.places
+    if mechanism.each:
+        weights = np.array([mechanism.weights[s] for s in present])
+        rows = np.stack(list(own_answers(mechanism, values, present).values()))
+        levels = mechanism.deviations(present) / weights
+        if places:
+            for site, row, level, many in zip(present, rows, levels, nominal, strict=True):
+                unit = many / mechanism.counted
+                counts.add([site], [row[-1] * unit], float(level) * unit)
+            rows = rows[:, :-1]
+        there = counts.estimate
+        parts = there[list(present)] / nominal if mechanism.sums else np.ones(len(present))
+        return Release(
+            rows / parts[:, None],
+            float((levels / parts).max()),
+            present,
+            tuple(there.tolist()),
+            counts.deviation,
+        )
+    share = sum(mechanism.weights[s] for s in present)
+    level = mechanism.deviation(present) / share
+    found = values / share
+    if places:
+        unit = float(nominal.sum()) / mechanism.counted
+        counts.add(present, found[-places:][list(present)] * unit, level * unit)
+        found = found[:-places]
+    there = counts.estimate
+    part = float(there[list(present)].sum() / nominal.sum()) if mechanism.sums else 1.0
+    return Release(found / part, level / part, present, tuple(there.tolist()), counts.deviation)
 
 
 def own_answers(mechanism: Mechanism, values: Array, present: Sequence[int]) -> dict[int, Array]:

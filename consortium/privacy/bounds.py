@@ -39,8 +39,20 @@ class Bound:
             return self.influence
         return self.norm * (math.sqrt(2.0) if self.cone else 2.0)
 
+    @property
+    def beside(self) -> float:
+        """c, what each unit adds to a count that is released with the statistic, at no cost.
+
+        Replacing a unit moves the statistic by ``spread`` at most and the count not at all. Adding
+        or removing one moves them by ``norm`` and by c. With c² = spread² - norm² neither is more
+        than ``spread``. It is 0 where ``norm`` is not less.
+        """
+        return math.sqrt(max(self.spread**2 - self.norm**2, 0.0))
+
     def sensitivity(self, units: int) -> float:
-        """L2 sensitivity of the mean over ``units`` contributions when one is replaced.
+        """L2 sensitivity of a sum of contributions, divided by ``units``.
+
+        One contribution may be replaced, added or removed.
 
         Raises PrivacyError if there are no units.
         """

@@ -13,6 +13,7 @@ import numpy as np
 from consortium.base.array import Array
 from consortium.errors import PrivacyError, RangeError
 from consortium.privacy.bounds import Bound
+from consortium.privacy.clipping import clip_vector
 from consortium.privacy.lattice import FINENESS, Lattice, plan_lattice
 from consortium.privacy.loss import (
     Floats,
@@ -25,6 +26,9 @@ from consortium.privacy.loss import (
 from consortium.privacy.noise import GaussianSampler
 
 _CLIPPED = 1e-9
+HEADROOM = 2.0
+"""Largest number of units over the nominal number. The sums of more are projected on a ball, which
+moves no two sums further apart."""
 _ODDS = 8.0  # λ: 2e-14
 
 
@@ -78,7 +82,7 @@ class Mechanism:
     entries: int
     bound: Bound
     weights: tuple[float, ...]
-    """w_s, adding up to one."""
+    """w_s, adding up to one: nominal numbers of units over that of all sites."""
     lattice: Lattice
     sensitivities: tuple[float, ...]
     """Δ_s of w_s·f_s as computed and rounded, in the aggregator's units."""
@@ -94,6 +98,24 @@ class Mechanism:
     """Every site's own answer is released, and not only their sum."""
     public: bool = False
     """Everybody may read the sites' open vectors, and not the centre alone; with ``cape`` only."""
+    sums: bool = False
+    """True if a site's vector is a sum over its units divided by their nominal number, so that it
+    depends on how many there are."""
+    counted: float = 0.0
+    """c, the weight of a unit in the last entries, where each site counts its units in an entry of
+    its own; 0 without such entries."""
+
+    @property
+    def places(self) -> int:
+        """Number of entries that count units: one for each site of a sum."""
+        if not self.counted:
+            return 0
+        return 1 if self.each else len(self.weights)
+
+    @property
+    def reach(self) -> float:
+        """Largest norm of a site's vector, in the statistic's unit."""
+        return (HEADROOM if self.sums else 1.0) * math.hypot(self.bound.norm, self.counted)
 
     @property
     def shown(self) -> bool:
@@ -171,29 +193,34 @@ class Mechanism:
         """Of one number's rounding to the coarse grid."""
         return self.lattice.grid / math.sqrt(12.0) if self.lattice.dropped else 0.0
 
-    def protect(self, site: int, statistic: Array, sampler: GaussianSampler) -> ProtectedStatistic:
-        """Weight, round and hide one site's statistic.
+    def protect(
+        self, site: int, statistic: Array, sampler: GaussianSampler, part: float = 1.0
+    ) -> ProtectedStatistic:
+        """Weight, round and hide one site's statistic, with a count of its units.
 
-        Raises RangeError if the statistic exceeds its bound, holds no numbers, or has not `entries`
-        of them.
+        Raises RangeError if the statistic exceeds its bound, holds no numbers, or has another
+        number of entries than planned.
 
         Parameters
         ----------
         site : int
             Index of the site.
         statistic : array
-            The clipped mean over the site's units, any shape with `entries` entries.
+            The clipped mean over the site's units, of any shape, without the count.
         sampler : GaussianSampler
             Freshly keyed for this release.
+        part : float
+            Number of the site's units over the nominal number; used where `sums` is true.
         """
         weight = self.weights[site]
-        values = np.asarray(statistic, dtype=np.float64).ravel() * weight
-        if len(values) != self.entries:  # a single draw would be repeated for many numbers
+        values = np.asarray(statistic, dtype=np.float64).ravel()
+        planned = self.entries - self.places
+        if len(values) != planned:  # a single draw would be repeated for many numbers
             raise RangeError(
-                f"A site's statistic has {len(values)} numbers where {self.entries} are planned; "
+                f"A site's statistic has {len(values)} numbers where {planned} are planned; "
                 "look at the shapes of the query's arguments."
             )
-        whole = self.lattice.encode(values, weight * self.bound.norm)
+        whole = self.lattice.encode(weight * self.total(site, values, part), weight * self.reach)
         whole += sampler.draw(self.local[site], self.entries)
         whole = self.lattice.coarse(whole)
         nothing = np.zeros(0, dtype=self.lattice.dtype)
@@ -205,6 +232,28 @@ class Mechanism:
         return ProtectedStatistic(
             self.lattice.wrap(correlated), self.lattice.wrap(whole + correlated)
         )
+
+    def total(self, site: int, mean: Array, part: float) -> Array:
+        """Turn a site's mean into a sum over its nominal number of units, with its count.
+
+        Parameters
+        ----------
+        mean : array, length ``entries - places``
+            Over the units that the site has.
+        part : float
+            Number of these units over the nominal number.
+
+        Returns
+        -------
+        array, length ``entries``
+            Of norm `reach` at most, if the mean keeps the bound.
+        """
+        if not self.sums:
+            return mean
+        count = np.zeros(self.places)
+        if self.places:
+            count[0 if self.each else site] = self.counted
+        return clip_vector(np.append(mean, count) * part, self.reach)
 
     def combine(self, hidden: Array, opened: Sequence[Array]) -> Array:
         """What becomes public, in the ring: from the opened secure sum and the open contributions.
@@ -268,13 +317,24 @@ def plan_mechanism(
     units: Sequence[int],
     target: float,
     each: bool = False,
+    sums: bool = False,
 ) -> Mechanism:
     """Plan one release so that every site's loss against the coalition is at most ``target``.
 
     The release is the sum over all sites, or ``each`` site's own answer. Sites weigh as they have
-    units (w_s = n_s/n), so that the release is the mean over all units and every site has the same
-    sensitivity. Where the open vectors are public, outsiders are counted as seeing them. Raises
-    PrivacyError if the target can't be met; see `calibrate`, `plan_lattice` and `Bound`.
+    nominal units (w_s = n_s/n), so that the release is a sum over all units divided by n, and every
+    site has the same sensitivity. Where the open vectors are public, outsiders are counted as
+    seeing them. Raises PrivacyError if the target can't be met; see `calibrate`, `plan_lattice` and
+    `Bound`.
+
+    Parameters
+    ----------
+    entries : int
+        Of the statistic, without those that count units.
+    units : sequence of int
+        Nominal numbers.
+    sums : bool
+        Whether sites send sums over units, with a count where the bound leaves room for one.
     """
     if each and sharing.scheme != "none":
         sharing = replace(sharing, scheme="local")  # what stands alone needs all its noise
@@ -282,8 +342,13 @@ def plan_mechanism(
     weights = tuple(count / total for count in units)
     largest = max(w * bound.sensitivity(n) for w, n in zip(weights, units, strict=True))
     # All alike: `calibrate` then gives every site the same noise, which the coarse grid rests on.
-    plain = (largest * (1.0 + rounding_allowance(max(units))),) * len(units)
-    lattice = _lattice(sharing.noise(plain, target), entries, bound.norm, min(plain))
+    most = math.ceil((HEADROOM if sums else 1.0) * max(units))
+    plain = (largest * (1.0 + rounding_allowance(most)),) * len(units)
+    counted = bound.beside if sums else 0.0
+    if counted:
+        entries += 1 if each else len(units)
+    reach = (HEADROOM if sums else 1.0) * math.hypot(bound.norm, counted)
+    lattice = _lattice(sharing.noise(plain, target), entries, reach, min(plain))
     rounded = (plain[0] + lattice.rounding(entries),) * len(plain)
     final = sharing.noise(rounded, target)
     planned = Mechanism(
@@ -300,6 +365,8 @@ def plan_mechanism(
         sharing.hidden,
         each,
         sharing.public and sharing.scheme == "cape",
+        sums,
+        counted,
     )
     if lattice.dropped and _least_hiding(planned.noise) < FINENESS * lattice.grid:
         raise PrivacyError(

@@ -271,6 +271,7 @@ def carry_out(plan: Plan, data: SiteData, keys: Keys) -> Session:
         query, mechanism = session.pending, session.stage.mechanism
         local = statistics[query.statistic]
         statistic = local(plan.analysis, data, query, mechanism.bound)
-        share = mechanism.protect(0, statistic, GaussianSampler(keys()))
+        part = data.units / plan.shape.units[0]
+        share = mechanism.protect(0, statistic, GaussianSampler(keys()), part)
         session.accept(mechanism.release(share.masked, [share.opened]), [0])
     return session

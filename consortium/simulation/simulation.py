@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Array, Result, Shape, SiteData
@@ -17,7 +18,7 @@ from consortium.engine.queries import encode_query, query_context
 from consortium.engine.session import Round, Session, own_answers
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import CENTRE, Hub, Participants, Party
-from consortium.study.plan import Plan, make_plan
+from consortium.study.plan import Plan, make_plan, nominal_shape
 from consortium.study.spec import Study
 
 
@@ -62,10 +63,14 @@ class Simulation:
                 query = replace(
                     query, neighbour_answers=collect_answers(self.plan, stage, index, answers)
                 )
+            data = self._data[index]
             local = analysis.statistics[query.statistic]
-            statistic = local(analysis, self._data[index], query, mechanism.bound)
+            statistic = np.zeros(stage.release.entries)
+            if data.units:
+                statistic = local(analysis, data, query, mechanism.bound)
             sampler = GaussianSampler(self._secret(f"noise {index} {number}"))
-            share = mechanism.protect(index, statistic, sampler)
+            part = data.units / self.plan.shape.units[index]
+            share = mechanism.protect(index, statistic, sampler, part)
             self._hub.receive_contribution(
                 party.contribute(
                     number,
@@ -128,7 +133,12 @@ class Simulation:
 
 
 def shape_of(study: Study, data: Sequence[SiteData]) -> Shape:
-    """Put the public sizes of all sites' data together."""
+    """Return the nominal sizes that a study states; those of the data if it states none."""
+    if study.participants is not None:
+        lengths = [length for site in data for length in site.lengths]
+        volumes = None if study.features else study.volumes or round(sum(lengths) / len(lengths))
+        stated = study.model_copy(update={"volumes": volumes})
+        return nominal_shape(stated, data[0].extent)
     return data[0].extent.shape(
         [len(site.lengths) for site in data],
         [sum(site.lengths) for site in data],

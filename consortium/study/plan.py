@@ -1,7 +1,7 @@
 """What a study will cost, worked out before any data is read.
 
-A plan is a pure function of the study file and of the sites' public sizes, so
-that the centre and every site compute the same one and nobody has to believe
+A plan is a pure function of the study file, whose nominal numbers of participants stand for the
+true ones, so that the centre and every site compute the same one and nobody has to believe
 another. The budget, as μ², is split over the stages by their shares and evenly
 over a stage's rounds.
 
@@ -54,7 +54,7 @@ class Stage:
     def message_bytes(self) -> int:
         """Bytes of a site's contribution to one round, without envelope."""
         vectors = 2 if self.mechanism.scheme == "cape" else 1
-        return vectors * packed_bytes(self.release.entries, self.mechanism.lattice.bits)
+        return vectors * packed_bytes(self.mechanism.entries, self.mechanism.lattice.bits)
 
     def released_bytes(self, sites: int) -> int:
         """Bytes of what a round over so many sites releases, not packed."""
@@ -164,6 +164,28 @@ class Plan:
             if stage.name == name:
                 return stage
         raise PrivacyError(f"The plan has no stage '{name}'; an unplanned release is refused.")
+
+
+def nominal_shape(study: Study, extent: Extent) -> Shape:
+    """Return the nominal numbers of participants and volumes that a study states.
+
+    Raises StudyError if it states none.
+    """
+    if study.participants is None:
+        lines = ", ".join(f"{site}: 100" for site in study.sites[:3])
+        more = ", …" if len(study.sites) > 3 else ""
+        raise StudyError(
+            "field 'participants': the nominal number of participants of each site is required. "
+            f"Add for example the line 'participants: {{{lines}{more}}}'."
+        )
+    if study.volumes is None and not study.features:
+        raise StudyError(
+            "field 'volumes': the nominal number of volumes of a participant is required. Add for "
+            "example the line 'volumes: 200'."
+        )
+    subjects = [study.participants[site] for site in study.sites]
+    length = study.volumes or 1
+    return extent.shape(subjects, [length * many for many in subjects], study.privacy.unit)
 
 
 def promised_mu(study: Study) -> float:
@@ -321,6 +343,7 @@ def _plan_stage(
             units=shape.units,
             target=target if math.isfinite(target) else 1.0,
             each=release.released == "each",
+            sums=not release.neighbours,
         )
     except BudgetError:
         raise

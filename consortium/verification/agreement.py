@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 
 from consortium import __version__
-from consortium.algorithms.base import Shape
 from consortium.engine.names import ANNOUNCEMENT, START
 from consortium.engine.queries import decode_note, read_announcement
 from consortium.engine.run_context import RunContext, read_start
 from consortium.errors import ConfigurationError, ConsortiumError, ContradictionError, printable
 from consortium.secagg.key_directory import Directory, KeySession, read_keys
-from consortium.study.plan import Plan, count_rounds, make_plan, plan_integers
+from consortium.study.plan import Plan, count_rounds, make_plan, nominal_shape, plan_integers
 from consortium.verification.record import (
     ANNOUNCED,
     KEYS,
@@ -61,7 +60,9 @@ def read_agreement(record: EvidenceRecord, approved: RunContext) -> RunAgreement
         session = KeySession(context.run, context.roster, rounds)
         where = KEYS
         directory = read_keys(session, bundle)
-        plan = make_plan(context.study, _shape(context, directory), agreed=True)
+        _check_grids(context, directory)
+        shape = nominal_shape(context.study, context.extent)
+        plan = make_plan(context.study, shape, agreed=True)
     except ConsortiumError as error:
         raise ContradictionError(evidence_path(where), str(error)) from error
     _check_plan(record.file(PLAN), plan)
@@ -89,20 +90,13 @@ def _check_announced(body: bytes, approved: RunContext) -> None:
     raise ContradictionError(evidence_path(ANNOUNCED), f"{what}.")
 
 
-def _shape(context: RunContext, directory: Directory) -> Shape:
-    notes = {site: decode_note(directory.notes[site], site) for site in context.study.sites}
-    for site, note in notes.items():
-        if note.grid != context.grid:
+def _check_grids(context: RunContext, directory: Directory) -> None:
+    for site in context.study.sites:
+        if decode_note(directory.notes[site], site).grid != context.grid:
             raise ContradictionError(
                 evidence_path(KEYS),
                 f"{site} took part with another mask or space than the study's.",
             )
-    sizes = [notes[site] for site in context.study.sites]
-    return context.extent.shape(
-        [note.subjects for note in sizes],
-        [note.samples for note in sizes],
-        context.study.privacy.unit,
-    )
 
 
 def plan_record(plan: Plan) -> dict[str, Any]:
@@ -120,7 +114,7 @@ def _check_plan(data: bytes, plan: Plan) -> None:
         if not nearly_equal(kept.get(name), own.get(name), 1e-9):
             raise ContradictionError(
                 evidence_path(PLAN),
-                f"its '{name}' is not what the study and the sites' sizes lead to.",
+                f"its '{name}' is not what the study leads to.",
             )
 
 

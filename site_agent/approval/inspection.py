@@ -19,7 +19,7 @@ from consortium.membership.consent import post_consent
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of
 from consortium.space.study_space import Space
 from consortium.study.outlook import HEADS, Outlook
-from consortium.study.plan import Plan, make_plan
+from consortium.study.plan import Plan, make_plan, nominal_shape
 from consortium.study.spec import Study, open_vectors
 from site_agent.approval.approval import (
     Approval,
@@ -84,7 +84,7 @@ class Inspection:
     @property
     def price(self) -> float:
         """μ of one run."""
-        return self.plan.site_loss(0) if self.plan else 0.0
+        return self.plan.site_loss(self._place) if self.plan else 0.0
 
     def show(self, out: Console) -> None:
         """Print it for the site's people."""
@@ -142,6 +142,11 @@ class Inspection:
         }
 
     @property
+    def _place(self) -> int:
+        """Index of the site in the study."""
+        return self.study.sites.index(self.case.site.config.name)
+
+    @property
     def _before(self) -> Mapping[str, str]:
         return facts_before(self.case.site.path, self.study.study)
 
@@ -154,12 +159,12 @@ class Inspection:
         privacy, policy = self.study.privacy, self.case.site.policy
         total, delta = policy.allowance(privacy.unit).total, policy.delta
         before, after = _before_after(self.spent.total, self.price, delta)
-        outside = _before_after(self.outsiders, plan.site_outsider_loss(0), delta)
+        outside = _before_after(self.outsiders, plan.site_outsider_loss(self._place), delta)
         colluders = count(privacy.colluding_sites, "colluding site")
         out.print(
             f"One run costs ε ≤ {number(plan.epsilon)} against the centre and {colluders}, and "
             f"ε ≤ {number(plan.outsider_epsilon)} against outsiders (δ = {privacy.delta:g}, "
-            f"unit {privacy.unit}, sites of equal size).",
+            f"unit {privacy.unit}).",
             soft_wrap=True,
         )
         if opened := open_vectors(self.study):
@@ -198,10 +203,10 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     data = case.data
     problems = _load(data)
     survey = data.survey
-    plan = _plan_here(case.study, case.space, survey.lengths, problems)
+    plan = _planned(case.study, case.space, problems)
     people = _people(data)
     spent = case.spent(people)
-    problems += _refused(case, plan, spent, people)
+    problems += _refused(case, plan, spent)
     understood = _understood(case)
     notes = _notes(case, people, None if problems else plan)
     return Inspection(
@@ -225,9 +230,7 @@ def _understood(case: StudyCase) -> Understanding:
         return summarize_tables(case.site.config.dataset, case.study, site_tables(case.site.config))
 
 
-def _refused(
-    case: StudyCase, plan: Plan | None, spent: SpentLoss, people: Sequence[str]
-) -> Iterator[str]:
+def _refused(case: StudyCase, plan: Plan | None, spent: SpentLoss) -> Iterator[str]:
     """Why the site would refuse a study whose data can be loaded."""
     site, study = case.site, case.study
     if not case.data.survey.lengths:
@@ -258,16 +261,10 @@ def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterato
     yield from recording_remarks(subjects)
 
 
-def _plan_here(
-    asked: Study, space: Space, lengths: Sequence[int], problems: list[str]
-) -> Plan | None:
-    """The plan if every site had as many persons and volumes as this one; or why there is none."""
-    if not lengths:
-        return None
-    sites = len(asked.sites)
-    sizes = (len(lengths),) * sites, (sum(lengths),) * sites
+def _planned(asked: Study, space: Space, problems: list[str]) -> Plan | None:
+    """The study's plan, which goes by nominal numbers; or why there is none."""
     try:
-        return make_plan(asked, space.extent.shape(*sizes, asked.privacy.unit), agreed=True)
+        return make_plan(asked, nominal_shape(asked, space.extent), agreed=True)
     except ConsortiumError as error:
         what, _ = split_remedy(error)
         problems.append(f"{what}; ask the coordinator to correct the study.")

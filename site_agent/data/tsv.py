@@ -365,6 +365,25 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(first[:_NAMED]) + (", …" if first[_NAMED:] else "")
 
 
+def given_in(table: Path, labels: Spellings) -> dict[str, dict[str, str]]:
+    """Return the cells with content of some participants, by column and by the label's spelling.
+
+    Raises TableError if the table is missing, can't be read, or has no column of labels.
+    """
+    with open_table(table, MOST_BYTES) as opened:
+        identifier = _identifier(opened)
+        own = [name for name in opened.header if name != identifier and not is_torn(name)]
+        given: dict[str, dict[str, str]] = {name: {} for name in own}
+        for each in opened.rows():
+            row = _by_name(opened, each)
+            label = _person(row[identifier])
+            if label and labels.knows(label):
+                for name in own:
+                    if is_given(row[name]):
+                        given[name][labels.spelled(label)] = row[name].strip()
+    return given
+
+
 def column_names(table: Path) -> tuple[str, ...]:
     """Return the names in a table's header; raises TableError as `person_rows`."""
     with open_table(table, MOST_BYTES) as opened:

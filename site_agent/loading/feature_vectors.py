@@ -206,7 +206,7 @@ class FeatureDataset:
     @property
     def lengths(self) -> tuple[int, ...]:
         """One vector for every unit that takes part: participants, or families."""
-        return (1,) * self._matched.table.shape[1]
+        return (1,) * len(self._matched.taken)
 
     @property
     def people(self) -> tuple[str, ...]:

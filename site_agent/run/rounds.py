@@ -179,11 +179,14 @@ class Rounds:
         heard = self._hearsay.due(asked.stage, self._neighbours.heard)
         mechanism = asked.stage.mechanism
         statistic = local_statistic(self._plan.analysis, self._data, query, mechanism)
-        key = self._charges.noise_key(asked.digest, statistic.tobytes())
+        units = self._data.units
+        part = units / self._plan.shape.units[self._index]
+        summed = mechanism.total(self._index, statistic.ravel(), part)
+        key = self._charges.noise_key(asked.digest, summed.tobytes(), units)
         if self._closing.is_over(asked):
             return None
         new = self._charges.reserve(asked, remembered=self._charges.commit(asked.number, key))
-        share = mechanism.protect(self._index, statistic, GaussianSampler(key))
+        share = mechanism.protect(self._index, statistic, GaussianSampler(key), part)
         opened = share.opened if mechanism.opened_entries else None
         broadcast = None
         if answers_neighbours(asked.stage):
@@ -261,6 +264,9 @@ def local_statistic(
     array of float64, shape (entries,)
         Within the bound's norm.
     """
+    planned = mechanism.entries - mechanism.places
+    if not data.units:
+        return np.zeros(planned)
     local = plan.statistics[query.statistic]
     try:
         statistic = np.asarray(local(plan, data, query, mechanism.bound), dtype=np.float64)
@@ -274,10 +280,10 @@ def local_statistic(
             f"({type(error).__name__}: {error}); tell the people of the study."
         ) from error
     norm = vector_norm(statistic)
-    if statistic.size != mechanism.entries or not norm <= mechanism.bound.norm * (1 + 1e-6):
+    if statistic.size != planned or not norm <= mechanism.bound.norm * (1 + 1e-6):
         raise PrivacyError(
             f"'{query.statistic}' has {statistic.size} numbers of norm {norm:g} where "
-            f"{mechanism.entries} of at most {mechanism.bound.norm:g} are planned; "
+            f"{planned} of at most {mechanism.bound.norm:g} are planned; "
             "tell the people of the study."
         )
     return statistic

@@ -19,7 +19,7 @@ from consortium.exchange.base import Exchange
 from consortium.membership.keys import Identity
 from consortium.secagg import Party, seal
 from consortium.secagg.messages import Limits as MessageLimits
-from consortium.study.plan import Plan, count_rounds, make_plan, plan_digest
+from consortium.study.plan import Plan, count_rounds, make_plan, nominal_shape, plan_digest
 from site_agent.approval.permission import Permission
 from site_agent.layout import WORTH
 from site_agent.ledger.anchor import LedgerAnchor
@@ -123,13 +123,12 @@ class Setup:
                 message = seal(self.site.identity.key, run, name, LOADING, 0, b"")
                 self.outbox.send(self._names.loading(name), "loading", message)
             return False
-        data, study, site = self.loading.data, self.context.study, self.site
-        persons, samples = len(data.lengths), sum(data.lengths)
+        data, site = self.loading.data, self.site
         for each in data.survey.skipped:
             if each.reason == "unusable":
                 site.log.line(f"left out of {self.context.run}: {each.detail}")
-        self._note = SiteNote(persons, samples, self.context.grid, __version__)
-        site.log.write(f"takes part in {self.context.run} with {persons} subjects")
+        self._note = SiteNote(self.context.grid, __version__)
+        site.log.write(f"takes part in {self.context.run} with {len(data.lengths)} participants")
         message = seal(site.identity.key, self.context.run, site.name, PRESENT, 0, b"")
         self.outbox.send(self._names.present(site.name), "present", message)
         return True
@@ -205,11 +204,7 @@ class Setup:
     def _shape(self, replies: Mapping[str, bytes]) -> Shape:
         study = self.context.study
         notes = {s: decode_note(replies[s], s) for s in study.sites}
-        if notes[self.site.name] != self._note:
-            raise StudyError("This site's sizes changed since it joined; start a new run.")
         different = [s for s, n in notes.items() if n.grid != self.context.grid]
         if different:
             raise StudyError(f"{different[0]} uses another mask or space; start a new run.")
-        sizes = [notes[s] for s in study.sites]
-        subjects, samples = [n.subjects for n in sizes], [n.samples for n in sizes]
-        return self.context.extent.shape(subjects, samples, study.privacy.unit)
+        return nominal_shape(study, self.context.extent)

@@ -54,7 +54,10 @@ def _first_pair(plan: CcaPlan, generator: np.random.Generator) -> Finding:
 
 def _moment(plan: CcaPlan, generator: np.random.Generator) -> Array:
     """Moment of the persons of a study, as they are stacked, with their chance."""
-    parts, persons = plan.parts(range(len(plan.shape.units))), sum(plan.shape.units)
+    parts, persons = (
+        plan.parts(range(len(plan.shape.units)), plan.shape.units),
+        sum(plan.shape.units),
+    )
     covariance = _covariance(plan)
     size = len(covariance)
     root = np.linalg.cholesky(covariance) / np.sqrt(persons)

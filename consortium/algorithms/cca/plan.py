@@ -87,10 +87,16 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
         whole = float(np.square(sizes.sum() / sizes).sum())
         return float(noise**2 * whole / (2.0 * parameters.constant**4))
 
-    def parts(self, present: Sequence[int]) -> Array:
-        """Parts of the persons that each constant is one for; of a site that is missing, none."""
+    def parts(self, present: Sequence[int], units: Sequence[float] | Array) -> Array:
+        """Fractions of the participants that each constant is one for; 0 for a missing site.
+
+        Parameters
+        ----------
+        units : sequence of float
+            Participants of the sites that are present.
+        """
         sizes = np.zeros(len(self.shape.units))
-        sizes[list(present)] = [self.shape.units[site] for site in present]
+        sizes[list(present)] = units
         return sizes / sizes.sum() if self.places > 1 else np.ones(self.places)
 
     @property

@@ -160,7 +160,8 @@ def _centred(release: Release, plan: CcaPlan) -> _Centred:
     """
     matrix, size = unpack_symmetric(release.values), plan.stacked - plan.places
     present = plan.present(release)
-    parts, constant = plan.parts(present), plan.parameters.constant
+    units, constant = plan.units_in(release), plan.parameters.constant
+    parts = plan.parts(present, units)
     at = size + np.flatnonzero(parts)
     parts = parts[parts > 0]
     means = matrix[:size, at] / (constant * parts) if len(parts) else np.zeros((size, 0))
@@ -168,7 +169,7 @@ def _centred(release: Release, plan: CcaPlan) -> _Centred:
     if len(parts):
         extra = release.deviation**2 / (2.0 * constant**2) * float((1.0 / parts).sum())
         covariance[np.diag_indices(size)] += extra
-    return _Centred(covariance, means, parts, sum(plan.shape.units[site] for site in present))
+    return _Centred(covariance, means, parts, round(units.sum()))
 
 
 def _solve(covariance: Array, views: Sequence[Scaled], deviation: float, plan: CcaPlan) -> _Solved:

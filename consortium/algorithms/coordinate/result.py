@@ -27,10 +27,10 @@ def pool_sites(plan: CoordinatePlan, release: Release) -> Release:
     sites = plan.present(release)
     if release.values.ndim == 1:
         return replace(release, sites=sites)
-    sizes = np.array([plan.shape.units[site] for site in sites], dtype=np.float64)
+    sizes = plan.units_in(release)
     weights = sizes / sizes.sum()
     deviation = release.deviation * float(weights.min()) * len(sizes) ** 0.5
-    return Release(weights @ release.values, deviation, sites)
+    return replace(release, values=weights @ release.values, deviation=deviation, sites=sites)
 
 
 def mean_result(plan: CoordinatePlan, found: Release) -> Result:
@@ -40,7 +40,7 @@ def mean_result(plan: CoordinatePlan, found: Release) -> Result:
     whose variance is then R²/size at the most, and 1.
     """
     plain, noise = found.values / plan.weights, found.deviation / plan.weights
-    persons = sum(plan.shape.units[site] for site in found.sites)
+    persons = plan.units_in(found).sum()
     widest = [widest_variance(part) for part in plan.bound.parts]
     chance = np.repeat(widest, [part.entries for part in plan.bound.parts]) / persons
     deviations = np.sqrt(np.square(noise) + chance)
@@ -97,8 +97,9 @@ def _headline(findings: Sequence[Finding], deviations: Array, error: float) -> s
 
 def squares_result(plan: CoordinatePlan, found: Release) -> Result:
     """Coefficients of least squares with intervals, as `regression` has them."""
-    fit = least_squares(plan.asked.moment(found.values, found.deviation, found.sites))
-    result, levels = linear_result(plan.asked, fit), level_table(plan, found.deviation)
+    asked = replace(plan.asked, shape=plan.estimated_shape(found))
+    fit = least_squares(asked.moment(found.values, found.deviation, found.sites))
+    result, levels = linear_result(asked, fit), level_table(plan, found.deviation)
     return replace(result, tables={**result.tables, "levels": levels})
 
 

@@ -40,7 +40,13 @@ def make_result(release: Release, plan: GroupIcaPlan, reach: float = REACH) -> R
         ``eigenvalues`` (d).
     """
     coarse, fine = _paints(plan)
-    released = GroupRelease(unpack_symmetric(release.values), release.deviation, plan, coarse)
+    released = GroupRelease(
+        unpack_symmetric(release.values),
+        release.deviation,
+        plan,
+        coarse,
+        plan.estimated_shape(release),
+    )
     separated = separate_release(released, np.random.default_rng(plan.parameters.seed))
     directions, networks = separated.directions, separated.networks
     if networks is None:
@@ -52,7 +58,7 @@ def make_result(release: Release, plan: GroupIcaPlan, reach: float = REACH) -> R
     found = _findings(networks, expected, separated.significant, plan, reach)
     in_full = tuple(_in_full(each, plan.resolved, reach) for each in found)
     reported = [each.reported for each in found]
-    worth = _worth(directions, release.deviation, plan.shape)
+    worth = _worth(directions, release.deviation, released.shape)
     placed = released.places is not None
     return Result(
         {

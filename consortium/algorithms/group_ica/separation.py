@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Array
+from consortium.algorithms.base import Array, Shape
 from consortium.algorithms.group_ica.kernels.network_nulls import (
     beyond_null,
     contrast_of_chance,
@@ -43,11 +43,13 @@ class GroupRelease:
     plan: GroupIcaPlan
     paint: Paint
     """To the analysed voxels."""
+    shape: Shape
+    """Public sizes, with estimated numbers of participants."""
 
     @property
     def persons(self) -> int:
-        """Of all sites, n."""
-        return sum(self.plan.shape.units)
+        """Estimated number of participants of all sites, n."""
+        return sum(self.shape.units)
 
     def directions(self, uncut: int = 0) -> NoisyDirections:
         """Those that stand out of the noise, or the first so many."""

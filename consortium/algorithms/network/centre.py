@@ -79,10 +79,8 @@ class Network(NetworkPlan):
         if not parameters.held_out:
             return network_result(self, trained, norms, noise)
         release = yield Query("accuracy", "network_accuracy", {"parameters": trained})
-        present = self.present(release)
-        accuracy = measured_accuracy(
-            release, sum(self.shape.subjects[site] for site in present), parameters
-        )
+        persons = round(self.units_in(release).sum())
+        accuracy = measured_accuracy(release, persons, parameters)
         return network_result(self, trained, norms, noise, accuracy)
 
 

@@ -119,7 +119,8 @@ class Pca(PcaPlan):
         if self.solver == "power":
             return (yield from self._iterated())
         release = yield Query("pca", "second_moment")
-        return subspace(release, self.parameters.components, sum(self.shape.samples))
+        samples = sum(self.estimated_shape(release).samples)
+        return subspace(release, self.parameters.components, samples)
 
     def _iterated(self) -> Run:
         """Iterate from a public random basis; the last product gives the eigenpairs.
@@ -137,13 +138,15 @@ class Pca(PcaPlan):
             if left:
                 before = eigenpairs(product, release.deviation)[0]
                 basis = orthonormal(product)
-        return power_subspace(product, release, before, total, sum(self.shape.samples))
+        samples = sum(self.estimated_shape(release).samples)
+        return power_subspace(product, release, before, total, samples)
 
     def _directions_first(self) -> Run:
         """Ask for the directions, and for the variances along the leading ones."""
         size, waves = self.parameters.components, self.projectors.waves
         release = yield Query("pca", "projectors")
-        weights, seen, limit = significant_directions(release, size, sum(self.shape.units))
+        persons = sum(self.estimated_shape(release).units)
+        weights, seen, limit = significant_directions(release, size, persons)
         basis = weights if waves is None else waves.times(weights)
         released = yield Query("variances", "variances", {"basis": basis})
         return axes_within(basis, released, seen, limit)

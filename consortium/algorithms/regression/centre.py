@@ -13,6 +13,7 @@ target, whose own deviation is 0.3, too, or one of labels -1 and 1.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -109,12 +110,13 @@ class Regression(RegressionPlan):
         """Ask for the moment, solve, and ask what chance there is in what can be told."""
         release = yield Query("regression", "regression_moment")
         sites = self.present(release)
-        fit = least_squares(self.asked.moment(release.values, release.deviation, sites))
+        question = replace(self.asked, shape=self.estimated_shape(release))
+        fit = least_squares(question.moment(release.values, release.deviation, sites))
         if worth_asking(fit, self.parameters.confidence):
             asked = influence_arguments(self, fit, sites)
             release = yield Query("influence", "regression_influence", asked)
             fit = with_measured_variance(self, fit, sites, release)
-        return linear_result(self.asked, fit)
+        return linear_result(question, fit)
 
 
 def left_open(plan: RegressionPlan) -> tuple[str, ...]:

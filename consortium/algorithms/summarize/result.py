@@ -66,7 +66,7 @@ def read_embeddings(plan: SummarizePlan, release: Release) -> Embeddings:
     sites, shape = plan.present(release), plan.shape
     if len(sites) < 2:
         raise SiteError("One site alone answered, which leaves nothing to compare; run again.")
-    sizes = np.array([shape.units[site] for site in sites], dtype=np.float64)
+    sizes = plan.units_in(release)
     names = tuple(shape.sites[s] if shape.sites else f"site {s + 1}" for s in sites)
     target = names.index(plan.parameters.target) if plan.parameters.target in names else None
     return Embeddings(names, release.values, release.deviation * sizes.min() / sizes, sizes, target)
@@ -166,7 +166,7 @@ def _table(plan: SummarizePlan, found: Embeddings, weights: Array, rows: list[_R
         tuple(
             (
                 found.names[row.site],
-                int(found.sizes[row.site]),
+                round(found.sizes[row.site]),
                 Finding(row.distance, max(row.distance - row.spread, 0.0), row.most)
                 if row.seen
                 else Finding(),

@@ -43,7 +43,8 @@ def make_result(maps: Release, connectivity: Release | None, plan: TemplateNetwo
         (d x R), ``expected`` and ``kept`` (R), and ``connectivity`` (R x R correlations).
     """
     released, least = maps.values.reshape(plan.maps.shape), plan.parameters.least
-    found = shrink(released, plan.maps, _deviation(released, maps.deviation, plan.shape))
+    shape = plan.estimated_shape(maps)
+    found = shrink(released, plan.maps, _deviation(released, maps.deviation, shape))
     painted, findings = _paint(found, plan), _findings(found, least)
     arrays = {
         "maps": painted.maps,
@@ -236,7 +237,7 @@ def _connections(release: Release, plan: TemplateNetworksPlan) -> tuple[Finding,
     values, noise = release.values, release.deviation
     size, limit = len(values), plan.connectivity_bound.norm
     own = max(float(values @ values) - size * noise**2, 0.0)
-    between = max(limit**2 - own, 0.0) / size / sum(plan.shape.units)
+    between = max(limit**2 - own, 0.0) / size / sum(plan.estimated_shape(release).units)
     error = float(np.hypot(noise, np.sqrt(between)))
     reach = -float(ndtri(_FALSE / 2.0 / size)) * error
     if error > _MOST_ERROR:

@@ -63,7 +63,7 @@ def moment_without_levels(plan: TensorPlan, release: Release) -> tuple[Array, Ar
     if plan.constants == 1:
         return square, products[:, 0], np.zeros((1, size)), 0.0
     present = list(plan.present(release))
-    parts = np.array([plan.shape.units[site] for site in present], dtype=np.float64)
+    parts = plan.units_in(release)
     parts /= parts.sum()
     kept = products[:, present]
     mean, levels = kept.sum(axis=1), kept / parts
