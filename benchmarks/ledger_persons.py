@@ -39,9 +39,9 @@ def main() -> None:
                 charged.append(best(lambda line=line: ledger.reserve(line, LIMITS, "now"), 1))  # type: ignore[misc]
         ledger.settle()
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
-        limits, own = {"subject": 0.2}, ("study-0", [""], 0.2)
+        limits = {"subject": 0.2}
         total = best(lambda: ledger.total("bids", "subject", everybody), 1)
-        over = best(lambda: ledger.over_limit(everybody, limits, "subject", 0.01, own), 1)
+        over = best(lambda: ledger.over_limit(everybody, limits, "subject", 0.01), 1)
         again = best(lambda: Ledger(ledger.path).total("bids", "subject", everybody), 1)
         rows = [
             ["enroll a study's participants, last ten", f"{_mean(enrolled):.3f} s"],

@@ -116,7 +116,7 @@ class LedgerReader:
         totals: Mapping[str, float],
         unit: str,
         price: float,
-        study: tuple[str, Collection[str], float],
+        study: tuple[str, Collection[str], float] | None = None,
     ) -> list[str]:
         """Return the participants who could not pay another price any more.
 
@@ -130,12 +130,14 @@ class LedgerReader:
             What the price is for.
         price : float
             μ.
-        study : (str, collection of str, float)
+        study : (str, collection of str, float), optional
             Name of the study, keys of its consortium as in `study_total`, and its own limit as μ.
         """
         with self._writing() as file:
             rows = file.rows(labels)
-            over = file.sums.over_study(rows, unit, price, *study)
+            over = np.zeros(len(rows), np.bool_)
+            if study is not None:
+                over |= file.sums.over_study(rows, unit, price, *study)
             for held, limit in totals.items():
                 if unit in counted(held):
                     over |= file.sums.over(rows, held, price, limit)
