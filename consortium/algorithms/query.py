@@ -96,5 +96,7 @@ class Release:
     @property
     def scale_deviation(self) -> float:
         """Relative standard deviation of the number of units that ``values`` are divided by."""
+        if not self.units_deviation:
+            return 0.0
         there = [self.units[site] for site in self.sites]
-        return self.units_deviation * math.sqrt(len(there)) / sum(there) if there else 0.0
+        return self.units_deviation * math.sqrt(len(there)) / sum(there)

@@ -178,13 +178,13 @@ def nominal_shape(study: Study, extent: Extent) -> Shape:
             "field 'participants': the nominal number of participants of each site is required. "
             f"Add for example the line 'participants: {{{lines}{more}}}'."
         )
-    if study.volumes is None and not study.features:
+    length = 1 if study.features else study.volumes or study.data.volumes
+    if length is None:
         raise StudyError(
             "field 'volumes': the nominal number of volumes of a participant is required. Add for "
             "example the line 'volumes: 200'."
         )
     subjects = [study.participants[site] for site in study.sites]
-    length = study.volumes or 1
     return extent.shape(subjects, [length * many for many in subjects], study.privacy.unit)
 
 

@@ -183,8 +183,9 @@ class SiteDataset:
         """Why no participant qualifies, for the site's own people."""
         return self.empty or self.survey.nobody(
             f"All {len(self.survey.skipped)} subjects are left out, as they are not chosen, lack "
-            f"images or have fewer volumes than minimum_volumes ({self.data.minimum_volumes}); "
-            "look at the data set, or ask the coordinator to correct the study."
+            "images, have no budget left, or have fewer volumes than minimum_volumes "
+            f"({self.data.minimum_volumes}); look at the data set, or ask the coordinator to "
+            "correct the study."
         )
 
     def blocks(self, resolution: Resolution = "features") -> Iterator[Block]:

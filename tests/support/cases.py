@@ -275,6 +275,22 @@ def drive_noisy(algorithm, parameters, sites, shape, deviation=lambda stage: 0.0
         return stop.value
 
 
+def with_counts(mechanism, values, present=range(4)):
+    """A release as the centre gets it, of sites that have as many units as is planned.
+
+    ``values`` are the statistic's: a weighted sum, or one row after the other.
+    """
+    weights = np.array(mechanism.weights)
+    if not mechanism.places:
+        return np.asarray(values)
+    if mechanism.each:
+        rows = np.reshape(values, (len(present), -1))
+        counts = mechanism.counted * weights[list(present), None]
+        return np.hstack([rows, counts]).ravel()
+    there = np.isin(np.arange(len(weights)), present)
+    return np.append(values, mechanism.counted * weights * there)
+
+
 def loud(seed):
     """Noise for `drive` that is larger than any signal."""
     generator = np.random.default_rng(seed)

@@ -279,6 +279,7 @@ def study_of(
             {
                 "study": "one",
                 "sites": ["north", "east", "south", "west"],
+                "participants": dict.fromkeys(["north", "east", "south", "west"], 10),
                 "data": {"task": "t", "minimum_volumes": 10} | inside | data,
                 **({"features": views} if views else {}),
                 "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 1, "unit": unit},

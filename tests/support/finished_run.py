@@ -18,6 +18,7 @@ STUDY = """\
 study: small
 title: Small
 sites: [north, east, south, west]
+participants: {north: 10, east: 10, south: 10, west: 10}
 data: {resolution: 30, standardize: subject, minimum_volumes: 10, volumes: 24}
 privacy:
   {unit: subject, epsilon: 8, delta: 1.0e-5, scheme: SCHEME, colluding_sites: 1, dropouts: DROPOUTS}

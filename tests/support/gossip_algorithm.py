@@ -29,6 +29,7 @@ RING = ((1, 3), (0, 2), (1, 3), (0, 2))
 TEXT = """\
 study: small
 sites: [north, east, south, west]
+participants: {north: 10, east: 10, south: 10, west: 10}
 data: {resolution: 30, standardize: subject, detrend: none, minimum_volumes: 10, volumes: 24}
 privacy: {unit: subject, epsilon: 8, delta: 1.0e-5, colluding_sites: 1, dropouts: DROPOUTS}
 algorithm: average

@@ -39,6 +39,7 @@ SITES = ("north", "east", "south", "west")
 STUDY = """\
 study: small
 sites: [north, east, south, west]
+participants: {north: 10, east: 10, south: 10, west: 10}
 data: {resolution: 30, standardize: subject, minimum_volumes: 10, volumes: 24}
 privacy:
   {unit: subject, epsilon: 8, delta: 1.0e-5, scheme: SCHEME, colluding_sites: 1, dropouts: DROPOUTS}

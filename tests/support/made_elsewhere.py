@@ -19,6 +19,7 @@ from tests.support.patience import PATIENCE
 _STUDY = """\
 study: small
 sites: [north, east, south, west]
+participants: {north: 10, east: 10, south: 10, west: 10}
 data: {resolution: 16, standardize: subject, minimum_volumes: 10, volumes: 40}
 privacy:
   {unit: subject, epsilon: 90, delta: 1.0e-5, scheme: SCHEME, colluding_sites: 1}

@@ -45,6 +45,7 @@ def opened(
     values: dict[str, Any] = {
         "study": "related",
         "sites": ["north", "east", "south", "west"],
+        "participants": dict.fromkeys(["north", "east", "south", "west"], 10),
         "data": {
             "standardize": "none",
             "scale": 0.001,
