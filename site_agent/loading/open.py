@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from consortium.algorithms.average_parameters import AverageParameters
+from consortium.errors import DataError
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
 from site_agent.data.cap import NO_CAP, Cap
@@ -34,6 +35,12 @@ def open_dataset(
         return FeatureDataset(source, study, space, cache, engine, without, tables, cap)
     unit = study.privacy.unit
     return SiteDataset(source, study.data, space, unit, cache, engine, without, tables, cap)
+
+
+def check_anybody(data: SiteDataset | FeatureDataset) -> None:
+    """Raise DataError with the reason if no participant qualifies; for work that is no run."""
+    if not data.lengths:
+        raise DataError(data.nobody)
 
 
 def coverage_of(data: SiteDataset | FeatureDataset, study: Study) -> tuple[Coverage, ...]:

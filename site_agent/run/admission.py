@@ -249,7 +249,7 @@ def post_refusal(site: Site, run: str, notice: bytes) -> None:
 def public_reason(error: Exception) -> str:
     """What of an error may cross the border: nothing of the data, no file, no label."""
     if isinstance(error, DataError):
-        return "an image or table of its data set can't be used; the site's own log names it"
+        return "its data set can't be used; the site's own log says why"
     if isinstance(error, CopyError):
         return "another copy of its folder has answered in its name; the site's own log says where"
     if isinstance(error, LedgerError):

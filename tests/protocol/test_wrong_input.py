@@ -108,7 +108,7 @@ def test_a_data_set_that_is_gone(tmp_path: Path) -> None:
     place.dataset("east").rename(place.root / "x")
     local, said = LocalConsortium(place), "not a folder"
     centre = local.centre()
-    with pytest.raises(SiteError, match=r"^east takes no further part \(declined\)") as caught:
+    with pytest.raises(SiteError, match=r"^east takes no further part \(data\)") as caught:
         conduct(centre)
     centre.abort(caught.value)
     pump(local, 2)

@@ -298,7 +298,9 @@ def test_who_has_unusable_files_is_left_out_and_named(place: DemoFolders, header
 
 
 def test_nobody_at_all_is_a_refusal(place: DemoFolders) -> None:
-    place.files.study.write_text(place.files.study.read_text().replace(", volumes: 24}", "}\nvolumes: 24"))
+    place.files.study.write_text(
+        place.files.study.read_text().replace(", volumes: 24}", "}\nvolumes: 24")
+    )
     publish(place, read_roster(place.files.roster))
     for image in images(place):
         shorten(image, 9)
