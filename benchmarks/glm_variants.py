@@ -67,13 +67,13 @@ def wrong_groups(groups: Mapping[str, Sequence[float]], part: float) -> dict[str
 def _counted(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
     parts = {f"s{n}": float(people.group[people.site == n].mean()) for n in range(sites)}
     expected = {name: min(max(part, 0.02), 0.98) for name, part in parts.items()}
-    trial = make_trial(people, counts="released", shares=expected, groups={})
+    trial = make_trial(people, shares=expected, groups={})
     return _named(trial), _ALL
 
 
 def _halves(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
     del sites
-    return make_trial(people, counts="released", shares=0.5, groups={}), _ALL
+    return make_trial(people, shares=0.5, groups={}), _ALL
 
 
 def _lost(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:

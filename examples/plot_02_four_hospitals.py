@@ -50,6 +50,7 @@ study = Path(tempfile.mkdtemp()) / "study.yaml"
 study.write_text("""
 study: networks
 sites: [north, east, south, west]
+participants: {north: 10, east: 10, south: 10, west: 10}
 data: {resolution: 18}
 privacy: {unit: subject, epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
 algorithm: group_ica

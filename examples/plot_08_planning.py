@@ -18,6 +18,7 @@ from matplotlib import pyplot as plt
 STUDY = """
 study: thickness
 sites: [north, east, south, west]
+participants: {north: 10, east: 10, south: 10, west: 10}
 features:
   - name: cortex
     source: table

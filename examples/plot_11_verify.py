@@ -48,6 +48,7 @@ for site in SITES:
 (FOLDER / "ages.yaml").write_text("""
 study: ages
 sites: [north, east, south, west]
+participants: {north: 10, east: 10, south: 10, west: 10}
 features: [{name: age, source: table, columns: {age: {low: 15, high: 95}}}]
 privacy: {unit: subject, epsilon: 2, delta: 1.0e-5, colluding_sites: 1, scheme: secure-sum}
 algorithm: histogram

@@ -104,7 +104,8 @@ def _round(session: Session, sites: Sequence[ArrayData], rng: np.random.Generato
         if stage.release.neighbours:
             asked = replace(asked, neighbour_answers=collect_answers(plan, stage, index, told))
         statistic = local(plan.analysis, site, asked, mechanism.bound).ravel()
-        rows.append(statistic * mechanism.weights[index])
+        part = site.units / plan.shape.units[index]
+        rows.append(mechanism.total(index, statistic, part) * mechanism.weights[index])
     free = mechanism.scheme == "none"
     if mechanism.each:
         levels = np.zeros(len(sites)) if free else np.array(mechanism.noise.local)

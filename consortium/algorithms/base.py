@@ -234,26 +234,13 @@ class AnalysisParameters(FrozenModel):
     def check_sites(self, sites: Sequence[str]) -> None:
         """Raise StudyError if sites that are named don't fit the study's."""
 
-    def check_sizes(self, sites: Sequence[str], subjects: Sequence[int]) -> None:
-        """Raise StudyError if a plan is asked for other numbers of participants than are stated.
-
-        Not for a run: a site that has others answers all the same.
-        """
-
-    def scaled(self, factor: float) -> Self:
-        """The same for a study in which every site has more participants, or fewer."""
-        del factor
-        return self
+    def check_sizes(self, participants: Mapping[str, int]) -> None:
+        """Raise StudyError if sizes that are named contradict a study's nominal ones."""
 
     def joined(self, sites: Sequence[str], more: Sequence[str]) -> Self | None:
         """The same for a study with more sites, as its own are in the mean; None if it can't be."""
         del sites, more
         return self
-
-    def stated_sizes(self, sites: Sequence[str]) -> tuple[int, ...] | None:
-        """Participants of each site, where the analysis states them."""
-        del sites
-        return None
 
 
 P = TypeVar("P", bound=AnalysisParameters)

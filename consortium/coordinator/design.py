@@ -73,10 +73,8 @@ class Assumed:
 
     def with_persons(self, factor: float) -> Assumed:
         """The same with more or fewer persons in every hospital."""
-        analysis = self.study.analysis.scaled(factor)
-        usual = tuple(max(1, round(factor * size)) for size in self.subjects)
-        subjects = analysis.stated_sizes(self.study.sites) or usual
-        return self._changed({"analysis": analysis}, subjects)
+        subjects = tuple(max(1, round(factor * size)) for size in self.subjects)
+        return self._changed({}, subjects)
 
     def with_hospitals(self, more: int) -> Assumed | None:
         """The same with more hospitals of the mean size; None if the study names what each does."""
@@ -86,9 +84,8 @@ class Assumed:
         if analysis is None:
             return None
         size = round(sum(self.subjects) / len(sites))
-        each = analysis.stated_sizes(names) or (size,) * more
         update = {"sites": (*sites, *names), "analysis": analysis}
-        return self._changed(update, (*self.subjects, *each))
+        return self._changed(update, (*self.subjects, *(size,) * more))
 
     def _changed(self, update: Mapping[str, Any], subjects: tuple[int, ...]) -> Assumed:
         study = self.study.model_copy(update=update)

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from consortium.base.atomic import write_text
 from consortium.coordinator.new_study_tables import (
     given_file,
+    nominal_size,
     read_groups,
     read_limits,
     with_regions,
@@ -77,6 +78,12 @@ QUESTIONS: Mapping[str, DraftQuestion] = {
     "name": DraftQuestion("Short name, of lower-case letters, digits and hyphens"),
     "title": DraftQuestion("Title, a line for people"),
     "sites": DraftQuestion("Sites, with commas", read=_words),
+    "subjects": DraftQuestion(
+        "Nominal number of participants, one for all sites or one for each with commas",
+        "100",
+        _counts,
+    ),
+    "volumes": DraftQuestion("Nominal number of volumes of a participant", "200", int),
     "epsilon": DraftQuestion("Largest ε of a run", "4", float),
     "delta": DraftQuestion("δ", "0.00001", float),
     "colluding_sites": DraftQuestion("Sites that may side with the coordinator", "1", int),
@@ -104,10 +111,10 @@ QUESTIONS: Mapping[str, DraftQuestion] = {
 }
 _ALL = ("name", "title", "sites", "epsilon", "delta", "colluding_sites", "dropouts")
 DRAFTS: Mapping[str, tuple[str, ...]] = {
-    "group_ica": (*_ALL, "task", "components"),
-    "ica": (*_ALL, "task", "components"),
+    "group_ica": (*_ALL, "subjects", "volumes", "task", "components"),
+    "ica": (*_ALL, "subjects", "volumes", "task", "components"),
     "glm": (*_ALL, "outcomes", "limits", "deviation", "column", "levels", "groups"),
-    "histogram": (*_ALL, "column", "limits"),
+    "histogram": (*_ALL, "subjects", "column", "limits"),
 }
 """What each analysis's draft asks, in this order."""
 _NETWORKS = "glm-networks"
@@ -208,6 +215,10 @@ def _with_tables(answers: Mapping[str, str]) -> dict[str, Any]:
     if "groups" in answers:
         same = dict.fromkeys(read["sites"], read.get("groups"))
         read["groups"] = read_groups(groups, read["sites"], read["levels"]) if groups else same
+        sums = {site: sum(sizes) for site, sizes in read["groups"].items()}
+        read["participants"] = {site: nominal_size(each) for site, each in sums.items()}
+    else:
+        read["participants"] = _nominal(read["subjects"], read["sites"])
     if "limits" not in answers:
         return read
     names = read["outcomes"] if "outcomes" in read else [read["column"]]
@@ -217,6 +228,23 @@ def _with_tables(answers: Mapping[str, str]) -> dict[str, Any]:
     columns = read_limits(limits, names)
     own = {"limits": next(iter(columns.values()))} if "outcomes" not in read else {"limits": None}
     return {**read, **own, "columns": columns, "regions": with_regions(list(columns))[1]}
+
+
+def _nominal(sizes: list[int], sites: list[str]) -> dict[str, int]:
+    """Nominal size of each site; raises StudyError if one is not nominal or their number is off."""
+    if len(sizes) not in (1, len(sites)):
+        raise StudyError(
+            f"--subjects: one number or one for each of {len(sites)} sites is required, got "
+            f"{len(sizes)}. Correct them."
+        )
+    for size in sizes:
+        if nominal_size(size) != size or size < 1:
+            raise StudyError(
+                "--subjects: multiples of 10 below 100 and two significant digits above are "
+                f"required, so that no true number is revealed, got {size}. Write "
+                f"{max(nominal_size(size), 10)}."
+            )
+    return dict(zip(sites, sizes * (1 if len(sizes) > 1 else len(sites)), strict=True))
 
 
 def option_name(name: str) -> str:

@@ -142,7 +142,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         with scratch_folder() as scratch:
             study = self._study(scratch)
             extent = study_space(study, scratch).extent
-        study.analysis.check_sizes(study.sites, [persons])
         plan = make_plan(study, extent.shape([persons], [persons * volumes], "subject"))
         table = Outlook(plan).nearby
         assert table is not None  # noqa: S101 - for the type checker

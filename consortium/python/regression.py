@@ -40,11 +40,10 @@ class PrivateGLM(PrivateEstimator):
     columns : mapping of str to (float, float) or sequence of str
         For every column of the formula its public limits, or its levels.
     groups : (int, int), optional
-        Participants of each level of that column. They become public, and hold exactly. Without
-        them, and with ``share``, they are counted: released with noise, and paid for like all the
-        rest. A slope needs neither.
+        Nominal number of participants of each level of that column. The plan is made for these;
+        the true numbers are released with noise. A slope needs none.
     share : float, optional
-        Without ``groups``: part of the participants that is publicly expected to be of the second
+        In place of ``groups``: fraction of the participants that is expected to be of the second
         level.
     epsilon : float
         ε of every fit, for a whole participant, against all who see the result.
@@ -285,7 +284,7 @@ class PrivateGLM(PrivateEstimator):
 
     def _of_groups(self) -> dict[str, Any]:
         """What the analysis knows of the groups' sizes."""
-        counted = {} if self.share is None else {"counts": "released", "shares": self.share}
+        counted = {} if self.share is None else {"shares": self.share}
         stated = {} if self.groups is None else {"groups": {HERE: tuple(self.groups)}}
         return counted | stated
 

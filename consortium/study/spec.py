@@ -243,6 +243,7 @@ class Study(Section):
                 f"participants: a nominal number is required for each site, and {lacking[0]} has "
                 "none; add it"
             )
+        self.analysis.check_sizes(self.participants)
         if self.features and self.volumes is not None:
             raise ValueError("volumes: feature vectors have no volumes; leave it out")
 

@@ -13,7 +13,8 @@ from tests.attacks.attack_kinds import Attack, Attacker, Stage, attack, nothing
 from tests.support.secagg_wire import identity, public
 
 _STUDY = (
-    "study: small\nsites: [north, east, south, west]\nalgorithm: average\n"
+    "study: small\nsites: [north, east, south, west]\n"
+    "participants: {north: 10, east: 10, south: 10, west: 10}\nalgorithm: average\n"
     "privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 0}\ndata: {detrend: none}\n"
 )
 _END = b'{"outcome": "complete"}'

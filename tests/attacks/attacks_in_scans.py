@@ -127,7 +127,8 @@ def scan_in_anothers_folder(stage: Stage) -> bool:
 
 def _study(mask: str) -> Study:
     return parse_study(
-        "study: small\nsites: [north, east, south, west]\nalgorithm: average\n"
+        "study: small\nsites: [north, east, south, west]\n"
+        "participants: {north: 10, east: 10, south: 10, west: 10}\nalgorithm: average\n"
         f"data: {{detrend: none, mask: '{mask}'}}\n"
         "privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 1}\n"
     )

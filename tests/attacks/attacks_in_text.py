@@ -19,7 +19,8 @@ from tests.attacks.attack_kinds import Stage, attack
 from tests.support.membership_files import PLAIN, papers
 
 _STUDY = (
-    "study: small\nsites: [north, east, south, west]\nalgorithm: average\n"
+    "study: small\nsites: [north, east, south, west]\n"
+    "participants: {north: 10, east: 10, south: 10, west: 10}\nalgorithm: average\n"
     "privacy: {epsilon: 1, delta: 1.0e-5, colluding_sites: 1}\ndata: {detrend: none}\n"
 )
 

@@ -21,7 +21,8 @@ from tests.support.charges import up_to
 
 LIMIT = 1.0  # μ
 _STUDY = (
-    "study: small\nsites: [north, east, south, west]\nalgorithm: average\n"
+    "study: small\nsites: [north, east, south, west]\n"
+    "participants: {north: 10, east: 10, south: 10, west: 10}\nalgorithm: average\n"
     "privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 1}\ndata: {detrend: none}\n"
 )
 

@@ -259,7 +259,9 @@ def test_a_simulation_without_privacy_releases_what_the_sites_answer(name, case)
         values = simulation.step().values
         if stage.mechanism.each:
             values = np.stack(list(own_answers(stage.mechanism, values, range(4)).values()))
+            values = values[:, : stage.release.entries]
             told.append(values)
+        values = values[..., : stage.release.entries]
         assert values == pytest.approx(expected, abs=1e-4)
     _check_result(session.result, sites[0].features)
 

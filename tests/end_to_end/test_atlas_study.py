@@ -33,6 +33,7 @@ def study(tmp_path, scheme, **data):
     content = {
         "study": "small",
         "sites": list(SITES),
+        "participants": dict.fromkeys(SITES, 10),
         "data": {"resolution": RESOLUTION, "atlas": "atlas.nii.gz", "detrend": "quadratic", **data},
         "privacy": {"epsilon": 8, "delta": 1e-5, "scheme": scheme, "colluding_sites": 1},
         "algorithm": "ica",

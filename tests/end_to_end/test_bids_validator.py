@@ -63,6 +63,7 @@ def out(
         "license": "CC-BY-4.0",
         "authors": ["A. Ox", "B. Yak"],
         "sites": list(SITES),
+        "participants": dict.fromkeys(SITES, PERSONS),
         "data": {"resolution": 12.0, "detrend": "quadratic"},
         "privacy": {"epsilon": 8, "delta": 1e-5, "scheme": "none", "colluding_sites": 1},
         "algorithm": request.param,

@@ -21,6 +21,7 @@ STUDY: dict[str, Any] = {
     "study": "siblings",
     "title": "Where the cortex of patients among siblings is thinner",
     "sites": list(SITES),
+    "participants": dict.fromkeys(SITES, 10),
     "features": [
         {
             "name": "person",
@@ -43,7 +44,6 @@ STUDY: dict[str, Any] = {
         "outcomes": "cortex",
         "formula": "diagnosis + age",
         "contrasts": {"patients": "diagnosis"},
-        "counts": "released",
         "shares": 0.4,
         "norms": {"location": 2.5, "deviation": 0.25},
         "covariates": {"age": {"mean": 18, "deviation": 5}},

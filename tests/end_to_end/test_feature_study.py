@@ -47,6 +47,7 @@ def opened(made: FusionMade, folder: Path, scheme: str) -> tuple[Study, list[Fea
     content = {
         "study": "fusion",
         "sites": list(SITES),
+        "participants": dict.fromkeys(SITES, 10),
         "data": {"task": "oddball", "standardize": "none", "scale": 0.001},
         "features": VIEWS,
         "privacy": {"epsilon": 8, "delta": 1e-5, "scheme": scheme, "colluding_sites": 1},

@@ -111,6 +111,7 @@ def table_study(sizes, bounds):
         {
             "study": "small",
             "sites": ["north", "east", "south", "west"],
+            "participants": dict.fromkeys(["north", "east", "south", "west"], 10),
             "features": views,
             "privacy": {"epsilon": 8.0, "delta": 1e-5, "colluding_sites": 1},
             "algorithm": "cca",

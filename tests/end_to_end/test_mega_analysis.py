@@ -109,6 +109,7 @@ REGIONAL = {
     "study": "thickness",
     "title": "Where the cortex of patients is thinner",
     "sites": list(SITES),
+    "participants": SIZES,
     "features": [
         {
             "name": "cortex",
@@ -124,7 +125,6 @@ REGIONAL = {
         "outcomes": "cortex",
         "formula": "diagnosis + age",
         "contrasts": {"patients": "diagnosis"},
-        "counts": "released",
         "shares": PARTS,
         "averages": {n: [f"{r}_ThickAvg" for r in regions] for n, regions in LOBES.items()},
         "norms": {"location": THICKNESS, "deviation": 1.2 * DEVIATION},
@@ -136,6 +136,7 @@ IMAGES = {
     "study": "faces",
     "title": "Where patients respond more to faces",
     "sites": list(SITES),
+    "participants": SIZES,
     "data": {"resolution": 30},
     "features": [
         {

@@ -12,6 +12,7 @@ DESIKAN = REGIONS["desikan"]
 STUDY = """\
 study: thickness
 sites: [a, b, c]
+participants: {a: 10, b: 10, c: 10}
 data: {missing: [-9999]}
 features:
   - {name: brain, source: table, file: lh.tsv, columns: {"lh_*_thickness": {low: 1, high: 5}},

@@ -29,6 +29,7 @@ from tests.support.local_consortium import SITES, LocalConsortium, build
 STUDY = """\
 study: small
 sites: [north, east, south, west]
+participants: {north: 10, east: 10, south: 10, west: 10}
 data: {resolution: 16, standardize: subject, minimum_volumes: 10, volumes: 40}
 privacy: {epsilon: 90, delta: 1.0e-5, scheme: SCHEME, colluding_sites: 1, dropouts: DROPOUTS}
 algorithm: group_ica

@@ -40,6 +40,7 @@ STUDY: dict[str, Any] = {
     "study": "rest",
     "title": "Networks on the cortex",
     "sites": list(SITES),
+    "participants": dict.fromkeys(SITES, 10),
     "data": {
         "mesh": MESH,
         "surfaces": ["L.surf.gii", "R.surf.gii"],

@@ -30,6 +30,7 @@ STUDY: dict[str, Any] = {
     "study": "thickness",
     "title": "Where patients' cortex is thinner",
     "sites": list(SIZES),
+    "participants": {site: sum(sizes) for site, sizes in SIZES.items()},
     "features": [
         {
             "name": "cortex",

@@ -28,6 +28,7 @@ def test_a_study_by_templates_writes_maps_tables_and_a_page(tmp_path):
     content = {
         "study": "small",
         "sites": list(SITES),
+        "participants": dict.fromkeys(SITES, 10),
         "data": {"resolution": RESOLUTION, "maps_resolution": 8.0, "detrend": "quadratic"},
         "privacy": {"epsilon": 8, "delta": 1e-5, "scheme": "none", "colluding_sites": 1},
         "algorithm": "template_networks",

@@ -121,7 +121,7 @@ def _application_targets(run: Run) -> list[Target]:
         encode_query(Query("ica", "rotation", {"w": np.eye(2)}))[0],
         encode_query(Query("ica", "rotation", {"basis": np.ones((60, 40))}))[0],
     ]
-    note = encode_note(SiteNote(3, 72, "0" * 64, "1"))
+    note = encode_note(SiteNote("0" * 64, "1"))
 
     def query(data: bytes) -> None:
         sketch_query(data)
@@ -129,7 +129,7 @@ def _application_targets(run: Run) -> list[Target]:
 
     return [
         Target("query", 500_000, mutant(queries, MSGPACK), query),
-        Target("site's sizes", 600_000, mutant([note], MSGPACK), lambda d: decode_note(d, "north")),
+        Target("site's note", 600_000, mutant([note], MSGPACK), lambda d: decode_note(d, "north")),
         Target("word who takes part", 400_000, mutant([start_notice(SITES)], JSON), read_start),
         Target(
             "announcement", 300_000, mutant([run.context.announcement], JSON), read_announcement

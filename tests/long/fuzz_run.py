@@ -19,7 +19,9 @@ SITES = ("north", "east", "south", "west")
 RUN, ROUNDS, ENTRIES = "small-0001", 2, 5
 CONTEXT = bytes(range(32))
 STUDY = (
-    "study: small\nsites: [north, east, south, west]\nprivacy: {epsilon: 8, delta: 1.0e-5, "
+    "study: small\nsites: [north, east, south, west]\n"
+    "participants: {north: 10, east: 10, south: 10, west: 10}\n"
+    "privacy: {epsilon: 8, delta: 1.0e-5, "
     "colluding_sites: 0, dropouts: 1}\nalgorithm: average\ndata: {detrend: none}\n"
 )
 
@@ -47,7 +49,7 @@ class Run:
             name: Party(**common, name=name, identity=key_of(name), secret=bytes([n] * 32))  # type: ignore[arg-type]
             for n, name in enumerate(SITES)
         }
-        note = encode_note(SiteNote(3, 72, "0" * 64, "1"))
+        note = encode_note(SiteNote("0" * 64, "1"))
         self.advertisements = [party.setup.advertise(note) for party in self.parties.values()]
         for message in self.advertisements:
             self.hub.setup.receive_advertisement(message)

@@ -179,7 +179,7 @@ def test_session_stops_where_survivors_are_too_few_for_the_promise(tmp_path: Pat
     _, centre, _ = _opened(tmp_path / "place", "cape", 0)
     session = centre.session
     assert session is not None
-    entries = session.stage.release.entries
+    entries = session.stage.mechanism.entries
     with pytest.raises(BudgetError, match="round 1 of 'pca'"):
         session.accept(np.zeros(entries), (0, 1))
     assert session.rounds == []

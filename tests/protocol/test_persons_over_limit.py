@@ -33,6 +33,7 @@ def test_a_study_goes_on_without_who_has_no_budget_left(tmp_path: Path) -> None:
     conduct(centre)
     assert centre.session is not None
     assert centre.session.plan.shape.subjects == (10, 10, 10, 10)
+    assert "with 2 participants" in local.said("east")
     book = local.agent("east").site.ledger
     stay = [label for label in labels_in(local.place.dataset("east")) if label != first]
     assert book.total("", "subject", [first]) == 9.0

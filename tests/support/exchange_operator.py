@@ -97,8 +97,8 @@ def note_secrets(patch: pytest.MonkeyPatch, found: dict[str, list[bytes]]) -> No
     """Write down what the sites compute and never say, while they go on as ever."""
     protect, split, add_streams = Mechanism.protect, shamir.split, keystream.add_streams
 
-    def noted_protect(mechanism, site, statistic, sampler):
-        share = protect(mechanism, site, statistic, sampler)
+    def noted_protect(mechanism, site, statistic, sampler, part=1.0):
+        share = protect(mechanism, site, statistic, sampler, part)
         found["statistic"].append(np.asarray(statistic).tobytes())
         found["noise and statistic"] += [share.masked.tobytes(), share.opened.tobytes()]
         return share

@@ -19,9 +19,8 @@ from consortium.algorithms.base import (
     Run,
     SiteData,
 )
-from consortium.algorithms.glm.centring import counted_centring, stated_centring
+from consortium.algorithms.glm.centring import counted_centring, expected_centring
 from consortium.algorithms.glm.compare import (
-    compare_groups,
     compare_norms,
     compare_presence,
     compare_tails,
@@ -51,7 +50,7 @@ _EXAMPLE: Mapping[str, Any] = {
     "norms": {"deviation": 0.5},
     "anyway": True,
 }
-_COUNTED = {**_EXAMPLE, "groups": {}, "counts": "released", "shares": 0.5}
+_COUNTED = {**_EXAMPLE, "groups": {}, "shares": 0.5}
 _SLOPE = {**_EXAMPLE, "contrasts": {"z": "z1"}, "groups": {}}
 _UNITS = {"sessions": True, "most_rows": 2}
 _DIFFER = {**_UNITS, "differ": 0.5}
@@ -145,9 +144,8 @@ class Glm(GlmPlan):
         notes += compare_tails(self.columns, data)
         if self.columns.slope:
             return notes
-        if self.parameters.counted:
-            return (*compare_presence(self.columns, data), *notes)
-        return (*compare_groups(self.columns, self.groups.counts(site), data), *notes)
+        expected = float(self.groups.proportions[site])
+        return (*compare_presence(self.columns, data, expected), *notes)
 
     remarks = remarks_of
 
@@ -155,7 +153,7 @@ class Glm(GlmPlan):
         """Count if nobody states it, look, stop if that leaves too little, and estimate."""
         plan = self
         stages = {release.stage: release for release in plan.releases}
-        counted, centring = dict[str, Array](), stated_centring(plan)
+        counted, centring = dict[str, Array](), expected_centring(plan)
         if "counts" in stages:
             stage = stages["counts"]
             release = yield Query("counts", stage.statistic)

@@ -1,4 +1,4 @@
-"""Where a contrast is centred in each site: by stated groups, or by counts that were released."""
+"""Where a contrast is centred in each site: by released counts, or not at all for a slope."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from consortium.algorithms.base import Array, PlannedRelease, Release
 from consortium.algorithms.glm.groups import Groups, capped_weights
-from consortium.algorithms.glm.kernels.group_counts import estimate_proportions
+from consortium.algorithms.glm.kernels.group_counts import COUNT_NOISE, estimate_proportions
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.privacy.block_bounds import BlocksBound
 
@@ -28,7 +28,7 @@ class Centring:
     weights: Array
     """Length S. a_s."""
     doubts: Array
-    """Length S. Variance of Σ t̃ of a site: 0 where groups are stated."""
+    """Length S. Variance of Σ t̃ of a site: 0 for a slope."""
 
     def among(self, persons: Array) -> Centring:
         """The same for those who are there, 0 persons standing for a site that is not."""
@@ -52,35 +52,10 @@ def count_sentences(plan: GlmPlan) -> tuple[str, ...]:
     """Say what becomes of the groups' numbers of persons, if there are groups."""
     if plan.columns.slope:
         return ()
-    column = plan.columns.group.label.partition("=")[0]
+    noise = COUNT_NOISE * plan.shape.noise / math.sqrt(plan.choice.shares["counts"])
     sentence = (
-        f"How many participants of each level of '{column}' every site has is public: it stands "
-        "in the study, and the promise does not cover it."
-    )
-    if plan.parameters.counted:
-        noise = plan.shape.noise / math.sqrt(plan.choice.shares["counts"])
-        sentence = (
-            f"How many participants of '{_group(plan)}' every site has is released with noise of "
-            f"about {noise:.2g} participants; the promise covers it."
-        )
-    return (sentence,)
-
-
-def surplus(plan: GlmPlan) -> int:
-    """Persons by which the sites' sizes, which are public, are off what `groups` states."""
-    return int(np.abs(plan.groups.persons - np.array(plan.shape.subjects)).sum())
-
-
-def size_sentences(plan: GlmPlan) -> tuple[str, ...]:
-    """Say that the sites have other numbers of persons than `groups` states, if they have."""
-    if not surplus(plan):
-        return ()
-    stated, there = int(plan.groups.persons.sum()), sum(plan.shape.subjects)
-    sentence = (
-        f"The sites' numbers of participants ({there:,} together) are not those that 'groups' "
-        f"states ({stated:,}): where groups are not as stated, differences between sites become "
-        "part of the effects, which no interval and no p counts. Have 'groups' corrected before "
-        "anything is made of them."
+        f"How many participants of '{_group(plan)}' each site has is released with noise of "
+        f"about {noise:.2g} participants; the promise covers it."
     )
     return (sentence,)
 
@@ -91,7 +66,7 @@ def counted_sentences(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
     found, expected = groups.proportions, plan.groups.proportions
     noise = np.sqrt(there.doubts) / persons
     far = (np.abs(found - expected) > np.maximum(_FAR, _CLEARLY * noise)) & (groups.persons > 0)
-    if not (plan.parameters.counted and far.any()):
+    if plan.columns.slope or not far.any():
         return ()
     names = plan.shape.sites or tuple(f"site {n + 1}" for n in range(len(far)))
     sites = [
@@ -100,7 +75,7 @@ def counted_sentences(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
     ]
     some = ", ".join(sites[:_NAMED]) + (f" and {len(sites) - _NAMED} more" * (len(sites) > _NAMED))
     sentence = (
-        f"The released counts of '{_group(plan)}' are not what 'shares' lets expect of {some}: "
+        f"The released counts of '{_group(plan)}' are not what the study expects of {some}: "
         "intervals go by the counts, but the study was planned, and its error forecast, for other "
         "groups. Look whether the level's name is the one that the tables have."
     )
@@ -113,8 +88,8 @@ def _group(plan: GlmPlan) -> str:
     return entry.compared[0] or entry.label
 
 
-def stated_centring(plan: GlmPlan) -> Centring:
-    """By the groups that the study states, or expects."""
+def expected_centring(plan: GlmPlan) -> Centring:
+    """Centre by the groups that the study expects."""
     return Centring(plan.groups, plan.choice.weights, np.zeros(len(plan.groups.persons)))
 
 
@@ -126,7 +101,7 @@ def counted_centring(
     assert isinstance(bound, BlocksBound)  # noqa: S101 - for the type checker
     total = float(persons.sum())
     halves = bound.split(release.values * total)["counts"]
-    noise = bound.deviations(release.deviation * total)["counts"]
+    noise = COUNT_NOISE * bound.deviations(release.deviation * total)["counts"]
     found, doubts = estimate_proportions(
         halves + persons / 2, persons, plan.groups.proportions, noise
     )

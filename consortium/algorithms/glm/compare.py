@@ -13,56 +13,50 @@ from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.rows import rows_of, there_of
 from consortium.base.formatting import number
 
-_OFF = 0.03  # of a site's persons in another group than is stated
+_OFF = 0.25  # of the participants, in another group than the study expects
 _NAMED = 5
 _FEW = 5  # persons, of whom no mean is told
 _UNEVEN, _CHANCE = 0.25, 2.0  # of tenth and ninetieth percentile about the median; over √n
 _FAR, _FACTOR = 2.0, 4.0  # deviations of a location, and between deviations
 
 
-def compare_groups(columns: Columns, stated: tuple[int, float], data: SiteData) -> tuple[str, ...]:
-    """Say where a site's persons are not those that the study states: all, and the second group."""
-    group = _parts(columns, data)
-    own = len(group), round(float(group.sum()), 2)
-    if own == stated:
+def compare_presence(columns: Columns, data: SiteData, expected: float) -> tuple[str, ...]:
+    """Say that a group has no participants here, or that they are far from what is expected.
+
+    Parameters
+    ----------
+    expected : float
+        Fraction of the participants in the second group, as the study states it for this site.
+    """
+    group, name = _fractions(columns, data), columns.group.label
+    if not len(group):
         return ()
-    says = (
-        f"the study states {stated[1]:g} of {stated[0]} participants in the group "
-        f"'{columns.group.label}', and this data set has {own[1]:g} of {own[0]}"
-    )
-    off = abs(own[1] / max(own[0], 1) - stated[1] / max(stated[0], 1))
-    if off > _OFF or own[1] in (0, own[0]):
-        harm = (
-            "differences between sites would be reported as effects, with intervals that don't "
-            "hold: have analysis.groups corrected, or the names of the levels, before you say yes."
+    found = float(group.mean())
+    if found in (0.0, 1.0):
+        where = "in" if found else "outside"
+        sentence = (
+            f"all {len(group)} participants here are {where} the group '{name}', so that this data "
+            "set tells nothing of the difference; look whether the levels are written as in the "
+            "study before you say yes."
         )
-        return (Serious(f"{says}; {harm}"),)
-    harm = (
-        "effects are a little off, which no interval counts, unless analysis.groups is corrected."
+        return (Serious(sentence),)
+    if abs(found - expected) <= _OFF:
+        return ()
+    sentence = (
+        f"{100 * found:.0f} % of the participants here are in the group '{name}', and the study "
+        f"expects {100 * expected:.0f} %. A wrong expectation costs precision only. Compare the "
+        "names of the levels with the study's."
     )
-    return (f"{says}; {harm}",)
+    return (sentence,)
 
 
-def _parts(columns: Columns, data: SiteData) -> Array:
-    """Part of every unit's rows that is in the second group: 0 or 1 of a person of one row."""
+def _fractions(columns: Columns, data: SiteData) -> Array:
+    """Fraction of each unit's rows that are in the second group; units without any are left out."""
     table, many = rows_of(data)
     rows = table[columns.group.row].reshape(many, -1)
-    there = np.maximum((~np.isnan(rows)).sum(axis=0), 1)
-    return np.asarray((rows > columns.threshold).sum(axis=0) / there)
-
-
-def compare_presence(columns: Columns, data: SiteData) -> tuple[str, ...]:
-    """Say that one of the two groups has nobody here, where no numbers are stated."""
-    above = there_of(data)[columns.group.row] > columns.threshold
-    if above.any() and not above.all():
-        return ()
-    where = "in" if above.all() else "outside"
-    sentence = (
-        f"all {len(above)} participants here are {where} the group '{columns.group.label}', so "
-        "that this data set tells nothing of the difference; look whether the levels are written "
-        "as in the study before you say yes."
-    )
-    return (Serious(sentence),)
+    there = (~np.isnan(rows)).sum(axis=0)
+    above = (rows > columns.threshold).sum(axis=0)
+    return np.asarray(above[there > 0] / there[there > 0])
 
 
 def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:

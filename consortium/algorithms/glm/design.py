@@ -39,7 +39,7 @@ from consortium.algorithms.glm.kernels.covariate_adjustment import (
     TOGETHER,
     left_of_noise,
 )
-from consortium.algorithms.glm.kernels.group_counts import count_variances
+from consortium.algorithms.glm.kernels.group_counts import COUNT_NOISE, count_variances
 from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
 from consortium.kernels.contrast_regression import SITE_VARIANCE
 
@@ -81,9 +81,6 @@ class Design:
     """As in `GlmParameters`."""
     importance: float = 0.0
     """κ, of the other coefficients beside the contrast; 0 if they are not released."""
-    counted: bool = False
-    """Whether the groups' numbers of persons are released, so that those in ``groups`` are only
-    what is expected."""
     averages: int = 0
     """G, means of outcomes that are asked for."""
     hidden: int | None = None
@@ -95,11 +92,8 @@ class Design:
 
     @property
     def mean_shares(self) -> dict[str, float]:
-        """Parts of the budget that tell what noise of the rounds before does to means of outcomes.
-
-        Where no noisy round comes before, nothing is let through and nothing needs to be told.
-        """
-        if not self.averages or not (self.clipped_columns or self.counted):
+        """Shares of the budget for what noise of the first round does to means of outcomes."""
+        if not self.averages:
             return {}
         products = {"products": PRODUCTS_SHARE} if self.covariates else {}
         return products | {"spreads": SPREADS_SHARE}
@@ -218,8 +212,6 @@ class Design:
         divisor = 0.97 * clip * left[0] * information
         if not groups.slope:
             divisor *= 1 - self.expected_explained
-        # Where parts are released, nobody knows the largest beforehand.
-        fair = 1.0 if self.counted else float(groups.largest[groups.spread > 0].max())
         return ChosenBound(
             height,
             clip,
@@ -227,7 +219,7 @@ class Design:
             TOUCHED[height] * self.likeness.shared,
             limit,
             reach,
-            COVARIATE_LIMIT * limit if groups.slope else reach * fair,
+            COVARIATE_LIMIT * limit if groups.slope else reach,
             norm,
             weights,
             shares,
@@ -271,9 +263,10 @@ class Design:
             factors["means"] = self._hidden_of_means(shares["means"], weights)
         leak = sum(factors.get(name, 1.0) * cost / shares[name] for name, cost in costs.items())
         leak *= self.noise**2
-        if not self.counted:
+        if self.groups.slope:
             return leak
-        doubts = count_variances(self.groups.persons, self.noise / math.sqrt(shares["counts"]))
+        noise = COUNT_NOISE * self.noise / math.sqrt(shares["counts"])
+        doubts = count_variances(self.groups.persons, noise)
         return leak + SITE_VARIANCE * float(weights**2 @ doubts)
 
     def _hidden_of_means(self, share: float, weights: Array) -> float:
@@ -365,8 +358,8 @@ class Design:
             lifted = self.lift**2 * explained / self.unit**2
             costs["contrast"] = (2 * product) ** 2 * lifted
             costs["moment"] = reach**4 * gap**2 * lifted
-        if self.counted:
-            costs["counts"] = SITE_VARIANCE * sites
+        if not self.groups.slope:
+            costs["counts"] = COUNT_NOISE**2 * SITE_VARIANCE * sites
         if self.unknown and self.groups.slope:
             each = (1 + gap**2) * SITE_VARIANCE * sites / self.unit**2
             costs["means"] = (2 * reach) ** 2 * each

@@ -50,9 +50,6 @@ def doubts_of(
         clipped = clipped_of(found, learned)
         moves |= {
             _centre_sentence(plan, learned): _centre(found, learned),
-            "groups may be off by as much as sites' numbers of participants are": _groups(
-                plan, found, there
-            ),
             "sites whose participants differ in covariates may differ in outcomes, too, and noise "
             "hides by how much (declare analysis.site_means)": _confounding(found, learned),
             "they may have long tails to one side, of which clipping took more where participants "
@@ -109,15 +106,6 @@ def _centre(found: Effects, learned: Learned) -> Array:
         return np.full(found.each.errors.shape, np.inf)
     unbalanced = float(np.sqrt(found.balance[0])) / found.divisor
     return np.asarray(_LEFT * unbalanced * np.abs(learned.norms.shift) / learned.norms.factor)
-
-
-def _groups(plan: GlmPlan, found: Effects, there: Centring) -> float:
-    """By sites' own levels, where as many persons as a site's size is off are in a wrong group."""
-    if plan.columns.slope or plan.parameters.counted:
-        return 0.0
-    off = np.abs(plan.groups.persons - np.array(plan.shape.subjects))
-    sums = np.square(there.weights * off)[there.groups.persons > 0].sum()
-    return float(np.sqrt(found.between * sums) / found.divisor)
 
 
 def _factors(plan: GlmPlan, learned: Learned, there: Centring) -> float:

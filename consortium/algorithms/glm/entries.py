@@ -375,7 +375,7 @@ def _checked(parameters: GlmParameters, entry: GlmEntry) -> GlmEntry:
     given = len(next(iter(parameters.groups.values()), ()))
     levels = entry.levels if parameters.views else given
     column = entry.label.partition("=")[0]
-    if parameters.counted:
+    if parameters.shares is not None:
         return _counted(parameters, entry, column)
     if levels == 0 and given:
         raise StudyError(
@@ -385,7 +385,8 @@ def _checked(parameters: GlmParameters, entry: GlmEntry) -> GlmEntry:
     if levels and not given:
         raise StudyError(
             f"field 'analysis.groups': the contrast is of column '{column}', which has {levels} "
-            "levels; state how many participants of each level every site has."
+            "levels; give 'groups', the nominal number of participants of each level at each "
+            "site, or 'shares'."
         )
     if given != levels:
         raise StudyError(
@@ -401,8 +402,8 @@ def _counted(parameters: GlmParameters, entry: GlmEntry, column: str) -> GlmEntr
     """The contrast's entry where its level's persons are released."""
     if parameters.views and not entry.levels:
         raise StudyError(
-            f"field 'analysis.counts': column '{column}' has limits and no levels, so that there "
-            "are no participants to count; leave 'counts' and 'shares' out."
+            f"field 'analysis.shares': column '{column}' has limits and no levels, so that there "
+            "are no participants to count; leave 'shares' out."
         )
     return entry if parameters.views else GlmEntry(entry.row, entry.label, level=1, levels=2)
 

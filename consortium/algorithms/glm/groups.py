@@ -28,14 +28,13 @@ def capped_weights(proportions: Array, reach: float | Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Persons by site and group, as the study states or expects them, or as they were counted."""
+    """Participants by site and group, as the study expects them, or as they were counted."""
 
     persons: Array
     """Length S. n_s."""
     proportions: Array
-    """Length S. q_s, part of them in the second group: stated, and public then; with `counts:
-    released` what is expected, in the plan, and what the noisy count says, in the run. Of no
-    meaning for a slope."""
+    """Length S. q_s, fraction of them in the second group: in the plan what is expected, in the run
+    what the noisy count says. Not used for a slope."""
     slope: bool = False
     """Whether the contrast is of a column with limits, which knows no groups: weights are 1, and
     what q (1 - q) is to groups is the column's variance within sites."""
@@ -61,11 +60,6 @@ class Groups:
         if self.slope:
             return np.full(len(self.persons), self.within)
         return np.asarray(self.proportions * (1 - self.proportions))
-
-    def counts(self, site: int) -> tuple[int, float]:
-        """Stated persons of a site, and those of its second group: parts of units count, too."""
-        persons, part = float(self.persons[site]), float(self.proportions[site])
-        return round(persons), round(persons * part, 2)
 
     def weights(self, reach: float | Array) -> Array:
         """a_s = min(1, W_c/m_s), and 0 for sites of one group; of N x 1 reaches a row each."""

@@ -65,10 +65,10 @@ class Learned:
 
 
 def persons_in(plan: GlmPlan, release: Release) -> Array:
-    """n_s of the sites in a release, 0 for the others."""
-    counts = np.array(plan.shape.subjects, dtype=np.float64)
-    there = np.isin(np.arange(len(counts)), release.sites)
-    return np.where(there, counts, 0.0)
+    """Estimated n_s of the sites in a release, 0 for the others."""
+    counts = np.zeros(len(plan.shape.units))
+    counts[list(plan.present(release))] = plan.units_in(release)
+    return counts
 
 
 def sums_in(

@@ -120,14 +120,11 @@ def _clipping(plan: GlmPlan) -> str:
 
 
 def _sites(plan: GlmPlan) -> str:
-    centred = "by each site's publicly stated share of the group"
+    centred = "by each site's share of the group, from counts"
     declared = plan.columns.slope and not plan.hidden[0]
     if plan.columns.slope:
         centred = "by each site's declared mean" if declared else "by each site's mean"
-    elif plan.parameters.counted:
-        centred = "by each site's share of the group, from counts"
-    noisy = plan.shape.noise > 0 and (plan.columns.slope or plan.parameters.counted)
-    noisy = noisy and not declared
+    noisy = plan.shape.noise > 0 and not declared
     noise = ", which was released with noise and drawn to what is usual as far as it is noise"
     none = int(((plan.groups.spread == 0) & (plan.groups.persons > 0)).sum())
     useless = f"; {count(none, 'site')} of one group only contributed nothing to it" if none else ""

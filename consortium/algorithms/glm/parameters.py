@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -25,9 +25,8 @@ from consortium.views.base import Label, ViewName
 
 _MOST_TERMS = 50
 _MOST_CORRELATION = 0.95
-MANY_OFF = 0.02
-"""Part of the stated persons by which sites' numbers may be off before that is more than a few who
-are left out."""
+_FAR_OFF = 0.25
+"""Largest relative difference between the sum of a site's groups and its nominal number."""
 _IMPORTANCE = 0.5  # a coefficient of a column in units of its deviation is known as the contrast is
 
 Deviation = Annotated[float, Field(ge=1e-12, le=1e12)]
@@ -92,9 +91,10 @@ class GlmParameters(AnalysisParameters):
     is YAML as it is. One node of level Dataset; limits and levels of its columns are the study's.
     What can't be said exactly is refused."""
     groups: dict[str, tuple[Number, ...]] = Field(default_factory=dict)
-    """Participants of each level of the contrast's column, in the levels' order, by site: public,
-    as the number of a site's participants is. None for a slope. With `units` of units, of which one
-    with rows of several levels counts as its rows' parts."""
+    """Nominal number of participants of each level of the contrast's column, in the levels' order,
+    by site. The plan and its forecast are made for these; the true numbers are released with noise
+    in a first round. None for a slope. With `units` of units, of which one with rows of several
+    levels counts as its rows' parts."""
     units: Units | None = None
     """Families, or participants with several sessions, each one unit of privacy with a random
     intercept: see below. By default a participant is one row."""
@@ -129,14 +129,9 @@ class GlmParameters(AnalysisParameters):
     """Accepted part of false ones among discoveries."""
     seed: int = Field(default=0, ge=0, lt=2**31)
     """Of the public draw of pairs of participants."""
-    counts: Literal["public", "released"] = "public"
-    """'public': `groups` is known to everybody and holds exactly. 'released': nothing is stated;
-    how many of a site's participants are of the contrast's level is asked for in a first round,
-    released with noise and paid for like everything else."""
     shares: Part | dict[str, Part] | None = None
-    """With `counts: released` only: part of the participants that is expected to be of the
-    contrast's level, in all sites or by site, as far as that is publicly known. The plan and its
-    forecast are made for it; a wrong one costs precision."""
+    """In place of `groups`: fraction of the participants that is expected to be of the contrast's
+    level, at all sites or by site. A wrong one costs precision only."""
     basis: Literal["entries", "smooth"] = "entries"
     """What is released of the outcomes: 'entries', every one of them; 'smooth', for one view of
     images that has a number for every voxel: their coefficients in a public basis of smooth maps,
@@ -178,6 +173,16 @@ class GlmParameters(AnalysisParameters):
 
     @model_validator(mode="before")
     @classmethod
+    def _always_counted(cls, values: Any) -> Any:
+        if isinstance(values, dict) and "counts" in values:
+            raise ValueError(
+                "counts: numbers of participants of a group are always released with noise; leave "
+                "'counts' out and give 'groups' or 'shares'"
+            )
+        return values
+
+    @model_validator(mode="before")
+    @classmethod
     def _one_contrast(cls, values: Any) -> Any:
         if isinstance(values, dict) and values.get("contrasts"):
             asked = values["contrasts"]
@@ -208,14 +213,8 @@ class GlmParameters(AnalysisParameters):
         strange = sorted(set(self.covariates) - known - set(terms))
         if strange:
             raise ValueError(f"covariates: there is no column {strange[0]}; correct its name")
-        if self.counted and (self.groups or self.shares is None):
-            raise ValueError(
-                "counts: what is released is not stated too; leave 'groups' out and give "
-                "'shares', the part of the participants that is expected to be of the contrast's "
-                "level"
-            )
-        if self.shares is not None and not self.counted:
-            raise ValueError("shares: the plan has 'groups' to go by; leave 'shares' out")
+        if self.shares is not None and self.groups:
+            raise ValueError("shares: 'groups' states what is expected; leave 'shares' out")
         self._check_basis()
         self._check_units()
         lengths = {len(counts) for counts in self.groups.values()}
@@ -256,9 +255,6 @@ class GlmParameters(AnalysisParameters):
     def declared(self) -> tuple[str, ...]:
         """What a study makes public by stating it, in words."""
         statements = {
-            "how many participants of each group each site has, as the study file states it": bool(
-                self.groups
-            ),
             "sites' means that the study file declares: the promise holds with declared numbers "
             "held constant": bool(self.site_means),
         }
@@ -296,8 +292,8 @@ class GlmParameters(AnalysisParameters):
 
     @property
     def counted(self) -> bool:
-        """Whether the groups' numbers of persons are released instead of stated."""
-        return self.counts == "released"
+        """Whether numbers of participants of a group are released: for all but a slope."""
+        return bool(self.groups) or self.shares is not None
 
     @property
     def outcome_views(self) -> tuple[str, ...]:
@@ -324,7 +320,7 @@ class GlmParameters(AnalysisParameters):
         named = self.shares if isinstance(self.shares, dict) else self.groups
         if (named or named is self.shares) and set(sites) != set(named):
             missing = sorted(set(sites) ^ set(named))
-            field, what = ("shares", "part") if self.counted else ("groups", "numbers")
+            field, what = ("groups", "numbers") if self.groups else ("shares", "part")
             raise StudyError(
                 f"field 'analysis.{field}': {', '.join(missing)}: give the {what} of participants "
                 "of every site of the study, and of no other."
@@ -338,26 +334,15 @@ class GlmParameters(AnalysisParameters):
                     f"'{column}' at every site of the study, and at no other."
                 )
 
-    def check_sizes(self, sites: Sequence[str], subjects: Sequence[int]) -> None:
-        """Raise StudyError if a plan is asked for other persons than `groups` states."""
-        if not self.groups:
-            return
-        stated = [sum(self.groups[site]) for site in sites]
-        off = sum(abs(one - other) for one, other in zip(stated, subjects, strict=True))
-        if off > MANY_OFF * sum(stated):
-            raise StudyError(
-                f"field 'analysis.groups': it states {_listed(stated)} participants for "
-                f"{', '.join(sites)}, and the plan is asked for {_listed(subjects)}. What a study "
-                "finds is forecast for the stated ones: plan for these, or correct 'groups'."
-            )
-
-    def scaled(self, factor: float) -> GlmParameters:
-        """The same with groups that are so many times as large."""
-        groups = {
-            site: tuple(max(1, round(factor * size)) for size in sizes)
-            for site, sizes in self.groups.items()
-        }
-        return self.model_copy(update={"groups": groups})
+    def check_sizes(self, participants: Mapping[str, int]) -> None:
+        """Raise StudyError if `groups` contradicts the nominal numbers of participants."""
+        for site, sizes in self.groups.items():
+            stated, nominal = sum(sizes), participants.get(site)
+            if nominal is not None and abs(stated - nominal) > _FAR_OFF * nominal:
+                raise StudyError(
+                    f"field 'analysis.groups': {site} has {stated:g} participants in all groups, "
+                    f"and 'participants' states {nominal}. Correct one of them."
+                )
 
     def joined(self, sites: Sequence[str], more: Sequence[str]) -> GlmParameters:
         """The same with further sites, of the mean shares and groups."""
@@ -370,11 +355,3 @@ class GlmParameters(AnalysisParameters):
             mean = tuple(max(1, round(sum(column) / len(sites))) for column in columns)
             update["groups"] = self.groups | dict.fromkeys(more, mean)
         return self.model_copy(update=update)
-
-    def stated_sizes(self, sites: Sequence[str]) -> tuple[int, ...] | None:
-        """Participants of each site, as `groups` states them."""
-        return tuple(round(sum(self.groups[site])) for site in sites) if self.groups else None
-
-
-def _listed(numbers: Sequence[float]) -> str:
-    return ", ".join(f"{number:.10g}" for number in numbers)

@@ -118,7 +118,7 @@ def sides_of(plan: GlmPlan, data: SiteData) -> Array:
 
 def _part_and_weight(plan: GlmPlan, query: Query) -> tuple[float, float]:
     """q_s and a_s; where q_s were released, a_s is worked out here and by nobody else."""
-    if not plan.parameters.counted:
+    if plan.columns.slope:
         own, weight = plan.groups.proportions, plan.choice.weights
         return float(own[query.site]), float(weight[query.site])
     part = query.arguments["proportions"][query.site]

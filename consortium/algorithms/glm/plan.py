@@ -103,7 +103,6 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             parameters.gap,
             parameters.explained,
             parameters.importance,
-            parameters.counted,
             len(self.columns.averages),
             int(self.hidden.sum()),
             parameters.units is not None,
@@ -152,12 +151,12 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         """The counts, if they are released, the look with the covariates' sums, and T."""
         shares, sites = self.choice.shares, len(self.groups.persons)
         rest, clipped, found = 1 - self.look_share, self.design.clipped_columns, []
-        heard = dict[str, tuple[int, ...]]()
-        if self.parameters.counted:
+        heard, slope = dict[str, tuple[int, ...]](), self.columns.slope
+        if not slope:
             part = rest * shares["counts"]
             found.append(self._release("counts", self._counts, {}, part))
             heard["proportions"] = (sites,)
-        first, slope = self._first, self.columns.slope
+        first = self._first
         part = math.fsum(block.share for block in first)
         name = "slope_norms" if slope else "norms"
         found.append(self._release(name, bound_blocks(first), heard, part))
@@ -343,8 +342,9 @@ def _groups(parameters: GlmParameters, shape: Shape, columns: Columns) -> Groups
     if columns.slope:
         persons = np.array(shape.subjects, dtype=np.float64)
         return Groups(persons, np.full(len(persons), 0.5), slope=True)
-    if parameters.counted:
-        return Groups(np.array(shape.subjects, dtype=np.float64), _expected(parameters, shape))
+    nominal = np.array(shape.subjects, dtype=np.float64)
+    if not parameters.groups:
+        return Groups(nominal, _expected(parameters, shape))
     names = shape.sites or tuple(parameters.groups)
     counts = np.array([parameters.groups[name] for name in names], dtype=np.float64)
     persons = counts.sum(axis=1)
@@ -353,7 +353,7 @@ def _groups(parameters: GlmParameters, shape: Shape, columns: Columns) -> Groups
             "field 'analysis.groups': no site has participants of the level that "
             f"'{parameters.contrasted}' stands for; contrast a level that some site has."
         )
-    return Groups(persons, counts[:, columns.group.level] / persons)
+    return Groups(nominal, counts[:, columns.group.level] / persons)
 
 
 def _expected(parameters: GlmParameters, shape: Shape) -> Array:

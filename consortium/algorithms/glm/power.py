@@ -8,7 +8,7 @@ from scipy.special import ndtr, ndtri
 
 from consortium.algorithms.base import Array, Expectation, Table
 from consortium.algorithms.findings import Finding
-from consortium.algorithms.glm.centring import Centring, size_sentences
+from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.choice import BALANCE_SHARE, WITHIN
 from consortium.algorithms.glm.estimation import expected_of
 from consortium.algorithms.glm.learned import Learned
@@ -322,5 +322,4 @@ def _effective(plan: GlmPlan, found: Forecast) -> str:
         else ""
     )
     enough = f"{found.effective:,.0f} in balanced sites."
-    sentence = f"Its {persons:,} participants tell as much as {enough}{useless}"
-    return " ".join((sentence, *size_sentences(plan)))
+    return f"Its {persons:,} participants tell as much as {enough}{useless}"

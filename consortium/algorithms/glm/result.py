@@ -13,8 +13,6 @@ from consortium.algorithms.glm.centring import (
     Centring,
     count_sentences,
     counted_sentences,
-    size_sentences,
-    surplus,
 )
 from consortium.algorithms.glm.declared import declared_sentences
 from consortium.algorithms.glm.doubts import clipped_of, doubt_sentences, doubts_of, withheld_by
@@ -24,7 +22,6 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
 )
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.methods import methods_text
-from consortium.algorithms.glm.parameters import MANY_OFF
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.power import DETECTABLE, RESIDUAL, update_forecast
 from consortium.algorithms.glm.smooth import basis_sentences
@@ -81,7 +78,6 @@ def effects_result(
         "discoveries": int(significant.sum()),
         "withheld": int(withheld.sum()),
         **_errors(plan, found, learned, there),
-        "persons_not_as_stated": surplus(plan),
         **_counted(plan, there),
         **_learned(learned),
         "advice": f"effects that all outcomes share are up to {100 * plan.choice.lost:.0f} % too "
@@ -159,7 +155,7 @@ def _basis(plan: GlmPlan) -> dict[str, float | int | str]:
 def _counted(plan: GlmPlan, there: Centring) -> dict[str, float | int | str]:
     """Part of all persons who are of the contrast's level, where that was released."""
     groups = there.groups
-    if not plan.parameters.counted:
+    if plan.columns.slope:
         return {}
     return {"counted_share": float(groups.proportions @ groups.persons / groups.persons.sum())}
 
@@ -266,10 +262,9 @@ def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[st
         places, numbers = plan.likeness.places, plan.likeness.released
         what = f"{plan.outcomes:,} {places}, of maps made of {numbers:,} numbers,"
         smoothed = "smoothed "
-    off = surplus(plan) > MANY_OFF * plan.groups.persons.sum()
     sentence = (
         f"{count:,} of {what} {verb} '{name}' at a false discovery rate of {rate:g} %; "
         f"{smoothed}effects are known to {error:.2f} {effect_units(plan)} (standard error, noise "
         "of privacy and chance together)."
     )
-    return " ".join((*(size_sentences(plan) if off else ()), sentence, *counted))
+    return " ".join((sentence, *counted))

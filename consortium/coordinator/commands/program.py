@@ -34,8 +34,8 @@ Credentials = Annotated[
 Subjects = Annotated[
     str | None,
     typer.Option(
-        help="Subjects per site: one number, or one per site with commas; may be left out where "
-        "the study states them."
+        help="Subjects per site: one number, or one per site with commas (default: the nominal "
+        "numbers of the study)."
     ),
 ]
 OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
@@ -50,20 +50,19 @@ def tell_result(report: PrivacyReport, folder: Path) -> None:
 
 
 def site_sizes(text: str | None, study: Study) -> tuple[int, ...]:
-    """Read a number for every site of a study.
+    """Read a number for each site of a study, or take the nominal ones that it states.
 
-    Raises StudyError if there are not as many, one is no number, or the study itself states none or
-    others.
+    Raises StudyError if there are not as many, one is not a number, or the study states none and
+    none are given.
     """
     sites = len(study.sites)
     if text is None:
-        stated = study.analysis.stated_sizes(study.sites)
-        if stated is None:
-            raise StudyError(
-                f"Give --subjects, one number or {sites} with commas: this study does not state "
-                "how many participants its sites have."
-            )
-        return stated
+        if study.participants is not None:
+            return tuple(study.participants[site] for site in study.sites)
+        raise StudyError(
+            "field 'participants': the nominal number of participants of each site is required. "
+            f"Add it to the study, or give --subjects, one number or {sites} with commas."
+        )
     try:
         numbers = tuple(int(part) for part in text.split(","))
     except ValueError as error:
@@ -72,5 +71,4 @@ def site_sizes(text: str | None, study: Study) -> tuple[int, ...]:
         numbers *= sites
     if len(numbers) != sites or min(numbers) < 1:
         raise StudyError(f"--subjects {text!r} must give one positive number for {sites} sites.")
-    study.analysis.check_sizes(study.sites, numbers)
     return numbers

@@ -45,7 +45,10 @@ Detected = Annotated[
         "suggested; no number of it is written.",
     ),
 ]
-Volumes = Annotated[int, typer.Option(help="Volumes per subject.", min=2)]
+Volumes = Annotated[
+    int | None,
+    typer.Option(help="Volumes per subject (default: the nominal number).", min=2),
+]
 ANSWERS: Mapping[str, str] = {
     "name": "Its short name; by default the file's.",
     "title": "A line for people.",
@@ -101,10 +104,6 @@ def new_study_command(
     ] = None,
     *,
     detected: Detected = None,
-    subjects: Annotated[
-        str | None, typer.Option(help="Subjects per site: show what plan shows, before signing.")
-    ] = None,
-    volumes: Annotated[int, typer.Option(help="Volumes per subject, for --subjects.", min=2)] = 100,
     **answers: str | None,
 ) -> None:
     """Write a commented study file; what the options don't say is asked at a terminal."""
@@ -129,19 +128,19 @@ def new_study_command(
     for line in what_was_read(answers):
         out.print(line)
     out.print(f"{study} is written; see what it would cost and find with 'consortium plan'.")
-    _preview(made, study, subjects, volumes)
+    _preview(made, study, planned=answers["subjects"] is not None)
     if members is not None and identity is not None:
         sign_study(study, members, identity.key)
         out.print("It is signed, too. After an edit sign it again with 'consortium sign'.")
 
 
-def _preview(made: Study, file: Path, subjects: str | None, volumes: int) -> None:
-    """Show what a plan shows if it is said how many take part; else whether it can be checked."""
+def _preview(made: Study, file: Path, *, planned: bool) -> None:
+    """Print the plan if numbers of participants were given, or else whether it can be checked."""
     from consortium.coordinator.console_tables import show_plan
     from consortium.study.spec import how_checked
 
-    if subjects is not None:
-        show_plan(_plan(file, subjects, volumes), out.console)
+    if planned:
+        show_plan(_plan(file, None, None), out.console)
     else:
         out.print(how_checked(made.privacy.scheme, public=made.verification.open))
 
@@ -167,7 +166,7 @@ def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
 def plan(
     study: StudyFile,
     subjects: Subjects = None,
-    volumes: Volumes = 100,
+    volumes: Volumes = None,
     details: Annotated[
         bool, typer.Option("--details", help="Say what is released, and with which noise, too.")
     ] = False,
@@ -189,7 +188,7 @@ def design_command(
     studies: Annotated[list[Path], typer.Argument(help="Study files (YAML), as they are meant.")],
     folder: OutFolder,
     subjects: Subjects = None,
-    volumes: Volumes = 100,
+    volumes: Volumes = None,
     runs: Annotated[int, typer.Option(help="Runs of each study a year.", min=1)] = 1,
     years: Annotated[int, typer.Option(help="Years of the ledgers.", min=1, max=20)] = 5,
 ) -> None:
@@ -202,7 +201,8 @@ def design_command(
     for path in studies:
         study = read_study(path)
         sizes = site_sizes(subjects, study)
-        assumed.append(Assumed(study, study_space(study, path.parent).extent, sizes, volumes))
+        extent = study_space(study, path.parent).extent
+        assumed.append(Assumed(study, extent, sizes, _volumes(study, volumes)))
     page, designs = design_studies(folder, assumed, runs, years)
     for each in designs:
         for sentence in filter(None, (each.outlook.withheld, *each.sentences)):
@@ -215,12 +215,13 @@ def dpia_command(
     study: StudyFile,
     folder: OutFolder,
     subjects: Subjects = None,
-    volumes: Volumes = 100,
+    volumes: Volumes = None,
 ) -> None:
     """Fill a data protection impact assessment from a study; what people decide is left open."""
     from consortium.coordinator.dpia import write_dpia
 
-    page, text = write_dpia(folder, _plan(study, subjects, volumes), volumes)
+    made = _plan(study, subjects, volumes)
+    page, text = write_dpia(folder, made, _volumes(made.study, volumes))
     out.print(f"The assessment is {page}, and to be edited {text.name}; answer what it asks.")
 
 
@@ -328,6 +329,11 @@ def schema() -> None:
     out.print_json(study_schema())
 
 
+def _volumes(study: Study, given: int | None) -> int:
+    """Volumes of a participant: those that are given, or else the nominal number."""
+    return given or study.volumes or study.data.volumes or 100
+
+
 def _today() -> date:
     from datetime import UTC, datetime
 
@@ -352,13 +358,13 @@ def _suggest(table: Path, algorithm: str, given: dict[str, str | None]) -> None:
     given.update({name: said for name, said in suggested.items() if given[name] is None})
 
 
-def _plan(study: Path, subjects: str | None, volumes: int) -> Plan:
+def _plan(study: Path, subjects: str | None, volumes: int | None) -> Plan:
     from consortium.space.study_space import study_space
     from consortium.study.plan import make_plan
     from consortium.study.reader import read_study
 
     parsed = read_study(study)
     sizes = site_sizes(subjects, parsed)
-    samples = tuple(size * volumes for size in sizes)
+    samples = tuple(size * _volumes(parsed, volumes) for size in sizes)
     extent = study_space(parsed, study.parent).extent
     return make_plan(parsed, extent.shape(sizes, samples, parsed.privacy.unit))

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from consortium.coordinator.new_study_tables import nominal_size
 from consortium.coordinator.run import RunFiles
 from consortium.errors import OutputError
 from consortium.membership.admission import JoinRequest, admit_site, read_request
@@ -124,10 +125,16 @@ def approve_everywhere(place: DemoFolders, files: RunFiles) -> None:
 
 
 def write_study(
-    files: RunFiles, template: str, groups: Mapping[str, Sequence[int]] | None = None
+    files: RunFiles,
+    template: str,
+    sizes: Mapping[str, int] | None = None,
+    groups: Mapping[str, Sequence[int]] | None = None,
 ) -> None:
-    """Write a study file as it ships, with other numbers of persons in its ``groups``."""
+    """Write a study file as it ships, with other nominal sizes and ``groups``."""
     text = (resources.files("consortium") / "simulation" / template).read_text(encoding="utf-8")
+    if sizes is not None:
+        nominal = {site: nominal_size(size) for site, size in sizes.items()}
+        text = re.sub(r"participants: \{[^}]*\}", f"participants: {json.dumps(nominal)}", text)
     if groups is not None:
         text = re.sub(r"groups: \{[^}]*\}", f"groups: {json.dumps(groups)}", text)
     files.study.parent.mkdir(exist_ok=True)

@@ -193,9 +193,9 @@ def tell_story(root: Path, *, subjects: int, seed: int, console: Console) -> Non
     found_consortium(place, SITES)
     with agents_at_work(place, SITES), embedded_prefect(place.root / "prefect"):
         console.print("Four hospital agents work; each has its own folder, keys and ledger.")
-        maps = _find_networks(place, "networks", console)
+        maps = _find_networks(place, "networks", recipe, console)
         _check(place.study("networks"), console)
-        _find_networks(place, "rounds", console)
+        _find_networks(place, "rounds", recipe, console)
         if maps.count:
             _compare_patients(place, recipe, maps, console)
     _show_ledger(place, console)
@@ -216,9 +216,14 @@ def _recipe(subjects: int, seed: int) -> Recipe:
     )
 
 
-def _find_networks(place: DemoFolders, name: str, console: Console) -> FoundMaps:
+def _sizes(recipe: Recipe) -> dict[str, int]:
+    """Participants of each site."""
+    return dict(zip(recipe.sites, recipe.sizes, strict=True))
+
+
+def _find_networks(place: DemoFolders, name: str, recipe: Recipe, console: Console) -> FoundMaps:
     files = place.study(name)
-    write_study(files, f"demo-{name}.yaml")
+    write_study(files, f"demo-{name}.yaml", _sizes(recipe))
     _carry_out(place, files, console)
     maps = found_maps(files)
     console.print("\n".join(score_lines(place, maps)))
@@ -252,11 +257,13 @@ def _compare_patients(
 ) -> None:
     """Contrast patients and controls on the networks that the first study found."""
     files = place.study("patients")
-    sizes = zip(recipe.sites, recipe.sizes, strict=True)
-    groups = {site: [size - PATIENTS.among(size), PATIENTS.among(size)] for site, size in sizes}
+    sizes = _sizes(recipe)
+    groups = {
+        site: [size - PATIENTS.among(size), PATIENTS.among(size)] for site, size in sizes.items()
+    }
     files.study.parent.mkdir()
     nib.save(maps.image, files.study.parent / "networks.nii.gz")
-    write_study(files, "demo-patients.yaml", groups)
+    write_study(files, "demo-patients.yaml", sizes, groups)
     people = measure_volunteers(place.root / "volunteers", files.study, recipe, PATIENTS)
     _carry_out(place, files, console)
     _show_contrast(place, files, maps, people, console)
@@ -295,7 +302,7 @@ def _show_ledger(place: DemoFolders, console: Console) -> None:
 def prepare_full_brain(root: Path, *, subjects: int, seed: int, console: Console) -> DemoFolders:
     """Make hospitals whose scans have 70,000 voxels, and their study."""
     place = clear_demo(root)
-    write_study(place.files, "full-brain.yaml")
+    write_study(place.files, "full-brain.yaml", dict.fromkeys(SITES, subjects))
     study = read_study(place.files.study)
     recipe = Recipe(
         study.sites,

@@ -80,6 +80,7 @@ def levels(folder: Path, line: str) -> str:
             "study": "s",
             "title": "S",
             "sites": ["north", "south", "west"],
+            "participants": dict.fromkeys(["north", "south", "west"], 10),
             "features": views,
             "privacy": {"unit": "subject", "epsilon": 4, "delta": 1e-5, "colluding_sites": 1},
             "algorithm": "average",

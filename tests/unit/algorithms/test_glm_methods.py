@@ -11,7 +11,7 @@ from consortium.simulation.simulation import Simulation
 from tests.unit.algorithms.test_glm_smooth import GRID, sites_of_images, study
 
 PEOPLE = make_people(600, 20, 8, np.random.default_rng(0))
-COUNTED = {"counts": "released", "shares": 0.5, "groups": {}}
+COUNTED = {"shares": 0.5, "groups": {}}
 ALONE = {"formula": "dx1", "covariates": {}}
 
 

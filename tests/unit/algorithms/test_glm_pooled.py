@@ -54,14 +54,6 @@ def test_effects_are_those_of_statsmodels(seed):
 
 
 @RANDOM
-def test_counting_the_groups_instead_of_stating_them_changes_nothing_without_noise(seed):
-    study = random_study(seed)
-    counted = effects_of(study, counts="released", shares=0.5, groups={})
-    assert counted["effect"] == pytest.approx(effects_of(study)["effect"], abs=1e-8)
-    assert counted["error"] == pytest.approx(effects_of(study)["error"], rel=1e-6)
-
-
-@RANDOM
 def test_effects_are_those_of_nilearns_second_level(seed):
     y, group, x, site = study = random_study(seed)
     # Nilearn keeps maps in single precision unless they come in double.

@@ -33,7 +33,7 @@ PLANS = {
         make_trial(PEOPLE, contrasts={"age": "age1"}, groups={}, averages=GROUPS).parameters, SHAPE
     ),
 }
-COUNTED = {"counts": "released", "shares": 0.4, "groups": {}}
+COUNTED = {"shares": 0.4, "groups": {}}
 PLANS["counted"] = Glm(make_trial(PEOPLE, **COUNTED).parameters, SHAPE)
 SMOOTH = {"basis": "smooth", "smoothness": 20.0, "cutoff": 26.0}
 PLANS["smooth"] = Glm(make_trial(PEOPLE, **SMOOTH).parameters, SHAPE)

@@ -159,23 +159,9 @@ def test_maps_come_out_of_a_private_exchange():
     assert len(result.arrays["effect"]) == 125
     told = result.captions.headline
     assert f"of 125 voxels, of maps made of {result.numbers['smooth_maps']} numbers, differ" in told
-    assert "are not those that 'groups' states" not in told
     variance = result.images["faces_contrast-patients_stat-variance"].values[:, 0]
     assert np.all(variance > 0)
     assert effect / np.sqrt(variance) == pytest.approx(result.arrays["t"])
-
-
-def test_the_headline_and_the_plan_say_that_the_sites_are_not_as_stated():
-    sites, _ = sites_of_images(GRID)
-    result = Simulation(study(groups={site: [40, 20] for site in SITES}), sites, 3).run()
-    told = (
-        "The sites' numbers of participants (120 together) are not those that 'groups' states (240)"
-    )
-    assert told in result.captions.headline
-    assert result.numbers["persons_not_as_stated"] == 120
-    trial = few_trial(few_people())
-    shape = replace(trial.shape, noise=0.2, subjects=(10,) * len(trial.shape.subjects))
-    assert "are not those that 'groups' states" in GLM(trial.parameters, shape).foretell().caption
 
 
 @pytest.mark.parametrize(

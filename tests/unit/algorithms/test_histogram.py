@@ -67,7 +67,7 @@ def test_a_private_study_finds_both_ages():
     }
     noise = result.numbers["count_noise"]
     assert np.abs(3000 * shares - exact).max() < 4 * noise < 150
-    assert result.numbers["persons"] == 3000
+    assert 3000 < result.numbers["persons"] + 40 < 3080
 
 
 def test_intervals_hold_as_often_as_they_say():

@@ -51,7 +51,8 @@ def test_no_release_is_rounded(name, case):
             continue
         expected = weighted_mean(simulation.plan.analysis, sites, query, stage.mechanism.bound)
         reach = max(float(np.abs(expected).max()), 1e-3 * stage.mechanism.bound.norm)
-        assert np.abs(np.ravel(done.values) - expected).max() <= 1e-12 * reach
+        released = np.ravel(done.values)[: stage.release.entries]
+        assert np.abs(released - expected).max() <= 1e-12 * reach
         told += 1
     assert told or any(s.release.released != "sum" for s in simulation.plan.stages)
 

@@ -77,7 +77,7 @@ def test_studies_nearby_are_what_they_are_said_to_be():
     "changes",
     [
         {"contrasts": {"age": "age"}, "groups": {}},
-        {"counts": "released", "shares": 0.4, "groups": {}},
+        {"shares": 0.4, "groups": {}},
     ],
 )
 def test_a_mega_analysis_without_stated_groups_can_be_designed_for_others_too(changes):

@@ -12,7 +12,7 @@ from consortium.algorithms.base import PlannedRelease, Query, Result, Run
 from consortium.report.accounting import account
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan
-from tests.support.cases import make_sites, make_study, shape_of
+from tests.support.cases import make_sites, make_study, shape_of, with_counts
 
 
 class Each(Average):
@@ -71,8 +71,10 @@ def test_a_missing_site_has_no_row() -> None:
     plan = make_plan(study, shape_of(sites))
     from consortium.engine.session import Session
 
-    session, entries = Session(plan), plan.stages[0].mechanism.entries
-    session.accept(np.arange(3 * entries, dtype=float), [0, 2, 3])
+    session, (stage,) = Session(plan), plan.stages
+    entries = stage.release.entries
+    values = with_counts(stage.mechanism, np.arange(3 * entries, dtype=float), [0, 2, 3])
+    session.accept(values, [0, 2, 3])
     assert session.result is not None
     weights = np.array([plan.stages[0].mechanism.weights[s] for s in (0, 2, 3)])
     expected = np.arange(3 * entries).reshape(3, entries) / weights[:, None]

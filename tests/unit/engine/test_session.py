@@ -25,6 +25,7 @@ from tests.support.cases import (
     shape_of,
     sites_for,
     study_of,
+    with_counts,
 )
 
 ICA = {"components": 2, "rounds": 4}
@@ -36,8 +37,9 @@ def make_session(algorithm="ica", analysis=None, unit="subject", **privacy):
     return Session(make_plan(study, shape_of(make_sites(unit))))
 
 
-def answer(session, seed=0):
-    return np.random.default_rng(seed).standard_normal(session.stage.release.entries)
+def answer(session, seed=0, present=range(4)):
+    values = np.random.default_rng(seed).standard_normal(session.stage.release.entries)
+    return with_counts(session.stage.mechanism, values, present)
 
 
 def run_to_the_end(session):
@@ -156,7 +158,7 @@ def test_replaying_a_transcript_asks_the_identical_queries(name, case):
 def test_every_round_is_charged_to_those_present():
     session = make_session(dropouts=1, colluding_sites=1)
     mechanism = session.stage.mechanism
-    session.accept(answer(session), [3, 0, 2])
+    session.accept(answer(session, 0, [0, 2, 3]), [3, 0, 2])
     present = mechanism.coalition([0, 2, 3])
     spent = [budget.mu for budget in session._budgets]
     assert spent == pytest.approx([present[0], 0.0, present[1], present[2]])
@@ -175,14 +177,16 @@ def test_too_few_survivors_break_the_promise_and_change_nothing(scheme):
     session = make_session("average", scheme=scheme, dropouts=0)
     query, budgets = session.pending, list(session._budgets)
     with pytest.raises(BudgetError, match="round 1 of 'average'"):
-        session.accept(answer(session), [0, 1, 2])
+        session.accept(answer(session, 0, [0, 1, 2]), [0, 1, 2])
     assert (session.pending, session.rounds, session._budgets) == (query, [], budgets)
     assert session.accept(answer(session), range(4)).number == 1
 
 
 def test_survivors_that_were_too_few_at_first_end_the_study_before_the_promise_breaks():
     session = make_session()
-    session.accept(answer(session), [0, 1, 2])  # costs more than planned, but not yet too much
+    session.accept(
+        answer(session, 0, [0, 1, 2]), [0, 1, 2]
+    )  # costs more than planned, but not yet too much
     with pytest.raises(BudgetError, match="of 'ica'"):
         run_to_the_end(session)
     assert 2 <= len(session.rounds) < session.plan.rounds
@@ -192,7 +196,7 @@ def test_survivors_that_were_too_few_at_first_end_the_study_before_the_promise_b
 def test_planned_dropouts_keep_the_promise():
     session = make_session(dropouts=1)
     while session.pending is not None:
-        session.accept(answer(session, session.number), [0, 2, 3])
+        session.accept(answer(session, session.number, [0, 2, 3]), [0, 2, 3])
     assert max(budget.mu for budget in session._budgets) <= session.plan.promised_mu * (1 + 1e-9)
 
 
@@ -200,13 +204,14 @@ def test_the_algorithm_sees_the_mean_over_the_survivors_units(monkeypatch):
     rogue, start = rogue_session(monkeypatch, GOOD)
     session = start()
     mechanism = session.stage.mechanism
-    values = answer(session)
+    values = answer(session, 0, [0, 2, 3])
     session = make_session("average", dropouts=1)
     session.accept(values, [0, 2, 3])
     (release,) = rogue.seen
     share = 1 - session.plan.shape.units[1] / sum(session.plan.shape.units)
     assert isinstance(release, Release)
-    assert release.values == pytest.approx(values / share)
+    assert release.values == pytest.approx(values[: -mechanism.places] / share)
+    assert release.units == pytest.approx([3, 1, 4, 2])
     planned = session.plan.stages[0].mechanism
     rounding = [planned.lattice.grid / np.sqrt(12)] * 3  # at each site, once its noise is on
     noise = [*np.array(planned.noise.local)[[0, 2, 3]], *rounding]

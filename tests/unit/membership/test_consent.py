@@ -27,7 +27,8 @@ from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 
 STUDY = parse_study(
-    "study: small\nsites: [east, west]\nalgorithm: pca\nanalysis: {components: 2}\n"
+    "study: small\nsites: [east, west]\nparticipants: {east: 10, west: 10}\n"
+    "algorithm: pca\nanalysis: {components: 2}\n"
     "privacy: {epsilon: 2, delta: 1.0e-5, colluding_sites: 1}\n"
 )
 KEYS = {name: Ed25519PrivateKey.from_private_bytes(name.encode() * 8) for name in STUDY.sites}

@@ -15,6 +15,7 @@ TEXT = """\
 # a comment that is part of what people agree on
 study: small
 sites: [north, east]
+participants: {north: 10, east: 10}
 data: {mask: mask.nii.gz}
 privacy: {epsilon: 1, delta: 1.0e-5, colluding_sites: 0}
 algorithm: pca

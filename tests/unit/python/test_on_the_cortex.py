@@ -151,6 +151,7 @@ def test_parcels_of_one_site_and_vertices_of_another_make_maps_on_the_cortex(
     values = {
         "study": "s",
         "sites": ["north", "south"],
+        "participants": dict.fromkeys(["north", "south"], 10),
         "data": {"mesh": "fsaverage5", "atlas": "x.dlabel.nii"},
         "privacy": {"unit": "subject", "epsilon": 50, "delta": 1e-5, "colluding_sites": 0},
         "algorithm": "pca",

@@ -53,6 +53,7 @@ def test_a_simulation_in_memory_and_from_files_are_one(tmp_path: Path) -> None:
     values = {
         "study": "small",
         "sites": ["north", "south"],
+        "participants": dict.fromkeys(["north", "south"], 10),
         "data": {"mask": "mask.nii.gz"},
         "privacy": {"unit": "subject", "epsilon": 8, "delta": 1e-5, "colluding_sites": 0},
         "algorithm": "pca",
@@ -89,6 +90,7 @@ def test_connectivity_has_a_number_for_every_two_networks(tmp_path: Path) -> Non
     values = {
         "study": "links",
         "sites": ["north"],
+        "participants": dict.fromkeys(["north"], 10),
         "data": {"mask": "mask.nii.gz", "atlas": "atlas.nii.gz", "smoothing": 0},
         "privacy": {
             "unit": "subject",

@@ -187,7 +187,8 @@ def test_licence_and_authors_are_those_of_the_study(tmp_path):
 @pytest.mark.parametrize("line", ["license: |\n  two\n  lines", 'authors: ["\\a"]'])
 def test_licence_and_authors_are_lines_for_people(line):
     text = (
-        "study: x\nsites: [a, b]\nalgorithm: pca\nanalysis: {components: 1}\n"
+        "study: x\nsites: [a, b]\nparticipants: {a: 10, b: 10}\n"
+        "algorithm: pca\nanalysis: {components: 1}\n"
         "privacy: {epsilon: 1, delta: 1.0e-5, colluding_sites: 0}\n"
     )
     assert parse_study(text)

@@ -36,10 +36,11 @@ def test_released_noise_is_what_the_result_says(scheme):
 def test_local_noise_is_louder_and_the_shared_schemes_alike():
     sites = make_sites(subjects=(5, 5, 5, 5), features=10)
     deviation = {
-        scheme: Simulation(make_study(scheme=scheme, colluding_sites=0), sites, seed=0)
-        .run()
-        .numbers["noise_deviation"]
+        scheme: stage.mechanism.noise.aggregate()
         for scheme in SCHEMES
+        for stage in Simulation(
+            make_study(scheme=scheme, colluding_sites=0), sites, seed=0
+        ).plan.stages
     }
     assert deviation["cape"] == pytest.approx(deviation["secure-sum"], rel=1e-3)
     assert deviation["local"] == pytest.approx(2 * deviation["secure-sum"], rel=1e-3)

@@ -213,6 +213,7 @@ def template_study(tmp_path, **data):
     content = {
         "study": "small",
         "sites": ["north", "east"],
+        "participants": dict.fromkeys(["north", "east"], 10),
         "data": {"mask": "mask.nii", **data},
         "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 0},
         "algorithm": "template_networks",

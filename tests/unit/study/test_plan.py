@@ -311,7 +311,7 @@ def test_a_message_is_as_long_as_planned():
     for scheme, vectors in (("cape", 2), ("secure-sum", 1), ("local", 1)):
         (stage,) = make_plan(make_study("pca", {"components": 2}, scheme=scheme), SHAPE).stages
         bits = stage.mechanism.lattice.bits
-        assert stage.message_bytes == vectors * math.ceil(210 * bits / 8)
+        assert stage.message_bytes == vectors * math.ceil((210 + len(SHAPE.units)) * bits / 8)
         assert bits == 16
 
 

@@ -29,6 +29,7 @@ def study(*views: dict, algorithm: str = "average", **more):
     values = {
         "study": "vectors",
         "sites": ["north", "east", "south", "west"],
+        "participants": dict.fromkeys(["north", "east", "south", "west"], 10),
         "features": list(views),
         "privacy": {"epsilon": 2, "delta": 1e-5, "colluding_sites": 1},
         "algorithm": algorithm,

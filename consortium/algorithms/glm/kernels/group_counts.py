@@ -4,6 +4,9 @@ import numpy as np
 
 from consortium.base.array import Array
 
+COUNT_NOISE = 2 / np.sqrt(3.0)
+"""Noise in the number of participants of a group over that in their halves of ±1/2. The number is
+the sum of the halves and of half the participants, which are counted with √(3/4) each."""
 _WIDTH = 0.25
 """Of a site's part of persons in a group, around what is expected of it."""
 

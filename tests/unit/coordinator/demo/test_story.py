@@ -75,7 +75,12 @@ def measured(tmp_path, monkeypatch):
     grid = template_grid(8.0)
     names, maps = network_maps(grid.affine, grid.shape, grid.mask, count=NETWORKS)
     files = DemoFolders(tmp_path).study("patients")
-    write_study(files, "demo-patients.yaml", {site: [3, 2] for site in SITES})
+    write_study(
+        files,
+        "demo-patients.yaml",
+        dict.fromkeys(SITES, 5),
+        {site: [3, 2] for site in SITES},
+    )
     text = files.study.read_text(encoding="utf-8").replace("volumes: 80", "volumes: 30")
     files.study.write_text(text, encoding="utf-8")
     nib.save(grid.image(maps), files.study.parent / "networks.nii.gz")
