@@ -233,12 +233,12 @@ def _understood(case: StudyCase) -> Understanding:
 def _refused(case: StudyCase, plan: Plan | None, spent: SpentLoss) -> Iterator[str]:
     """Why the site would refuse a study whose data can be loaded."""
     site, study = case.site, case.study
-    if not case.data.survey.lengths:
-        yield case.data.nobody
     tables = site_tables(site.config)
     yield from table_problems(tables_read(site.config.dataset, study, tables, site.config.left_out))
     request = StudyRequest(site.config.name, spent)
     yield from map(str, refusals(site.policy, study, plan, request))
+    if not case.data.survey.lengths:
+        yield case.data.nobody
 
 
 def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterator[str]:

@@ -335,7 +335,7 @@ def test_what_was_spent_counts_against_the_policy(place: DemoFolders) -> None:
     spend(place)
     found = look(place)
     assert "3 left out: over-limit" in shown(found)
-    nobody, problem = found.problems
+    problem, nobody = found.problems
     assert "have no budget left" in nobody
     assert "field 'subject.study'" in problem
 
