@@ -10,6 +10,7 @@ from consortium.errors import DataError
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
+from site_agent.data.cap import Cap
 from site_agent.images.series import SiteDataset
 from tests.support.tiny_images import (
     VOLUMES,
@@ -242,3 +243,20 @@ def test_who_is_not_chosen_is_not_opened_and_the_others_blocks_stay_as_they_were
     for ours, before in zip(chosen.blocks(), everybody[::2], strict=True):
         np.testing.assert_array_equal(ours, before)
     assert sorted((tmp_path / "cache").iterdir()) == cached  # whom a study takes changes no block
+
+
+def test_the_cap_takes_some_of_all_who_qualify(tmp_path):
+    bids = make_dataset(tmp_path, 4)
+    whole = opened(tmp_path)
+    cap = Cap(2, b"secret")
+    data = SiteDataset(*(bids, DataSection(), Space(GRID), "subject", tmp_path / "cache"), cap=cap)
+    assert data.people == whole.people == ("0", "1", "2", "3")
+    taken = cap.taken(data.people)
+    assert data.lengths == tuple(whole.lengths[place] for place in taken)
+    assert data.person_hashes.tolist() == cap.hashes(data.people)[taken].tolist()
+    assert list(data.load())[-1] == "4 of 4"  # whether a scan is damaged is known of all
+    blocks = [*whole.blocks()]
+    for block, place in zip(data.blocks(), taken, strict=True):
+        np.testing.assert_array_equal(block, blocks[place])
+    (bids / "sub-9").mkdir()
+    assert data.units == 2

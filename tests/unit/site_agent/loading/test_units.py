@@ -13,6 +13,7 @@ from consortium.errors import DataError
 from consortium.space.study_space import study_space
 from consortium.study.reader import parse_study
 from consortium.views.meshes import MESHES
+from site_agent.data.cap import NO_CAP, Cap
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
 from site_agent.loading.units import group_rows, rows_by_person
@@ -40,6 +41,7 @@ def opened(
     units: dict[str, Any] | None,
     *views: dict[str, Any],
     missing: Sequence[float] = (),
+    cap: Cap = NO_CAP,
     persons: dict[str, Any] | None = None,
 ) -> FeatureDataset:
     values: dict[str, Any] = {
@@ -64,7 +66,7 @@ def opened(
     }
     study = parse_study(yaml.safe_dump(values))
     space = view_space(study) if views[-1:] != (CORTEX,) else study_space(study, folder)
-    found = open_dataset(folder, study, space, folder.parent / "cache")
+    found = open_dataset(folder, study, space, folder.parent / "cache", cap=cap)
     assert isinstance(found, FeatureDataset)
     return found
 
@@ -111,6 +113,17 @@ def test_families_are_one_column_each_with_a_row_for_every_person(families: Path
     np.testing.assert_allclose(rows[:, 2, 0], [-0.8, 0.0, np.nan])
     np.testing.assert_allclose(rows[:2, 0, 1], [-0.4, np.nan])  # 06 has no age
     assert np.isnan(rows[1:, :, 2:]).all()  # who has no family is one alone
+
+
+def test_the_cap_counts_families_and_all_relatives_are_charged(families: Path) -> None:
+    whole = opened(families, {"family": "family_id"})
+    capped = opened(families, {"family": "family_id"}, cap=Cap(2, b"secret"))
+    assert capped.people == whole.people == ("01", "02", "03", "04", "05")
+    assert (capped.units, capped.lengths) == (2, (1, 1))
+    places = Cap(2, b"secret").taken(["family f1", "family f2", "sub-03", "sub-04"])
+    np.testing.assert_array_equal(capped.table(), whole.table()[:, places])
+    names = [["family f1", "family f2", "sub-03", "sub-04"][place] for place in places]
+    assert capped.person_hashes.tolist() == Cap(2, b"secret").hashes(names).tolist()
 
 
 def test_no_study_says_that_a_family_is_not_known(families: Path) -> None:
