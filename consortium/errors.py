@@ -78,12 +78,6 @@ class PrivacyError(ConsortiumError):
     code = "privacy"
 
 
-class DeclinedError(PrivacyError):
-    """A site's rules, data or ledger speak against who would take part; its own log says why."""
-
-    code = "declined"
-
-
 class WithdrawnError(PrivacyError):
     """A site's people took their approval back, or gave another one, after a run had begun."""
 

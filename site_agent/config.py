@@ -65,6 +65,9 @@ class SiteConfig(FrozenModel):
     """Whether images are used whose sform_code and qform_code are both 0, and which therefore do
     not state where left and right are. nibabel's guess of the orientation is then used. Set it only
     after you have checked left and right. `check` warns of such images."""
+    nominal_participants: int | None = Field(default=None, ge=1, le=10_000_000)
+    """Nominal number of participants of this site, as its people state it to the consortium: a
+    multiple of 10 below 100, two significant digits above. The true number stays here."""
     aliases: dict[str, Alias] = Field(default={}, max_length=1_000)
     """What this site's tables have in the place of a study's columns and levels, as {diagnosis:
     {column: Dx, levels: {SCZ: [scz, '1']}}}; by the study's column."""
@@ -140,7 +143,12 @@ class SiteConfig(FrozenModel):
 
     @classmethod
     def create(
-        cls, name: str, dataset: Path, exchange: str, credentials: Path | None = None
+        cls,
+        name: str,
+        dataset: Path,
+        exchange: str,
+        credentials: Path | None = None,
+        nominal_participants: int | None = None,
     ) -> Self:
         """Make a configuration from what a user typed.
 
@@ -157,6 +165,7 @@ class SiteConfig(FrozenModel):
                 dataset=dataset.resolve(),
                 exchange=place,
                 credentials=credentials and credentials.resolve(),
+                nominal_participants=nominal_participants,
             )
         except ValidationError as error:
             raise ConfigurationError(first_problem(error, "; correct it")) from error

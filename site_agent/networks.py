@@ -29,6 +29,7 @@ from consortium.study.spec import Study
 from site_agent.approval.folder import SiteFolder
 from site_agent.config import SiteConfig
 from site_agent.images.series import SiteDataset
+from site_agent.loading.open import check_anybody
 
 _NOT_IN_BIDS = ("components", "relmat", "timeseries")  # proposals, no standard yet
 _README = """\
@@ -108,6 +109,7 @@ def write_everybody(
     int
         Persons.
     """
+    check_anybody(dataset)
     names = _names(dataset, values.shape[1])
     _start(target, study, values)
     for number, (name, block) in enumerate(zip(names, dataset.blocks(), strict=True), start=1):

@@ -15,12 +15,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from consortium.base.atomic import write_text
 from consortium.coordinator.new_study_tables import (
     given_file,
-    nominal_size,
     read_groups,
     read_limits,
     with_regions,
 )
 from consortium.errors import StudyError
+from consortium.study.nominal import check_nominal, nominal_size
 from consortium.study.reader import parse_study, read_study
 from consortium.study.spec import Study
 
@@ -238,12 +238,7 @@ def _nominal(sizes: list[int], sites: list[str]) -> dict[str, int]:
             f"{len(sizes)}. Correct them."
         )
     for size in sizes:
-        if nominal_size(size) != size or size < 1:
-            raise StudyError(
-                "--subjects: multiples of 10 below 100 and two significant digits above are "
-                f"required, so that no true number is revealed, got {size}. Write "
-                f"{max(nominal_size(size), 10)}."
-            )
+        check_nominal(size, "--subjects")
     return dict(zip(sites, sizes * (1 if len(sizes) > 1 else len(sites)), strict=True))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from consortium.base.delimited import open_table
 from consortium.errors import StudyError
+from consortium.study.nominal import nominal_size
 from consortium.views.table import REGIONS
 
 Limits = tuple[float, float]
@@ -26,22 +27,6 @@ _GROUPS_READ = (
     "Numbers of participants in {table} are rounded to multiples of 10 below 100, and to two "
     "digits above, and become public."
 )
-
-
-def nominal_size(size: float) -> int:
-    """Round a number of participants to a nominal size, which reveals no count.
-
-    Sizes are multiples of 10 below 100, at least 10, and have two significant digits above.
-
-    Examples
-    --------
-    >>> [nominal_size(size) for size in (0, 3, 47, 96, 157, 1234)]
-    [0, 10, 50, 100, 160, 1200]
-    """
-    if size <= 0:
-        return 0
-    step = 10 if size < 100 else 10 ** (math.floor(math.log10(size)) - 1)
-    return max(10, step * math.floor(size / step + 0.5))
 
 
 def read_groups(

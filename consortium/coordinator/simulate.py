@@ -19,7 +19,7 @@ from consortium.report.privacy_report import SEEDED, PrivacyReport
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import study_space
 from consortium.study.reader import read_study
-from site_agent.loading.open import open_dataset
+from site_agent.loading.open import check_anybody, open_dataset
 
 
 def simulate_study(
@@ -38,6 +38,8 @@ def simulate_study(
     with TemporaryDirectory(dir=work_folder(out), prefix="cache-") as cache:
         folder = Path(cache)
         data = [open_dataset(folders[site], study, space, folder / site) for site in study.sites]
+        for one in data:
+            check_anybody(one)
         simulation = Simulation(study, data, seed)
         with RoundsBar(console) as bar:
             result = simulation.run(lambda done: bar(done.number, simulation.plan.rounds))

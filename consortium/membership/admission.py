@@ -6,14 +6,24 @@ with. A site that changes its key also signs with the one it had.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import Field
 
 from consortium.base.frozen_model import FrozenModel
 from consortium.base.strict_yaml import read_yaml, write_yaml
 from consortium.errors import SignatureError, StudyError
-from consortium.membership.roster import Key, Roster, Signature, fingerprint, verifies
+from consortium.membership.roster import (
+    MOST_PARTICIPANTS,
+    Key,
+    Roster,
+    Signature,
+    fingerprint,
+    verifies,
+)
 from consortium.secagg.crypto import pack_tuple
+from consortium.study.nominal import check_nominal
 from consortium.study.spec import Name
 
 _LABEL = "consortium join 1"
@@ -26,6 +36,7 @@ class _File(FrozenModel):
     signature: Signature
     replaces: Key | None = None
     replaced_signature: Signature | None = None
+    participants: Annotated[int, Field(ge=1, le=MOST_PARTICIPANTS)] | None = None
 
 
 @dataclass(frozen=True)
@@ -39,10 +50,13 @@ class JoinRequest:
     """Key of the consortium that the site wants to join."""
     replaces: bytes | None = None
     """The site's earlier key, which has signed too."""
+    participants: int | None = None
+    """Nominal number of participants, if the site states one."""
 
     def signed(self) -> bytes:
         """Bytes under the signatures."""
-        return pack_tuple(_LABEL, self.site, self.key, self.centre, self.replaces or b"")
+        size = () if self.participants is None else (self.participants,)
+        return pack_tuple(_LABEL, self.site, self.key, self.centre, self.replaces or b"", *size)
 
 
 def write_request(
@@ -51,10 +65,11 @@ def write_request(
     centre: bytes,
     key: Ed25519PrivateKey,
     replaced: Ed25519PrivateKey | None = None,
+    participants: int | None = None,
 ) -> JoinRequest:
     """Sign a request and write it; raises OutputError if the file can't be written."""
     before = replaced.public_key().public_bytes_raw() if replaced else None
-    request = JoinRequest(site, key.public_key().public_bytes_raw(), centre, before)
+    request = JoinRequest(site, key.public_key().public_bytes_raw(), centre, before, participants)
     text = request.signed()
     file = _File(
         site=site,
@@ -63,6 +78,7 @@ def write_request(
         signature=key.sign(text).hex(),
         replaces=before.hex() if before else None,
         replaced_signature=replaced.sign(text).hex() if replaced else None,
+        participants=participants,
     )
     write_yaml(path, file.model_dump(exclude_none=True))
     return request
@@ -81,7 +97,12 @@ def read_request(path: Path) -> JoinRequest:
             f"{path} is no request to join; ask the site for the file that 'site-agent join' wrote."
         ) from error
     replaces = bytes.fromhex(file.replaces) if file.replaces else None
-    request = JoinRequest(file.site, bytes.fromhex(file.key), bytes.fromhex(file.centre), replaces)
+    request = JoinRequest(
+        *(file.site, bytes.fromhex(file.key), bytes.fromhex(file.centre)),
+        *(replaces, file.participants),
+    )
+    if file.participants is not None:
+        check_nominal(file.participants, f"{path}: field 'participants'")
     signatures = [(request.key, file.signature)]
     if replaces is not None:
         signatures.append((replaces, file.replaced_signature or ""))
@@ -112,12 +133,13 @@ def admit_site(members: Roster, request: JoinRequest, *, lost_key: bool = False)
             f"{site} asks to join the consortium with the key {fingerprint(request.centre)}, which "
             "is not this one's; give the site the right key."
         )
-    if known == request.key:
+    stated = members.participants.get(site)
+    if known == request.key and request.participants in (None, stated):
         return members
-    if known is not None and known != request.replaces and not lost_key:
+    if known not in (None, request.key, request.replaces) and not lost_key:
         raise StudyError(
             f"{site} is on the roster with the key {fingerprint(known)}, which did not sign this "
             "request; have it sign with that key, or admit it with --lost-key once you know that "
             "it is them."
         )
-    return members.with_site(site, request.key)
+    return members.with_site(site, request.key, request.participants)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,6 +38,7 @@ MOST_SERIAL = 2**63 - 1
 Key = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Signature = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]
 MOST_SITES = 1024
+MOST_PARTICIPANTS = 10_000_000
 MOST_HANDOVERS = 64
 _LABEL, _HANDOVER = "consortium roster 1", "consortium handover 1"
 
@@ -46,6 +47,9 @@ class _File(FrozenModel):
     serial: int = Field(ge=1, le=MOST_SERIAL)
     centre: Key
     sites: dict[Name, Key] = Field(max_length=MOST_SITES)
+    participants: dict[Name, Annotated[int, Field(ge=1, le=MOST_PARTICIPANTS)]] = Field(
+        default={}, max_length=MOST_SITES
+    )
     handovers: tuple[Handover, ...] = Field(default=(), max_length=MOST_HANDOVERS)
     signature: Signature
 
@@ -63,7 +67,9 @@ def read_roster(path: Path) -> Roster:
             f"{path} is no roster; ask the coordinator for the file that 'consortium admit' wrote."
         ) from error
     sites = {name: bytes.fromhex(key) for name, key in file.sites.items()}
-    found = Roster(file.serial, bytes.fromhex(file.centre), sites, file.handovers)
+    found = Roster(
+        file.serial, bytes.fromhex(file.centre), sites, file.handovers, file.participants
+    )
     whole = found.descends_from(found.succession[0])
     if not (whole and verifies(found.centre, file.signature, found.signed())):
         raise SignatureError(
@@ -83,6 +89,7 @@ def save_roster(path: Path, members: Roster, key: Ed25519PrivateKey) -> None:
         "serial": members.serial,
         "centre": members.centre.hex(),
         "sites": {name: site.hex() for name, site in sorted(members.sites.items())},
+        **({"participants": dict(members.participants)} if members.participants else {}),
         "handovers": [each.model_dump() for each in members.handovers],
         "signature": key.sign(members.signed()).hex(),
     }
@@ -129,6 +136,8 @@ class Roster:
     """Public keys of the admitted sites."""
     handovers: tuple[Handover, ...] = ()
     """Earlier keys of the consortium, oldest first."""
+    participants: Mapping[str, int] = field(default_factory=dict)
+    """Nominal numbers of participants of the sites that stated one."""
 
     def __post_init__(self) -> None:
         if CENTRE in self.sites:
@@ -170,16 +179,25 @@ class Roster:
         """Bytes under the signature."""
         members = [part for name, key in sorted(self.sites.items()) for part in (name, key)]
         earlier = self.succession[:-1]
+        sizes = [part for each in sorted(self.participants.items()) for part in each]
         return pack_tuple(
-            *(_LABEL, self.serial, self.centre, len(earlier), *earlier, len(members), *members)
+            *(_LABEL, self.serial, self.centre, len(earlier), *earlier, len(members), *members),
+            *((len(sizes), *sizes) if sizes else ()),
         )
 
-    def with_site(self, name: str, key: bytes) -> Roster:
+    def with_site(self, name: str, key: bytes, participants: int | None = None) -> Roster:
         """Admit a site, or give it another key.
 
         Raises StudyError if another member has that key or name.
+
+        Parameters
+        ----------
+        participants : int, optional
+            Nominal number that the site states; an earlier one stays if not given.
         """
-        return replace(self, serial=self.serial + 1, sites={**self.sites, name: key})
+        sizes = {**self.participants, **({} if participants is None else {name: participants})}
+        sites = {**self.sites, name: key}
+        return replace(self, serial=self.serial + 1, sites=sites, participants=sizes)
 
     def without_site(self, name: str) -> Roster:
         """Remove a site; raises StudyError if it is not on the roster."""
@@ -187,7 +205,8 @@ class Roster:
             there = ", ".join(sorted(self.sites)) or "no site yet"
             raise StudyError(f"{name} is not on the roster, which has {there}; correct the name.")
         rest = {each: key for each, key in self.sites.items() if each != name}
-        return replace(self, serial=self.serial + 1, sites=rest)
+        sizes = {each: size for each, size in self.participants.items() if each != name}
+        return replace(self, serial=self.serial + 1, sites=rest, participants=sizes)
 
     def handed_over(self, old: Ed25519PrivateKey, new: bytes) -> Roster:
         """Give the consortium a new key, vouched for by the old one.

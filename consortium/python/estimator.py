@@ -48,7 +48,7 @@ from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study
 from site_agent.images.series import SiteDataset
 from site_agent.loading.feature_vectors import FeatureDataset
-from site_agent.loading.open import open_dataset
+from site_agent.loading.open import check_anybody, open_dataset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,6 +127,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             else:
                 folder = lay_out(scratch / "bids", given, study.data, columns, series=self._series)
             data = open_dataset(folder, study, space, scratch / "cache")
+            check_anybody(data)
             plan = make_plan(study, shape_of(study, [data]))
             self._tell(plan, data)
             self._charge(plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from consortium.membership.keys import Identity, load_identity
@@ -14,15 +14,15 @@ from consortium.study.data_section import DataSection
 from consortium.study.spec import Study
 from site_agent.approval.approval import Papers, read_papers
 from site_agent.config import SiteConfig
+from site_agent.data.cap import Cap
 from site_agent.data.people import left_out_here, site_tables
 from site_agent.data.survey import SkippedPerson, in_turn, over_the_limit
 from site_agent.engines.open import open_engine
 from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.series import SiteDataset
-from site_agent.ledger.ledger import Ledger, left_out, spent_in
+from site_agent.ledger.ledger import Ledger, over_limit, spent_in
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
-from site_agent.loading.sizes import too_few_new
 from site_agent.policy.policy import Policy, SpentLoss
 
 
@@ -88,13 +88,13 @@ class StudyCase:
     @cached_property
     def data(self) -> SiteDataset | FeatureDataset:
         """The site's data as a run would take them, without whose budget is used up."""
-        config, ledger, policy = self.site.config, self.site.ledger, self.site.policy
+        config = self.site.config
         tables = site_tables(config)
         return open_dataset(
             *(config.dataset, self.study, self.space, config.cache, open_engine(config)),
             in_turn(left_out_here(config.left_out, tables), self._over_budget),
-            partial(too_few_new, ledger, policy),
             tables,
+            Cap.of(self.study, config.name, self.site.identity),
         )
 
     def spent(self, people: Sequence[str]) -> SpentLoss:
@@ -102,9 +102,9 @@ class StudyCase:
         dataset = str(self.site.config.dataset.resolve())
         return spent_in(self.site.ledger, dataset, self.study, self.centres, people)
 
-    def left_out(self, people: Sequence[str]) -> set[str]:
-        """Whose budget is used up, and whom the policy leaves out then."""
-        return set(left_out(self.site.ledger, self.site.policy, self.study, people))
+    def over_limit(self, people: Sequence[str]) -> list[str]:
+        """Return the participants whose budget is used up; they are left out of a run."""
+        return over_limit(self.site.ledger, self.site.policy, self.study, self.centres, people)
 
     def _over_budget(self, people: Sequence[str]) -> Iterator[SkippedPerson]:
-        return map(over_the_limit, left_out(self.site.ledger, self.site.policy, self.study, people))
+        return map(over_the_limit, self.over_limit(people))

@@ -1,6 +1,7 @@
 """A study held against a site before its people say yes: what it would load, ask and cost."""
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,12 +14,12 @@ from rich.table import Table
 
 from consortium.algorithms.base import Serious
 from consortium.base.formatting import count, number
-from consortium.errors import ConsortiumError, DataError, PrivacyError, StudyError, split_remedy
+from consortium.errors import ConsortiumError, DataError, StudyError, split_remedy
 from consortium.membership.consent import post_consent
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of
 from consortium.space.study_space import Space
 from consortium.study.outlook import HEADS, Outlook
-from consortium.study.plan import Plan, make_plan
+from consortium.study.plan import Plan, make_plan, nominal_shape
 from consortium.study.spec import Study, open_vectors
 from site_agent.approval.approval import (
     Approval,
@@ -31,7 +32,8 @@ from site_agent.approval.folder import SiteFolder, StudyCase
 from site_agent.approval.folder_states import FolderStates
 from site_agent.approval.understanding import changes, facts_before, show_facts
 from site_agent.config import SiteConfig
-from site_agent.data.doubts import Misnamed, doubts_about, few_lacking
+from site_agent.data.cap import HEADROOM
+from site_agent.data.doubts import Misnamed, doubts_about
 from site_agent.data.people import candidates, everybody_in, read_left_out, site_tables
 from site_agent.data.survey import SkippedPerson
 from site_agent.data.table_summary import summarize_tables, table_problems, tables_read
@@ -40,12 +42,12 @@ from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.enrolment.request import open_anchor
 from site_agent.images.recordings import quality_remarks, recording_remarks
 from site_agent.images.series import SiteDataset
-from site_agent.ledger.ledger import over_limit
 from site_agent.loading.feature_vectors import FeatureDataset
-from site_agent.loading.sizes import sizes_of
 from site_agent.loading.summaries import scanned, understand
-from site_agent.policy.policy import Policy, SpentLoss, StudyRequest, refusals, refuse_by_policy
+from site_agent.policy.policy import SpentLoss, StudyRequest, refusals, refuse_by_policy
 
+_LEAST = 0.5
+"""Fraction of a nominal number below which a warning is given."""
 _NAMED = 5
 """Persons whose labels a line names."""
 
@@ -60,10 +62,8 @@ class Inspection:
     """Volumes of every person who qualifies."""
     skipped: tuple[SkippedPerson, ...]
     """Who doesn't, and why."""
-    whole: int
-    """Persons who would qualify but for the study's rules and used-up budgets."""
     plan: Plan | None
-    """As if every site had as many persons and volumes as this one."""
+    """The study's plan, or None if there is none."""
     spent: SpentLoss
     """What the ledger holds, as μ."""
     outsiders: float
@@ -73,8 +73,8 @@ class Inspection:
     understood: Understanding
     """What the readers understood of the site's files."""
     notes: tuple[str, ...] = ()
-    """What more becomes public than the study's name lets expect, what the study states of the site
-    and its data contradict, and images that look odd; the site answers all the same."""
+    """What the study states of the site and its data contradict, and images that look odd; the site
+    answers all the same."""
 
     @property
     def study(self) -> Study:
@@ -84,7 +84,7 @@ class Inspection:
     @property
     def price(self) -> float:
         """μ of one run."""
-        return self.plan.site_loss(0) if self.plan else 0.0
+        return self.plan.site_loss(self._place) if self.plan else 0.0
 
     def show(self, out: Console) -> None:
         """Print it for the site's people."""
@@ -92,8 +92,6 @@ class Inspection:
         units = self.study.analysis.grouped
         who = "participants" if units is None else units.named
         out.print(f"{len(self.lengths)} {who} qualify{self._of_them()}.", soft_wrap=True)
-        if self.study.data.chooses:
-            out.print(self._becomes_public(), soft_wrap=True)
         for reason, many in sorted(Counter(each.reason for each in self.skipped).items()):
             out.print(f"{many} left out: {reason}")
         for line in _who_lacks_what(self.skipped):
@@ -144,15 +142,13 @@ class Inspection:
         }
 
     @property
+    def _place(self) -> int:
+        """Index of the site in the study."""
+        return self.study.sites.index(self.case.site.config.name)
+
+    @property
     def _before(self) -> Mapping[str, str]:
         return facts_before(self.case.site.path, self.study.study)
-
-    def _becomes_public(self) -> str:
-        """What the number of those whom a study chooses tells."""
-        return (
-            f"The study chooses participants or recordings: {len(self.lengths)} of {self.whole} "
-            f"here. That {len(self.lengths)} of this site fit becomes public."
-        )
 
     def _of_them(self) -> str:
         """What those who qualify have."""
@@ -163,12 +159,12 @@ class Inspection:
         privacy, policy = self.study.privacy, self.case.site.policy
         total, delta = policy.allowance(privacy.unit).total, policy.delta
         before, after = _before_after(self.spent.total, self.price, delta)
-        outside = _before_after(self.outsiders, plan.site_outsider_loss(0), delta)
+        outside = _before_after(self.outsiders, plan.site_outsider_loss(self._place), delta)
         colluders = count(privacy.colluding_sites, "colluding site")
         out.print(
             f"One run costs ε ≤ {number(plan.epsilon)} against the centre and {colluders}, and "
             f"ε ≤ {number(plan.outsider_epsilon)} against outsiders (δ = {privacy.delta:g}, "
-            f"unit {privacy.unit}, sites of equal size).",
+            f"unit {privacy.unit}).",
             soft_wrap=True,
         )
         if opened := open_vectors(self.study):
@@ -207,17 +203,16 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     data = case.data
     problems = _load(data)
     survey = data.survey
-    plan = _plan_here(case.study, case.space, survey.lengths, problems)
+    plan = _planned(case.study, case.space, problems)
     people = _people(data)
     spent = case.spent(people)
-    problems += _refused(case, plan, spent, people)
+    problems += _refused(case, plan, spent)
     understood = _understood(case)
     notes = _notes(case, people, None if problems else plan)
     return Inspection(
         case=case,
         lengths=survey.lengths,
         skipped=survey.skipped,
-        whole=len(survey.whole),
         plan=plan,
         spent=spent,
         outsiders=site.ledger.outsider_total(case.study.privacy.unit, people),
@@ -235,27 +230,15 @@ def _understood(case: StudyCase) -> Understanding:
         return summarize_tables(case.site.config.dataset, case.study, site_tables(case.site.config))
 
 
-def _refused(
-    case: StudyCase, plan: Plan | None, spent: SpentLoss, people: Sequence[str]
-) -> Iterator[str]:
+def _refused(case: StudyCase, plan: Plan | None, spent: SpentLoss) -> Iterator[str]:
     """Why the site would refuse a study whose data can be loaded."""
     site, study = case.site, case.study
-    if not case.data.survey.lengths:
-        yield (
-            f"No participant in {site.config.dataset} qualifies, and without any the site can't "
-            "take part; see above why each is left out."
-        )
     tables = site_tables(site.config)
     yield from table_problems(tables_read(site.config.dataset, study, tables, site.config.left_out))
-    yield from _sizes_refused(site, study, case.data)
-    request = StudyRequest(site.config.name, spent, persons=len(case.data.survey.lengths) or None)
+    request = StudyRequest(site.config.name, spent)
     yield from map(str, refusals(site.policy, study, plan, request))
-    over = over_limit(site.ledger, site.policy, study, people)
-    if over:
-        yield (
-            f"{count(len(over), 'participant')} of {len(people)} would be over the limit; decline "
-            "the study, or go on without them by 'persons_over_limit: leave-out' in policy.yaml."
-        )
+    if not case.data.survey.lengths:
+        yield case.data.nobody
 
 
 def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterator[str]:
@@ -267,7 +250,7 @@ def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterato
     yield from _too_large(config, data)
     yield from _unusable(data.survey.skipped)
     yield from _doubts(config, case.study)
-    yield from _few_lacking(config, people, site.policy, site.ledger.has_reported(people))
+    yield from _beside_nominal(case, data)
     if plan is None:
         return
     yield from data.notes if isinstance(data, FeatureDataset) else ()
@@ -278,16 +261,10 @@ def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterato
     yield from recording_remarks(subjects)
 
 
-def _plan_here(
-    asked: Study, space: Space, lengths: Sequence[int], problems: list[str]
-) -> Plan | None:
-    """The plan if every site had as many persons and volumes as this one; or why there is none."""
-    if not lengths:
-        return None
-    sites = len(asked.sites)
-    sizes = (len(lengths),) * sites, (sum(lengths),) * sites
+def _planned(asked: Study, space: Space, problems: list[str]) -> Plan | None:
+    """The study's plan, which goes by nominal numbers; or why there is none."""
     try:
-        return make_plan(asked, space.extent.shape(*sizes, asked.privacy.unit), agreed=True)
+        return make_plan(asked, nominal_shape(asked, space.extent), agreed=True)
     except ConsortiumError as error:
         what, _ = split_remedy(error)
         problems.append(f"{what}; ask the coordinator to correct the study.")
@@ -341,20 +318,33 @@ def _doubts(config: SiteConfig, study: Study) -> Iterator[str]:
         return
 
 
-def _few_lacking(
-    config: SiteConfig, people: Sequence[str], policy: Policy, is_reported: bool
-) -> Iterator[str]:
-    """Columns that a few lack; none if the table of persons can't be read."""
-    try:
-        yield from few_lacking(
-            config.dataset,
-            people,
-            policy.fewest_subjects_chosen,
-            site_tables(config),
-            is_reported=is_reported,
-        )
-    except DataError:  # which is told where a study needs it
+def _beside_nominal(case: StudyCase, data: SiteDataset | FeatureDataset) -> Iterator[str]:
+    """Compare the site's own numbers with the nominal ones; for the site's own people alone."""
+    study, survey, name = case.study, data.survey, case.site.config.name
+    if study.participants is None or not survey.lengths:
         return
+    units = study.analysis.grouped
+    who = "participants" if units is None else units.named
+    found = [(who, len(survey.lengths), study.participants[name])]
+    if study.volumes is not None:
+        found.append(("volumes", round(statistics.median(survey.lengths)), study.volumes))
+    for what, here, nominal in found:
+        if not _LEAST * nominal <= here <= HEADROOM * nominal:
+            yield Serious(_far_from_nominal(what, here, nominal))
+
+
+def _far_from_nominal(what: str, here: int, nominal: int) -> str:
+    consequence = "The noise is planned for the nominal number, so the results are less accurate."
+    if here > HEADROOM * nominal and what != "volumes":
+        consequence = (
+            f"{HEADROOM * nominal} of them take part, chosen at random, and all are charged."
+        )
+    per = " per participant" if what == "volumes" else ""
+    return (
+        f"{here} {what}{per} here, and the study states a nominal number of {nominal}. "
+        f"{consequence} Look whether the data set is the right one. If it is, ask the coordinator "
+        "to correct the study. This number stays here."
+    )
 
 
 def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterator[str]:
@@ -393,7 +383,7 @@ def say_yes(
     site = SiteFolder.open(folder)
     case, name = StudyCase(site, papers), site.config.name
     people = candidates(site.config, case.study.data)
-    out = case.left_out(people)
+    out = {*case.over_limit(people)}
     spent = case.spent([label for label in people if label not in out])
     runs = terms.runs if terms.epsilon is None else 1  # its own bound may end it before its last
     refuse_by_policy(site.policy, case.study, None, StudyRequest(name, spent, runs))
@@ -402,7 +392,7 @@ def say_yes(
     states.check_roster(check_members(folder, papers.members))
     ask()
     states.settle_approvals(at)  # so that the new serial number is above all recorded ones
-    had = site.ledger.used(case.study.study, case.centres, reported=True)
+    had = site.ledger.used(case.study.study, case.centres)
     terms = replace(terms, runs=terms.runs + had)
     approval = approve_papers(folder, site.identity, papers, terms)
     try:
@@ -421,20 +411,8 @@ def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:
     return number(epsilon_of(spent, delta)), number(epsilon_of(math.hypot(spent, price), delta))
 
 
-def _sizes_refused(
-    site: SiteFolder, study: Study, data: SiteDataset | FeatureDataset
-) -> Iterator[str]:
-    """Why the number of those who would take part is not told; nothing if nobody would."""
-    try:
-        site.ledger.check_sizes(sizes_of(study, data), site.policy.fewest_subjects_chosen)
-    except PrivacyError as error:
-        yield str(error)
-    except DataError:  # told elsewhere
-        return
-
-
 def _people(data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
-    """Who would take part; nobody if the data can't be used, which is told elsewhere."""
+    """Who qualifies; nobody if the data can't be used, which is told elsewhere."""
     try:
         return data.people
     except DataError:

@@ -61,7 +61,7 @@ class Permission:
                 f"The mask of '{study.study}' in {approval.folder} is not the one that was "
                 "approved; restore it, or approve the study again if you agree."
             )
-        had = ledger.used(study.study, self.centres, reported=False)
+        had = ledger.used(study.study, self.centres)
         spent = ledger.study_total(dataset, study.privacy.unit, study.study, self.centres)
         asked = epsilon_of(compose([spent, promised_mu(study)]), study.privacy.delta)
         match terms.refusal(had + 1, asked, self.today):

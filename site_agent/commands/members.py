@@ -26,6 +26,9 @@ def init(
     centre: Annotated[
         str, typer.Option(help="The consortium's key: ask to be admitted, too, as join does.")
     ] = "",
+    participants: Annotated[
+        int | None, typer.Option(help="Nominal number of participants, such as 160.")
+    ] = None,
     folder: Folder = Path(),
 ) -> None:
     """Make the site's keys, its configuration and its policy."""
@@ -34,11 +37,13 @@ def init(
     from consortium.base.atomic import make_folder
     from consortium.membership.keys import create_identity
     from consortium.membership.roster import fingerprint
+    from consortium.study.nominal import check_nominal
     from site_agent.config import SiteConfig
     from site_agent.enrolment.request import join_consortium
     from site_agent.policy.policy import Policy
 
-    config = SiteConfig.create(name, dataset, exchange, credentials).on_this_machine
+    size = None if participants is None else check_nominal(participants, "--participants")
+    config = SiteConfig.create(name, dataset, exchange, credentials, size).on_this_machine
     make_folder(folder)
     identity = create_identity(folder, secrets.token_bytes(64))
     config.save(folder)
@@ -48,7 +53,7 @@ def init(
         "your site wants otherwise.",
     )
     if centre:
-        path, request = join_consortium(folder, config.name, centre)
+        path, request = join_consortium(folder, config.name, centre, size)
         _tell_request(path, request.key)
         return
     out.print(f"This site's fingerprint is {fingerprint(identity.public)}.")
@@ -77,7 +82,8 @@ def join(
             out.print(f"The ledger's head is left when the agent starts ({trouble})")
     else:
         is_new = read_pinned(folder) is None
-        path, request = join_consortium(folder, config.name, centre)
+        size = config.nominal_participants
+        path, request = join_consortium(folder, config.name, centre, size)
         if is_new and config.ledger.exists():
             _record_roster(folder, config)
     _tell_request(path, request.key)

@@ -40,7 +40,7 @@ from site_agent.data.names import (
 )
 from site_agent.data.near_misses import near_miss
 from site_agent.data.sidecars import Sidecar, described, sidecars_of
-from site_agent.data.survey import RecordingRun, SkippedPerson, Subject
+from site_agent.data.survey import NobodyError, RecordingRun, SkippedPerson, Subject
 
 __all__ = [
     "ENDINGS",
@@ -77,7 +77,8 @@ def find_subjects(
 ) -> tuple[tuple[Subject, ...], tuple[SkippedPerson, ...]]:
     """List the participants of a data set by the names of its files.
 
-    Raises DataError if no participant is found, or a listed file is missing.
+    Raises NobodyError if no participant has a fitting image. Raises DataError if the folder or a
+    listed file is missing.
 
     Parameters
     ----------
@@ -124,7 +125,7 @@ def _in_dataset(
         ends = " or ".join(f"sub-*_bold{ending}" for ending in _endings(data)[::-1])
         homes = (files_below(home, folder) for home in homes_in(folder))
         near = next(filter(None, (near_miss(files, data) for files in homes)), "")
-        raise DataError(
+        raise NobodyError(
             f"{folder} has no {ends} of {recording_pattern(data)}. Check the path. {near}".rstrip()
         )
     return tuple(subjects), tuple(skipped)

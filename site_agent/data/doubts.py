@@ -28,11 +28,10 @@ from site_agent.advice import Remedy, nearest_level, write_line
 from site_agent.data.bids import labels_in
 from site_agent.data.people import participants_path
 from site_agent.data.personal import similar_column
-from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers, usual_codes
-from site_agent.data.tsv import Row, given_in, rows_or_errors, view_rows
+from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers
+from site_agent.data.tsv import Row, rows_or_errors, view_rows
 from site_agent.data.wording import (
     PARTICIPANTS,
-    PLAIN_TABLES,
     SiteTables,
     Wording,
     is_given,
@@ -112,10 +111,7 @@ def _listed(codes: object) -> list[str]:
 
 
 _NAMED = 5
-_LEAVE = (
-    "Empty such cells before the first approval, or ask the coordinator to add the code to "
-    "data.missing. After the first approval the number of participants can't change by a few."
-)
+_LEAVE = "Empty such cells, or ask the coordinator to add the code to data.missing."
 _CALLED = (
     "{} is in {}, and the JSON file of the table calls it missing, but the study reads it as a "
     f"value. {_LEAVE}"
@@ -123,15 +119,6 @@ _CALLED = (
 _CODED = (
     "{} is in {}, far from the other values or outside the study's limits, and counts as a value "
     f"or as the limit. It may be a code for a missing value. {_LEAVE}"
-)
-_BEFORE = (
-    "Fill in the missing cells, or list these participants in the table that 'left_out' in "
-    "site.yaml names, before you approve."
-)
-_AFTER = (
-    "Fill in the missing cells. If that is not possible, list these participants in the table that "
-    "'left_out' in site.yaml names, with enough others that at least {} participants are listed "
-    "that took part before. The two numbers then differ by enough to be released."
 )
 Described = Mapping[str, Description]
 
@@ -147,13 +134,6 @@ class _Beyond(NamedTuple):
 
     name: str
     part: float
-    words: str
-
-
-class _Lack(NamedTuple):
-    """How many persons lack a column, in words, too."""
-
-    many: int
     words: str
 
 
@@ -295,57 +275,6 @@ def _misnamed(alike: Sequence[_Alike]) -> Misnamed:
     aliases = {name: {"levels": them} for name, them in levels.items()}
     advice = write_line(Remedy.LEVEL_ALIAS, {"aliases": aliases})
     return Misnamed(f"{columns}, and none is a level of the study: if that is meant, {advice}.")
-
-
-def _lack(people: int, given: Mapping[str, str], said: Description) -> _Lack:
-    """How many of some persons have nothing in a column, or what can only mean nothing."""
-    codes = {*said.missing, *usual_codes(given.values())}
-    coded = [cell for cell in given.values() if cell in codes]
-    many = people - len(given) + len(coded)
-    return _Lack(many, f"{many}, with {', '.join(sorted({*coded}))}" if coded else f"{many}")
-
-
-def few_lacking(
-    source: Path,
-    people: Sequence[str],
-    fewest: int,
-    tables: SiteTables = PLAIN_TABLES,
-    *,
-    is_reported: bool = False,
-) -> Iterator[str]:
-    """Say which columns so few lack that a later study which needs them would be refused.
-
-    Raises DataError if the table of persons can't be read.
-
-    Parameters
-    ----------
-    source : Path
-        The data set.
-    people : sequence of str
-        Labels of the participants who would be counted.
-    fewest : int
-        The policy's ``fewest_subjects_chosen``.
-    is_reported : bool
-        Whether their number was released before, so that it must stay as it is.
-    """
-    table = tables.participants_of(source)
-    if not table.is_file() or not people:
-        return
-    said = read_descriptions(table)
-    few = [
-        f"'{name}' ({lack.words})"
-        for name, given in given_in(table, Spellings(people, exact=tables.exact_labels)).items()
-        if 0 < (lack := _lack(len(people), given, said.get(name, NOTHING_SAID))).many < fewest
-    ]
-    if few:
-        some = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if few[_NAMED:] else "")
-        number = "number was released before" if is_reported else "number would be released"
-        yield (
-            f"A few of the {len(people)} participants whose {number} lack {some} in "
-            f"{PARTICIPANTS}. A later study that needs such a column would exclude them and be "
-            f"refused here, since two numbers that differ by fewer than {fewest} participants "
-            f"reveal something about these. {_AFTER.format(fewest) if is_reported else _BEFORE}"
-        )
 
 
 def _without_folder(source: Path, tables: SiteTables) -> Iterator[str]:

@@ -35,6 +35,7 @@ from consortium.views.table import ANYONE, TableView
 from site_agent.advice import nearest_name
 from site_agent.data.bids import PARCEL_SERIES
 from site_agent.data.folders import foreign_place
+from site_agent.data.survey import NobodyError
 from site_agent.data.wording import Wording
 from site_agent.labels import SESSION, canonical_label, plain_label
 
@@ -366,7 +367,7 @@ def personal_files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
             f"The study's files {pattern} are not in the site's data set; give a relative path."
         ) from error
     if not labels:
-        raise DataError(
+        raise NobodyError(
             f"{parent} has no folder sub-... of a participant; look at the study's path."
         )
     return [(each, folder / pattern.replace(ANYONE, f"sub-{each}")) for each in labels]

@@ -1,7 +1,7 @@
 """Numbers of a column that can't be meant as they stand: codes for *missing*, and other units."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 _FAR = 1.0  # widths between a column's limits, beyond them
 _NEAR = 0.1  # of that width, from a limit
@@ -40,22 +40,6 @@ def strange_numbers(
     for text, value in values.items():
         alone = all(abs(other - value) > _NEAR * width for other in inside)
         if inside and value in (low, high) and cells[text] > 1 and alone:
-            yield text
-
-
-def usual_codes(cells: Iterable[str]) -> Iterator[str]:
-    """Yield numbers that are usual codes for a missing value, far from all others.
-
-    A column's own numbers stand for the limits that are not known: a code lies farther from them
-    than they do from one another.
-    """
-    values = _numbers(dict.fromkeys(cells, 1))
-    others = [value for value in values.values() if value not in _USUAL]
-    low, high = min(others, default=0.0), max(others, default=0.0)
-    if low == high:  # of one number, or of none, nothing says what is far
-        return
-    for text, value in values.items():
-        if value in _USUAL and max(low - value, value - high) > _FAR * (high - low):
             yield text
 
 

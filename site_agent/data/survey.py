@@ -18,11 +18,15 @@ Reason = Literal[
     "left-out-here",
     "over-limit",
     "too-few-volumes",
-    "too-few-new",
     "unusable",
 ]
-CHOICES = ("not-chosen", "does-not-fit", "over-limit", "too-few-volumes")
-"""Reasons of who has data and is left out by a rule: how many they are could tell of one."""
+
+
+class NobodyError(DataError):
+    """No participant has what a study reads, in words for the site's own people.
+
+    A run goes on without any participant, since its end would reveal that there is none.
+    """
 
 
 def sidecar_path(image: Path) -> Path:
@@ -82,8 +86,8 @@ class SkippedPerson:
     """Stays at the site, as does ``detail``."""
     reason: Reason
     """Such as ``not-chosen`` by the study's rules for persons and recordings, ``does-not-fit`` by
-    its rules for values, ``left-out-here`` by the hospital's own table, ``too-few-new`` as one of
-    fewer newcomers than may be told of, ``unusable`` for want of sound files."""
+    its rules for values, ``left-out-here`` by the hospital's own table, ``unusable`` for want of
+    sound files."""
     detail: str
     """One sentence."""
 
@@ -121,33 +125,19 @@ class Survey:
     """What the headers of all images tell."""
 
     subjects: tuple[Subject, ...]
-    """Who takes part."""
+    """Participants who qualify."""
     lengths: tuple[int, ...]
     """Volumes of each of them, over all runs."""
     skipped: tuple[SkippedPerson, ...]
-    """Who does not, and why."""
-    whole: tuple[str, ...] = ()
-    """Labels of who would take part if no rule of `CHOICES` left anybody out."""
+    """Participants who do not qualify, and why."""
 
-    def sound(self, nobody: str) -> Survey:
-        """Return the survey itself, if a study can be run on it.
-
-        Whose data are unusable is left out like others: whether a site takes part does not hang on
-        one person's files. Raises DataError if nobody takes part.
+    def nobody(self, otherwise: str) -> str:
+        """Return why no participant qualifies: what is wrong with the first unusable files.
 
         Parameters
         ----------
-        nobody : str
-            What to say if nobody takes part.
+        otherwise : str
+            Sentence for a site without unusable files.
         """
-        if not self.lengths:
-            unusable = (each.detail for each in self.skipped if each.reason == "unusable")
-            raise DataError(next(unusable, nobody))
-        return self
-
-
-def whole_of(having: Iterable[str], skipped: Iterable[SkippedPerson]) -> tuple[str, ...]:
-    """Who of those that have data would take part if no rule of `CHOICES` left anybody out."""
-    stay = (*CHOICES, "too-few-new")
-    out = {each.label for each in skipped if each.reason not in stay}
-    return tuple(sorted({*having}.difference(out)))
+        unusable = (each.detail for each in self.skipped if each.reason == "unusable")
+        return next(unusable, otherwise)

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from consortium.errors import DataError
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import first_recordings, has_entities, homes_in, misplaced_file
 from site_agent.data.folders import foreign_home, tree_of
-from site_agent.data.survey import Reason, SkippedPerson
+from site_agent.data.survey import NobodyError, Reason, SkippedPerson
 from site_agent.eeg.names import ENDINGS, Run, entities_of, recording_ending, run_of
 
 _OTHERS = (".cnt", ".eeg", ".gdf", ".mff", ".edf.gz", ".fif.gz", *(e.upper() for e in ENDINGS))
@@ -29,7 +28,7 @@ def find_recordings(
 ) -> dict[str, tuple[Path, ...] | SkippedPerson]:
     """Find every participant's recordings of a task; reads names of files only.
 
-    Raises DataError if no participant has one.
+    Raises NobodyError if no participant has one.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ def find_recordings(
         details = (each.detail for each in people.values() if isinstance(each, SkippedPerson))
         near = (each.partition(f"no EEG of task-{task}.")[2] for each in details)
         named = next(filter(None, near), "")
-        raise DataError(
+        raise NobodyError(
             f"{folder} holds no sub-*_task-{task}_eeg file; check path and task.{named}"
         )
     return people

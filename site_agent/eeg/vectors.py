@@ -32,8 +32,8 @@ def read_recordings(
 
     Epochs of all of a person's runs are pooled. A person without recording, without the study's
     channels or events, or with too few sound epochs is left out; a damaged recording must be mended
-    first. Raises DataError if nobody has a recording of the task. Raises ConfigurationError if MNE
-    is not installed, or the cache can't be written.
+    first. Raises NobodyError if no participant has a recording of the task. Raises
+    ConfigurationError if MNE is not installed, or the cache can't be written.
 
     Parameters
     ----------

@@ -17,7 +17,9 @@ _OLD = "keys.old"
 _SET_ASIDE = "approved-before"
 
 
-def join_consortium(folder: Path, name: str, centre: str) -> tuple[Path, JoinRequest]:
+def join_consortium(
+    folder: Path, name: str, centre: str, participants: int | None = None
+) -> tuple[Path, JoinRequest]:
     """Pin a consortium's key and write a signed request to be admitted.
 
     Raises ConfigurationError if the key is malformed or another than the pinned one, or a file
@@ -31,6 +33,8 @@ def join_consortium(folder: Path, name: str, centre: str) -> tuple[Path, JoinReq
         The site's.
     centre : str
         The consortium's key, 64 hexadecimal digits; may be empty if it is pinned already.
+    participants : int, optional
+        Nominal number of participants that the site states.
 
     Returns
     -------
@@ -42,7 +46,7 @@ def join_consortium(folder: Path, name: str, centre: str) -> tuple[Path, JoinReq
     path = folder / f"{name}.join.yaml"
     old = load_identity(folder, _OLD).key if (folder / _OLD).exists() else None
     identity = load_identity(folder)
-    request = write_request(path, name, trust.centre, identity.key, old)
+    request = write_request(path, name, trust.centre, identity.key, old, participants)
     pin_consortium(folder, trust)
     return path, request
 

@@ -35,7 +35,7 @@ from site_agent.data.names import (
     labels_by,
 )
 from site_agent.data.scaling import Vector, scale_vector
-from site_agent.data.survey import Reason, SkippedPerson, Subject
+from site_agent.data.survey import NobodyError, Reason, SkippedPerson, Subject
 from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from site_agent.engines.base import Engine
 from site_agent.images.nifti import (
@@ -104,6 +104,8 @@ def measure_images(
     data = SiteDataset(source, study.data, space, "subject", cache, engine, tables=tables)
     unmix = _unmixing(view) if view.components is not None else None
     survey, skipped = data.survey, list(data.survey.skipped)
+    if data.empty:
+        raise NobodyError(data.empty)
     vectors = {}
     work = partial(_measured, settings, unmix)
     everybody = (data.person(number) for number in range(len(survey.subjects)))
@@ -249,7 +251,7 @@ def read_contrasts(
 ) -> tuple[dict[str, Values], list[SkippedPerson]]:
     """Read every participant's image whose name ends as the study says.
 
-    Raises DataError if nobody has one.
+    Raises NobodyError if no participant has one.
 
     Parameters
     ----------
@@ -288,7 +290,7 @@ def read_contrasts(
         else:
             vectors[label] = outcome
     if not vectors and all(each.reason in ("no-view", "not-chosen") for each in skipped):
-        raise DataError(
+        raise NobodyError(
             f"{source} holds no sub-*_{ending}.nii[.gz] that the study asks for, in space "
             f"{data.space}; check path, name and data.space."
         )

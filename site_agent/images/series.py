@@ -24,9 +24,10 @@ from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import find_subjects
 from site_agent.data.cache import BlockCache, block_key
+from site_agent.data.cap import NO_CAP, Cap
 from site_agent.data.people import chosen_by
 from site_agent.data.survey import (
-    CHOICES,
+    NobodyError,
     RecordingRun,
     SkippedPerson,
     Subject,
@@ -34,7 +35,6 @@ from site_agent.data.survey import (
     Without,
     excludes_nobody,
     in_turn,
-    whole_of,
 )
 from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from site_agent.engines.base import Engine, Threads
@@ -74,10 +74,10 @@ class SiteDataset:
         What blocks are prepared and summed on.
     without : callable
         Which of those whom the study takes are left out, and why.
-    late : callable
-        The same, asked last, about those who would take part.
     tables : SiteTables
         Settings of the site's own tables.
+    cap : Cap
+        Maximum number of participants.
     """
 
     def __init__(
@@ -89,8 +89,8 @@ class SiteDataset:
         cache: Path,
         engine: Engine | None = None,
         without: Without = excludes_nobody,
-        late: Without = excludes_nobody,
         tables: SiteTables = PLAIN_TABLES,
+        cap: Cap = NO_CAP,
     ) -> None:
         self.source = source
         self.data = data
@@ -98,8 +98,11 @@ class SiteDataset:
         self.unit = unit
         self.cache = BlockCache(cache)
         self.engine = engine or Threads()
-        self.without, self.late = in_turn(chosen_by(source, data, tables), without), late
+        self.without = in_turn(chosen_by(source, data, tables), without)
         self.tables = tables
+        self.cap = cap
+        self.empty = ""
+        """Why the data set has no participant with the study's files; empty if it has."""
         self._damaged: dict[str, SkippedPerson] = {}  # reasons why preparing failed
         self._last: tuple[NDArray[Any], Block] | None = None
 
@@ -120,18 +123,18 @@ class SiteDataset:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Volumes of each subject, from headers alone; raises DataError if nobody can take part."""
-        return self.sound.lengths
-
-    @property
-    def representatives(self) -> tuple[str, ...]:
-        """A label for each unit, which is a person."""
-        return self.people
+        """Volumes of each participant who takes part, from headers alone."""
+        return self._used.lengths
 
     @property
     def people(self) -> tuple[str, ...]:
-        """Labels of who takes part; raises as `lengths`."""
-        return tuple(subject.label for subject in self.sound.subjects)
+        """Labels of all who qualify, who are charged whether or not the cap takes them."""
+        return tuple(subject.label for subject in self.survey.subjects)
+
+    @property
+    def person_hashes(self) -> NDArray[np.uint64]:
+        """Keyed hash of each participant who takes part, in the order of `lengths`."""
+        return self.cap.hashes(subject.label for subject in self._used.subjects)
 
     @property
     def person_hashes(self) -> NDArray[np.uint64]:
@@ -145,39 +148,49 @@ class SiteDataset:
 
     @cached_property
     def survey(self) -> Survey:
-        """All that the headers tell; problems of single images are told, not raised.
+        """Who qualifies by the headers of all images; faults of single images are listed.
 
-        Raises DataError if the data set itself isn't there.
+        Raises DataError if the data set is missing.
         """
-        everybody, lacking = find_subjects(self.source, self.data)
+        try:
+            everybody, lacking = find_subjects(self.source, self.data)
+        except NobodyError as error:
+            self.empty = str(error)
+            return Survey((), (), ())
         labels = [*(s.label for s in everybody), *(s.label for s in lacking)]
         Spellings(labels, exact=self.tables.exact_labels)  # refuses two folders of one participant
-        having = {*(s.label for s in everybody), *(s.label for s in lacking if s.reason in CHOICES)}
-        out = {s.label: s for s in self.without(sorted({*having, *(s.label for s in lacking)}))}
-        out = {**{s.label: s for s in lacking}, **out}
-        measured: list[tuple[Subject, int]] = []
+        out = {s.label: s for s in (*lacking, *self.without(sorted(labels)))}
+        stay: list[tuple[Subject, int]] = []
         for subject in everybody:
             outcome = out.get(subject.label) or self._measure(subject)
             if isinstance(outcome, SkippedPerson):
                 out[subject.label] = outcome
             else:
-                measured.append((subject, outcome))
-        out |= {s.label: s for s in self.late([subject.label for subject, _ in measured])}
-        stay = [(subject, length) for subject, length in measured if subject.label not in out]
+                stay.append((subject, outcome))
         return Survey(
             tuple(subject for subject, _ in stay),
             tuple(length for _, length in stay),
             tuple(out.values()),
-            whole_of(having, out.values()),
         )
 
     @cached_property
-    def sound(self) -> Survey:
-        """The survey, if the study can be run on it; raises DataError as `lengths`."""
-        return self.survey.sound(
+    def _used(self) -> Survey:
+        """The survey of the participants whom the cap takes."""
+        survey = self.survey
+        taken = self.cap.taken([subject.label for subject in survey.subjects])
+        subjects, lengths = survey.subjects, survey.lengths
+        return Survey(
+            tuple(subjects[i] for i in taken), tuple(lengths[i] for i in taken), survey.skipped
+        )
+
+    @property
+    def nobody(self) -> str:
+        """Why no participant qualifies, for the site's own people."""
+        return self.empty or self.survey.nobody(
             f"All {len(self.survey.skipped)} subjects are left out, as they are not chosen, lack "
-            f"images or have fewer volumes than minimum_volumes ({self.data.minimum_volumes}); "
-            "look at the data set, or ask the coordinator to correct the study."
+            "images, have no budget left, or have fewer volumes than minimum_volumes "
+            f"({self.data.minimum_volumes}); look at the data set, or ask the coordinator to "
+            "correct the study."
         )
 
     def blocks(self, resolution: Resolution = "features") -> Iterator[Block]:
@@ -211,10 +224,8 @@ class SiteDataset:
         return self.engine.map(partial(sum_chunk, part), work, each)
 
     def person(self, number: int) -> PersonBlocks:
-        """One subject of the survey, whose block is prepared when it is asked for."""
-        subject, length = self.survey.subjects[number], self.survey.lengths[number]
-        prepared_as = self.data, self.space.target, self.cache, self.unit
-        return PersonBlocks((subject,), (length,), *prepared_as)
+        """One participant who qualifies, whose block is prepared when it is asked for."""
+        return self._prepared(number, self.space.target)
 
     def table(self) -> NDArray[Any]:
         """Raise: a study of series has no feature vectors; raises DataError always."""
@@ -234,7 +245,7 @@ class SiteDataset:
         """Bring everybody's blocks into the cache; yields how far that has come, in words.
 
         Whose files turn out to be damaged, such as by a value that is not finite, is left out.
-        Raises DataError as `lengths`.
+        Raises DataError as `survey`.
         """
         yield "headers"
         subjects = self.survey.subjects
@@ -247,7 +258,7 @@ class SiteDataset:
                 self._damaged[subject.label] = trouble
             yield f"{min(done + 1, len(subjects))} of {len(subjects)}"
         if self._damaged:
-            for counted in ("survey", "sound"):
+            for counted in ("survey", "_used"):
                 self.__dict__.pop(counted, None)
 
     @property
@@ -297,15 +308,18 @@ class SiteDataset:
         return reduced
 
     def _people(self, resolution: Resolution) -> PersonBlocks:
+        used = self._used
         target = self.space.maps_target if resolution == "maps" else self.space.target
-        everybody = self.sound.subjects, self.sound.lengths
-        return PersonBlocks(*everybody, self.data, target, self.cache, self.unit)
+        return PersonBlocks(used.subjects, used.lengths, self.data, target, self.cache, self.unit)
 
     def _one(self, number: int) -> tuple[PersonBlocks, ...]:
-        """All that is prepared of one person."""
-        kinds: tuple[Resolution, ...] = ("features", "maps")
-        found = kinds if self.space.fine is not None else kinds[:1]
-        return tuple(self._people(each)[number : number + 1] for each in found)
+        """All that is prepared of one participant who qualifies."""
+        fine = () if self.space.fine is None else (self.space.maps_target,)
+        return tuple(self._prepared(number, target) for target in (self.space.target, *fine))
+
+    def _prepared(self, number: int, target: Target) -> PersonBlocks:
+        subject, length = self.survey.subjects[number], self.survey.lengths[number]
+        return PersonBlocks((subject,), (length,), self.data, target, self.cache, self.unit)
 
     def _volumes(self, run: RecordingRun) -> int:
         return volumes_of(run, self.space.target, unoriented=self.tables.accept_unoriented)

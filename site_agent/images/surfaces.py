@@ -48,7 +48,7 @@ from site_agent.data.names import (
     is_on,
 )
 from site_agent.data.scaling import Vector, scale_vector
-from site_agent.data.survey import Reason, RecordingRun, SkippedPerson
+from site_agent.data.survey import NobodyError, Reason, RecordingRun, SkippedPerson
 from site_agent.images.nifti import GapsError, check_finite
 
 Series = NDArray[np.float32]
@@ -256,7 +256,7 @@ def read_surfaces(
 ) -> tuple[dict[str, Vector], list[SkippedPerson]]:
     """Read every person's map on the study's mesh.
 
-    Raises DataError if nobody has a map.
+    Raises NobodyError if no participant has a map.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def read_surfaces(
         else:
             vectors[home.name.removeprefix("sub-")] = outcome
     if not vectors and all(each.reason in ("no-view", "not-chosen") for each in skipped):
-        raise DataError(
+        raise NobodyError(
             f"{source} holds no {_wanted(view.view)} in a folder sub-*; check path and name."
         )
     return vectors, skipped

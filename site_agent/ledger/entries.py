@@ -58,11 +58,9 @@ EMPTY = Head(0, START)
 class LedgerEntry:
     """A line of the ledger, with its kind in ``event`` and the time, for people, in ``at``.
 
-    'tell' stands for the numbers of persons and volumes that a site told before a run's rounds;
-    it costs nothing, ``persons`` names who is behind them, and ``query`` their recordings where a
-    volume is the unit of privacy. One that names nobody is a refusal that followed from who would
-    take part. 'state' records a state of the site's folder (`site_agent.ledger.states`) and costs
-    nothing.
+    'state' records a state of the site's folder (`site_agent.ledger.states`) and costs nothing.
+    'tell' stands in ledgers of versions that sent exact numbers of participants; it costs nothing
+    and is not used any more.
     """
 
     seq: int

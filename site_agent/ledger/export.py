@@ -22,9 +22,8 @@ the first.
 
 To add up: the squares of ``mu`` of the lines with event 'reserve' make the square of what a data
 set's account holds, but for those that a line with event 'void' follows for the same round: their
-answers were never sent. A line with event 'tell' costs nothing: it names who was behind the
-numbers of persons that were told, or nobody where the site declined. Lines of unit 'subject' count
-in the account of unit 'timepoint', too.
+answers were never sent. A line with event 'tell' costs nothing; versions that sent exact numbers of
+participants wrote it. Lines of unit 'subject' also count in the account of unit 'timepoint'.
 
 A line with event 'state' costs nothing. It records an approval or its withdrawal, the newest
 roster, or the group of the participants in the site's left-out table.

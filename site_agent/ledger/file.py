@@ -6,17 +6,17 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 
 from consortium.errors import LedgerError
+from site_agent.labels import canonical_label
 from site_agent.ledger.disk import set_journal
 from site_agent.ledger.entries import EMPTY, Charge, LedgerEntry, follow, next_entry
 from site_agent.ledger.limits import Sums
 from site_agent.ledger.persons import (
     Ids,
-    canonical_name,
     check_of,
     former_marks,
     group_digest,
@@ -27,7 +27,6 @@ from site_agent.ledger.persons import (
     read_key,
     unpack_ids,
 )
-from site_agent.ledger.sizes import ReportedSet
 from site_agent.ledger.states import STATE, Kind, State
 
 _LAYOUT = 7
@@ -165,7 +164,7 @@ class LedgerFile:
         Raises LedgerError if the key of the participants' marks is lost or is another ledger's.
         """
         key = self._key()
-        by_mark = {person_mark(key, canonical_name(label)): label for label in labels}
+        by_mark = {person_mark(key, canonical_label(label)): label for label in labels}
         marks = sorted(by_mark)
         digest = group_digest(marks)
         self._read_persons()
@@ -189,10 +188,10 @@ class LedgerFile:
             return np.zeros(len(labels), np.uint32)
         self._read_persons()
         key = self._key()
-        by_mark = {person_mark(key, canonical_name(label)): label for label in labels}
+        by_mark = {person_mark(key, canonical_label(label)): label for label in labels}
         self._link(by_mark)
         own = {label: self._row(mark) for mark, label in by_mark.items()}
-        marks = (person_mark(key, canonical_name(label)) for label in labels)
+        marks = (person_mark(key, canonical_label(label)) for label in labels)
         return np.array([own[by_mark[mark]] for mark in marks], dtype=np.uint32)
 
     def _row(self, mark: bytes) -> int:
@@ -328,18 +327,6 @@ class LedgerFile:
             (charge.site, charge.centre, charge.run, charge.round, event),
         ).fetchone()
         return Charge(*row) if row else None
-
-    def reported_sets(self, what: Literal["persons", "query"] = "persons") -> list[ReportedSet]:
-        """Every set behind a number that was told: of persons, or of recordings, each once.
-
-        Who was charged was told of, also before such sets were written down.
-        """
-        named = " AND ".join(("persons != ''", f"event != '{STATE}'"))
-        condition = named if what == "persons" else "event = 'tell' AND query != ''"
-        rows = self.connection.execute(
-            f"SELECT study, {what} FROM entries WHERE {condition} GROUP BY {what} ORDER BY min(seq)"  # noqa: S608
-        )
-        return [ReportedSet(study, self.members(digest)) for study, digest in rows.fetchall()]
 
     def states(self, kind: Kind, sites: Collection[str]) -> list[State]:
         """Return the states of a kind that some sites have recorded, oldest first."""

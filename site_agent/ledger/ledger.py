@@ -16,19 +16,18 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from consortium.base.formatting import number, percent
-from consortium.errors import LedgerError, PrivacyError
+from consortium.errors import LedgerError
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.study.plan import promised_mu
 from consortium.study.spec import Study
 from site_agent.ledger.entries import Charge, Head, LedgerEntry, standing_reservations
 from site_agent.ledger.file import LedgerFile
-from site_agent.ledger.limits import LedgerLimits, check_charge, counted, no_run_left
-from site_agent.ledger.reader import LedgerReader, check_reported
-from site_agent.ledger.sizes import Sizes
+from site_agent.ledger.limits import LedgerLimits, check_charge, counted
+from site_agent.ledger.reader import LedgerReader
 from site_agent.ledger.states import STATE, State
 from site_agent.policy.policy import Policy, SpentLoss
 
@@ -91,51 +90,6 @@ class Ledger(LedgerReader):
                     "another question, so the site answers no further; ask the study's people why."
                 )
             return known is None
-
-    def tell(self, charge: Charge, sizes: Sizes, least: int, limits: LedgerLimits, at: str) -> bool:
-        """Write down that a run is told how many take part, and who they are; False if it was.
-
-        Raises PrivacyError if the numbers would tell of a few persons, the approved runs are used
-        up, or the run was told of others; nothing is written. Raises LedgerError if the ledger was
-        closed.
-
-        Parameters
-        ----------
-        charge : Charge
-            Of round 0 and no price; the number of volumes and who takes part are filled in.
-        least : int
-            The policy's ``fewest_subjects_chosen``.
-        at : str
-            Time, for people.
-        """
-        with self._marking() as file:
-            file.check_halt()
-            known = file.find(charge, "tell")
-            if known is None:
-                check_reported(file, sizes, least)
-            recordings = file.enroll(sizes.recordings) if sizes.recordings else ""
-            persons, statistic = file.enroll(sizes.persons), f"sizes, {sizes.samples} volumes"
-            charge = replace(charge, statistic=statistic, persons=persons, query=recordings)
-            if known is None:
-                centres = {charge.centre, *limits.centres}
-                if file.sums.used(charge.study, centres, asked=charge) > limits.runs:
-                    raise no_run_left(charge.study, limits.runs)
-                file.append(charge, "tell", at)
-            elif known != charge:
-                raise PrivacyError(
-                    f"Other participants or volumes than {charge.run} was informed of would take "
-                    "part now, so the site answers no further; take part in a new run."
-                )
-            return known is None
-
-    def decline(self, charge: Charge, at: str) -> None:
-        """Write down that a run is refused for who would take part; it uses a run up.
-
-        Nothing is written of a run that was told its numbers, which used one up before.
-        """
-        with self._marking() as file:
-            if file.find(charge, "tell") is None:
-                file.append(charge, "tell", at)
 
     def record(self, state: State, at: str) -> None:
         """Write down a state of the site's folder.
@@ -382,21 +336,26 @@ def _amount(mu: float, policy: Policy) -> Amount:
     return Amount(mu, epsilon_of(mu, policy.delta))
 
 
-def over_limit(ledger: Ledger, policy: Policy, study: Study, labels: Sequence[str]) -> list[str]:
-    """Which persons have no budget left for one run, at the most that the study promises.
+def over_limit(
+    ledger: Ledger,
+    policy: Policy,
+    study: Study,
+    centres: Collection[str],
+    labels: Sequence[str],
+) -> list[str]:
+    """Return the participants who have no budget left for one run, and are left out of it.
 
-    The promise is public and known before any size is, so that the plan is made with those who
-    stay, and nobody's data decide.
+    The price is the most that the study promises, which is public before the run. Nobody's data
+    decide.
+
+    Parameters
+    ----------
+    centres : collection of str
+        As in `spent_in`.
     """
-    unit = study.privacy.unit
-    return ledger.over_limit(labels, policy.totals(), unit, promised_mu(study))
-
-
-def left_out(ledger: Ledger, policy: Policy, study: Study, labels: Sequence[str]) -> list[str]:
-    """Who is left out of a study's next run: nobody, unless the policy wants it."""
-    if policy.persons_over_limit == "refuse":
-        return []
-    return over_limit(ledger, policy, study, labels)
+    unit, price = study.privacy.unit, promised_mu(study)
+    own = study.study, frozenset(centres), policy.study_limit(unit)
+    return ledger.over_limit(labels, policy.totals(), unit, price, own)
 
 
 def spent_in(

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from consortium.errors import BudgetError, PrivacyError
 from site_agent.ledger.entries import Charge, LedgerEntry
 from site_agent.ledger.persons import Ids, PersonSums, exact_float, exact_root, exact_square
-from site_agent.ledger.states import STATE
 
 _ROUNDING = 1 + 1e-9
+Account = tuple[str, str, str]
+"""Unit, study, and public key of the centre."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,11 @@ class Sums:
         self._studies: dict[tuple[str, str, str, str], int] = defaultdict(int)
         self._runs: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._begun: Counter[tuple[str, str, str]] = Counter()
-        self._told: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
 
     def add(self, entry: LedgerEntry) -> None:
-        """Count a line: numbers that were told, a reservation, or one that makes it void."""
+        """Count a reservation, or subtract one that was made void; other lines cost nothing."""
         charge = entry.charge
-        if entry.event == "tell":
-            self._told[charge.study, charge.centre, charge.site][charge.run] = _told_of(charge)
-        if entry.event in ("spend", "tell", STATE):
+        if entry.event not in ("reserve", "void"):
             return
         sign = 1 if entry.event == "reserve" else -1
         square = sign * exact_square(charge.mu)
@@ -102,17 +100,33 @@ class Sums:
         self, dataset: str, unit: str, study: str, centres: Collection[str], persons: str | Ids = ""
     ) -> float:
         """μ of what one consortium's study has cost the same person, over all its runs."""
-        held = [(u, study, centre) for u in counted(unit) for centre in set(centres)]
-        named = _named(persons)
-        keys = [key for key in self._studies if (named or key[0] == dataset) and key[1:] in held]
-        before = sum(self._studies[key] for key in keys)
+        held = _held(unit, study, centres)
+        before = self._of_study("" if _named(persons) else dataset, held)
         return exact_root(before + self._persons.most(held, self._ids(persons)))
 
     def over(self, ids: Ids, unit: str, price: float, limit: float) -> NDArray[np.bool_]:
         """Which persons could not pay a price any more, by row."""
         before = exact_float(self._before("", True, counted(unit)))
-        spent = self._persons.of(counted(unit), ids)
-        return np.asarray(~(before + spent + price**2 <= limit**2 * _ROUNDING))
+        return _over(before + self._persons.of(counted(unit), ids), price, limit)
+
+    def over_study(
+        self,
+        ids: Ids,
+        unit: str,
+        price: float,
+        study: str,
+        centres: Collection[str],
+        limit: float,
+    ) -> NDArray[np.bool_]:
+        """Which participants could not pay a price within the limit of one study, by row."""
+        held = _held(unit, study, centres)
+        before = exact_float(self._of_study("", held))
+        return _over(before + self._persons.of(held, ids), price, limit)
+
+    def _of_study(self, dataset: str, held: Collection[Account]) -> int:
+        """Lines of a study that name no group, of one data set, or of all if it is empty."""
+        keys = [key for key in self._studies if dataset in ("", key[0]) and key[1:] in held]
+        return sum(self._studies[key] for key in keys)
 
     def _before(self, dataset: str, everywhere: bool, units: Collection[str]) -> int:
         """Lines that name no group, of one data set or of all."""
@@ -129,48 +143,22 @@ class Sums:
         runs = {key: self._runs.get((study, key), Counter[str]()) for key in centres}
         return {(key, run) for key, had in runs.items() for run, lines in had.items() if lines}
 
-    def used(
-        self,
-        study: str,
-        centres: Collection[str],
-        *,
-        reported: bool = True,
-        asked: Charge | None = None,
-    ) -> int:
-        """How many approved runs of a study are used up.
-
-        A run counts that was charged, numbers that were told for nothing else, and a refusal that
-        followed from who would take part. Who tells the same numbers of the same persons again, as
-        after a set-up that failed, tells nothing new: without ``told`` they are left out. ``asked``
-        is what is about to be told; what another agent of the hospital told in the same runs then
-        counts as one with its own, and what was told under an earlier key counts.
-        """
-        charged = {run for _, run in self.runs(study, centres)}
-        sets: dict[str, str] = {}
-        others: list[tuple[str, str]] = []
-        for (name, centre, site), each in self._told.items():
-            if name == study and centre in centres:
-                if asked is None or site == asked.site:
-                    sets |= each
-                else:
-                    others += each.items()
-        if asked is not None:
-            sets[asked.run] = _told_of(asked)
-        beside = {who for run, who in others if run in sets}
-        sets |= {run: who for run, who in others if run not in sets and who not in beside}
-        apart = {
-            who for run, who in sets.items() if run not in charged and (reported or who == run)
-        }
-        return len(charged) + len(apart - {who for run, who in sets.items() if run in charged})
+    def used(self, study: str, centres: Collection[str]) -> int:
+        """Return the number of runs of a study that were charged."""
+        return len({run for _, run in self.runs(study, centres)})
 
     def begun(self, charge: Charge) -> bool:
         """Whether the charge's site has paid for a round of its run before."""
         return self._begun[charge.site, charge.centre, charge.run] > 0
 
 
-def _told_of(charge: Charge) -> str:
-    """What was told, and of whom; of nobody in a refusal, which its run stands for."""
-    return charge.persons + charge.query + charge.statistic if charge.persons else charge.run
+def _held(unit: str, study: str, centres: Collection[str]) -> list[Account]:
+    """Accounts of one study whose charges count for a unit."""
+    return [(each, study, centre) for each in counted(unit) for centre in set(centres)]
+
+
+def _over(spent: NDArray[np.float64], price: float, limit: float) -> NDArray[np.bool_]:
+    return np.asarray(~(spent + price**2 <= limit**2 * _ROUNDING))
 
 
 def _named(persons: str | Ids) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import LedgerError
-from site_agent.labels import canonical_label, former_spellings
+from site_agent.labels import former_spellings
 
 Ids = NDArray[np.uint32]
 MARK = 16  # bytes
@@ -73,21 +73,9 @@ def key_path(ledger: Path) -> Path:
     return ledger.with_name(f"{ledger.name}.key")
 
 
-RECORDING = "\0"
-"""Separator of a participant's label and the length of a recording."""
-
-
-def canonical_name(name: str) -> str:
-    """Return a label, or a label with a recording's length, in the form that is marked."""
-    label, *length = name.split(RECORDING, 1)
-    return RECORDING.join((canonical_label(label), *length))
-
-
-def former_marks(key: bytes, name: str) -> Iterator[bytes]:
+def former_marks(key: bytes, label: str) -> Iterator[bytes]:
     """Yield the marks of the spellings that earlier versions may have used."""
-    label, *length = name.split(RECORDING, 1)
-    for spelling in former_spellings(label):
-        yield person_mark(key, RECORDING.join((spelling, *length)))
+    return (person_mark(key, spelling) for spelling in former_spellings(label))
 
 
 def person_mark(key: bytes, label: str) -> bytes:

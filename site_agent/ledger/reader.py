@@ -15,14 +15,6 @@ from site_agent.ledger.entries import EMPTY, Head, LedgerEntry, follow, standing
 from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.limits import Sums, counted
 from site_agent.ledger.persons import PersonSums, exact_root, exact_square
-from site_agent.ledger.sizes import (
-    Sizes,
-    check_apart,
-    check_sizes,
-    count_differing,
-    newcomers,
-    recordings_differ,
-)
 from site_agent.ledger.states import STATE, Kind, State
 
 _SETTLE_EVERY = 1.0  # s between two times that the main file is brought up to date
@@ -119,28 +111,37 @@ class LedgerReader:
             return exact_root(before + persons.most([unit], ids))
 
     def over_limit(
-        self, labels: Sequence[str], totals: Mapping[str, float], unit: str, price: float
+        self,
+        labels: Sequence[str],
+        totals: Mapping[str, float],
+        unit: str,
+        price: float,
+        study: tuple[str, Collection[str], float] | None = None,
     ) -> list[str]:
-        """Which persons could not pay another price any more.
+        """Return the participants who could not pay another price any more.
 
         It follows from labels and earlier charges alone, never from anybody's data.
 
         Parameters
         ----------
         totals : mapping of str to float
-            μ by unit, as in `Limits`.
+            μ by unit, as in `LedgerLimits`.
         unit : str
             What the price is for.
         price : float
             μ.
+        study : (str, collection of str, float), optional
+            Name of the study, keys of its consortium as in `study_total`, and its own limit as μ.
         """
         with self._writing() as file:
-            rows, over = file.rows(labels), set()
+            rows = file.rows(labels)
+            over = np.zeros(len(rows), np.bool_)
+            if study is not None:
+                over |= file.sums.over_study(rows, unit, price, *study)
             for held, limit in totals.items():
                 if unit in counted(held):
-                    found = file.sums.over(rows, held, price, limit)
-                    over |= {label for label, is_over in zip(labels, found, strict=True) if is_over}
-        return sorted(over)
+                    over |= file.sums.over(rows, held, price, limit)
+        return sorted(label for label, is_over in zip(labels, over, strict=True) if is_over)
 
     def study_total(
         self,
@@ -163,30 +164,10 @@ class LedgerReader:
             persons = "" if labels is None else file.rows(labels)
             return file.sums.study(dataset, unit, study, centres, persons)
 
-    def check_sizes(self, sizes: Sizes, least: int) -> None:
-        """Refuse numbers of persons that would tell of fewer than so many, as `Ledger.tell` does.
-
-        Raises PrivacyError.
-        """
+    def used(self, study: str, centres: Collection[str]) -> int:
+        """Return the number of runs of a study that were charged; parameters as `study_total`."""
         with self._writing() as file:
-            check_reported(file, sizes, least)
-
-    def has_reported(self, labels: Sequence[str]) -> bool:
-        """Whether the number of just these persons was told before."""
-        with self._writing() as file:
-            rows = file.rows(labels)
-            return any(count_differing(rows, each.members) == 0 for each in file.reported_sets())
-
-    def newcomers(self, labels: Sequence[str], least: int) -> list[str]:
-        """Who is left out, so that the set of an earlier study is told again: `newcomers`."""
-        with self._writing() as file:
-            late = newcomers(file.rows(labels), file.reported_sets(), least)
-        return [label for label, is_late in zip(labels, late, strict=True) if is_late]
-
-    def used(self, study: str, centres: Collection[str], *, reported: bool) -> int:
-        """How many approved runs of a study are used up, as `Sums.used` says."""
-        with self._writing() as file:
-            return file.sums.used(study, centres, reported=reported)
+            return file.sums.used(study, centres)
 
     def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
         """Runs of a study that something was reserved for, on any data set.
@@ -309,18 +290,6 @@ class LedgerReader:
                 raise LedgerError(
                     f"{self.path} can't be used ({error}); check the disk and restore a backup."
                 ) from error
-
-
-def check_reported(file: LedgerFile, sizes: Sizes, least: int) -> None:
-    """Compare who would take part with every set behind a number that was told.
-
-    Raises PrivacyError.
-    """
-    check_sizes(sizes, file.rows(sizes.persons), file.reported_sets(), least)
-    if sizes.recordings:
-        rows, reported = file.rows(sizes.recordings), file.reported_sets("query")
-        apart = [(recordings_differ(rows, each.members), each.study) for each in reported]
-        check_apart(apart, least, "volumes")
 
 
 @contextmanager

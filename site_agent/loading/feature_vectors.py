@@ -19,15 +19,15 @@ from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView
 from consortium.views.surface import SurfaceView
 from consortium.views.table import TableView
+from site_agent.data.cap import NO_CAP, Cap
 from site_agent.data.people import chosen_by, everybody_in, participants_path, rows_that_fit
 from site_agent.data.survey import (
-    CHOICES,
+    NobodyError,
     SkippedPerson,
     Survey,
     Without,
     excludes_nobody,
     in_turn,
-    whole_of,
 )
 from site_agent.data.tsv import person_of, read_table
 from site_agent.data.wording import PLAIN_TABLES, SiteTables, Wording
@@ -122,11 +122,17 @@ class _Read(NamedTuple):
         """The vector of a row, or of its person."""
         return self.found[row if row in self.found else person_of(row)]
 
-    def has(self, person: str) -> bool:
-        """Whether a person has the view, or would have but for a choice of the study."""
-        return person in self.persons or (
-            person in self.lacking and self.lacking[person].reason in CHOICES
-        )
+
+class _Matched(NamedTuple):
+    """The units of a data set, matched over all views."""
+
+    survey: Survey
+    units: Mapping[str, Sequence[str]]
+    """Rows of every unit that qualifies, by the unit's name."""
+    taken: Sequence[str]
+    """Names of the units that the cap takes, in the order of the units."""
+    table: NDArray[np.float64]
+    """D x M_s, one column for each unit that is taken."""
 
 
 def _without_person(skipped: SkippedPerson) -> str:
@@ -151,10 +157,10 @@ class FeatureDataset:
         What images are prepared on.
     without : callable
         Which of those whom the study takes are left out, and why.
-    late : callable
-        The same, asked last, about one of each unit that would take part; a unit is left out whole.
     tables : SiteTables
         Settings of the site's own tables.
+    cap : Cap
+        Maximum number of units of privacy.
     """
 
     unit: Unit = "subject"
@@ -167,8 +173,8 @@ class FeatureDataset:
         cache: Path,
         engine: Engine | None = None,
         without: Without = excludes_nobody,
-        late: Without = excludes_nobody,
         tables: SiteTables = PLAIN_TABLES,
+        cap: Cap = NO_CAP,
     ) -> None:
         self.source = source
         self.study = study
@@ -176,8 +182,10 @@ class FeatureDataset:
         self.cache = cache
         self.engine = engine or Threads()
         chosen = chosen_by(source, study.data, tables, by_session=_by_session(study))
-        self.without, self.late = in_turn(chosen, without), late
+        self.without = in_turn(chosen, without)
         self.tables = tables
+        self.cap = cap
+        self._empty = ""  # why a view has no vector of any participant
         self._views: dict[str, _Read] = {}
 
     @property
@@ -197,23 +205,18 @@ class FeatureDataset:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """One vector for every unit: a person who has all views, or several who belong together.
-
-        Raises DataError if nobody has.
-        """
-        return self.sound.lengths
+        """One vector for every unit that takes part: participants, or families."""
+        return (1,) * len(self._matched.taken)
 
     @property
     def people(self) -> tuple[str, ...]:
-        """Labels of who takes part; raises as `lengths`."""
-        _ = self.sound
-        return self._matched[2]
+        """Labels of all who qualify, who are charged whether or not the cap takes their unit."""
+        return tuple(sorted({person_of(row) for rows in self._members for row in rows}))
 
     @property
-    def representatives(self) -> tuple[str, ...]:
-        """A label for each unit, whose number is told; raises as `lengths`."""
-        _ = self.sound
-        return tuple(person_of(rows[0]) for rows in self._members)
+    def person_hashes(self) -> NDArray[np.uint64]:
+        """Keyed hash of each unit that takes part, in the order of `lengths`."""
+        return self.cap.hashes(self._matched.taken)
 
     @property
     def person_hashes(self) -> NDArray[np.uint64]:
@@ -234,28 +237,25 @@ class FeatureDataset:
         unused = sum(max(len(rows) - units.most_rows, 0) for rows in self._members)
         return tuple(unit_sentences(units, self._members, len(self.people), unused))
 
-    @cached_property
+    @property
     def survey(self) -> Survey:
-        """Who has all views, and who is left out for want of which.
+        """Units that qualify, and who is left out for want of which view.
 
-        Raises DataError if the data set or a table isn't there.
+        Raises DataError if the data set or a table is missing.
         """
-        return self._matched[0]
-
-    @cached_property
-    def sound(self) -> Survey:
-        """The survey, if the study can be run on it; raises DataError as `lengths`."""
-        return self.survey.sound(self._nobody)
+        return self._matched.survey
 
     @property
-    def _nobody(self) -> str:
-        """Why nobody takes part: how many have each view, and what those without it lack most."""
+    def nobody(self) -> str:
+        """Why no participant qualifies, for the site's own people."""
+        if self._empty:
+            return self._empty
         counts = []
         for view in (self._read(view) for view in self.space.views):
             lacks = Counter(_without_person(each) for each in view.lacking.values())
             (why, _), *_ = lacks.most_common(1) or [("", 0)]
             counts.append(f"{len(view.found)} have '{view.name}'{f' ({why})' if why else ''}")
-        return (
+        return self.survey.nobody(
             f"No participant in {self.source} has all views of the study: {', '.join(counts)}; "
             "correct the tables, or ask the coordinator to correct the study."
         )
@@ -263,7 +263,7 @@ class FeatureDataset:
     def load(self) -> Iterator[str]:
         """Read all views; yields how far that has come, in words.
 
-        Raises DataError as `lengths`.
+        Raises DataError as `survey`.
         """
         if not self.source.is_dir():
             raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
@@ -278,8 +278,7 @@ class FeatureDataset:
 
         Of units with several rows these stand under each other.
         """
-        _ = self.sound  # raises if the study can't be run
-        return self._matched[1]
+        return self._matched.table
 
     def blocks(self, resolution: Resolution = "features") -> Iterator[NDArray[np.float64]]:
         """Yield one D x 1 array per person, as there are no maps at another resolution."""
@@ -292,41 +291,26 @@ class FeatureDataset:
         return np.asarray(basis).T @ self.table()
 
     @cached_property
-    def _matched(
-        self,
-    ) -> tuple[Survey, NDArray[np.float64], tuple[str, ...], Sequence[Sequence[str]]]:
+    def _matched(self) -> _Matched:
         if not self.source.is_dir():
             raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
         views = [self._read(view) for view in self.space.views]
         known = {p for view in views for p in (*view.persons, *view.lacking)}
         everybody = sorted(known | self._labels.all())
         out = {each.label: each for each in self.without(everybody)}
-        stay = [p for p in everybody if p not in out]
         rows = self._chosen(rows_by_person([view.found for view in views]))
         families, troubled = self._families(rows)
         out |= {each.label: each for each in troubled if each.label not in out}
-        stay = [p for p in stay if p not in out]
+        stay = [p for p in everybody if p not in out]
         complete = [p for p in stay if p in rows]
         lacking = sorted(set(stay).difference(complete))
         units = group_rows({p: rows[p] for p in complete}, families)
-        late = {each.label: each for each in self.late([person_of(unit[0]) for unit in units])}
-        newcomers = (
-            replace(late[person_of(unit[0])], label=person)
-            for unit in units
-            if person_of(unit[0]) in late
-            for person in sorted(set(map(person_of, unit)))
-        )
-        members = [unit for unit in units if person_of(unit[0]) not in late]
-        there = sorted({person_of(row) for unit in members for row in unit})
-        table = self._table(members, views)
+        names = list(units)
+        taken = [names[place] for place in self.cap.taken(names)]
+        table = self._table([units[name] for name in taken], views)
         table.flags.writeable = False
-        left_out = *(self._lack(p, views) for p in lacking), *out.values(), *newcomers
-        having = (p for p in everybody if all(view.has(p) for view in views))
-        whole = whole_of(having, left_out)
-        alone = group_rows({p: [p] for p in whole}, self._families(whole)[0])
-        one_of_each = tuple(unit[0] for unit in alone)
-        survey = Survey((), (1,) * len(members), left_out, one_of_each)
-        return survey, table, tuple(there), members
+        left_out = *(self._lack(p, views) for p in lacking), *out.values()
+        return _Matched(Survey((), (1,) * len(units), left_out), units, taken, table)
 
     @cached_property
     def _labels(self) -> Spellings:
@@ -349,8 +333,8 @@ class FeatureDataset:
 
     @property
     def _members(self) -> Sequence[Sequence[str]]:
-        """Rows of every unit."""
-        return self._matched[3]
+        """Rows of every unit that qualifies."""
+        return tuple(self._matched.units.values())
 
     def _families(
         self, persons: Collection[str]
@@ -383,7 +367,7 @@ class FeatureDataset:
 
     @property
     def coverage(self) -> tuple[Coverage, ...]:
-        """Missing values of the views of images and surfaces; raises as `lengths`."""
+        """Missing values of the views of images and surfaces."""
         rows = [row for unit in self._members for row in unit]
         return tuple(
             count_coverage(
@@ -421,10 +405,13 @@ class FeatureDataset:
                 own = self.cache, self.engine, self.tables
                 return reader(ReadFrom(self.source, study, self.space, *own), view)
 
-            if _by_session(self.study) and not view.view.single_columns:
-                found, lacking = read_each_session(self.source, self.study, read)
-            else:
-                found, lacking = read(self.study)
+            try:
+                if _by_session(self.study) and not view.view.single_columns:
+                    found, lacking = read_each_session(self.source, self.study, read)
+                else:
+                    found, lacking = read(self.study)
+            except NobodyError as error:
+                self._empty, found, lacking = self._empty or str(error), {}, []
             if not _by_session(self.study):
                 found, several = single_session_vectors(found)
                 lacking = [*lacking, *several]

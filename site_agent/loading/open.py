@@ -3,8 +3,10 @@
 from pathlib import Path
 
 from consortium.algorithms.average_parameters import AverageParameters
+from consortium.errors import DataError
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
+from site_agent.data.cap import NO_CAP, Cap
 from site_agent.data.survey import Without, excludes_nobody
 from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from site_agent.engines.base import Engine
@@ -20,19 +22,25 @@ def open_dataset(
     cache: Path,
     engine: Engine | None = None,
     without: Without = excludes_nobody,
-    late: Without = excludes_nobody,
     tables: SiteTables = PLAIN_TABLES,
+    cap: Cap = NO_CAP,
 ) -> SiteDataset | FeatureDataset:
     """Make the data set of a study; nothing is read yet.
 
     Participants are prepared and summed on the ``engine``. ``without`` returns the participants to
-    exclude, and ``late`` those to exclude of the ones who would then take part. ``tables`` are the
-    settings of the site's own tables.
+    exclude. ``tables`` are the settings of the site's own tables, and ``cap`` its maximum number of
+    participants.
     """
     if study.features:
-        return FeatureDataset(source, study, space, cache, engine, without, late, tables)
+        return FeatureDataset(source, study, space, cache, engine, without, tables, cap)
     unit = study.privacy.unit
-    return SiteDataset(source, study.data, space, unit, cache, engine, without, late, tables)
+    return SiteDataset(source, study.data, space, unit, cache, engine, without, tables, cap)
+
+
+def check_anybody(data: SiteDataset | FeatureDataset) -> None:
+    """Raise DataError with the reason if no participant qualifies; for work that is no run."""
+    if not data.lengths:
+        raise DataError(data.nobody)
 
 
 def coverage_of(data: SiteDataset | FeatureDataset, study: Study) -> tuple[Coverage, ...]:

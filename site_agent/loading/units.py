@@ -123,12 +123,14 @@ def _as_read(text: str) -> str:
     return " ".join(shown.split())
 
 
-def group_rows(rows: Mapping[str, Sequence[str]], family: Mapping[str, str]) -> list[list[str]]:
-    """Rows of every unit, in the order of their labels; units in that of their first row."""
+def group_rows(
+    rows: Mapping[str, Sequence[str]], family: Mapping[str, str]
+) -> dict[str, list[str]]:
+    """Rows of every unit by its name, in the order of their labels; units by their first row."""
     units = defaultdict[str, list[str]](list)
     for person in sorted(rows):
         units[family[person]] += rows[person]
-    return sorted(units.values())
+    return dict(sorted(units.items(), key=lambda unit: unit[1]))
 
 
 def stack_rows(
@@ -151,8 +153,7 @@ def unit_sentences(
     by = "" if units.family is None else f" by column '{units.family}'"
     yield (
         f"{persons} participants with {used} rows are {len(members)} {units.named}{by}, each of "
-        "which is protected, charged and counted as one; their number becomes public, and that of "
-        "rows does not."
+        "which is protected, charged and counted as one."
     )
     if unused:
         yield (

@@ -11,7 +11,14 @@ from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    model_validator,
+)
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Extent
@@ -28,6 +35,13 @@ from site_agent.layout import POLICY
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _SOME_FEATURES = 1_000
+_REMOVED = (
+    "persons_over_limit",
+    "fewest_subjects_here",
+    "fewest_subjects_in_all",
+    "fewest_subjects_chosen",
+)
+"""Fields of earlier versions."""
 _ROUNDING = 1 + 1e-9  # as the ledger's own limit allows
 
 
@@ -145,26 +159,11 @@ class Policy(FrozenModel):
     statistics: tuple[Annotated[str, AfterValidator(_known)], ...] | None = None
     """Statistics that a study may ask for, such as second_moment; null for all that this version
     knows."""
-    persons_over_limit: Literal["refuse", "leave-out"] = "refuse"
-    """What happens to a study that some participant has no budget left for: it is refused, or goes
-    on without those participants. Who they are follows from earlier charges alone; how many take
-    part becomes public, as ever."""
     fewest_sites: int = Field(default=3, ge=1)
     """Fewest sites that a study may have, this one included."""
-    fewest_subjects_here: int = Field(default=1, ge=1)
-    """Fewest participants of this site with whom it takes part. The promise holds for any number; 1
-    is no rule."""
-    fewest_subjects_in_all: int = Field(default=1, ge=1)
-    """Fewest participants that all sites of a study have together; 1 is no rule."""
-    fewest_subjects_chosen: int = Field(default=10, ge=1)
-    """Fewest participants by whom those who take part may differ from those of any study before, if
-    they differ at all; fewest whom a study's rules may take, or leave out if they leave out
-    anybody. How many take part becomes public, and numbers that differ by one participant tell of
-    that participant; 1 is no rule."""
     family_column: str = Field(default="family_id", min_length=1)
     """Column of participants.tsv, by its name in studies, that says who is of one family. A study
-    that groups participants by any other is refused, as how many groups a column makes becomes
-    public."""
+    that groups participants by any other is refused."""
     most_dropouts: int = Field(default=2, ge=0)
     """Most sites that a study may go on without, which leaves its sums to fewer."""
     fewest_colluding_sites: int = Field(default=1, ge=0)
@@ -173,6 +172,18 @@ class Policy(FrozenModel):
     hours: tuple[Window, ...] = ()
     """When the agent answers, in the site's local time, for example [{days: [mon, fri], from:
     '20:00', to: '06:00'}]; empty for always."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_removed_field(cls, values: Any) -> Any:
+        removed = [name for name in _REMOVED if isinstance(values, dict) and name in values]
+        if removed:
+            raise ValueError(
+                f"the fields {', '.join(removed)} were removed, since no exact number of "
+                "participants leaves a site any more and participants without budget are left "
+                "out. Delete these lines"
+            )
+        return values
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -232,8 +243,6 @@ class StudyRequest:
     runs: int = 1
     """Runs that are to be paid for from now on; 0 for a run that goes on after a crash, whose
     rounds are in the ledger as they come."""
-    persons: int | None = None
-    """Persons of this site who would take part; None if they were not counted yet."""
 
 
 def refusals(
@@ -244,8 +253,7 @@ def refusals(
     Parameters
     ----------
     plan : Plan or None
-        None while the other sites' sizes are not known; what depends on them is then left
-        to the next time that the policy is asked.
+        None before a run has begun: the price is then the most that the study promises.
     """
     site = request.site
     yield from _promise(policy, study)
@@ -256,9 +264,6 @@ def refusals(
         except PrivacyError as error:
             yield error
     if site in study.sites:
-        index = study.sites.index(site)
-        here = request.persons if plan is None else plan.shape.subjects[index]
-        yield from _sizes(policy, plan, here)
         yield from _price(policy, study, plan, request)
 
 
@@ -313,16 +318,6 @@ def _company(policy: Policy, study: Study, site: str) -> Iterator[PrivacyError]:
         yield PrivacyError(
             f"The study does not name '{site}' among its sites; decline it or correct its list."
         )
-
-
-def _sizes(policy: Policy, plan: Plan | None, here: int | None) -> Iterator[PrivacyError]:
-    if here is not None and here < policy.fewest_subjects_here:
-        said, least = f"an answer from {here} subjects here", policy.fewest_subjects_here
-        yield refusal_sentence("fewest_subjects_here", said, f"no fewer than {least}")
-    everywhere = None if plan is None else sum(plan.shape.subjects)
-    if everywhere is not None and everywhere < policy.fewest_subjects_in_all:
-        said, least = f"{everywhere} subjects in all", policy.fewest_subjects_in_all
-        yield refusal_sentence("fewest_subjects_in_all", said, f"no fewer than {least}")
 
 
 def _price(

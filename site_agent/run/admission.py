@@ -6,7 +6,7 @@ When it takes no further part in a run it says a code, and nothing of its data.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
@@ -23,7 +23,6 @@ from consortium.errors import (
     ConsortiumError,
     CopyError,
     DataError,
-    DeclinedError,
     DisagreementError,
     LedgerError,
     PrivacyError,
@@ -40,14 +39,14 @@ from site_agent.approval.approval import Approval, approvals
 from site_agent.approval.folder_states import FolderStates
 from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
-from site_agent.data.people import candidates, left_out_here, site_tables
+from site_agent.data.cap import Cap
+from site_agent.data.people import left_out_here, site_tables
 from site_agent.data.survey import SkippedPerson, Without, excludes_nobody, in_turn, over_the_limit
 from site_agent.engines.base import Engine
 from site_agent.layout import ENDED, LEFT_OUT, REFUSED
-from site_agent.ledger.ledger import left_out, spent_in
+from site_agent.ledger.ledger import over_limit
 from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data, Drive, Loading
-from site_agent.loading.sizes import too_few_new
 from site_agent.policy.policy import StudyRequest, refuse_by_policy
 from site_agent.run.participation import Participation
 from site_agent.run.setup import Site
@@ -123,7 +122,6 @@ class Admission:
         for approval in approved:
             with suppress(ConsortiumError):  # said in words when a run is announced
                 self._check_rules(approval)
-                self._check_budget(approval)
                 found.append(approval)
         return found
 
@@ -133,17 +131,16 @@ class Admission:
         Parameters
         ----------
         without : callable
-            Says who is left out, beside those whom ``site.yaml`` names and newcomers that are too
-            few to be told of.
+            Returns who is left out, in addition to the table that ``site.yaml`` names.
         """
         study, config = approval.study, self.config
         space = study_space(study, approval.folder)
         tables = site_tables(config)
         hook = in_turn(left_out_here(config.left_out, tables), without)
-        late = partial(too_few_new, self.site.ledger, self.site.policy)
+        cap = Cap.of(study, self.site.name, self.site.identity)
         return open_dataset(
             *(config.dataset, study, space, config.cache),
-            *(self.engine, hook, late, tables),
+            *(self.engine, hook, tables, cap),
         )
 
     def _attend(self, run: str, approval: Approval, announced: bytes) -> Participation | None:
@@ -165,7 +162,8 @@ class Admission:
                 "the centre runs another version or another mask than this site "
                 f"({__version__}); install the same version and study folder."
             )
-        data = self.open_data(approval, partial(self._left_out, run, study))
+        centres = permission().centres
+        data = self.open_data(approval, partial(self._left_out, run, study, centres))
         loading = Loading(data)
         self.drive(loading.steps())
         return Participation(site, context, loading, permission)
@@ -188,33 +186,24 @@ class Admission:
         joined = site.store.load(run, "present") is not None
         return not joined and "end" in site.exchange.children(f"runs/{run}")
 
-    def _left_out(self, run: str, study: Study, labels: Sequence[str]) -> Iterable[SkippedPerson]:
+    def _left_out(
+        self, run: str, study: Study, centres: Collection[str], labels: Sequence[str]
+    ) -> Iterable[SkippedPerson]:
         """Who is left out of a run; settled once, since the run's own charges count later."""
         site = self.site
         stored = site.store.load(run, LEFT_OUT)
         if stored is None:
-            stored = json.dumps(left_out(site.ledger, site.policy, study, labels)).encode()
+            stored = json.dumps(
+                over_limit(site.ledger, site.policy, study, centres, labels)
+            ).encode()
             site.store.save(run, LEFT_OUT, stored)
         return [over_the_limit(str(label)) for label in json.loads(stored)]
 
     def _check_rules(self, approval: Approval) -> None:
-        """Refuse a new run that approval or policy don't cover, before anything is read.
-
-        What persons were charged is asked later: it depends on who would take part.
-        """
+        """Refuse a new run that approval or policy don't cover; nothing of any data is read."""
         site = self.site
         self._permission(approval).check_new_run(site.ledger, site.dataset)
         refuse_by_policy(site.policy, approval.study, None, StudyRequest(site.name))
-
-    def _check_budget(self, approval: Approval) -> None:
-        """Refuse a new run that somebody who may take part has no budget left for."""
-        site, study = self.site, approval.study
-        people = candidates(self.config, study.data)
-        out = set(left_out(site.ledger, site.policy, study, people))
-        stay = [label for label in people if label not in out]
-        centres = self._permission(approval).centres
-        spent = spent_in(site.ledger, site.dataset, study, centres, stay)
-        refuse_by_policy(site.policy, study, None, StudyRequest(site.name, spent))
 
     def _permission(self, approval: Approval) -> Permission:
         return permit(self.folder, self.site.identity, approval, self.today())
@@ -259,10 +248,8 @@ def post_refusal(site: Site, run: str, notice: bytes) -> None:
 
 def public_reason(error: Exception) -> str:
     """What of an error may cross the border: nothing of the data, no file, no label."""
-    if isinstance(error, DeclinedError):
-        return "its rules, its data or its ledger speak against it; the site's own log says why"
     if isinstance(error, DataError):
-        return "an image or table of its data set can't be used; the site's own log names it"
+        return "its data set can't be used; the site's own log says why"
     if isinstance(error, CopyError):
         return "another copy of its folder has answered in its name; the site's own log says where"
     if isinstance(error, LedgerError):

@@ -56,12 +56,13 @@ class Charges:
         self._index = joined.context.study.sites.index(site.name)
         self._secret = run_secret(site.identity.root, joined.context.run, "site")
 
-    def noise_key(self, question: bytes, statistic: bytes) -> bytes:
-        """A fresh key for every pair of question and answer; the same for the same pair.
+    def noise_key(self, question: bytes, statistic: bytes, units: int) -> bytes:
+        """Derive a key for each combination of question, answer and number of units.
 
-        So a crash before the answer was stored draws no second noise.
+        The same combination has the same key, so that a crash before the answer was stored draws no
+        second noise. Another answer or number has another key.
         """
-        digest = hashlib.sha256(statistic).hexdigest()
+        digest = hashlib.sha256(units.to_bytes(8, "big") + statistic).hexdigest()
         return run_secret(self._secret, question.hex(), f"noise {digest}")
 
     def commit(self, number: int, key: bytes) -> bool:

@@ -92,7 +92,7 @@ class MessageStore:
         with self._using() as connection:
             rows = connection.execute(
                 "SELECT DISTINCT run FROM messages "
-                "WHERE (name GLOB '[0-9]*/contribution' OR name = 'advertise') "
+                "WHERE name GLOB '[0-9]*/contribution' "
                 "AND NOT EXISTS (SELECT 1 FROM messages AS known "
                 "WHERE known.run = ? AND known.name = ? || messages.run) ORDER BY run",
                 (_SITE, _ACCOUNTED),

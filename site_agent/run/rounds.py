@@ -179,9 +179,10 @@ class Rounds:
         heard = self._hearsay.due(asked.stage, self._neighbours.heard)
         mechanism = asked.stage.mechanism
         statistic = local_statistic(self._plan.analysis, self._data, query, mechanism)
-        part = self._data.units / self._plan.shape.units[self._index]
+        units = self._data.units
+        part = units / self._plan.shape.units[self._index]
         summed = mechanism.total(self._index, statistic.ravel(), part)
-        key = self._charges.noise_key(asked.digest, summed.tobytes())
+        key = self._charges.noise_key(asked.digest, summed.tobytes(), units)
         if self._closing.is_over(asked):
             return None
         new = self._charges.reserve(asked, remembered=self._charges.commit(asked.number, key))

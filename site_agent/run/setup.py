@@ -14,25 +14,17 @@ from consortium.base.formatting import count
 from consortium.engine.names import LOADING, MOST_NOTICE, PRESENT, START, run_secret
 from consortium.engine.queries import SiteNote, decode_note, encode_note
 from consortium.engine.run_context import RunContext, read_start
-from consortium.errors import (
-    BudgetError,
-    ConsortiumError,
-    DataError,
-    DeclinedError,
-    PrivacyError,
-    StudyError,
-)
+from consortium.errors import StudyError
 from consortium.exchange.base import Exchange
 from consortium.membership.keys import Identity
-from consortium.secagg import CENTRE, Party, seal
+from consortium.secagg import Party, seal
 from consortium.secagg.messages import Limits as MessageLimits
 from consortium.study.plan import Plan, count_rounds, make_plan, nominal_shape, plan_digest
 from site_agent.approval.permission import Permission
 from site_agent.layout import WORTH
 from site_agent.ledger.anchor import LedgerAnchor
-from site_agent.ledger.ledger import Charge, Ledger, spent_in
+from site_agent.ledger.ledger import Ledger
 from site_agent.loading.progress import Loading
-from site_agent.loading.sizes import sizes_of
 from site_agent.policy.policy import Policy, StudyRequest, refuse_by_policy
 from site_agent.run.message_store import MessageStore
 from site_agent.run.outbox import Outbox
@@ -131,14 +123,12 @@ class Setup:
                 message = seal(self.site.identity.key, run, name, LOADING, 0, b"")
                 self.outbox.send(self._names.loading(name), "loading", message)
             return False
-        self._check_counted(None)
         data, site = self.loading.data, self.site
-        persons = len(data.lengths)
         for each in data.survey.skipped:
-            if each.reason in ("unusable", "too-few-new"):
+            if each.reason == "unusable":
                 site.log.line(f"left out of {self.context.run}: {each.detail}")
         self._note = SiteNote(self.context.grid, __version__)
-        site.log.write(f"takes part in {self.context.run} with {persons} subjects")
+        site.log.write(f"takes part in {self.context.run} with {len(data.lengths)} participants")
         message = seal(site.identity.key, self.context.run, site.name, PRESENT, 0, b"")
         self.outbox.send(self._names.present(site.name), "present", message)
         return True
@@ -153,7 +143,6 @@ class Setup:
             self.outcome = LeftOut()
             return True
         self.context = self.context.started_with(sites)
-        self._check_counted(None)
         rounds = count_rounds(self.context.study, self.context.extent)
         roster = self.context.roster
         self._sizes = MessageLimits(len(sites), rounds, roster.holders)
@@ -169,18 +158,7 @@ class Setup:
         return True
 
     def _advertise(self) -> bool:
-        """Tell the site's numbers, once they and who is behind them are written down."""
-        site, policy = self.site, self.site.policy
-        sizes = sizes_of(self.context.study, self.loading.data)
-        limits = self.permission().limits(policy, 0.0)
-        least, at = policy.fewest_subjects_chosen, site.now()
-        try:
-            site.ledger.tell(self._numbers, sizes, least, limits, at)
-        except PrivacyError as error:
-            raise self._declined(error) from error
-        trouble = site.anchor.post()
-        if trouble is not None:
-            site.log.line_once(str(trouble))
+        """Send the site's keys."""
         message = self._party.setup.advertise(encode_note(self._note))
         self.outbox.send(self._names.setup("advertise", self.site.name), "advertise", message)
         return True
@@ -191,7 +169,7 @@ class Setup:
             return False
         message = self._party.setup.receive_keys(bundle, self._agree)
         plan = self._plan
-        self._check_counted(plan)
+        refuse_by_policy(self.site.policy, self.context.study, plan, StudyRequest(self.site.name))
         self.outbox.keep("keys", bundle)
         self._keep_worth(plan)
         self.outbox.send(self._names.setup("share", self.site.name), "share", message)
@@ -210,52 +188,6 @@ class Setup:
         """Work the plan out from everybody's sizes; its digest is told to all."""
         self._plan = make_plan(self.context.study, self._shape(notes), agreed=True)
         return plan_digest(self._plan)
-
-    def _check_counted(self, plan: Plan | None) -> None:
-        """Hold the study against the site's rules, now that it is known who would take part.
-
-        Whether their number may be told is asked first. Whatever speaks against it is one answer to
-        others, and uses an approved run up: it may be about one person. A run that goes on has its
-        rounds in the ledger. Raises DeclinedError.
-        """
-        site, study = self.site, self.context.study
-        centres = self.permission().centres
-        try:
-            data = self.loading.data
-            site.ledger.check_sizes(sizes_of(study, data), site.policy.fewest_subjects_chosen)
-            people = data.people
-            spent = spent_in(site.ledger, site.dataset, study, centres, people)
-            runs = 0 if self._started else 1
-            refuse_by_policy(
-                site.policy, study, plan, StudyRequest(site.name, spent, runs, len(data.lengths))
-            )
-        except (BudgetError, DataError, PrivacyError) as error:
-            raise self._declined(error) from error
-
-    def _declined(self, error: ConsortiumError) -> DeclinedError:
-        """Write a refusal down that follows from who would take part, whatever the reason."""
-        if not self._started:
-            self.site.ledger.decline(self._numbers, self.site.now())
-        return DeclinedError(str(error))
-
-    @property
-    def _numbers(self) -> Charge:
-        """The ledger's line of the numbers that are told, before who is behind them is known."""
-        run = self.context
-        return Charge(
-            dataset=self.site.dataset,
-            study=run.study.study,
-            run=run.run,
-            round=0,
-            stage="setup",
-            statistic="sizes",
-            unit=run.study.privacy.unit,
-            mu=0.0,
-            site=self.site.identity.public.hex(),
-            centre=run.keys[CENTRE].hex(),
-            query="",
-            outsider=0.0,
-        )
 
     def _take_shares(self) -> bool:
         place = self._names.setup("shares", self.site.name)
@@ -276,7 +208,3 @@ class Setup:
         if different:
             raise StudyError(f"{different[0]} uses another mask or space; start a new run.")
         return nominal_shape(study, self.context.extent)
-
-    @property
-    def _started(self) -> bool:
-        return self.outbox.stored("keys") is not None

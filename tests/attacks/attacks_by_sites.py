@@ -94,14 +94,14 @@ def _for_hardly_any(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @attack(
-    "site",
+    "hub",
     guard="consortium.privacy.mechanism:calibrate",
     without="the others' noise shrinks with their share, below what they were promised",
     stops="^$",
     instead=_for_hardly_any,
 )
 def thousand_million_subjects(stage: Stage) -> bool:
-    """Says that it has 10⁹ subjects, so that the others seem to need hardly any noise."""
+    """States 10⁹ participants for one site, so that the others seem to need hardly any noise."""
     mechanism = plan_mechanism(
         Sharing("cape", colluding=1),
         entries=50,

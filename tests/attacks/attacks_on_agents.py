@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,21 +9,19 @@ import msgspec
 from consortium.algorithms.base import Query
 from consortium.errors import SiteError
 from consortium.secagg import messages
-from consortium.simulation.dataset import start_derivatives
 from tests.attacks.attack_kinds import Stage, attack
 from tests.support.forgery import (
     NAMES,
     ask,
     manifests,
     opened,
-    path_of,
     pump,
     rounds_of,
     settle,
     sign,
     write,
 )
-from tests.support.local_consortium import SITES, LocalConsortium, build, conduct
+from tests.support.local_consortium import SITES, LocalConsortium, conduct
 
 
 def _unplanned(_real: object) -> Callable[..., Any]:
@@ -56,51 +53,6 @@ def _all_survive(local: LocalConsortium) -> bytes:
     party = local.agents["north"]._runs["small-0001"].rounds._party  # type: ignore[union-attr]
     about = party._rounds[1].context
     return messages.encode(messages.Request(about, SITES, (), manifests(local.place, SITES, about)))
-
-
-def _make_tables(folder: Path, subjects: int) -> None:
-    labels = [f"{number:02d}" for number in range(subjects)]
-    rows = [f"sub-{label}\t0.5\t-0.5\tpatient\tnegative\n" for label in labels]
-    for site in SITES:
-        start_derivatives(folder / site / "bids", "made-up tables", labels)
-        text = "participant_id\ts1\ts2\tgroup\thiv\n" + "".join(rows)
-        (folder / site / "bids" / "participants.tsv").write_text(text)
-
-
-_ONE_PERSON = """\
-study: small
-sites: [north, east, south, west]
-participants: {north: 10, east: 10, south: 10, west: 10}
-data: {persons: {s1: {low: 0.5, high: 0.5}, group: {levels: [patient]}}}
-features:
-  - {name: scales, source: table, columns: {"s[1-2]": {low: -1, high: 1}}}
-privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
-algorithm: average
-timing: {join: 4, answer: 4}
-"""
-
-
-def _anything_goes(_real: object) -> Callable[..., None]:
-    return lambda *_asked: None
-
-
-@attack(
-    "hub",
-    guard="site_agent.ledger.reader:check_sizes",
-    without="the public number of a site's persons says whether one whom the rules describe is a "
-    "patient there",
-    stops="field 'fewest_subjects_chosen': the study asks for",
-    instead=_anything_goes,
-)
-def study_of_a_single_person(stage: Stage) -> bool:
-    """Has people approve a study whose rules fit one person, and reads how many there are."""
-    local = LocalConsortium(
-        build(stage.root / "place", text=_ONE_PERSON, subjects=1, make=_make_tables)
-    )
-    with contextlib.suppress(SiteError):
-        local.centre().open()
-    stage.said.append(local.said("north"))
-    return path_of(local.place, NAMES.setup("advertise", "north")).exists()
 
 
 @attack(

@@ -52,13 +52,6 @@ UNGUARDED = (
         "vectors are open, the bound and its share limit it.",
     ),
     Row(
-        "invented-size",
-        "site",
-        "Says that it has a thousand million subjects, and weighs more than all the others.",
-        "Sizes are believed, and listed in the report. The result is that site's alone; the "
-        "promise to the others holds, since the noise is computed from the sizes as stated.",
-    ),
-    Row(
         "two-tongues-among-friends",
         "site",
         "Tells the centre one model and a neighbour that works with it another.",

@@ -11,6 +11,8 @@ from consortium.base.lock import only_one
 from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.membership.keys import create_identity
 from consortium.membership.roster import Roster, read_roster
+from consortium.study.reader import read_study
+from site_agent.config import SiteConfig
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.command_line import PROGRAMS, enter, refused
 from tests.support.membership_files import PLAIN, give_scans, papers, public, publish
@@ -90,7 +92,7 @@ def test_the_keys_of_another_consortium_leave_a_good_signature_as_it_is(
 def test_a_roster_of_another_consortium(town: Town) -> None:
     place, members = town
     give_scans(place)
-    assert enter(*_site(place, "approve")).code == 0
+    assert enter(*_site(place, "approve", "--despite-warnings")).code == 0
     (place.files.keys / "keys").unlink()
     other = create_identity(place.files.keys, b"o" * 64).public
     publish(place, Roster(99, other, members.sites))
@@ -127,6 +129,32 @@ def test_keys_of_somebody_else(town: Town, tmp_path: Path) -> None:
         assert "are not those of the consortium" in said
     assert read_roster(files.roster) == members
     assert not (tmp_path / "new").exists()
+
+
+def test_a_nominal_number_goes_from_a_site_into_the_study(town: Town, tmp_path: Path) -> None:
+    place, members = town
+    new, study = tmp_path / "new", tmp_path / "alone.yaml"
+    where = ("--dataset", tmp_path, "--exchange", place.files.exchange, "--folder", new)
+    words = ("init", "--name", "new", *where, "--centre", members.centre.hex(), "--participants")
+    assert "Write 160." in refused("site-agent", *words, "157")
+    assert not new.exists()
+    assert enter("site-agent", *words, "160").code == 0
+    assert SiteConfig.load(new).nominal_participants == 160
+    assert enter(*_centre(place, "admit", new / "new.join.yaml", "--yes")).code == 0
+    roster = ("--roster", place.files.roster)
+    drafted = enter("consortium", "new-study", study, *roster, "--sites", "new", *_ALONE)
+    assert drafted.code == 0
+    assert read_study(study).participants == {"new": 160}
+    text = study.read_text()
+    (line,) = (each for each in text.splitlines() if each.startswith("participants:"))
+    study.write_text(text.replace(line, line.replace("160", "200")))
+    said = enter(*_centre(place, "sign", study))
+    assert "WARNING: new stated 160 participants when it joined, and the study has 200" in said.out
+    study.write_text(text.replace(line, line.replace("160", "157")))
+    assert "field 'participants.new'" in refused(*_centre(place, "sign", study))
+
+
+_ALONE = ("--algorithm", "ica", "--colluding-sites", "0")
 
 
 def test_a_site_is_made_once(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_what_no_option_says_is_asked_at_a_terminal(tmp_path: Path) -> None:
     words = ("--algorithm", "histogram", "--column", "age", "--limits", "18,98")
     said = refused("consortium", "new-study", study, *words)
     assert "needs --sites" in said
-    typed = "How old they are\na,b,c\n2\n\n\n\n"
+    typed = "How old they are\na,b,c\n2\n\n\n\n\n"
     done = enter("consortium", "new-study", study, *words, answer=typed, terminal=True)
     assert (done.code, done.err) == (0, "")
     made = read_study(study)
@@ -201,7 +201,7 @@ def test_a_hopeless_study_is_written_to_be_edited_and_not_signed(tmp_path: Path)
     place, _ = papers(tmp_path / "town")
     study = tmp_path / "study.yaml"
     words = ("--roster", place.files.roster, "--keys", place.files.keys, "--epsilon", "0.1")
-    said = enter("consortium", "new-study", study, *words, "--subjects", "5")
+    said = enter("consortium", "new-study", study, *words, "--subjects", "10")
     assert said.code == 1
     assert "would be enough" in said.err
     assert study.exists()

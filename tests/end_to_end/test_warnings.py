@@ -1,6 +1,5 @@
 """What a hospital must be warned of before its yes, in spite of which it must say so expressly."""
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,9 +9,6 @@ import pytest
 from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.membership.keys import load_identity
 from site_agent.approval.approval import approvals
-from site_agent.ledger.entries import Charge
-from site_agent.ledger.ledger import Ledger, LedgerLimits
-from site_agent.ledger.sizes import Sizes
 from tests.support.command_line import Said, enter
 from tests.support.local_consortium import SITES
 from tests.support.membership_files import papers
@@ -129,66 +125,3 @@ def test_a_refusal_names_the_sites_own_file_before_the_study(
     first = said.err.split("If that is not it: ")[0]
     assert "into site.yaml" in first
     assert "ask the study's people" not in first
-
-
-def test_a_few_who_lack_a_column_are_told_before_their_number_is(place: DemoFolders) -> None:
-    rows = _rows()
-    rows[7][4] = "n/a"
-    said = _say(place, rows, "check")
-    assert said.code == 0
-    assert (
-        "A few of the 400 participants whose number would be released lack 'age' (1) in" in said.out
-    )
-    assert "'left_out' in site.yaml" in said.out
-    for row in rows[:12]:  # so many that leaving them out tells of nobody
-        row[4] = ""
-    assert "A few of the" not in _say(place, rows, "check").out
-
-
-def test_codes_for_missing_values_are_lacking_before_a_number_is_told(place: DemoFolders) -> None:
-    rows = _rows()
-    rows[3][4] = rows[9][4] = "-9999"
-    rows[7][4] = "n/a"
-    assert "lack 'age' (3, with -9999) in" in _say(place, rows, "check").out
-    for row in rows[:12]:
-        row[4] = "-9999"
-    assert "A few of the" not in _say(place, rows, "check").out
-
-
-def test_once_a_number_was_told_nobody_is_advised_to_change_it(place: DemoFolders) -> None:
-    rows = _rows()
-    rows[3][4] = "-9999"
-    labels = tuple(row[0].removeprefix("sub-") for row in rows)
-    charge = Charge(
-        *(str(place.dataset("east").resolve()), "first", "first-0001", 0, "setup", "sizes"),
-        *("subject", 0.0, "5a" * 32, "ce" * 32, "", 0.0),
-    )
-    ledger = Ledger(place.site("east") / "ledger.sqlite")
-    assert ledger.tell(charge, Sizes(labels, labels), 10, LedgerLimits({}), "now")
-    said = _say(place, rows, "check").out
-    assert (
-        "A few of the 400 participants whose number was released before lack 'age' (1, with" in said
-    )
-    assert "at least 10 participants are listed" in said
-    assert "before you approve" not in said
-
-
-def test_codes_that_counted_before_can_be_taken_out_with_enough_others(
-    place: DemoFolders, tmp_path: Path
-) -> None:
-    """The remedy of the message: two numbers that differ by ten reveal no single participant."""
-    rows = _rows()
-    labels = tuple(row[0].removeprefix("sub-") for row in rows)
-    charge = Charge(
-        *(str(place.dataset("east").resolve()), "first", "first-0001", 0, "setup", "sizes"),
-        *("subject", 0.0, "5a" * 32, "ce" * 32, "", 0.0),
-    )
-    ledger = Ledger(place.site("east") / "ledger.sqlite")
-    assert ledger.tell(charge, Sizes(labels, labels), 10, LedgerLimits({}), "now")
-    config = place.site("east") / "site.yaml"
-    left_out, kept = place.site("east") / "out.tsv", config.read_text()
-    config.write_text(re.sub("(?m)^left_out:.*\n", "", kept) + "left_out: out.tsv\n")
-    for many, code in ((1, 1), (9, 1), (10, 0), (30, 0)):
-        lines = [f"{row[0]}\tcode for missing" for row in rows[:many]]
-        left_out.write_text("\n".join(["participant_id\treason", *lines]) + "\n")
-        assert _say(place, rows, "check").code == code

@@ -11,6 +11,7 @@ from consortium.algorithms.base import Query
 from consortium.errors import CopyError
 from site_agent.layout import LEDGER, STORE
 from site_agent.run import rounds
+from site_agent.run.charges import Charges
 from tests.support.forgery import NAMES, ask, opened, path_of, pump, rounds_of, settle, write
 from tests.support.local_consortium import LocalConsortium
 
@@ -117,3 +118,65 @@ def test_a_copy_that_computes_other_numbers_halts_for_good(
             pump(local, FROM_THE_START)
         _stop(local)
     assert place.read_bytes() == first
+
+
+def _withdrawn(local: LocalConsortium) -> None:
+    """Let one of north's participants leave the data set."""
+    first = sorted(local.place.dataset("north").glob("sub-*"))[0]
+    first.rename(local.place.root / first.name)
+
+
+def test_a_stored_answer_is_sent_again_though_a_participant_was_withdrawn(tmp_path: Path) -> None:
+    local = opened(settle(tmp_path / "place"))
+    local.absent = {"east", "south", "west"}
+    ask(local.place, QUERY)
+    pump(local)
+    answer = path_of(local.place, NAMES.round(1, "contribution", "north"))
+    before = answer.read_bytes()
+    _stop(local)
+    _withdrawn(local)
+    answer.unlink()
+    pump(local, FROM_THE_START)
+    assert answer.read_bytes() == before
+    assert "with 2 participants" in local.said("north")
+    assert rounds_of(local.place, "north") == [1]
+
+
+def test_an_answer_that_was_not_stored_has_other_noise_once_a_participant_is_withdrawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys: list[bytes] = []
+    real: Any = Charges.noise_key
+
+    def noted(*args: object) -> bytes:
+        keys.append(real(*args))
+        return keys[-1]
+
+    monkeypatch.setattr(Charges, "noise_key", noted)
+    local = opened(settle(tmp_path / "place"))
+    local.absent = {"east", "south", "west"}
+    ask(local.place, QUERY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Charges, "commit", lambda *_args: _die(b""))
+        with pytest.raises(_Killed):
+            pump(local)
+    _stop(local)
+    _withdrawn(local)
+    pump(local, FROM_THE_START)
+    assert path_of(local.place, NAMES.round(1, "contribution", "north")).exists()
+    first, second = keys
+    assert first != second
+
+
+def test_the_key_of_noise_binds_the_number_of_units(tmp_path: Path) -> None:
+    local = opened(settle(tmp_path / "place"))
+    charges = _charges(local)
+    assert charges.noise_key(b"q", b"s", 3) == charges.noise_key(b"q", b"s", 3)
+    assert charges.noise_key(b"q", b"s", 3) != charges.noise_key(b"q", b"s", 2)
+
+
+def _charges(local: LocalConsortium) -> Charges:
+    (participation,) = local.agent("north")._runs.values()
+    assert participation is not None
+    assert participation.rounds is not None
+    return participation.rounds._charges

@@ -1,17 +1,14 @@
-"""A study goes on without persons who have no budget left, and its plan is made without them."""
+"""A study goes on without participants who have no budget left; its plan does not change."""
 
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from consortium.errors import SiteError
 from site_agent.data.bids import labels_in
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Policy
 from tests.support.charges import up_to
-from tests.support.forgery import ledger, settle
+from tests.support.forgery import settle
 from tests.support.local_consortium import LocalConsortium, conduct
 
 EARLIER = Charge(
@@ -30,30 +27,13 @@ def _spend_one(root: Path) -> tuple[LocalConsortium, str]:
     return LocalConsortium(place), first
 
 
-def test_by_default_one_person_over_the_limit_refuses_the_study(tmp_path: Path) -> None:
-    local, _ = _spend_one(tmp_path)
-    with pytest.raises(SiteError, match=r"east takes no further part \(declined\)"):
-        conduct(local.centre())
-    assert ledger(local.place, "north") == []
-
-
-def test_so_few_are_not_left_out_that_their_number_would_tell_of_them(tmp_path: Path) -> None:
-    local, _ = _spend_one(tmp_path)
-    Policy(persons_over_limit="leave-out").save(local.place.site("east"))
-    with pytest.raises(SiteError, match=r"east takes no further part \(declined\)"):
-        conduct(local.centre())
-    assert "field 'fewest_subjects_chosen'" in local.said("east")
-    assert [line.charge.study for line in ledger(local.place, "east")] == ["earlier"]
-
-
-def test_a_study_may_go_on_without_them_and_is_planned_for_those_who_stay(tmp_path: Path) -> None:
+def test_a_study_goes_on_without_who_has_no_budget_left(tmp_path: Path) -> None:
     local, first = _spend_one(tmp_path)
-    policy = Policy(persons_over_limit="leave-out", fewest_subjects_chosen=1)
-    policy.save(local.place.site("east"))
     centre = local.centre()
     conduct(centre)
     assert centre.session is not None
-    assert "with 2 subjects" in local.said("east")
+    assert centre.session.plan.shape.subjects == (10, 10, 10, 10)
+    assert "with 2 participants" in local.said("east")
     book = local.agent("east").site.ledger
     stay = [label for label in labels_in(local.place.dataset("east")) if label != first]
     assert book.total("", "subject", [first]) == 9.0
@@ -62,7 +42,7 @@ def test_a_study_may_go_on_without_them_and_is_planned_for_those_who_stay(tmp_pa
 
 def test_who_is_left_out_stays_so_after_a_restart(tmp_path: Path) -> None:
     local, _ = _spend_one(tmp_path)
-    policy = Policy(persons_over_limit="leave-out", fewest_subjects_chosen=1)
+    policy = Policy()
     tight = policy.subject.model_copy(update={"study": 8.0, "total": 8.0})
     policy.model_copy(update={"subject": tight}).save(local.place.site("east"))
     centre = local.centre()

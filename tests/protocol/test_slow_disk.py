@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.engine.clock import WAITING, read_waiting
 from consortium.engine.names import Names
 from consortium.errors import ConsortiumError, SiteError
@@ -128,15 +129,25 @@ def test_with_a_quorum_a_loading_site_is_waited_for_and_an_absent_one_is_not(
     assert centre.context.study.sites == ("north", "east", "south")
 
 
-def test_a_site_of_unusable_scans_refuses_the_run_before_anybody_is_asked(tmp_path: Path) -> None:
+def test_a_site_of_unusable_scans_answers_like_any_other(tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
     for scan in place.dataset("south").rglob("*_bold.nii.gz"):
         scan.write_bytes(scan.read_bytes()[:-200])
     local = LocalConsortium(place)
-    with pytest.raises(SiteError, match=r"south takes no further part \(declined\)"):
-        conduct(local.centre())
-    assert not path_of(place, NAMES.start()).exists()
-    assert all(ledger(place, site) == [] for site in SITES)
+    centre = local.centre()
+    conduct(centre)
+    assert centre.session is not None
+    assert "with 0 participants" in local.said("south")
+    assert _messages(place, "south") == _messages(place, "north")
+    book = local.agent("south").site.ledger
+    assert [entry.event for entry in book.entries()].count("spend") == len(centre.session.rounds)
+    assert book.most_charged("subject") == 0.0
+
+
+def _messages(place: DemoFolders, site: str) -> list[tuple[str, int]]:
+    """Names and sizes of a site's messages."""
+    found = (path for path in (place.root / "exchange" / "runs").rglob(f"{site}*"))
+    return sorted((p.parent.relative_to(place.root).as_posix(), p.stat().st_size) for p in found)
 
 
 def _late_after(moment: str, local: LocalConsortium, patch: pytest.MonkeyPatch) -> None:

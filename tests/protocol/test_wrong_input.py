@@ -36,7 +36,6 @@ from site_agent.agent import Agent
 from site_agent.images.series import PersonBlocks
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Charge, Ledger
-from site_agent.policy.policy import Policy
 from tests.support.charges import up_to
 from tests.support.forgery import NAMES, RUN, alter_reads, ledger, path_of, pump, refusal, settle
 from tests.support.local_consortium import SITES, STUDY, LocalConsortium, agree, conduct, limit
@@ -92,13 +91,12 @@ def test_one_unusable_image_ends_no_run_and_is_told_to_its_own_people(
     place = settle(tmp_path / "place")
     damage, said = IMAGES[fault]
     damage(place)
-    Policy(fewest_subjects_chosen=1).save(place.site("east"))
     local = LocalConsortium(place)
     centre = local.centre()
     conduct(centre)
     assert centre.session is not None
     assert centre.session.plan.shape.subjects == (10, 10, 10, 10)
-    assert "with 2 subjects" in local.said("east")
+    assert "with 2 participants" in local.said("east")
     assert _matches(said, local.said("east"))
     assert "hospitals/east" in local.said("east")
     sent = b"".join(p.read_bytes() for p in (place.root / "exchange").rglob("*") if p.is_file())
@@ -111,7 +109,7 @@ def test_a_data_set_that_is_gone(tmp_path: Path) -> None:
     place.dataset("east").rename(place.root / "x")
     local, said = LocalConsortium(place), "not a folder"
     centre = local.centre()
-    with pytest.raises(SiteError, match=r"^east takes no further part \(declined\)") as caught:
+    with pytest.raises(SiteError, match=r"^east takes no further part \(data\)") as caught:
         conduct(centre)
     centre.abort(caught.value)
     pump(local, 2)

@@ -59,6 +59,7 @@ class People:
             {
                 "study": "levels",
                 "sites": list(SITES),
+                "participants": dict.fromkeys(SITES, 10),
                 "privacy": {**promise, **privacy},
                 "algorithm": algorithm,
                 "analysis": analysis,

@@ -30,6 +30,7 @@ from consortium.errors import StudyError
 if TYPE_CHECKING:
     from datetime import date
 
+    from consortium.membership.roster import Roster
     from consortium.study.plan import Plan
     from consortium.study.spec import Study
 
@@ -53,6 +54,9 @@ ANSWERS: Mapping[str, str] = {
     "name": "Its short name; by default the file's.",
     "title": "A line for people.",
     "sites": "Names of the sites, with commas.",
+    "subjects": "Nominal number of participants, one for all sites or one for each, with commas; "
+    "else those of --roster, or 100.",
+    "volumes": "Nominal number of volumes of a participant; else 200.",
     "epsilon": "Largest ε of a run; else 4.",
     "delta": "δ that belongs to it; else 1e-5.",
     "colluding_sites": "Sites that may side with the coordinator; else 1.",
@@ -124,6 +128,8 @@ def new_study_command(
     identity = None if keys is None else load_identity(keys)
     if members is not None and answers["sites"] is None:
         answers["sites"] = ",".join(members.sites)
+    if members is not None and answers["subjects"] is None:
+        answers["subjects"] = _stated_sizes(members, answers["sites"] or "")
     made = new_study(study, algorithm, answers, out.ask)
     for line in what_was_read(answers):
         out.print(line)
@@ -132,6 +138,12 @@ def new_study_command(
     if members is not None and identity is not None:
         sign_study(study, members, identity.key)
         out.print("It is signed, too. After an edit sign it again with 'consortium sign'.")
+
+
+def _stated_sizes(members: Roster, sites: str) -> str | None:
+    """Nominal numbers of participants that all sites of a study stated when they joined."""
+    sizes = [members.participants.get(name.strip()) for name in sites.split(",")]
+    return ",".join(map(str, sizes)) if all(sizes) else None
 
 
 def _preview(made: Study, file: Path, *, planned: bool) -> None:
@@ -151,10 +163,16 @@ def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
     from consortium.membership.keys import load_identity
     from consortium.membership.roster import read_roster
     from consortium.membership.signed_study import sign_study, signature_path
+    from consortium.study.nominal import check_participants, differing_sizes
+    from consortium.study.reader import read_study
 
     members, key = read_roster(roster), load_identity(keys).key
     members.check_owner(key)  # before a good signature is overwritten
+    asked = read_study(study)
+    check_participants(asked, str(study))
     signed = sign_study(study, members, key)
+    for sentence in differing_sizes(asked, members.participants):
+        out.print(f"WARNING: {sentence}")
     sites = ", ".join(signed.study.sites)
     out.print(
         f"{signature_path(study)} is made; send it with the study, the files that it names, "

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from consortium.coordinator.new_study_tables import nominal_size
 from consortium.coordinator.run import RunFiles
 from consortium.errors import OutputError
 from consortium.membership.admission import JoinRequest, admit_site, read_request
@@ -27,6 +26,7 @@ from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster import found_roster, read_roster, save_roster
 from consortium.membership.signed_study import sign_study
 from consortium.simulation.bids import Recipe, make_consortium
+from consortium.study.nominal import nominal_size
 from consortium.study.reader import read_study
 from consortium.study.spec import Study
 from site_agent.approval.approval import Terms, approve

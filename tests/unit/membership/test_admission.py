@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from consortium.errors import SignatureError, StudyError
 from consortium.membership.admission import JoinRequest, admit_site, read_request, write_request
+from consortium.membership.roster import read_roster, save_roster
 from tests.support.membership_files import members, private, public
 
 
@@ -29,6 +30,31 @@ def test_a_new_site_is_admitted_with_the_key_that_signed(tmp_path: Path) -> None
     assert found.sites == {**members().sites, "west": public(104)}
     assert found.serial == members().serial + 1
     assert admit_site(found, asked) == found  # asking again changes nothing
+
+
+def test_a_nominal_number_of_participants_is_admitted_with_the_site(tmp_path: Path) -> None:
+    path = tmp_path / "west.join.yaml"
+    asked = write_request(path, "west", public(1), private(104), participants=160)
+    assert read_request(path) == asked
+    found = admit_site(members(), asked)
+    assert found.participants == {"west": 160}
+    assert admit_site(found, asked) == found
+    assert admit_site(found, request(tmp_path, "west", 104)) == found  # which states none
+    more = write_request(path, "west", public(1), private(104), participants=200)
+    assert admit_site(found, more).participants == {"west": 200}
+    assert found.without_site("west").participants == {}
+    roster = tmp_path / "roster.yaml"
+    save_roster(roster, found, private(1))
+    assert read_roster(roster) == found
+    roster.write_text(roster.read_text().replace("160", "170"))
+    with pytest.raises(SignatureError):
+        read_roster(roster)
+    path.write_text(path.read_text().replace("200", "210"))
+    with pytest.raises(SignatureError):
+        read_request(path)
+    write_request(path, "west", public(1), private(104), participants=157)
+    with pytest.raises(StudyError, match="Write 160"):
+        read_request(path)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,6 @@ from site_agent.policy.policy import Policy
 from tests.support.forgery import ledger
 from tests.support.local_consortium import (
     SITES,
-    STUDY,
     LocalConsortium,
     build,
     conduct,
@@ -104,24 +103,6 @@ def test_a_run_beyond_the_terms_is_refused(terms: Terms, reason: str, tmp_path: 
     folder, files = place.site("west"), place.files
     approve(folder, "west", load_identity(folder), files.study, files.roster, terms)
     assert reason in _meet(place).said("west")
-
-
-def test_a_site_whose_choice_fits_few_refuses_and_nobody_hears_how_many(tmp_path: Path) -> None:
-    rules = "data: {persons: {age: {low: 81, high: 81}}, "
-    place = build(tmp_path / "place", text=STUDY.replace("data: {", rules))
-    for number, name in enumerate(SITES):
-        people = [path.name for path in sorted(place.dataset(name).glob("sub-*"))]
-        ages = [81, 60, 59] if number == 0 else [81, 81, 81]
-        lines = [f"{label}\t{age}" for label, age in zip(people, ages, strict=True)]
-        table = place.dataset(name) / "participants.tsv"
-        table.write_text("\n".join(["participant_id\tage", *lines]) + "\n")
-        Policy(fewest_subjects_chosen=3).save(place.site(name))
-    local = _meet(place)
-    assert "field 'fewest_subjects_chosen'" in local.said(SITES[0])
-    sent = [path for path in (place.root / "exchange").rglob("*") if path.is_file()]
-    mine = [path for path in sent if path.name.startswith(SITES[0]) and "runs" in path.parts]
-    assert [path.parent.name for path in mine] == ["refusal"]
-    assert b"81" not in mine[0].read_bytes()
 
 
 def _after_a_first_run(tmp_path: Path) -> LocalConsortium:

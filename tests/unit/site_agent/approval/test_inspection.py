@@ -114,7 +114,8 @@ def test_the_owner_is_told_of_scans_that_are_larger_than_the_memory(
     file = place.site("east") / "site.yaml"
     lines = [line for line in file.read_text().splitlines() if not line.startswith("memory:")]
     file.write_text("\n".join([*lines, "memory: 100 MB"]) + "\n")
-    assert look(place).notes == ()
+    (about_nominal,) = look(place).notes
+    assert "3 participants here" in about_nominal
     monkeypatch.setattr("site_agent.images.preprocess._PREPARED", 1e9)
     found = look(place)
     assert "more than memory 100 MB in site.yaml; one is prepared at a time" in shown(found)
@@ -196,7 +197,6 @@ timing: {join: 4, answer: 4}
 
 
 def test_a_study_of_features_tells_who_has_all_views(place: DemoFolders) -> None:
-    Policy(fewest_subjects_chosen=1).save(place.site("east"))
     place.files.study.write_text(FEATURES)
     publish(place, read_roster(place.files.roster))
     table = place.dataset("east") / "participants.tsv"
@@ -272,9 +272,7 @@ def test_whom_the_hospital_leaves_out_is_in_no_study(place: DemoFolders) -> None
         look(place)
 
 
-def test_a_study_that_chooses_says_what_becomes_public_and_needs_enough_persons(
-    place: DemoFolders,
-) -> None:
+def test_whom_a_study_does_not_choose_is_named(place: DemoFolders) -> None:
     rules = "persons: {age: {low: 40}}, minimum_volumes"
     place.files.study.write_text(place.files.study.read_text().replace("minimum_volumes", rules))
     publish(place, read_roster(place.files.roster))
@@ -283,15 +281,8 @@ def test_a_study_that_chooses_says_what_becomes_public_and_needs_enough_persons(
     table.write_text(f"participant_id\tage\n{first}\t40\n{second}\t39\n{third}\t50\n")
     found = look(place)
     assert len(found.lengths) == 2
-    assert all("field 'fewest_subjects_chosen'" in problem for problem in found.problems)
-    assert found.problems
-    text = shown(found)
-    assert (
-        "participants or recordings: 2 of 3 here. That 2 of this site fit becomes public." in text
-    )
-    assert f"{second} does not fit the study's rules for age; left out." in text
-    Policy(fewest_subjects_chosen=1).save(place.site("east"))
-    assert look(place).problems == ()
+    assert found.problems == ()
+    assert f"{second} does not fit the study's rules for age; left out." in shown(found)
     agree(place)
 
 
@@ -299,8 +290,6 @@ def test_a_study_that_chooses_says_what_becomes_public_and_needs_enough_persons(
 def test_who_has_unusable_files_is_left_out_and_named(place: DemoFolders, header: bool) -> None:
     image = images(place)[0]
     image.write_bytes(image.read_bytes()[: 200 if header else 2000])
-    assert "asks for 2 participants by its rules" in look(place).problems[0]
-    Policy(fewest_subjects_chosen=1).save(place.site("east"))
     found = look(place)
     assert found.problems == ()
     assert len(found.lengths) == 2
@@ -309,26 +298,25 @@ def test_who_has_unusable_files_is_left_out_and_named(place: DemoFolders, header
 
 
 def test_nobody_at_all_is_a_refusal(place: DemoFolders) -> None:
-    place.files.study.write_text(place.files.study.read_text().replace(", volumes: 24", ""))
+    place.files.study.write_text(
+        place.files.study.read_text().replace(", volumes: 24}", "}\nvolumes: 24")
+    )
     publish(place, read_roster(place.files.roster))
     for image in images(place):
         shorten(image, 9)
     found = look(place)
     assert found.lengths == ()
-    assert found.plan is None
     assert "3 left out: too-few-volumes" in shown(found)
-    assert "REFUSED: No participant in" in shown(found)
+    assert "REFUSED: All 3 subjects are left out" in shown(found)
     for image in images(place):
         image.unlink()
-    with pytest.raises(DataError, match="Check the path"):
-        look(place)
+    (problem,) = look(place).problems
+    assert "Check the path" in problem
 
 
 REFUSED = {
     "subject.study": Policy(subject=Allowance(study=7.5, total=20)),
     "subject.total": Policy(subject=Allowance(study=20, total=7.5)),
-    "fewest_subjects_here": Policy(fewest_subjects_here=4),
-    "fewest_subjects_in_all": Policy(fewest_subjects_in_all=13),
     "statistics": Policy(statistics=("second_moment",)),
     "schemes": Policy(schemes=("local",)),
 }
@@ -345,8 +333,25 @@ def test_what_the_policy_refuses_is_named(field: str, place: DemoFolders) -> Non
 def test_what_was_spent_counts_against_the_policy(place: DemoFolders) -> None:
     assert look(place).problems == ()
     spend(place)
-    (problem,) = look(place).problems
+    found = look(place)
+    assert "3 left out: over-limit" in shown(found)
+    problem, nobody = found.problems
+    assert "have no budget left" in nobody
     assert "field 'subject.study'" in problem
+
+
+def test_numbers_far_from_the_nominal_ones_are_warned_of(place: DemoFolders) -> None:
+    (warning,) = look(place).warnings
+    assert "3 participants here, and the study states a nominal number of 10." in warning
+    text = place.files.study.read_text().replace("east: 10", "east: 1") + "volumes: 60\n"
+    place.files.study.write_text(text)
+    publish(place, read_roster(place.files.roster))
+    people, volumes = look(place).warnings
+    assert "2 of them take part, chosen at random, and all are charged." in people
+    assert "24 volumes per participant here, and the study states" in volumes
+    place.files.study.write_text(text.replace("east: 1", "east: 4").replace("60", "30"))
+    publish(place, read_roster(place.files.roster))
+    assert look(place).warnings == ()
 
 
 def test_what_is_not_signed_is_not_looked_at(place: DemoFolders) -> None:

@@ -13,7 +13,6 @@ from site_agent.data.strange_numbers import (
     months_fit,
     part_beyond,
     strange_numbers,
-    usual_codes,
 )
 from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from tests.support.cases import make_study
@@ -186,23 +185,6 @@ def test_persons_of_the_table_without_a_folder_are_told_where_images_are_taken(
 def test_codes_are_told_from_what_was_measured(cells: dict[str, int], codes: set[str]) -> None:
     assert {*strange_numbers(cells, 0.0, 100.0)} == codes
     assert {*strange_numbers(cells, 0.0, None)} == set()
-
-
-@pytest.mark.parametrize(
-    ("cells", "codes"),
-    [
-        (["-9999", "20", "64", "n/a"], {"-9999"}),
-        (["999", "-9", "20", "64"], {"999"}),  # -9 is nearer to them than they are to one another
-        (["-1", "0", "1"], set()),
-        (["-1", "1"], set()),
-        (["-7", "-1", "999"], set()),
-        (["control", "patient"], set()),
-    ],
-)
-def test_codes_are_told_without_limits_by_what_the_others_have(
-    cells: list[str], codes: set[str]
-) -> None:
-    assert {*usual_codes(cells)} == codes
 
 
 def test_what_part_lies_beyond_the_limits_counts_no_codes() -> None:

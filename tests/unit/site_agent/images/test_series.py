@@ -10,6 +10,7 @@ from consortium.errors import DataError
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
+from site_agent.data.cap import Cap
 from site_agent.images.series import SiteDataset
 from tests.support.tiny_images import (
     VOLUMES,
@@ -118,8 +119,9 @@ def test_short_scans_are_left_out(tmp_path):
     reasons = {item.label: item.reason for item in dataset.survey.skipped}
     assert reasons == {"short": "too-few-volumes", "none": "no-image"}
     assert opened(tmp_path, minimum_volumes=5).lengths == (24, 25, 19)
-    with pytest.raises(DataError, match="fewer volumes"):
-        _ = opened(tmp_path, minimum_volumes=50).lengths
+    nobody = opened(tmp_path, minimum_volumes=50)
+    assert nobody.lengths == nobody.people == ()
+    assert "fewer volumes" in nobody.nobody
 
 
 def test_an_odd_length_does_not_fit(tmp_path):
@@ -129,9 +131,7 @@ def test_an_odd_length_does_not_fit(tmp_path):
     assert problem.reason == "does-not-fit"
     assert "has 25 volumes, the study asks for 24" in problem.detail
     assert dataset.lengths == (24,)
-    assert dataset.survey.whole == ("0", "1")
-    with pytest.raises(DataError, match="lack images"):
-        _ = opened(tmp_path, volumes=23).lengths
+    assert "lack images" in opened(tmp_path, volumes=23).nobody
 
 
 def test_check_tells_all_problems_at_once(tmp_path):
@@ -147,10 +147,9 @@ def test_check_tells_all_problems_at_once(tmp_path):
         assert item.reason == "unusable"
         assert f"sub-{item.label}_" in item.detail
     assert dataset.lengths == (24,)
-    assert dataset.survey.whole == ("0",)
     (bids / "sub-0").rename(tmp_path / "gone")
-    with pytest.raises(DataError, match="sub-away"):
-        _ = opened(tmp_path).lengths
+    assert opened(tmp_path).lengths == ()
+    assert "sub-away" in opened(tmp_path).nobody
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -244,3 +243,20 @@ def test_who_is_not_chosen_is_not_opened_and_the_others_blocks_stay_as_they_were
     for ours, before in zip(chosen.blocks(), everybody[::2], strict=True):
         np.testing.assert_array_equal(ours, before)
     assert sorted((tmp_path / "cache").iterdir()) == cached  # whom a study takes changes no block
+
+
+def test_the_cap_takes_some_of_all_who_qualify(tmp_path):
+    bids = make_dataset(tmp_path, 4)
+    whole = opened(tmp_path)
+    cap = Cap(2, b"secret")
+    data = SiteDataset(*(bids, DataSection(), Space(GRID), "subject", tmp_path / "cache"), cap=cap)
+    assert data.people == whole.people == ("0", "1", "2", "3")
+    taken = cap.taken(data.people)
+    assert data.lengths == tuple(whole.lengths[place] for place in taken)
+    assert data.person_hashes.tolist() == cap.hashes(data.people)[taken].tolist()
+    assert list(data.load())[-1] == "4 of 4"  # whether a scan is damaged is known of all
+    blocks = [*whole.blocks()]
+    for block, place in zip(data.blocks(), taken, strict=True):
+        np.testing.assert_array_equal(block, blocks[place])
+    (bids / "sub-9").mkdir()
+    assert data.units == 2

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from consortium.errors import LedgerError, PrivacyError
+from consortium.errors import LedgerError
 from site_agent.ledger import file as book_module
+from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.ledger import Charge, Ledger
-from site_agent.ledger.sizes import Sizes
 from tests.support.charges import up_to
 
 SITE, CENTRE, QUERY = "5a" * 32, "ce" * 32, "9e" * 32
@@ -230,12 +230,20 @@ def test_a_ledger_of_before_sizes_were_written_down_is_read_and_goes_on(tmp_path
     after = Ledger(path)
     assert after.entries() == before
     assert after.total("", CHARGE.unit, ["02"]) == CHARGE.mu
-    more = Sizes(("01", "02", "03"), ("01", "02", "03"))
-    with pytest.raises(PrivacyError, match="differ by 1 from those reported for"):
-        after.tell(replace(CHARGE, round=0, mu=0.0), more, 10, up_to(9), "now")
-    sizes = Sizes(("01", "02"), ("01", "02"))
-    assert after.tell(replace(CHARGE, round=0, mu=0.0), sizes, 10, up_to(9), "now")
-    assert Ledger(path).entries()[-1].event == "tell"
+    assert after.reserve(replace(charge, round=2), up_to(9), "now")
+
+
+def test_numbers_that_an_earlier_version_reported_are_read_and_cost_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = Ledger(path)
+    told = replace(CHARGE, round=0, mu=0.0, persons=ledger.enroll(["01", "02"]))
+    file = LedgerFile(path)
+    file.append(told, "tell", "then")
+    file.close()
+    assert [entry.event for entry in ledger.entries()] == ["tell"]
+    assert ledger.used(CHARGE.study, [CHARGE.centre]) == 0
+    assert ledger.reserve(CHARGE, up_to(9), "now")
+    assert ledger.used(CHARGE.study, [CHARGE.centre]) == 1
 
 
 def test_a_ledger_of_the_layout_before_is_read_and_goes_on(tmp_path: Path) -> None:

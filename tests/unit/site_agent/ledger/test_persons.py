@@ -95,6 +95,10 @@ def test_limits_hold_for_who_was_charged_most(tmp_path: Path) -> None:
     assert ledger.total("data", "subject", ["01", "03"]) == pytest.approx(0.4, rel=1e-15)
     assert ledger.over_limit(EVERYBODY, {"subject": 0.5}, "subject", 0.3) == ["02"]
     assert ledger.over_limit(EVERYBODY, {"subject": 0.5}, "subject", 0.31) == ["02", "03"]
+    own = CHARGE.study, [CHARGE.centre], 0.45
+    assert ledger.over_limit(EVERYBODY, {"subject": 9.0}, "subject", 0.3, own) == ["02", "03"]
+    other = "another", [CHARGE.centre], 0.45
+    assert ledger.over_limit(EVERYBODY, {"subject": 9.0}, "subject", 0.3, other) == []
 
 
 def test_lines_of_before_count_for_everybody(tmp_path: Path) -> None:

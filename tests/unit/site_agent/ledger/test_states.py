@@ -22,7 +22,7 @@ def test_states_are_read_back_in_their_order_and_cost_nothing(tmp_path: Path) ->
         ledger.record(state, "noon")
     assert ledger.states("approval", [SITE]) == [STATE, later, STATE]
     assert ledger.states("roster", [SITE]) == []
-    assert ledger.used("small", [""], reported=True) == 0
+    assert ledger.used("small", [""]) == 0
     ledger.reserve(CHARGE, up_to(9.0), "noon")
     assert ledger.total("data", "subject") == CHARGE.mu
     assert len(Ledger(tmp_path / "ledger.sqlite").entries()) == 5

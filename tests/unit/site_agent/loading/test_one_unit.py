@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,12 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from consortium.errors import DataError, PrivacyError, StudyError
+from consortium.errors import DataError, StudyError
 from consortium.space.study_space import study_space
 from consortium.study.spec import Study
 from site_agent.images.series import SiteDataset
-from site_agent.ledger.entries import Charge
-from site_agent.ledger.ledger import Ledger, LedgerLimits
 from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data
-from site_agent.loading.sizes import sizes_of
 from tests.support.data_fields import (
     COURSES,
     DATA,
@@ -31,9 +27,6 @@ from tests.support.data_fields import (
     ON_PARCELS,
     PARCEL_COURSES,
     PARCELS,
-    POWER,
-    RUNS,
-    SPACE,
     TABLE,
     VIEWED,
     make_site,
@@ -42,8 +35,8 @@ from tests.support.data_fields import (
 )
 from tests.support.recordings import write_tape
 from tests.support.surfaces import write_parcels, write_values
-from tests.support.tiny_images import SHAPE, save, tiny_series
-from tests.support.tiny_recordings import CHANNELS, tiny_tape
+from tests.support.tiny_images import SHAPE, save
+from tests.support.tiny_recordings import tiny_tape
 
 MIXED = {
     "detrend": {"detrend": "constant"},
@@ -265,81 +258,3 @@ def tried(site: Path, views: list[dict[str, Any]], data: dict[str, Any]) -> dict
 
 VILLAGE = TABLE | {"columns": {"village": {"levels": ["A", "B", "C"]}}}
 IQ = {"age": {"low": 0, "high": 90}, "iq": {"low": 0, "high": 200}}
-OTHERS: list[tuple[list[dict[str, Any]], dict[str, Any], list[dict[str, Any]], dict[str, Any]]] = [
-    *(([], {}, [], DATA[name][1]) for name in ("task", "space", "persons")),
-    ([], {}, [], {"minimum_volumes": 25}),
-    *(
-        (views, {}, views, DATA[name][1])
-        for views in ([], [FMRI], [EEG])
-        for name in ("session", "run", "acquisition", "direction")
-    ),
-    ([], {}, [], {"echo": 1}),
-    ([], {}, [], {"confounds": ["motion"]}),
-    ([TABLE], {}, [TABLE | {"file": "others.tsv"}], {}),
-    ([TABLE], {}, [TABLE | MATRIX], {}),
-    ([VILLAGE], {}, [TABLE | {"columns": {"village": {"levels": ["A", "B"]}}}], {}),
-    ([TABLE], {}, [TABLE | {"columns": IQ}], {}),
-    ([FMRI], {}, [FMRI | {"measure": "image", "image": "statmap"}], {}),
-    ([FMRI], {}, [EEG | {"task": "u"}], {}),
-    *(
-        ([EEG], {}, [EEG | more], {})
-        for more in (
-            {"minimum_epochs": 4},
-            {"reject": 60},
-            {"events": ["standard"], "minimum_epochs": 4},
-            {"channels": [CHANNELS[3], *CHANNELS[1:3]]},
-            {"task": "u"},
-            POWER | {"minimum_epochs": 4},
-        )
-    ),
-]
-"""Views and ``data`` of two studies: person 03 of the site takes part in the first only."""
-LACKING = (0, 1, 17, 18, 19, 21, 22, 23, 27, 28)
-"""Of these where 03 has not what the second wants; elsewhere 03 has, and a rule decides."""
-
-
-@pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site with a third person, who has little of everything."""
-    root = make_site(tmp_path_factory.mktemp("town"))
-    home, name = root / "bids" / "sub-03", f"sub-03_{RUNS[0]}"
-    loud = tiny_tape(50, trials=5, channels=CHANNELS[:3])
-    loud.signals[:] *= 3
-    write_tape(home / "eeg", name, loud, ".vhdr")
-    save(home / "func" / f"{name}_{SPACE}_bold.nii.gz", tiny_series(9, volumes=18))
-    lines = ["age\tvillage\tiq", "30\tA\t100", "20\tB\t110", "50\tC\tn/a"]
-    labels = ["participant_id", "sub-01", "sub-02", "sub-03"]
-    rows = [f"{label}\t{line}" for label, line in zip(labels, lines, strict=True)]
-    (root / "bids" / "participants.tsv").write_text("\n".join(rows) + "\n")
-    return root
-
-
-@pytest.mark.parametrize("number", range(len(OTHERS)))
-def test_a_number_that_differs_by_one_person_is_not_told(
-    town: Path, tmp_path: Path, number: int
-) -> None:
-    """Rules, recordings, levels, limits, missing values, epochs, damaged files."""
-    views, data, other_views, other_data = OTHERS[number]
-    first = study_of(views, **data)
-    second = study_of(other_views, **other_data)
-    ledger, place = Ledger(tmp_path / "ledger.sqlite"), linked(town, tmp_path / "town")
-    found = opened(place, first)
-    assert found.people == ("01", "02", "03")
-    charge = Charge(
-        *("/data", "first", "first-0001", 0, "setup", "sizes", "subject", 0.0),
-        *("5a" * 32, "ce" * 32, "", 0.0),
-    )
-    ledger.tell(charge, sizes_of(first, found), 2, LedgerLimits({}), "now")
-    found = opened(place, second)
-    assert found.people == ("01", "02")
-    unasked = Ledger(tmp_path / "unasked.sqlite")
-    if number not in LACKING:
-        with pytest.raises(PrivacyError, match="all but 1 participants by its rules"):
-            unasked.check_sizes(sizes_of(second, found), 2)
-    with pytest.raises(PrivacyError, match="2 participants by its rules"):
-        unasked.check_sizes(sizes_of(second, found), 3)
-    with pytest.raises(PrivacyError, match="fewest_subjects_chosen"):
-        ledger.check_sizes(sizes_of(second, found), 2)
-    later = replace(charge, study="second", run="second-0001")
-    with pytest.raises(PrivacyError, match="from those reported for 'first'"):
-        ledger.tell(later, sizes_of(second, found), 2, LedgerLimits({}), "now")

@@ -1,6 +1,6 @@
 """Families and sessions at a site: which rows are whose, and what is told of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +9,14 @@ import numpy as np
 import pytest
 import yaml
 
-from consortium.errors import DataError, PrivacyError
+from consortium.errors import DataError
 from consortium.space.study_space import study_space
 from consortium.study.reader import parse_study
 from consortium.views.meshes import MESHES
-from site_agent.data.survey import SkippedPerson, Without, excludes_nobody
-from site_agent.ledger.ledger import Charge, Ledger
-from site_agent.ledger.limits import LedgerLimits
+from site_agent.data.cap import NO_CAP, Cap
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
-from site_agent.loading.sizes import sizes_of, too_few_new
 from site_agent.loading.units import group_rows, rows_by_person
-from site_agent.policy.policy import Policy
 from tests.support.surfaces import write_values
 from tests.support.tiny_images import FUNC, tiny_grid, tiny_series
 from tests.support.tiny_views import image, view_space
@@ -44,8 +40,8 @@ def opened(
     folder: Path,
     units: dict[str, Any] | None,
     *views: dict[str, Any],
-    late: Without = excludes_nobody,
     missing: Sequence[float] = (),
+    cap: Cap = NO_CAP,
     persons: dict[str, Any] | None = None,
 ) -> FeatureDataset:
     values: dict[str, Any] = {
@@ -70,7 +66,7 @@ def opened(
     }
     study = parse_study(yaml.safe_dump(values))
     space = view_space(study) if views[-1:] != (CORTEX,) else study_space(study, folder)
-    found = open_dataset(folder, study, space, folder.parent / "cache", late=late)
+    found = open_dataset(folder, study, space, folder.parent / "cache", cap=cap)
     assert isinstance(found, FeatureDataset)
     return found
 
@@ -112,7 +108,6 @@ def test_families_are_one_column_each_with_a_row_for_every_person(families: Path
     assert data.units == 4
     assert data.lengths == (1, 1, 1, 1)
     assert data.people == ("01", "02", "03", "04", "05")  # all of whom are charged
-    assert data.representatives == ("01", "02", "03", "04")  # whose number is told
     rows = rows_in(data, 3)
     np.testing.assert_allclose(rows[:, 0, 0], [-0.6, -0.8, np.nan])
     np.testing.assert_allclose(rows[:, 2, 0], [-0.8, 0.0, np.nan])
@@ -120,14 +115,15 @@ def test_families_are_one_column_each_with_a_row_for_every_person(families: Path
     assert np.isnan(rows[1:, :, 2:]).all()  # who has no family is one alone
 
 
-def test_a_row_that_lacks_a_value_changes_no_number_that_is_told(families: Path) -> None:
-    units = {"family": "family_id"}
-    data = opened(families, units)
-    before = sizes_of(data.study, data).persons
-    text = (families / "participants.tsv").read_text()
-    (families / "participants.tsv").write_text(text.replace("F1\t10", "F1\tn/a"))
-    data = opened(families, units)
-    assert sizes_of(data.study, data).persons == before == ("01", "02", "03", "04")
+def test_the_cap_counts_families_and_all_relatives_are_charged(families: Path) -> None:
+    whole = opened(families, {"family": "family_id"})
+    capped = opened(families, {"family": "family_id"}, cap=Cap(2, b"secret"))
+    assert capped.people == whole.people == ("01", "02", "03", "04", "05")
+    assert (capped.units, capped.lengths) == (2, (1, 1))
+    places = Cap(2, b"secret").taken(["family f1", "family f2", "sub-03", "sub-04"])
+    np.testing.assert_array_equal(capped.table(), whole.table()[:, places])
+    names = [["family f1", "family f2", "sub-03", "sub-04"][place] for place in places]
+    assert capped.person_hashes.tolist() == Cap(2, b"secret").hashes(names).tolist()
 
 
 def test_no_study_says_that_a_family_is_not_known(families: Path) -> None:
@@ -136,7 +132,7 @@ def test_no_study_says_that_a_family_is_not_known(families: Path) -> None:
     units = {"family": "family_id"}
     data = opened(families, units)
     coded = opened(families, units, missing=[91, 92])
-    assert len(coded.representatives) == len(data.representatives) < len(coded.people)
+    assert coded.units == data.units < len(coded.people)
 
 
 def test_rows_beyond_the_first_of_a_unit_are_not_used_and_told_at_home(families: Path) -> None:
@@ -166,7 +162,7 @@ def test_lines_of_sessions_are_rows_of_their_participant(tmp_path: Path) -> None
     )
     write(folder / "brain.tsv", "participant_id area", *lines)
     data = opened(folder, {"sessions": True, "most_rows": 2})
-    assert data.people == data.representatives == ("01", "02")
+    assert data.people == ("01", "02")
     rows = rows_in(data, 2)
     np.testing.assert_allclose(rows[:, 0], [[-0.6, -0.4], [-0.56, -0.38]])
     np.testing.assert_allclose(rows[:, 2], [[-0.8, -0.2], [-0.4, 0.0]])
@@ -255,14 +251,14 @@ def test_one_family_is_one_however_its_name_is_typed(families: Path, name: str, 
     text = path.read_text().replace("F1\t10", f"{name}\t10").replace("F1\t20", f"{like}\t20")
     path.write_text(text)
     data = opened(families, {"family": "family_id"})
-    assert data.representatives == ("01", "02", "03", "04")
+    assert data.units == 4
 
 
 def test_a_family_with_a_name_that_nobody_sees_is_none(families: Path) -> None:
     text = (families / "participants.tsv").read_text().replace("n/a\t", "\u200b\t")
     (families / "participants.tsv").write_text(text)
     data = opened(families, {"family": "family_id"})
-    assert data.representatives == ("01", "02", "03", "04")
+    assert data.units == 4
 
 
 @pytest.mark.parametrize("prefix", ["sub-", ""])
@@ -297,38 +293,8 @@ def test_what_a_view_has_of_a_participant_it_has_of_all_their_sessions() -> None
 
 def test_units_stand_in_the_order_of_their_first_row() -> None:
     family = {"01": "b", "02": "a", "03": "b"}
-    assert group_rows({one: [one] for one in family}, family) == [["01", "03"], ["02"]]
-
-
-def large_table(folder: Path, families: int) -> None:
-    """Twelve lone participants, and families of two with the next numbers."""
-    lone = [(f"{number:02d}", "n/a") for number in range(1, 13)]
-    related = [(f"{13 + number:02d}", f"F{number // 2}") for number in range(2 * families)]
-    who = [f"sub-{label} {family} 30 no" for label, family in lone + related]
-    brain = [f"sub-{label} 3" for label, _ in lone + related]
-    write(folder / "participants.tsv", "participant_id family_id age ill", *who)
-    write(folder / "brain.tsv", "participant_id area", *brain)
-
-
-def test_newcomers_are_whole_units_and_relatives_of_who_was_there_are_none(tmp_path: Path) -> None:
-    folder, policy = tmp_path / "bids", Policy(fewest_subjects_chosen=10)
-    ledger = Ledger(tmp_path / "ledger.sqlite")
-    large_table(folder, families=2)
-
-    def late(labels: Sequence[str]) -> Iterable[SkippedPerson]:
-        return too_few_new(ledger, policy, labels)
-
-    data = opened(folder, {"family": "family_id"}, late=late)
-    assert (data.units, len(data.people)) == (14, 16)
-    told = Charge("d", "s", "s-1", 0, "setup", "sizes", "subject", 0.0, "x", "y", "", 0.0)
-    ledger.tell(told, sizes_of(data.study, data), 10, LedgerLimits({}), "now")
-    data = opened(folder, {"family": "family_id"}, late=late)
-    assert (data.units, len(data.people)) == (14, 16)  # nobody's relatives are new
-    large_table(folder, families=3)
-    data = opened(folder, {"family": "family_id"}, late=late)
-    assert (data.units, len(data.people)) == (14, 16)  # both of the new family are left out
-    assert [each.label for each in data.survey.skipped] == ["17", "18"]
-    ledger.check_sizes(sizes_of(data.study, data), 10)
+    groups = group_rows({one: [one] for one in family}, family)
+    assert [*groups.items()] == [("b", ["01", "03"]), ("a", ["02"])]
 
 
 @pytest.mark.parametrize("units", [None, {"family": "age"}])
@@ -350,13 +316,10 @@ def test_folders_of_one_participants_sessions_are_no_several_rows(
     assert "one person must not count as two" in skipped.detail
 
 
-def test_by_which_column_they_are_families_is_a_studys_choice_and_told(families: Path) -> None:
+def test_by_which_column_they_are_families_is_said(families: Path) -> None:
     data = opened(families, {"family": "ill"})  # whatever a study calls a family
     assert data.units == 2
     assert "families by column 'ill'" in data.notes[0]
-    ledger = Ledger(families.parent / "ledger.sqlite")
-    with pytest.raises(PrivacyError, match="2 participants by its rules"):
-        ledger.check_sizes(sizes_of(data.study, data), 10)
 
 
 def test_a_damaged_row_of_a_family_leaves_out_its_participant_only(tmp_path: Path) -> None:

@@ -53,8 +53,6 @@ REFUSED = {
     "subject.study": (Policy(), make_study(epsilon=10.5)),
     "subject.total": (Policy(subject=Allowance(study=10, total=7)), make_study()),
     "timepoint.study": (LOOSE, make_study(unit="timepoint", epsilon=5.5)),
-    "fewest_subjects_here": (Policy(fewest_subjects_here=31), make_study()),
-    "fewest_subjects_in_all": (Policy(fewest_subjects_in_all=121), make_study()),
 }
 
 
@@ -75,8 +73,15 @@ def test_a_refusal_names_its_field_what_is_asked_and_what_allowed(name: str) -> 
 
 def test_what_needs_no_sizes_is_refused_without_a_plan() -> None:
     for name, (policy, study) in REFUSED.items():
-        if not name.startswith("fewest_subjects"):
-            assert any(f"'{name.split(',')[0]}'" in line for line in _found(policy, study)), name
+        assert any(f"'{name.split(',')[0]}'" in line for line in _found(policy, study)), name
+
+
+def test_a_policy_with_a_removed_field_is_refused_with_what_to_delete(tmp_path: Path) -> None:
+    (tmp_path / POLICY).write_text("persons_over_limit: leave-out\nfewest_subjects_chosen: 10\n")
+    with pytest.raises(ConfigurationError) as caught:
+        Policy.load(tmp_path)
+    assert "the fields persons_over_limit, fewest_subjects_chosen were removed" in str(caught.value)
+    assert str(caught.value).endswith("Delete these lines.")
 
 
 def test_a_site_says_which_column_families_are() -> None:
