@@ -151,7 +151,9 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
         square = math.fsum(part.norm**2 for part in parts) + constant**2
         norm = square if squares else math.sqrt(square)
         influence = None
-        if parameters.randomize == "record":  # the sum of n noisy vectors has n times their variance
+        if (
+            parameters.randomize == "record"
+        ):  # the sum of n noisy vectors has n times their variance
             most = _MOST_OF_NOMINAL * max(self.shape.units)
             influence = Bound(norm, squares).spread * math.sqrt(most)
         places = len(self.shape.units) if squares and parameters.site_constants else 1

@@ -87,9 +87,7 @@ def _squares(people: Persons, weight: float, most: float) -> dict[str, Array]:
     return {"column": np.asarray(squares.sum() / len(squares))}
 
 
-def _look(
-    plan: GlmPlan, data: SiteData, blocks: BlocksBound, people: Persons
-) -> dict[str, Array]:
+def _look(plan: GlmPlan, data: SiteData, blocks: BlocksBound, people: Persons) -> dict[str, Array]:
     """Sums of f R^-¼u and of f, and of logarithms of pairs' squared distances, over persons."""
     columns = plan.columns
     outcomes = Outcomes(

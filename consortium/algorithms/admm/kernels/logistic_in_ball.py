@@ -70,9 +70,7 @@ class LogisticCost:
 
     def hessian(self, point: Array) -> Array:
         """∇²F(u), D x D."""
-        half = 1 / (
-            2 * self.divisor**0.5 * np.cosh(np.clip(self.margins(point) / 2, -350, 350))
-        )
+        half = 1 / (2 * self.divisor**0.5 * np.cosh(np.clip(self.margins(point) / 2, -350, 350)))
         upper = dsyrk(1.0, (self.columns * half).T, trans=True)
         found: Array = upper + np.triu(upper, 1).T
         found[np.diag_indices_from(found)] += self.curvature

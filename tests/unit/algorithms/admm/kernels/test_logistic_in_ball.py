@@ -54,7 +54,9 @@ def test_the_result_is_as_near_to_the_minimizer_as_promised(seed, flat, pull, ra
     generator = np.random.default_rng(seed)
     features, persons = int(generator.integers(1, 8)), int(generator.integers(1, 20))
     cost = made(seed, features, persons, 10.0**flat, 10.0**pull)
-    cost = LogisticCost(10.0**size * cost.columns, *(cost.offsets, cost.curvature, cost.pull, cost.divisor))
+    cost = LogisticCost(
+        10.0**size * cost.columns, *(cost.offsets, cost.curvature, cost.pull, cost.divisor)
+    )
     scale = 10.0**pull + 10.0**size + 10.0 ** (flat + radius)
     one, other = (10.0**radius * generator.standard_normal(features) for _ in range(2))
     best = minimize_in_ball(cost, 10.0**radius, one, 1e-11 * scale)
