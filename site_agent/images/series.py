@@ -47,7 +47,7 @@ from site_agent.images.preprocess import (
     to_sum,
 )
 from site_agent.images.recordings import volumes_of
-from site_agent.labels import Spellings, short_hash
+from site_agent.labels import Spellings
 
 Block = NDArray[np.float32]
 
@@ -135,11 +135,6 @@ class SiteDataset:
     def person_hashes(self) -> NDArray[np.uint64]:
         """Keyed hash of each participant who takes part, in the order of `lengths`."""
         return self.cap.hashes(subject.label for subject in self._used.subjects)
-
-    @property
-    def person_hashes(self) -> NDArray[np.uint64]:
-        """One number per participant, which follows from the label alone."""
-        return np.array([short_hash(label) for label in self.representatives], dtype=np.uint64)
 
     @property
     def units(self) -> int:

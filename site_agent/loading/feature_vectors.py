@@ -33,7 +33,7 @@ from site_agent.data.tsv import person_of, read_table
 from site_agent.data.wording import PLAIN_TABLES, SiteTables, Wording
 from site_agent.engines.base import Engine, Threads
 from site_agent.images.coverage import Coverage, count_coverage
-from site_agent.labels import Spellings, short_hash
+from site_agent.labels import Spellings
 from site_agent.loading.units import (
     families_of,
     group_rows,
@@ -217,11 +217,6 @@ class FeatureDataset:
     def person_hashes(self) -> NDArray[np.uint64]:
         """Keyed hash of each unit that takes part, in the order of `lengths`."""
         return self.cap.hashes(self._matched.taken)
-
-    @property
-    def person_hashes(self) -> NDArray[np.uint64]:
-        """One number per unit, which follows from the label alone."""
-        return np.array([short_hash(label) for label in self.representatives], dtype=np.uint64)
 
     @property
     def units(self) -> int:
