@@ -11,7 +11,14 @@ from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    model_validator,
+)
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Extent
@@ -21,6 +28,7 @@ from consortium.base.model_file import read_model, write_model
 from consortium.errors import BudgetError, PrivacyError, StudyError
 from consortium.privacy.bounds import Unit
 from consortium.privacy.gdp import epsilon_of, mu_of
+from consortium.privacy.loss import boost_text
 from consortium.study.plan import Plan, planned_releases, promised_mu
 from consortium.study.spec import Study
 from site_agent.layout import POLICY
@@ -138,10 +146,10 @@ class Policy(FrozenModel):
         default=("subject",), min_length=1
     )
     """What a study may protect: subject (a participant) or timepoint (a volume)."""
-    schemes: Annotated[
-        tuple[Literal["cape", "secure-sum", "local"], ...], AfterValidator(_distinct)
-    ] = Field(default=("cape", "secure-sum", "local"), min_length=1)
-    """Ways of sharing the noise among sites that a study may use."""
+    boost: Literal["exact", "any"] = "any"
+    """Correlated noise that a study may use. 'exact': only noise that is uniform on the ring of the
+    sums. 'any': also Gaussian noise of a stated variance, which hides a vector that the site sends
+    to the coordinator."""
     statistics: tuple[Annotated[str, AfterValidator(_known)], ...] | None = None
     """Statistics that a study may ask for, such as second_moment; null for all that this version
     knows."""
@@ -173,6 +181,17 @@ class Policy(FrozenModel):
     hours: tuple[Window, ...] = ()
     """When the agent answers, in the site's local time, for example [{days: [mon, fri], from:
     '20:00', to: '06:00'}]; empty for always."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_schemes(cls, values: Any) -> Any:
+        """Refuse a field of earlier versions, which had more than one scheme."""
+        if isinstance(values, dict) and "schemes" in values:
+            raise ValueError(
+                "'schemes' is replaced by 'boost'; in its place write 'boost: any', or 'boost: "
+                "exact' where only 'secure-sum' was allowed"
+            )
+        return values
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -288,8 +307,8 @@ def _promise(policy: Policy, study: Study) -> Iterator[PrivacyError]:
     asked = study.privacy
     if asked.unit not in policy.units:
         yield refusal_sentence("units", f"unit {asked.unit}", ", ".join(policy.units))
-    if asked.scheme not in policy.schemes:
-        yield refusal_sentence("schemes", f"scheme {asked.scheme}", ", ".join(policy.schemes))
+    if policy.boost == "exact" and not asked.exact:
+        yield refusal_sentence("boost", f"boost {boost_text(asked.boost)}", "exact")
     family = None if study.analysis.grouped is None else study.analysis.grouped.family
     if family not in (None, policy.family_column):
         yield refusal_sentence(

@@ -94,7 +94,7 @@ def test_without_attestations_the_exchange_shows_the_sums(good: Finished, tmp_pa
 
 
 def test_the_sums_are_added_again_with_a_lost_site(tmp_path: Path) -> None:
-    found = finished("secure-sum", 1, absent="east")
+    found = finished("exact", 1, absent="east")
     verdict = checked(found.out, found.exchange)
     assert verdict.shown == {1, 2, 3}
     assert not verdict.contradicted, verdict.lines()
@@ -131,8 +131,8 @@ def test_an_answer_that_the_centre_changed_is_found(
     assert "in round 1 is not what north signed for" in verdict.lines()[1]
 
 
-def test_of_a_cape_study_nothing_is_claimed_of_sums() -> None:
-    found = finished("cape")
+def test_of_a_numeric_boost_nothing_is_claimed_of_sums() -> None:
+    found = finished("10000")
     verdict = checked(found.out, found.exchange)
     assert verdict.code == 2, verdict.lines()
     assert verdict.shown == set()
@@ -144,19 +144,19 @@ def test_the_report_says_whether_anybody_can_check_it(good: Finished) -> None:
     told = {
         name: (folder / "README.md").read_text()
         for name, folder in (
-            ("secure-sum", good.out),
-            ("cape", finished("cape").out),
-            ("open", finished("cape", 1, text=OPEN).out),
+            ("exact", good.out),
+            ("10000", finished("10000").out),
+            ("open", finished("10000", 1, text=OPEN).out),
         )
     }
     shown = [name for name, text in told.items() if "Anybody can check the result" in text]
-    assert shown == ["secure-sum", "open"]
-    assert "rests on the coordinator's word" in told["cape"]
+    assert shown == ["exact", "open"]
+    assert "Only the coordinator can check" in told["10000"]
 
 
 @pytest.mark.parametrize("absent", ["", "east"])
-def test_a_cape_study_with_open_vectors_is_shown(absent: str) -> None:
-    found = finished("cape", 1, absent=absent, text=OPEN)
+def test_a_study_with_open_vectors_is_shown(absent: str) -> None:
+    found = finished("10000", 1, absent=absent, text=OPEN)
     verdict = checked(found.out, found.exchange)
     assert verdict.shown == {1, 2, 3}, verdict.lines()
     if not absent:
@@ -171,7 +171,7 @@ def test_a_cape_study_with_open_vectors_is_shown(absent: str) -> None:
 
 
 def test_an_open_vector_that_was_changed_is_found_by_its_manifest(tmp_path: Path) -> None:
-    found = finished("cape", 1, text=OPEN).copy(tmp_path)
+    found = finished("10000", 1, text=OPEN).copy(tmp_path)
     objects = found.exchange / "runs" / "small-0001" / "00002" / "contribution" / "north"
     data = objects.read_bytes()
     entries = np.load(found.out / f"{ROUND}.npy").nbytes
@@ -181,11 +181,11 @@ def test_an_open_vector_that_was_changed_is_found_by_its_manifest(tmp_path: Path
 
 
 def test_both_seeds_of_a_site_are_never_in_a_folder(good: Finished) -> None:
-    """Each release shows one seed a site, and a cape study's none at all."""
+    """Each release shows one seed a site, and that of a study with a numeric boost none."""
     shown = _seeds(good.out)
     assert [len(seeds) for seeds in shown] == [4, 4, 4]
     assert len({seed for seeds in shown for seed in seeds}) == 12
-    assert _seeds(finished("cape").out) == [(), (), ()]
+    assert _seeds(finished("10000").out) == [(), (), ()]
 
 
 def _seeds(out: Path) -> list[tuple[bytes, ...]]:

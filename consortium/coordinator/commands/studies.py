@@ -143,7 +143,7 @@ def _preview(made: Study, file: Path, subjects: str | None, volumes: int) -> Non
     if subjects is not None:
         show_plan(_plan(file, subjects, volumes), out.console)
     else:
-        out.print(how_checked(made.privacy.scheme, public=made.verification.open))
+        out.print(how_checked(shown=made.adds_again))
 
 
 @app.command(rich_help_panel=STUDIES)

@@ -96,8 +96,8 @@ def test_other_keys_or_another_comment_are_another_approval(
 
 
 def test_what_protects_nobody_is_not_approved(tmp_path: Path) -> None:
-    place, _ = papers(tmp_path, PLAIN.replace("cape", "none"))
-    with pytest.raises(StudyError, match="'none' protects no participant"):
+    place, _ = papers(tmp_path, PLAIN.replace("boost: exact", "scheme: none"))
+    with pytest.raises(StudyError, match="'none' is a reference"):
         yes(place)
     assert known(place) == []
 
