@@ -81,9 +81,7 @@ def _scans(folder: Path, subjects: int) -> None:
 def _main(folder: Path, kinds: Iterable[str]) -> None:
     for kind in kinds:
         text = _STUDY + _ANALYSES[kind]
-        place = build(
-            folder / kind, text=text, subjects=6, make=_scans, most=100.0
-        )
+        place = build(folder / kind, text=text, subjects=6, make=_scans, most=100.0)
         play(place)
 
 

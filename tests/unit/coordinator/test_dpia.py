@@ -128,5 +128,5 @@ def test_a_study_without_protection_is_not_assessed(tmp_path):
     study = tmp_path / "study.yaml"
     study.write_text(content.replace("privacy:", "privacy:\n  scheme: none", 1), encoding="utf-8")
     said = refused("consortium", "dpia", study, "--subjects", "41", "--out", tmp_path / "out")
-    assert "protects no participant" in said
+    assert "'none' is a reference" in said
     assert not (tmp_path / "out").exists()

@@ -329,7 +329,6 @@ REFUSED = {
     "fewest_subjects_here": Policy(fewest_subjects_here=4),
     "fewest_subjects_in_all": Policy(fewest_subjects_in_all=13),
     "statistics": Policy(statistics=("second_moment",)),
-    "schemes": Policy(schemes=("local",)),
 }
 
 
