@@ -42,6 +42,7 @@ SENT = {
     False: "Each hospital sends its clipped average with noise added. Further noise hides what one "
     "hospital sends. It is summed under masks and cancels in the sum over hospitals.",
 }
+"""What a hospital sends, by whether the correlated noise is exact."""
 ANSWERED = (
     "Each hospital sends its clipped answer with noise enough to stand alone; that answer itself "
     "is released, and everybody sees each of them."
