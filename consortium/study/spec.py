@@ -37,7 +37,7 @@ class PrivacySection(Section):
     delta: float = Field(gt=0, lt=0.5)
     """δ that belongs to epsilon."""
     scheme: Scheme = "cape"
-    """How sites share the noise. Studies between hospitals have 'cape'. 'local' (each site adds all
+    """How sites share the noise. Studies between hospitals use 'cape'. 'local' (each site adds all
     of its noise) and 'none' (no noise) are references for simulations."""
     boost: Literal["exact"] | Annotated[float, Field(gt=0, le=1e12)] = "exact"
     """Correlated noise of 'cape'. 'exact': uniform on the ring of the sums. A number κ: Gaussian,
