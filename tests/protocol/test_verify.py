@@ -10,7 +10,13 @@ import nibabel
 import numpy as np
 import pytest
 
-from consortium.coordinator.evidence import digests_of, keep_evidence, sign_files
+from consortium.coordinator.evidence import (
+    STUDY_FILE,
+    STUDY_FOLDER,
+    digests_of,
+    keep_evidence,
+    sign_files,
+)
 from consortium.coordinator.provenance import announced_members
 from consortium.coordinator.verify import Checkup
 from consortium.engine import own_platform
@@ -20,8 +26,9 @@ from consortium.membership.roster import fingerprint
 from consortium.privacy.mechanism import Mechanism
 from consortium.report import accounting as accounting_module
 from consortium.report.privacy_report import read_privacy_report
+from consortium.study.reader import read_study
 from consortium.verification.verdict import Verdict
-from tests.support.finished_run import OPEN, Finished, finished
+from tests.support.finished_run import OPEN, STUDY, Finished, finished
 from tests.support.gossip_algorithm import TEXT, register
 from tests.support.local_consortium import LocalConsortium, build, conduct, entropy
 
@@ -40,7 +47,8 @@ def _second_opinion_once() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def good() -> Finished:
-    return finished()
+    """Of a study that leaves scheme and boost to their defaults."""
+    return finished(text=STUDY.replace("boost: BOOST, ", ""))
 
 
 def checked(folder: Path, exchange: Path | None = None, sites: Path | None = None) -> Verdict:
@@ -60,6 +68,8 @@ def test_a_good_result_is_shown_by_its_folder_alone(good: Finished) -> None:
     assert verdict.code == 0, verdict.lines()
     assert verdict.shown == {1, 2, 3}
     assert "rest on the coordinator's word" in verdict.lines()[0]
+    study = read_study(good.out / "evidence" / STUDY_FOLDER / STUDY_FILE)
+    assert study.privacy.model_fields_set.isdisjoint({"scheme", "boost"})
 
 
 def test_a_good_result_is_shown_under_the_hospitals_own_fingerprints(
@@ -198,13 +208,16 @@ def _seeds(out: Path) -> list[tuple[bytes, ...]]:
 
 
 def test_a_run_of_another_version_is_left_open(
-    good: Finished, monkeypatch: pytest.MonkeyPatch
+    good: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shutil.copytree(good.out, tmp_path / "out")  # with a study that this version can't read
+    (tmp_path / "out" / "evidence" / STUDY_FOLDER / STUDY_FILE).write_text("scheme: secure-sum\n")
     for module in ("consortium.verification.agreement", "consortium.engine.run_context"):
         monkeypatch.setattr(f"{module}.__version__", "9.9.9")
-    verdict = checked(good.out)
-    assert verdict.code == 2
-    assert "install that one" in "\n".join(verdict.lines())
+    for folder in (good.out, tmp_path / "out"):
+        verdict = checked(folder)
+        assert verdict.code == 2
+        assert "install that one" in "\n".join(verdict.lines())
 
 
 def test_what_another_build_of_a_version_makes_is_no_contradiction(
