@@ -76,9 +76,8 @@ def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Prove
     announced = read(names.ANNOUNCED) or b""
     members = as_contradiction(lambda: announced_members(announced), evidence_path(names.ANNOUNCED))
     record = EvidenceRecord(run.run, members.keys, read)
-    check_version(
-        record.message(names.ANNOUNCED, ANNOUNCEMENT)
-    )  # others may read studies otherwise
+    # Before the study is read: another version may read its file otherwise.
+    check_version(record.message(names.ANNOUNCED, ANNOUNCEMENT))
     signed = as_contradiction(
         lambda: read_signed(study_file, members), evidence_path(f"{STUDY_FOLDER}/{STUDY_FILE}")
     )

@@ -47,7 +47,7 @@ _MOST = 1e280  # of all variances together: sums of their multiples are still nu
 
 def boost_text(boost: Boost) -> str:
     """Return a boost as people read it: ``exact``, or a number."""
-    return boost if isinstance(boost, str) else f"{boost:g}"
+    return boost if isinstance(boost, str) else f"{boost:,g}"
 
 
 @dataclass(frozen=True)
