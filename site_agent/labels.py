@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from hashlib import blake2b
 from itertools import product
 
 from consortium.errors import DataError
@@ -42,11 +41,6 @@ _TEMPLATES = frozenset(
 )
 _SPACED = re.compile(r"[\s(=:]")
 _PREFIXES, _ENDS, _WIDEST = ("", "SUB-", "Sub-"), ("", ".0", ".00", "/"), 16
-
-
-def short_hash(label: str) -> int:
-    """Return 64 bits of a label's hash."""
-    return int.from_bytes(blake2b(label.encode(), digest_size=8).digest(), "big")
 
 
 def plain_label(text: str) -> str:

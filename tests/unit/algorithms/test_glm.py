@@ -462,7 +462,13 @@ def study_of(scheme="none", **analysis):
                     "columns": {"region[1-3]": {"low": 1, "high": 4}},
                 },
             ],
-            "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 1, "scheme": scheme},
+            "privacy": {
+                "epsilon": 8,
+                "delta": 1e-5,
+                "colluding_sites": 1,
+                "scheme": scheme,
+                "boost": "exact",
+            },
             "algorithm": "glm",
             "analysis": values,
         }
