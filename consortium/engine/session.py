@@ -152,6 +152,15 @@ def per_statistic_unit(
     return Release(found / part, level / part, present, tuple(there.tolist()), counts.deviation)
 
 
+def count_units(plan: Plan, rounds: Sequence[Round]) -> UnitCounts:
+    """Estimate the numbers of units from all finished rounds of a run."""
+    counts = UnitCounts(plan.shape.units)
+    for done in rounds:
+        mechanism = plan.stage(done.stage).mechanism
+        per_statistic_unit(mechanism, done.values, done.survivors, plan, counts)
+    return counts
+
+
 def own_answers(mechanism: Mechanism, values: Array, present: Sequence[int]) -> dict[int, Array]:
     """Take a release of each site's own answer apart, in the statistic's units."""
     rows = values.reshape(len(present), mechanism.entries)

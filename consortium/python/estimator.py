@@ -40,9 +40,9 @@ from consortium.python.scratch import (
 from consortium.python.simulated import publish
 from consortium.report.privacy_report import SEEDED
 from consortium.report.tables import plain_table
-from consortium.simulation.simulation import shape_of
 from consortium.space.grid import TEMPLATE
 from consortium.space.study_space import study_space
+from consortium.study.nominal import nominal_size
 from consortium.study.outlook import Outlook
 from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study
@@ -77,7 +77,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     result_ : StudyResult
         All that was released.
     n_persons_ : int
-        Participants in the fit, which is public.
+        Nominal number of participants of the fit, which is public: the true number rounded to a
+        multiple of 10 below 100, and to two significant digits above.
     """
 
     _algorithm: ClassVar[str]
@@ -128,7 +129,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 folder = lay_out(scratch / "bids", given, study.data, columns, series=self._series)
             data = open_dataset(folder, study, space, scratch / "cache")
             check_anybody(data)
-            plan = make_plan(study, shape_of(study, [data]))
+            persons = nominal_size(len(data.lengths))
+            volumes = round(sum(data.lengths) / max(len(data.lengths), 1))
+            plan = make_plan(study, data.extent.shape([persons], [persons * volumes], "subject"))
             self._tell(plan, data)
             self._charge(plan)
             keys = system_keys if self.random_state is None else seeded_keys(self.random_state)

@@ -9,7 +9,7 @@ from importlib.metadata import version
 import numpy as np
 
 from consortium import __version__
-from consortium.engine.session import Round
+from consortium.engine.session import Round, count_units
 from consortium.privacy.cross_check import cross_check
 from consortium.privacy.gdp import compose, epsilon_of, person_loss
 from consortium.privacy.mechanism import Mechanism
@@ -115,14 +115,19 @@ def _person(plan: Plan, worst: float, volumes: int) -> Person:
 
 
 def _sites(plan: Plan, rounds: Sequence[Round], totals: Sequence[float]) -> tuple[SiteRecord, ...]:
+    counts = count_units(plan, rounds)
     return tuple(
         SiteRecord(
             name=name,
-            units=units,
+            nominal=nominal,
+            units=round(units),
+            units_deviation=counts.deviation,
             answered=sum(site in done.survivors for done in rounds),
             mu_coalition=totals[site],
         )
-        for site, (name, units) in enumerate(zip(plan.study.sites, plan.shape.units, strict=True))
+        for site, (name, nominal, units) in enumerate(
+            zip(plan.study.sites, plan.shape.units, counts.estimate, strict=True)
+        )
     )
 
 

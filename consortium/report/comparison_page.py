@@ -20,7 +20,7 @@ from consortium.report.comparison import (
 )
 from consortium.report.pictures import DOTS, INK, PALETTE, Picture, to_picture
 from consortium.report.privacy_report import PrivacyReport
-from consortium.report.sections.verdict import UNITS
+from consortium.report.statement import UNITS
 from consortium.report.templating import plain_environment
 
 NAME = "comparison.html"

@@ -87,7 +87,17 @@ class SiteRecord(ReportRecord):
     """One site's part in the run."""
 
     name: str = Field(description="The site, as in the study file.")
-    units: int = Field(ge=0, description="Participants or timepoints it holds, which is public.")
+    nominal: int = Field(
+        default=0,
+        ge=0,
+        description="Participants or timepoints that the study states for it, which is public.",
+    )
+    units: int = Field(
+        ge=0, description="Estimated participants or timepoints, from counts with noise."
+    )
+    units_deviation: Amount = Field(
+        default=0.0, description="Standard deviation of the noise in that estimate."
+    )
     answered: int = Field(ge=0, description="Rounds whose sum holds its contribution.")
     mu_coalition: Amount = Field(description="μ that its units lost to the coalition in all.")
 
@@ -153,8 +163,10 @@ class PrivacyReport(ReportRecord):
     unit: Literal["subject", "timepoint"] = Field(
         description="What one neighbouring data set may replace."
     )
-    adjacency: Literal["replace-one"] = Field(
-        default="replace-one", description="Neighbours differ in one unit's values, not in number."
+    adjacency: Literal["replace-add-remove", "replace-one"] = Field(
+        default="replace-add-remove",
+        description="Neighbours differ in one unit of one site, which is replaced, added or "
+        "removed.",
     )
     scheme: Scheme = Field(description="How the sites shared the noise.")
     boost: Literal["exact"] | Amount = Field(

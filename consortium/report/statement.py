@@ -6,6 +6,7 @@ telling N(0, 1) from N(μ, 1) by one draw; the best test's power and the best
 guesser's success follow. Source: Dong, Roth and Su (2022), section 2.
 """
 
+import math
 from typing import NamedTuple
 
 from consortium.base.formatting import count, number, percent, power_of_ten
@@ -14,6 +15,9 @@ from consortium.privacy.loss import boost_text
 from consortium.report.privacy_report import SEEDED, Guarantee, PrivacyReport
 from consortium.study.spec import how_checked
 
+UNITS = {"subject": "participant", "timepoint": "volume"}
+_CLEARLY = 3.0
+"""Standard deviations of a count."""
 LEAST_SHOWN = 1e-20
 """Probabilities below are shown as this one."""
 AGREEMENT = 1e-6
@@ -60,6 +64,7 @@ def clauses(report: PrivacyReport) -> list[Clause]:
     return [
         *([simulated] if report.sampler.startswith(SEEDED) else []),
         Clause("What is protected", protected_text(report.unit)),
+        Clause("How many took part", sizes_text(report)),
         _against(report),
         _strength(report),
         _test(report),
@@ -76,14 +81,37 @@ def protected_text(unit: str) -> str:
     if unit == "subject":
         return (
             "Each participant, with all their scans. What the study shows would have been almost "
-            "as likely if any one participant's scans had been any other's. How many participants "
-            "each site contributed is public."
+            "as likely if any one participant's scans had been any other's, or had been missing. "
+            "The number of each site's participants is known with noise only."
         )
     return (
         "Each single volume of a scan, not a participant with all scans. What the study shows "
-        "would have been almost as likely if any one volume had been any other. How many volumes "
-        "each site contributed is public."
+        "would have been almost as likely if any one volume had been any other, or had been "
+        "missing. The number of each site's volumes is known with noise only."
     )
+
+
+def sizes_text(report: PrivacyReport) -> str:
+    """Say how many took part, as far as counts with noise show it."""
+    whole = sum(site.units for site in report.sites)
+    spread = math.sqrt(len(report.sites)) * max(site.units_deviation for site in report.sites)
+    unit = UNITS[report.unit]
+    text = f"About {whole:,} {unit}s took part (standard deviation {number(spread)})."
+    nominal = sum(site.nominal for site in report.sites)
+    if nominal:
+        text = f"{text} The study states {nominal:,} as the nominal number."
+    return " ".join((text, *few_sentences(report)))
+
+
+def few_sentences(report: PrivacyReport) -> list[str]:
+    """Say which sites have clearly less than half of their nominal number, a sentence each."""
+    return [
+        f"{site.name} has an estimated number of {site.units:,} {UNITS[report.unit]}s (standard "
+        f"deviation {number(site.units_deviation)}), far below the nominal {site.nominal:,}. Ask "
+        "its staff whether its agent reads the right data."
+        for site in report.sites
+        if site.answered and site.units + _CLEARLY * site.units_deviation < site.nominal / 2
+    ]
 
 
 def _against(report: PrivacyReport) -> Clause:

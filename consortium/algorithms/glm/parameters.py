@@ -25,8 +25,9 @@ from consortium.views.base import Label, ViewName
 
 _MOST_TERMS = 50
 _MOST_CORRELATION = 0.95
-_FAR_OFF = 0.25
-"""Largest relative difference between the sum of a site's groups and its nominal number."""
+_FAR_OFF, _FEW_OFF = 0.25, 10
+"""Largest difference between the sum of a site's groups and its nominal number: relative, or a
+number of participants."""
 _IMPORTANCE = 0.5  # a coefficient of a column in units of its deviation is known as the contrast is
 
 Deviation = Annotated[float, Field(ge=1e-12, le=1e12)]
@@ -336,7 +337,7 @@ class GlmParameters(AnalysisParameters):
         """Raise StudyError if `groups` contradicts the nominal numbers of participants."""
         for site, sizes in self.groups.items():
             stated, nominal = sum(sizes), participants.get(site)
-            if nominal is not None and abs(stated - nominal) > _FAR_OFF * nominal:
+            if nominal is not None and abs(stated - nominal) > max(_FAR_OFF * nominal, _FEW_OFF):
                 raise StudyError(
                     f"field 'analysis.groups': {site} has {stated:g} participants in all groups, "
                     f"and 'participants' states {nominal}. Correct one of them."

@@ -14,7 +14,7 @@ from consortium.report.sections import (
     views,
 )
 from consortium.report.sections.base import PageSection
-from consortium.report.statement import clauses
+from consortium.report.statement import UNITS, clauses
 
 Make = Callable[[Finished], PageSection | None]
 
@@ -30,7 +30,7 @@ def privacy_section(run: Finished) -> PageSection:
     values = {
         "report": report,
         "clauses": clauses(report),
-        "unit": verdict.UNITS[report.unit],
+        "unit": UNITS[report.unit],
         "summed": not all(release.each for release in report.releases),
     }
     return PageSection("privacy", values, "Privacy")

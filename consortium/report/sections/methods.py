@@ -8,7 +8,7 @@ from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.references import citation_keys, cite_sentences
 from consortium.report.sections.base import PageSection
-from consortium.report.sections.verdict import UNITS
+from consortium.report.statement import UNITS
 from consortium.report.tables import cell_text
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh

@@ -4,8 +4,7 @@ from consortium.base.formatting import count, number, power_of_ten
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.sections.base import Facts, PageSection
-
-UNITS = {"subject": "participant", "timepoint": "volume"}
+from consortium.report.statement import UNITS
 
 
 def section(run: Finished) -> PageSection:
@@ -18,8 +17,8 @@ def section(run: Finished) -> PageSection:
 def verdict(run: Finished) -> str:
     """Tell the whole report in a few sentences."""
     report, headline = run.report, run.result.captions.headline
-    units = count(sum(site.units for site in report.sites), UNITS[report.unit])
-    found = f"{units} at {count(len(report.sites), 'site')}"
+    many = count(sum(site.units for site in report.sites), UNITS[report.unit])
+    found = f"about {many} at {count(len(report.sites), 'site')}"
     if run.components:
         found = f"{count(len(run.components.components), 'component')} from {found}"
     if run.space.views:

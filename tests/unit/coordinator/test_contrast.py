@@ -67,8 +67,8 @@ def test_the_runs_own_contrast_has_the_test_and_the_interval_that_the_run_told(t
 
 def test_tests_know_how_few_persons_the_errors_were_found_from(folder):
     row = compare_coefficients(read_released(folder), "diagnosis").rows[1]
-    # Two hundred persons leave 67 degrees of freedom: a normal test would say less.
-    assert row[5] == pytest.approx(2 * student.sf(abs(row[4]), 200 / 3), rel=1e-6)
+    # Two hundred persons leave 83 degrees of freedom: a normal test would say less.
+    assert row[5] == pytest.approx(2 * student.sf(abs(row[4]), 200 / 2.4), rel=1e-6)
 
 
 def test_patients_less_controls_is_the_contrast_itself_with_its_error(folder):

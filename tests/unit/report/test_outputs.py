@@ -91,7 +91,7 @@ def test_sections_stand_in_one_order(run, tmp_path):
     """The summary, what was found and how to read it, what is promised, and how it was done."""
     page = write_page(tmp_path, run).read_text(encoding="utf-8")
     parts = ("findings", "reading", "privacy", "methods")
-    places = [page.index("components from 244 participants")]
+    places = [page.index("components from about 244 participants")]
     places += [page.index(f'<section id="{name}"') for name in parts]
     assert places == sorted(places)
 
@@ -145,7 +145,7 @@ def test_figures_of_the_report_are_on_the_page(page):
 
 
 def test_verdict_counts_in_the_singular_too(one):
-    assert verdict(one).startswith("1 component from 244 participants at 3 sites.")
+    assert verdict(one).startswith("1 component from about 244 participants at 3 sites.")
     assert "with 1 colluding site," in verdict(one)
     open_to_all = replace(one, report=one.report.model_copy(update={"scheme": "none"}))
     assert "added no noise" in verdict(open_to_all)

@@ -28,7 +28,7 @@ KEYS = {
     "guarantees.outsider": "epsilon mu",
     "promised": "epsilon mu",
     "person": "epsilon_coalition mu_coalition volumes",
-    "sites.0": "name units answered mu_coalition",
+    "sites.0": "name nominal units units_deviation answered mu_coalition",
     "releases.0": "stage round statistic entries bound sensitivity weights sigma_correlated "
     "sigma_local sigma_aggregate mu_coalition mu_outsider survivors",
     "cross_check": "library version epsilon_coalition",
