@@ -4,8 +4,9 @@ Newton's method for the cost
 
     F(u) = 1/d Σ over persons log(1 + exp(-mᵀu - o)) + Λ/2 ‖u‖² - pᵀu,   ‖u‖ <= R,
 
-where m is a person's vector times its label, o what the margin is at u = 0, and d a public number. Each step minimizes
-the quadratic model within the ball (Moré and Sorensen 1983), so that no iterate ever leaves it.
+where m is a person's vector times its label, o what the margin is at u = 0, and d a public number.
+Each step minimizes the quadratic model within the ball (Moré and Sorensen 1983), so that no iterate
+ever leaves it.
 F is Λ-strongly convex: with u on the ball's border or inside, ν >= 0 (0 inside) and
 ‖∇F(u) + ν u‖ <= β, the minimizer is at most β/Λ away, because ⟨∇F(u), z - u⟩ >= -β ‖z - u‖ for
 every z of the ball.

@@ -28,8 +28,8 @@ def fourier_features(table: Array, frequencies: Array) -> Array:
     """Features φ of persons in columns, 2 F x M: cosines over sines, each of norm one exactly.
 
     φ(x)ᵀφ(y) is the mean over the frequencies of cos(ωᵀ(x - y)). A person whose phase is not a
-    number counts as one of phase zero. Entries are cut to ±1,000, so that rounding, which may depend
-    on who else is there, changes no phase noticeably.
+    number counts as one of phase zero. Entries are cut to ±1,000, so that rounding, which may
+    depend on who else is there, changes no phase noticeably.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         phases = frequencies.T @ np.clip(np.asarray(table, dtype=np.float64), -_FARTHEST, _FARTHEST)
