@@ -122,7 +122,7 @@ class Attack:
         return self.start.query.neighbour_answers is not None
 
     def _counted(self, bound: Bound) -> float:
-        """C of the entry in which the engine counts units; 0 among neighbours."""
+        """Return c of the entry in which the engine counts units; 0 among neighbours."""
         return 0.0 if self._among_neighbours else bound.beside
 
     def _answer(

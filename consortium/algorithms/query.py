@@ -47,7 +47,7 @@ class PlannedRelease:
 
     @property
     def beside(self) -> float:
-        """C of the bound; 0 among neighbours, whose answers are not sums over units."""
+        """Return c of the bound; 0 among neighbours, whose answers are not sums over units."""
         return 0.0 if self.neighbours else self.bound.beside
 
 

@@ -25,6 +25,7 @@ _LEAST, _MOST = 1e-90, 1e90
 """Squares between these, and products of three, are exact to rounding, as is what follows."""
 _LARGEST = 2.0**1000  # bounds beyond count as this: a number over one stays finite
 _ROWS = 2048  # of a product, which stay in the processor's cache
+_LARGEST_BASIS = 1e3
 
 
 def squared_norms(columns: Array) -> Array:
@@ -60,6 +61,16 @@ def clip_vector(vector: Array, norm: float) -> Array:
             return clip_columns(wide.reshape(-1, 1), norm).reshape(wide.shape)
         size = math.sqrt(square)
     return vector if size <= norm else wide * (norm / size)
+
+
+def bounded_basis(basis: Array) -> Array:
+    """Scale a basis down whose norm is more than a thousand times that of orthonormal columns.
+
+    A library may round products of a matrix and many columns differently where there is one column
+    more or fewer. A hostile basis could be so large that what is left of each column after
+    cancellation is only rounding: then one who comes would change what all others add.
+    """
+    return clip_vector(basis, _LARGEST_BASIS * math.sqrt(max(basis.shape[-1], 1)))
 
 
 def clip_columns(matrix: Array, norm: float) -> Array:

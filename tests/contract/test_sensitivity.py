@@ -205,3 +205,21 @@ def test_the_centre_learns_nothing_from_an_overflow(name, scale):
         site, bound = attack.site_of(blocks), attack.start.bound
         statistic = attack.local(attack.plan, site, asked, bound)
     Lattice(2.0**-20, 32).encode(statistic, bound.norm)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 50, 51])
+def test_a_basis_that_cancels_what_all_have_makes_nobody_depend_on_who_else_is_there(count):
+    # A library rounds products with 50 and 51 columns differently; of this basis only rounding is
+    # left, and it is so large that all of it would be clipped.
+    generator = np.random.default_rng(0)
+    own = generator.uniform(-1, 1, 500)
+    basis = generator.standard_normal((500, 40))
+    for _ in range(2):
+        basis -= np.outer(own, own @ basis) / (own @ own)
+    query = Query("power", "power", {"basis": 1e18 * basis})
+    sums = [
+        many * LOCAL["power"](None, site, query, Bound(1.0))
+        for many in (count, count + 1)
+        for site in [ArrayData([np.repeat(own[:, None], many, axis=1)], "timepoint")]
+    ]
+    assert np.linalg.norm(sums[1] - sums[0]) <= 1 + TOLERANCE

@@ -99,7 +99,8 @@ def _whatever_it_is(values: Array, *bounds: float) -> Array:
     ("statistic", "clips"),
     [
         *(("glm_contrast", f"{of}.clip_columns") for of in ("site", "in_parts")),
-        *(("glm_slope", f"{of}.clip_columns") for of in ("site", "in_parts")),
+        # Weights of a slope are cut before, so that the clip in `site` changes nothing there.
+        ("glm_slope", "in_parts.clip_columns"),
         ("glm_contrast", "site.clip_values"),
         *(("glm_norms", f"look.clip_{what}") for what in ("columns", "values", "factors")),
         ("glm_norms", "in_parts.clip_columns look.factors_within"),  # the second is in the first

@@ -16,7 +16,7 @@ from consortium.algorithms.site_constants import site_constants
 from consortium.kernels.moments import add_second_moment, pack_symmetric
 from consortium.kernels.power import add_volume_products
 from consortium.privacy.bounds import Bound
-from consortium.privacy.clipping import clip_columns, finite_columns
+from consortium.privacy.clipping import bounded_basis, clip_columns, finite_columns
 
 
 def stacked_location(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
@@ -53,7 +53,7 @@ def stacked_moment(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) ->
     with np.errstate(all="ignore"):
         for (name, _), part, share in zip(plan.shape.views, parts, plan.shares, strict=True):
             if name in plan.parameters.reduce:
-                part = query.arguments[f"basis-{name}"].T @ part
+                part = bounded_basis(query.arguments[f"basis-{name}"]).T @ part
             rows.append(np.sqrt(share) * part)
     constants = site_constants(plan.places, query.site, data.units)
     rows.append(plan.parameters.constant * constants)
@@ -72,7 +72,7 @@ def view_moment(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) -> Ar
 
 def view_product(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of x xᵀ Q of one view's scaled deviation x, D_v x K entries."""
-    basis = query.arguments["basis"]
+    basis = bounded_basis(query.arguments["basis"])
     total = np.zeros(basis.shape)
     add_volume_products(total, _one_view(plan, data, query), basis, bound.norm)
     return total / data.units

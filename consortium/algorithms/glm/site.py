@@ -28,10 +28,12 @@ from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.clipping import (
     clip_columns,
     clip_values,
+    clip_vector,
     column_norms,
     finite_values,
 )
 
+_LARGEST_SLOPES, _LEAST_SPREAD = 1e3, 0.1
 _NONE = np.zeros(0)  # slopes, without covariates
 _ABOVE, _BELOW = "above", "below"  # zero, of pairs' squares
 
@@ -201,7 +203,7 @@ def _group_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
         first = (people.weight * people.contrast)[None]
         within = None if rows is None else people.weight * rows.contrast
         return _Weights(people.contrast, first, largest, people.covariates, within)
-    slopes, centre = query.arguments["slopes"], query.arguments["centres"][query.site]
+    slopes, centre = _slopes(query), query.arguments["centres"][query.site]
     centred = people.covariates - centre[:, None]
     shift = slopes @ centred
     first = people.weight * (people.contrast - shift)
@@ -217,10 +219,12 @@ def _slope_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
     Who is far from the mean is not clipped harder for it: then how much is taken of a long tail
     follows from how far persons vary alone.
     """
-    slopes, centre = query.arguments.get("slopes", _NONE), query.arguments["centres"][query.site]
+    slopes, centre = _slopes(query), query.arguments["centres"][query.site]
     centred = people.covariates - centre[1:, None]
     left = people.contrast - centre[0] - slopes @ centred
-    spread, most = query.arguments["spread"], plan.choice.contrast_reach
+    # Smaller ones, which no honest centre sends, would make rounding a weight.
+    spread = np.maximum(query.arguments["spread"], _LEAST_SPREAD)
+    most = plan.choice.contrast_reach
     first = np.clip(left / spread, -most, most)
     largest = np.full(first.shape, most)
     within = _rows_left(people, slopes)
@@ -229,6 +233,11 @@ def _slope_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
         rows = finite_values(within / spread)
         within = people.within.centred(np.clip(rows, -most, most))
     return _with_others(plan, _Weights(people.column, first[None], largest, centred, within))
+
+
+def _slopes(query: Query) -> Array:
+    """Slopes of the contrast, cut to a size at which rounding does not matter."""
+    return clip_vector(query.arguments.get("slopes", _NONE), _LARGEST_SLOPES)
 
 
 def _rows_left(people: Persons, slopes: Array) -> Array | None:

@@ -17,6 +17,7 @@ from consortium.algorithms.over_persons import sum_over_persons
 from consortium.kernels.moments import add_person_moment, add_volume_moments, pack_symmetric
 from consortium.kernels.power import add_subject_product, add_volume_products
 from consortium.privacy.bounds import Bound, Unit
+from consortium.privacy.clipping import bounded_basis
 
 
 def second_moment(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
@@ -29,14 +30,14 @@ def second_moment(_plan: object, data: SiteData, query: Query, bound: Bound) -> 
 
 def power_product(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped X Xᵀ Q / T (x xᵀ Q of a volume), D x K entries."""
-    basis = query.arguments["basis"]
+    basis = bounded_basis(query.arguments["basis"])
     part = partial(_sum_products, basis, data.unit, bound.norm)
     return sum_over_persons(data, part, basis.shape) / data.units
 
 
 def variances_within(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of the clipped second moment of Qᵀ X, packed: K(K+1)/2 entries."""
-    basis = query.arguments["basis"]
+    basis = bounded_basis(query.arguments["basis"])
     part = partial(_sum_variances, basis, bound.norm)
     total = sum_over_persons(data, part, (basis.shape[1],) * 2)
     return pack_symmetric(total) / data.units
