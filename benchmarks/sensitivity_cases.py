@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consortium.algorithms.base import (
     AnalysisPlan,
@@ -41,6 +42,22 @@ class Question:
     """Each D x T_m."""
     other: Array
     """The first block of the neighbour: all of it, or its first volume, is another unit."""
+    removed: bool = False
+    """Whether the neighbour lacks that unit instead."""
+    hashes: tuple[int, ...] = ()
+    """One number per block; empty for those of their positions."""
+    other_hash: int | None = None
+    """Number of the first block of the neighbour; by default the same."""
+
+    @property
+    def neighbour(self) -> tuple[Array, ...]:
+        """Blocks of the other site."""
+        return (self.other, *self.blocks[1:])
+
+    def without(self, unit: Unit) -> tuple[Array, ...]:
+        """Blocks of the other site if the first unit is removed."""
+        first = () if unit == "subject" else (self.blocks[0][:, 1:],)
+        return (*(block for block in first if block.shape[1]), *self.blocks[1:])
 
 
 @dataclass(frozen=True)
@@ -60,44 +77,76 @@ class Attack:
         return None if found is None else max(found.values())
 
     def ratios(self, question: Question) -> dict[str, float] | None:
-        """Move of the statistic over its sensitivity, and of each block of it over its own Δ.
+        """Move of sum and count together over the sum's Δ, and of each block over its own.
 
-        A block with a small part of the budget is hardly seen in the move of all. Returns infinity
-        if the site answers for one of the neighbours only, and nothing if it answers for neither.
+        A block with a small part of the budget is hardly seen in the move of all. A unit that is
+        replaced moves a block by Δ at the most, one that is removed by the block's norm. Returns
+        infinity if the site answers for one of the neighbours only, and nothing if it answers for
+        neither.
         """
+        hashes = np.array(question.hashes, dtype=np.uint64) if question.hashes else None
+        after = None if hashes is None else hashes.copy()
+        if question.removed:
+            blocks = question.without(self.unit)
+            after = None if after is None else after[len(after) - len(blocks) :]
+        else:
+            blocks = question.neighbour
+            if after is not None and question.other_hash is not None:
+                after[0] = question.other_hash
         found = [
-            self._answer(question, blocks)
-            for blocks in (question.blocks, (question.other, *question.blocks[1:]))
+            self._answer(question, *each) for each in ((question.blocks, hashes), (blocks, after))
         ]
         if found[0] is None or found[1] is None:
             return None if found[0] is found[1] else {_WHOLE: np.inf}
-        lengths = [block.shape[1] for block in question.blocks]
-        units = len(lengths) if self.unit == "subject" else sum(lengths)
         # Over the bound first: the squares of a move may be too small for a number.
-        bound, moved = question.bound, (found[1] - found[0]) / question.bound.norm
-        whole = {_WHOLE: vector_norm(moved) / (bound.sensitivity(units) / bound.norm)}
+        bound, moved = question.bound, found[1] - found[0]
+        counted = self._counted(bound) if question.removed else 0.0
+        both = vector_norm(np.append(moved, counted / bound.norm))
+        whole = {_WHOLE: both / (bound.spread / bound.norm)}
         if not isinstance(bound, BlocksBound):
             return whole
-        parts = bound.split(moved * bound.norm * units)
-        return whole | {b.name: vector_norm(parts[b.name]) / b.spread for b in bound.blocks}
+        parts = bound.split(moved * bound.norm)
+        most = {b.name: b.norm if question.removed else b.spread for b in bound.blocks}
+        return whole | {name: vector_norm(parts[name]) / most[name] for name in most}
 
-    def site_of(self, blocks: Sequence[Array]) -> ArrayData:
+    def site_of(
+        self, blocks: Sequence[Array], hashes: NDArray[np.uint64] | None = None
+    ) -> ArrayData:
         """A site with these persons, and what is public of the analysis's example."""
-        site = ArrayData(blocks, self.unit, views=self.extent.views)
+        site = ArrayData(blocks, self.unit, views=self.extent.views, person_hashes=hashes)
         site.extent = self.extent
         return site
 
-    def _answer(self, question: Question, blocks: tuple[Array, ...]) -> Array | None:
-        """What a site sends, or nothing where it would refuse."""
-        bound = question.bound
-        site = self.site_of(blocks)
+    @property
+    def _among_neighbours(self) -> bool:
+        return self.start.query.neighbour_answers is not None
+
+    def _counted(self, bound: Bound) -> float:
+        """C of the entry in which the engine counts units; 0 among neighbours."""
+        return 0.0 if self._among_neighbours else bound.beside
+
+    def _answer(
+        self, question: Question, blocks: tuple[Array, ...], hashes: NDArray[np.uint64] | None
+    ) -> Array | None:
+        """What a site sends over the bound, as a sum over units; nothing where it would refuse.
+
+        A site without units sends zeros, but among neighbours: there a minimizer depends on them.
+        """
+        bound, heard = question.bound, question.query.neighbour_answers
+        if heard is None and not blocks:
+            (planned,) = (r for r in self.plan.releases if r.stage == question.query.stage)
+            return np.zeros(planned.entries)
+        site = self.site_of(blocks, hashes)
+        factor = site.units if heard is None else self.plan.shape.units[heard.site]
         try:
             values = np.asarray(
                 self.local(self.plan, site, question.query, bound), dtype=np.float64
             )
         except Exception:  # whatever it is, the site refuses
             return None
-        return values if vector_norm(values) <= bound.norm * (1 + REFUSED_ABOVE) else None
+        if not vector_norm(values) <= bound.norm * (1 + REFUSED_ABOVE):
+            return None
+        return np.asarray(factor * (values.ravel() / bound.norm))
 
 
 def all_attacks() -> list[Attack]:

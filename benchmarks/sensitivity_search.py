@@ -21,6 +21,7 @@ TOLERANCE = 1e-9
 """Of a ratio: rounding in float64 of a sum over few units. Plans add as much to a sensitivity."""
 _DECADES = 300
 _KEPT = 8  # questions that are changed further, those that moved the most
+_OTHER_KIND = 0.15  # part of the changes that are of the kind of neighbour
 _CLIMBING = 0.6  # part of the questions that begin with one of these
 _SPECIAL = np.array(
     [0.0, -0.0, 1.0, -1.0, 5e-324, 1e-310, 1e-170, 1e-155, 1e-8, 1e8, 1e153, 1e155, 1.7e308, -1e308]
@@ -107,8 +108,13 @@ def search(
 
 
 def mutated(question: Question, case: Attack, generator: np.random.Generator) -> Question:
-    """Change one thing: an argument, the unit, somebody else, the numbers' type, or the bound."""
+    """Change one thing: an argument, the unit, somebody else, the numbers' type, or the bound.
+
+    Or the kind of neighbour: a unit is removed, or replaced, or replaced by one with another hash.
+    """
     arguments = arguments_of(question)
+    if generator.random() < _OTHER_KIND:
+        return _other_kind(question, generator)
     kind = generator.random()
     if kind < 0.5 and arguments:
         name = str(generator.choice(sorted(arguments)))
@@ -139,6 +145,16 @@ def mutated(question: Question, case: Attack, generator: np.random.Generator) ->
     change = kinds[question.other.dtype]
     blocks = [block.astype(change) for block in question.blocks]
     return replace(question, blocks=tuple(blocks), other=question.other.astype(change))
+
+
+def _other_kind(question: Question, generator: np.random.Generator) -> Question:
+    """Remove the unit or bring it back, or draw new hashes, one of them for the other unit."""
+    if generator.random() < 0.5:
+        return replace(question, removed=not question.removed)
+    drawn = generator.permutation(2 * len(question.blocks)).tolist()
+    hashes = tuple(drawn[: len(question.blocks)])
+    other = drawn[-1] if generator.random() < 0.5 else None
+    return replace(question, hashes=hashes, other_hash=other)
 
 
 def _neighbours(question: Question, blocks: list[Array], case: Attack) -> Question:

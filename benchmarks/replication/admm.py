@@ -101,7 +101,7 @@ def alone(table: Array, epsilon: float, ridge: float, g: np.random.Generator) ->
     """One site's regression with the noise of its sensitivity, 1 x 1 x D."""
     own = table[:-1, :EACH] * table[-1, :EACH]
     nothing = np.zeros(len(own))
-    cost = LogisticCost(own, np.zeros(EACH), ridge, nothing)
+    cost = LogisticCost(own, np.zeros(EACH), ridge, nothing, EACH)
     model = minimize_in_ball(cost, 1e3, nothing, 1e-9)
     noise = 2 / (EACH * ridge) / mu_of(epsilon, DELTA)
     return (model + noise * g.standard_normal(len(own)))[None, None]

@@ -95,7 +95,8 @@ def run(
         found = []
         for site, each in enumerate(columns):
             curvature = method.regularization + 2 * method.step * degrees[site]
-            cost = LogisticCost(each, np.zeros(each.shape[1]), curvature, pulls[site])
+            persons = each.shape[1]
+            cost = LogisticCost(each, np.zeros(persons), curvature, pulls[site], persons)
             found.append(minimize_in_ball(cost, _BALL, models[site], BETA))
         models = np.stack(found) + method.model_noise * generator.standard_normal(models.shape)
         duals += method.step / 2 * (degrees[:, None] * models - beside @ models)

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from consortium.algorithms.base import Array, Expectation, Extent, Resolution, Shape
+from consortium.base.position_hashes import hashes_of_positions
 from consortium.privacy.bounds import Unit
 
 SPREAD = 0.4
@@ -66,6 +68,11 @@ class AssumedSite:
     def units(self) -> int:
         """M."""
         return int(self.columns.shape[1])
+
+    @property
+    def person_hashes(self) -> NDArray[np.uint64]:
+        """One number per person."""
+        return hashes_of_positions(self.units)
 
     def blocks(self, resolution: Resolution = "features") -> Iterator[Array]:
         """One column at a time."""

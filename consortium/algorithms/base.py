@@ -52,6 +52,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consortium.algorithms.expectation import Expectation
 from consortium.algorithms.query import (
@@ -147,6 +148,13 @@ class SiteData(Protocol):
     @property
     def units(self) -> int:
         """Units of privacy: persons, or volumes."""
+
+    @property
+    def person_hashes(self) -> NDArray[np.uint64]:
+        """One number per participant, in the order of ``lengths``.
+
+        A participant's number is the same whoever else takes part.
+        """
 
     @property
     def voxels(self) -> int:

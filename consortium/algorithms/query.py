@@ -45,6 +45,11 @@ class PlannedRelease:
     released: Released = "sum"
     neighbours: tuple[tuple[int, ...], ...] = ()
 
+    @property
+    def beside(self) -> float:
+        """C of the bound; 0 among neighbours, whose answers are not sums over units."""
+        return 0.0 if self.neighbours else self.bound.beside
+
 
 @dataclass(frozen=True)
 class NeighbourAnswers:

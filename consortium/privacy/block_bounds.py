@@ -23,9 +23,11 @@ class Block:
     name: str
     entries: int
     norm: float
-    """B, Euclidean norm that a unit's contribution to the block is clipped to."""
+    """B, what adding or removing a unit moves the sum by: the Euclidean norm that a unit's
+    contribution to the block is clipped to, or more where units are paired."""
     spread: float
-    """Δ, largest distance between two units' contributions: 2 B, or √2 B in a cone."""
+    """Δ, what replacing a unit moves the sum by: 2 B for contributions of norm B, √2 B in a
+    cone."""
     share: float
     """r, part of the release's μ²; the shares of a release add up to one."""
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consortium.algorithms.base import (
     AnyPlaces,
@@ -15,6 +16,7 @@ from consortium.algorithms.base import (
     units_of,
 )
 from consortium.base.array import Array
+from consortium.base.position_hashes import hashes_of_positions
 
 
 class ArrayData:
@@ -38,6 +40,8 @@ class ArrayData:
         Centres of an atlas's regions in mm, if these are the features.
     surface_places : mapping, optional
         Of each view of surfaces by name, where its entries are.
+    person_hashes : array of uint64, optional
+        One number per subject, in the same order; by default that of the subject's position.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class ArrayData:
         image_places: Places | None = None,
         region_places: Array | None = None,
         surface_places: Mapping[str, SurfacePlaces] | None = None,
+        person_hashes: NDArray[np.uint64] | None = None,
     ) -> None:
         self._subjects = subjects
         self._fine = subjects if fine is None else fine
@@ -59,7 +64,7 @@ class ArrayData:
         self.unit: Literal["subject", "timepoint"] = unit
         # Blocks of units with several rows have these under each other.
         self.features = sum(size for _, size in views) or len(subjects[0])
-        self.voxels = len(self._fine[0])
+        self.voxels = len(self._fine[0]) if len(self._fine) else self.features
         where = (places, templates, image_places)
         self.extent = Extent(
             self.features,
@@ -70,6 +75,14 @@ class ArrayData:
             surface_places=surface_places or {},
         )
         self.lengths = [block.shape[1] for block in subjects]
+        self._hashes = person_hashes
+
+    @property
+    def person_hashes(self) -> NDArray[np.uint64]:
+        """One number per subject."""
+        if self._hashes is not None:
+            return self._hashes
+        return hashes_of_positions(len(self.lengths))
 
     @property
     def units(self) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Extent, Resolution, units_of
+from consortium.base.position_hashes import hashes_of_positions
 from consortium.privacy.bounds import Unit
 from consortium.simulation.signals import garch_filter, garch_innovations
 
@@ -108,6 +109,11 @@ class ChapterSite:
     def units(self) -> int:
         """Units of privacy."""
         return units_of(self.unit, self.lengths)
+
+    @property
+    def person_hashes(self) -> NDArray[np.uint64]:
+        """One number per subject."""
+        return hashes_of_positions(len(self.members))
 
     def blocks(self, resolution: Resolution = "features") -> Iterator[Array]:
         """Yield one D x T array per subject, drawn when it is asked for."""

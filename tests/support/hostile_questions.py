@@ -46,7 +46,10 @@ def hostile_question(attack, generator, dtype):
     other, unit = blocks[0].copy(), slice(None) if attack.unit == "subject" else slice(0, 1)
     other[:, unit] = block(generator, features, lengths[0], dtype)[:, unit]
     arguments = {n: _array(v.shape, generator) for n, v in start.query.arguments.items()}
-    return Question(replace(start.query, arguments=arguments), bound, blocks, other)
+    query, drawn = replace(start.query, arguments=arguments), generator.permutation(99).tolist()
+    hashes, removed = tuple(drawn[: len(blocks)]), bool(generator.random() < 0.3)
+    moved = drawn[-1] if generator.random() < 0.5 else None
+    return Question(query, bound, blocks, other, removed, hashes, moved)
 
 
 def _array(shape, generator):

@@ -157,7 +157,9 @@ def _accuracy(plan: AdmmPlan) -> Expectation:
     return expected_accuracy(
         [
             share_classified(result.arrays, plan.target, entries, kinds)
-            for result, entries, kinds in train_on_assumed(plan, sizes, law, table)
+            for result, entries, kinds in train_on_assumed(
+                plan.dividing_by(sizes), sizes, law, table
+            )
         ]
     )
 

@@ -1,8 +1,10 @@
 """Public numbers of ADMM, which follow from parameters and the sites' sizes, and its releases."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -24,13 +26,13 @@ LARGEST = 1e100
 
 
 def model_influence(length: float, curvature: float, radius: float) -> float:
-    """Of n persons, n times the most that replacing one person moves the minimizer."""
+    """Return the nominal participants times the most that one of them moves the minimizer."""
     slope = 1 / (1 + math.exp(-length * radius))
     return 2 * length * (slope + PRECISION) / curvature
 
 
 def gain_influence(length: float, trust: float) -> float:
-    """Of n persons, n times the most that replacing one person moves the gain."""
+    """Return the nominal participants times the most that one of them moves the gain."""
     return length * trust * (2 + 4 * PRECISION)
 
 
@@ -67,11 +69,14 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
         Numbers of a model.
     agreed : int
         Those, from the first on, that all sites agree on; the rest is each site's own.
+    divisors : tuple of int
+        Nominal participants of each site, by which the sum of its participants' losses is divided.
     """
 
     def __init__(self, parameters: AdmmParameters, shape: Shape) -> None:
         super().__init__(parameters, shape)
         self.target = _target(parameters, shape)
+        self.divisors = shape.subjects
         self.edges: tuple[Edge, ...] = study_edges(
             len(shape.units), shape.sites, parameters.graph or "ring", parameters.edges
         )
@@ -92,6 +97,12 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
                 "precision that is charged; choose a value nearer to the default, or of bound, "
                 "radius and trust."
             )
+
+    def dividing_by(self, divisors: Sequence[int]) -> Self:
+        """Return the same plan for forecasts in which fewer participants stand for all."""
+        found = copy(self)
+        found.divisors = tuple(divisors)
+        return found
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:

@@ -1,24 +1,29 @@
 """A site's half of ADMM: everything from the data and from what its neighbours said.
 
-Site i of S, with weight ω_i = S n_i / n, keeps θ_i and the dual λ_i, and minimizes over the ball of
-the planned radius
+Site i of S has n_i nominal participants, n the nominal participants of all sites. Its weight is
+ω_i = S n_i / n. It keeps θ_i and the dual λ_i, and minimizes over the ball of the planned radius
 
-    F_i(θ) = mean loss + reg/2 ‖θ‖² + (2 λ_iᵀθ + η Σ_j ‖(θ_i + θ_j)/2 - θ‖²) / ω_i
+    F_i(θ) = Σ loss / n_i + reg/2 ‖θ‖² + (2 λ_iᵀθ + η Σ_j ‖(θ_i + θ_j)/2 - θ‖²) / ω_i
 
-over its neighbours j (Ding et al. 2020, equation 3; ω_i makes every person count once). An entry
+over its neighbours j (Ding et al. 2020, equation 3). The sum of losses is over the participants who
+are there. ω_i n_i is the same at all sites up to a constant, so that every participant counts once,
+however many there are. A site with no participants minimizes the rest of F_i. An entry
 that is not `agreed` on, a constant of the site's own, has θ_j = θ_i for all j. The cost has
 curvature Λ_i = reg + 2 η d_i / ω_i, d_i the number of neighbours. Both θ and λ follow from the
 answers heard, so that a site needs no memory and an answer that was not sent was never given.
 
-Sensitivity of the minimizer. Replacing one of n_i persons changes ∇F_i at a θ of the ball by at
-most 2 L slope / n_i: a loss has slope at most 1/(1 + exp(-L R)) for vectors of norm L and ‖θ‖ <= R.
-F_i is Λ_i-strongly convex, so its minimizer moves by at most that over Λ_i (add the optimality
-conditions of both minimizers). The solver comes within β/Λ_i of it, β = precision·L/n_i, on both
-sides: n_i times the influence is 2 L (slope + precision) / Λ_i.
+Sensitivity of the minimizer. Replacing a participant changes ∇F_i at a θ of the ball by at most
+2 L slope / n_i: a loss has slope at most 1/(1 + exp(-L R)) for vectors of norm L and ‖θ‖ <= R.
+Adding or removing one changes it by half of that. F_i is Λ_i-strongly convex with and without
+losses, so its minimizer moves by at most the change over Λ_i (add the optimality conditions of both
+minimizers). The solver comes within β/Λ_i of it, β = precision·L/n_i, on both sides: n_i times the
+influence is 2 L (slope + precision) / Λ_i for a replacement, and L (slope + 2 precision) / Λ_i
+otherwise, which is less as slope is ½ at least. No count entry is beside it.
 
 Sensitivity of the gain F_i(θ_i) - min F_i over the ball of radius r around θ_i: it is the maximum
-of F_i(θ_i) - F_i(θ), in which each person's part is at most L r / n_i in size. A maximum moves by
-no more than what is maximized: 2 L r / n_i, and the solver's error adds at most 4 β r, both times.
+of F_i(θ_i) - F_i(θ), in which each participant's part is at most L r / n_i in size. A maximum moves
+by no more than what is maximized: 2 L r / n_i if one is replaced, half of that if one is added or
+removed. The solver's error adds at most 4 β r, both times. The gain is then cut to an interval.
 Neither depends on the linear part of F_i, or on what neighbours and centre said.
 """
 
@@ -34,19 +39,19 @@ from consortium.privacy.clipping import clip_columns, clip_vector
 def local_model(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """Minimizer of F_i, one number for each explaining entry and the constant."""
     (curvature, pull, own), columns = _heard(plan, query), _columns(plan, data)
-    pull, count = clip_vector(pull, _limit(plan, curvature, bound.norm)), columns.shape[1]
-    cost = LogisticCost(columns, np.zeros(count), curvature, pull)
-    return minimize_in_ball(cost, bound.norm, own, PRECISION * plan.length / count)
+    pull, divisor = clip_vector(pull, _limit(plan, curvature, bound.norm)), _divisor(plan, query)
+    cost = LogisticCost(columns, np.zeros(columns.shape[1]), curvature, pull, divisor)
+    return minimize_in_ball(cost, bound.norm, own, PRECISION * plan.length / divisor)
 
 
 def local_gain(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """How much F_i would fall from θ_i within the trusted distance, one number."""
     (curvature, pull, own), columns = _heard(plan, query), _columns(plan, data)
-    start, count = clip_vector(own, STEEPEST * plan.length / curvature), columns.shape[1]
+    start, divisor = clip_vector(own, STEEPEST * plan.length / curvature), _divisor(plan, query)
     pull = clip_vector(pull - curvature * start, _limit(plan, curvature, plan.trust))
-    cost = LogisticCost(columns, start @ columns, curvature, pull)
+    cost = LogisticCost(columns, start @ columns, curvature, pull, divisor)
     still = np.zeros_like(start)
-    found = minimize_in_ball(cost, plan.trust, still, PRECISION * plan.length / count)
+    found = minimize_in_ball(cost, plan.trust, still, PRECISION * plan.length / divisor)
     return np.clip([cost.fall(found)], 0.0, bound.norm)
 
 
@@ -62,6 +67,13 @@ def _heard(plan: AdmmPlan, query: Query) -> tuple[float, Array, Array]:
         pull = _finite(plan.stiffness[site] * drawn)
     own = answers[-1, site] if len(answers) else np.zeros(plan.entries)
     return float(plan.curvatures[site]), pull, _finite(own)
+
+
+def _divisor(plan: AdmmPlan, query: Query) -> int:
+    """Return the site's nominal participants."""
+    heard = query.neighbour_answers
+    assert heard is not None  # noqa: S101 - the stage is among neighbours
+    return plan.divisors[heard.site]
 
 
 def _drawn(answers: Array, site: int, beside: list[int], held: Array) -> Array:
@@ -81,6 +93,8 @@ def _finite(values: Array) -> Array:
 
 def _columns(plan: AdmmPlan, data: SiteData) -> Array:
     """Each person's clipped vector and constant, times the label: D x N."""
+    if not data.units:  # a minimizer of what neighbours said alone
+        return np.zeros((plan.entries, 0))
     table, target = data.table(), plan.target
     signs = np.where(table[target] > 0, 1.0, -1.0)
     columns = np.empty((plan.entries, len(signs)))

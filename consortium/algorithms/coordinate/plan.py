@@ -26,6 +26,9 @@ MOST_ROUNDING = 1e-3
 """Of the whole sensitivity: what a lattice may add to that of a view too."""
 _SHARES = tuple(0.85**step for step in range(48))
 """Parts of the budget that are tried, the whole one first."""
+_MOST_OF_NOMINAL = 2
+"""Most participants of a site over its nominal ones: noise by record is planned for so many, so
+that it does not depend on how many there are."""
 MOST_OF_DELTA = 1e-3
 """What a graph of masks may take of the study's δ, and of a level's."""
 
@@ -148,8 +151,11 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
         square = math.fsum(part.norm**2 for part in parts) + constant**2
         norm = square if squares else math.sqrt(square)
         influence = None
-        if parameters.randomize == "record":  # a mean of n noisy vectors has 1/n of their variance
-            influence = Bound(norm, squares).spread * math.sqrt(max(self.shape.units))
+        if (
+            parameters.randomize == "record"
+        ):  # the sum of n noisy vectors has n times their variance
+            most = _MOST_OF_NOMINAL * max(self.shape.units)
+            influence = Bound(norm, squares).spread * math.sqrt(most)
         places = len(self.shape.units) if squares and parameters.site_constants else 1
         return PartsBound(norm, squares, influence, parts, constant, places)
 

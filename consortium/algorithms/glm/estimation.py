@@ -29,6 +29,7 @@ from consortium.algorithms.glm.kernels.lost_tails import (
 )
 from consortium.algorithms.glm.learned import Learned, sums_in
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.ring import pair_weight
 from consortium.kernels.contrast_regression import (
     PRIOR_WIDTH,
     ContrastSums,
@@ -110,8 +111,7 @@ class ContrastRound:
         self.plan, self.there, persons = plan, there, there.groups.persons
         total, present = float(persons.sum()), learned.norms.present
         sums, noise = sums_in(stage, release, total)
-        pairs = max(2 * float((persons // 2).sum()), 1.0)
-        scale = 2 * plan.choice.reach**2 * total / pairs
+        scale = plan.choice.reach**2 * total / pair_weight(persons)
         rows = sums["effects"].reshape(plan.rows, -1).T
         # Who lacks an outcome adds nothing to its sums: they are of the others, and told so.
         self.rows = plan.likeness.decode(rows).T / present

@@ -17,6 +17,7 @@ from consortium.algorithms.glm.kernels.learned_norms import (
     learn_norms,
 )
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.ring import pair_weight
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
 from consortium.privacy.block_bounds import BlocksBound
@@ -107,7 +108,7 @@ def _norms(
     kept, size = float(sums["kept"][0]), float(sums["size"][0])
     shares = _shares(plan, sums, noise, float(persons.sum()))
     look = LookSums(sums["location"], kept, size, shares, own)
-    pairs = max(float((persons // 2).sum()), 1.0)
+    pairs = pair_weight(persons)
     width = STATED_WIDTH if plan.in_stated_units else MISSING_WIDTH
     return learn_norms(look, plan.likeness, float(persons.sum()), pairs, width, plan.most_log)
 

@@ -16,18 +16,18 @@ from consortium.algorithms.glm.in_parts import (
 )
 from consortium.algorithms.glm.persons import (
     Persons,
-    pairs_of,
     persons_of,
     sides_of,
     sloped_persons_of,
 )
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.ring import most_log_in, ring_of
 from consortium.algorithms.glm.rows import WithinUnits, rows_of
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.clipping import clip_columns, clip_factors, clip_values, finite_values
 
-_FARTHEST = 1e12  # deviations: further out is as far out, and a number
+_FARTHEST = 1e4  # deviations, where norms are lost anyway; rounding grows with it
 _LEAST_DISTANCE = 1e-30  # squared, of a pair
 
 
@@ -55,7 +55,7 @@ def glm_norms(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -
     """
     with np.errstate(all="ignore"):
         people = persons_of(plan, data, query)
-        found = _look(plan, data, query, bound, people)
+        found = _look(plan, data, bound, people)
         found |= _covariates(plan, query, bound, people, people.covariates)
         if people.within is not None:
             found |= _squares(people, people.weight, bound.block("column").norm)
@@ -72,7 +72,7 @@ def glm_slope_norms(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBo
     with np.errstate(all="ignore"):
         people = sloped_persons_of(plan, data, query)
         columns = np.vstack([people.contrast, people.covariates])
-        found = _look(plan, data, query, bound, people)
+        found = _look(plan, data, bound, people)
         found |= _covariates(plan, query, bound, people, columns)
         return bound.join(found | _squares(people, 1.0, bound.block("column").norm))
 
@@ -87,9 +87,7 @@ def _squares(people: Persons, weight: float, most: float) -> dict[str, Array]:
     return {"column": np.asarray(squares.sum() / len(squares))}
 
 
-def _look(
-    plan: GlmPlan, data: SiteData, query: Query, blocks: BlocksBound, people: Persons
-) -> dict[str, Array]:
+def _look(plan: GlmPlan, data: SiteData, blocks: BlocksBound, people: Persons) -> dict[str, Array]:
     """Sums of f R^-¼u and of f, and of logarithms of pairs' squared distances, over persons."""
     columns = plan.columns
     outcomes = Outcomes(
@@ -97,8 +95,8 @@ def _look(
         *(_FARTHEST, plan.likeness, people.within),
     )
     kept = people.kept & (outcomes.present >= 1 - plan.most_missing)
-    reach, most = blocks.block("location").norm, blocks.block("size").norm
-    one, other = pairs_of(plan, query.site, len(kept))
+    reach, most = blocks.block("location").norm, most_log_in(blocks.block("size"))
+    one, other = ring_of(data.person_hashes)
     factors, squares = factors_within(reach, outcomes.sizes) * kept, dict[int | None, Array]()
     names = {"location", ABSENT} & {block.name for block in blocks.blocks}
 
@@ -117,7 +115,7 @@ def _look(
     parts = {
         **sums,
         "kept": np.clip(factors, 0.0, 1.0).sum(),
-        "size": (logs * (kept[one] & kept[other])).sum(),
+        "size": (logs * (kept[one] & kept[other])).sum() / 2,
     }
     return {name: np.asarray(part / len(kept)) for name, part in parts.items()}
 

@@ -127,8 +127,6 @@ class GlmParameters(AnalysisParameters):
     """Level of the intervals."""
     discoveries: float = Field(default=0.05, gt=0, lt=0.5)
     """Accepted part of false ones among discoveries."""
-    seed: int = Field(default=0, ge=0, lt=2**31)
-    """Of the public draw of pairs of participants."""
     shares: Part | dict[str, Part] | None = None
     """In place of `groups`: fraction of the participants that is expected to be of the contrast's
     level, at all sites or by site. A wrong one costs precision only."""

@@ -126,16 +126,6 @@ def _part_and_weight(plan: GlmPlan, query: Query) -> tuple[float, float]:
     return float(known), float(capped_weights(known, plan.choice.contrast_reach))
 
 
-def pairs_of(plan: GlmPlan, site: int, persons: int) -> tuple[Array, Array]:
-    """Places of persons who were paired by lot, whoever they are; an odd one is left out.
-
-    The draw is public and knows places in the table only: replacing a person changes one pair.
-    """
-    order = np.random.default_rng((plan.parameters.seed, site)).permutation(persons)
-    half = len(order) // 2
-    return order[:half], order[half : 2 * half]
-
-
 def _covariates(plan: GlmPlan, table: Table, site: int) -> tuple[Array, Array]:
     """Columns that persons are clipped by, from the site's declared means; and who has them."""
     entries, means, scales = clipped_columns(plan.columns)

@@ -39,6 +39,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
     OutcomeCorrelation,
 )
 from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.algorithms.glm.ring import log_block, squares_block
 from consortium.algorithms.glm.smooth import cutoffs_of, smooth_places, smoothly_alike
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
@@ -226,7 +227,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         return [
             Block("location", self.likeness.released, reach, 2 * reach, LOCATION_PART * part),
             Block("kept", 1, 1.0, 1.0, KEPT_PART * part),
-            Block("size", 1, most, 2 * most, SIZE_PART * part),
+            log_block("size", most, SIZE_PART * part),
             *blocks,
         ]
 
@@ -257,13 +258,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
                     choice.shares["effects"],
                 ),
                 Block("divisor", 1, divisor, (1 + below) * divisor, shares["divisor"]),
-                Block(
-                    "squares",
-                    self.outcomes + groups,
-                    squares,
-                    2 * squares,
-                    shares["squares"],
-                ),
+                squares_block("squares", self.outcomes + groups, squares, shares["squares"]),
                 Block("spread", 1, _MOST_SPREAD, _MOST_SPREAD, shares["spread"]),
                 Block("balance", self.rows, choice.reach, 2 * choice.reach, shares["balance"]),
                 *self._of_tails,

@@ -18,11 +18,11 @@ from consortium.algorithms.glm.in_parts import (
 )
 from consortium.algorithms.glm.persons import (
     Persons,
-    pairs_of,
     persons_of,
     sloped_persons_of,
 )
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.ring import Pairs, clips_in, ring_of
 from consortium.algorithms.glm.rows import rows_of
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.clipping import (
@@ -33,6 +33,7 @@ from consortium.privacy.clipping import (
 )
 
 _NONE = np.zeros(0)  # slopes, without covariates
+_ABOVE, _BELOW = "above", "below"  # zero, of pairs' squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +100,10 @@ def _second_round(
     products = _with_contrast(people, weights, weighted[0], clip)
     spread = np.square(clip) * outcomes.sums.squares / len(outcomes)
     means, added = (clip * each for each in outcomes.means(averages))
-    pairs = pairs_of(plan, query.site, len(clip))
-    names = {"effects", "squares", "lost"} & {block.name for block in blocks.blocks}
+    pairs = ring_of(data.person_hashes)
+    names = {"effects", "lost"} & {block.name for block in blocks.blocks}
+    norms = {name: blocks.block(name).norm for name in names}
+    norms[_ABOVE], norms[_BELOW] = clips_in(blocks.block("squares"))
 
     def of_part(part: OutcomePart) -> dict[str, Array]:
         clipped, effects, own = clip * part.left, weighted[:, None] * part.turned, None
@@ -108,11 +111,15 @@ def _second_round(
             effects, own = effects + clip * part.added.turned, clip * part.added.left
             own = np.vstack([own, added]) if part.last else own
         stacked = np.vstack([clipped, means]) if part.last else clipped
-        found = {"effects": effects, "squares": _pairs(stacked, weights.rows[0], reach, pairs, own)}
+        squares = _pairs(stacked, weights.rows[0], reach, pairs, own)
+        found = {_ABOVE: np.maximum(squares, 0.0), _BELOW: np.maximum(-squares, 0.0)}
+        found["effects"] = effects
         return found | ({"lost": taken * part.turned} if "lost" in names else {})
 
+    sums = outcomes.sum_clipped(of_part, norms)
     parts = {
-        **outcomes.sum_clipped(of_part, {name: blocks.block(name).norm for name in names}),
+        **{name: sums[name] for name in names},
+        "squares": (sums[_ABOVE] - sums[_BELOW]) / 2,
         "divisor": clip_values(products, divisor.norm - divisor.spread, divisor.norm).sum(),
         "spread": clip_values(spread, 0.0, blocks.block("spread").norm).sum(),
         "balance": clip_columns(weighted, blocks.block("balance").norm).sum(axis=1),
@@ -245,7 +252,7 @@ def _pairs(
     clipped: Array,
     weights: Array,
     reach: float,
-    pairs: tuple[Array, Array],
+    pairs: Pairs,
     within: Array | None = None,
 ) -> Array:
     """Weighted squared differences of pairs, corrected for weights and variances that go together.

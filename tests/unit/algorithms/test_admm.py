@@ -32,7 +32,7 @@ def pooled(table, parameters):
     """Coefficients and constant of all persons' regression."""
     vectors = np.vstack([table[:3], np.full(table.shape[1], parameters.constant)]) * table[3]
     nothing = np.zeros(table.shape[1])
-    cost = LogisticCost(vectors, nothing, parameters.regularization, np.zeros(4))
+    cost = LogisticCost(vectors, nothing, parameters.regularization, np.zeros(4), vectors.shape[1])
     found = minimize_in_ball(cost, parameters.radius, np.zeros(4), 1e-12)
     return np.append(found[:3], parameters.constant * found[3])
 
@@ -95,7 +95,9 @@ def test_what_the_sites_differ_in_does_not_bend_the_coefficients():
     )
     # Each site's column of ones in place of the one constant, and nothing that draws it to zero.
     ones = np.kron(np.eye(4), np.ones(500))
-    cost = LogisticCost(np.vstack([table[:3], ones]) * table[3], np.zeros(2000), 0.0, np.zeros(7))
+    cost = LogisticCost(
+        np.vstack([table[:3], ones]) * table[3], np.zeros(2000), 0.0, np.zeros(7), 2000
+    )
     expected = minimize_in_ball(cost, 1e3, np.zeros(7), 1e-10)
     assert own.arrays["coefficients"][:3, 0] == pytest.approx(expected[:3], abs=0.02)
     assert own.arrays["site_intercepts"] == pytest.approx(expected[3:], abs=0.02)

@@ -162,7 +162,7 @@ def test_the_noise_of_every_entry_is_what_the_result_says():
     assert "90 %" in result.tables["means"].caption
 
 
-def test_randomizing_every_person_takes_the_root_of_their_number_more():
+def test_randomizing_every_person_takes_the_root_of_twice_their_number_more():
     noise = {}
     for randomize in ("mean", "record"):
         analysis = {"levels": {"genes": 0.5}, "randomize": randomize}
@@ -170,8 +170,8 @@ def test_randomizing_every_person_takes_the_root_of_their_number_more():
         _, table = people(3)
         result = Simulation(study, sites_of(table, VIEWS, (500,) * 4), 0).run()
         noise[randomize] = result.arrays["noise"][:, 0]
-    # One of 500 by itself: √500 at each site.
-    assert noise["record"] / noise["mean"] == pytest.approx(np.full(7, math.sqrt(500)), rel=0.01)
+    # Noise for twice as many as the nominal 500, each randomized alone.
+    assert noise["record"] / noise["mean"] == pytest.approx(np.full(7, math.sqrt(1000)), rel=0.01)
 
 
 def test_answers_of_sites_of_different_sizes_are_put_together():

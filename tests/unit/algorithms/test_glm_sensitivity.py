@@ -64,9 +64,9 @@ STAGES = [(kind, release.stage) for kind, plan in PLANS.items() for release in p
 ROWS = SHAPE.features
 
 
-def site_of(table):
+def site_of(table, hashes=None):
     people = [person[:, None] for person in table.T]
-    return ArrayData(people, views=SHAPE.views, image_places=VOXELS)
+    return ArrayData(people, views=SHAPE.views, image_places=VOXELS, person_hashes=hashes)
 
 
 def honest(statistic, site=0, plan=PLAN):
@@ -108,19 +108,47 @@ def bound_of(query, plan):
     return bound
 
 
-def released(query, table, plan=PLAN):
+def released(query, table, plan=PLAN, hashes=None):
     with np.errstate(all="ignore"):
         local, bound = plan.statistics[query.statistic], bound_of(query, plan)
-        return local(plan, site_of(table), query, bound)
+        return local(plan, site_of(table, hashes), query, bound)
 
 
-def ratios(query, table, other, plan=PLAN):
-    """How far each block, and all of them together, moved over what they may."""
+def ratios(query, table, other, plan=PLAN, hashes=(None, None)):
+    """How far each block, and all of them with the count, moved over what they may.
+
+    A block may move by its spread if a person is replaced, and by its norm if one is added or
+    removed.
+    """
     bound = bound_of(query, plan)
-    moved = len(table.T) * (released(query, other, plan) - released(query, table, plan))
-    parts = bound.split(moved)
-    each = {b.name: np.linalg.norm(parts[b.name]) / b.spread for b in bound.blocks}
-    return each | {"all": np.linalg.norm(moved)}
+    before, after = (
+        each.shape[1] * released(query, each, plan, own)
+        for each, own in zip((table, other), hashes, strict=True)
+    )
+    added = table.shape[1] - other.shape[1]
+    parts = bound.split(after - before)
+    most = {b.name: b.norm if added else b.spread for b in bound.blocks}
+    each = {name: np.linalg.norm(part) / most[name] for name, part in parts.items()}
+    return each | {"all": np.hypot(np.linalg.norm(after - before), added * bound.beside)}
+
+
+HASHES = np.random.default_rng(7).permutation(4 * PERSONS)[:PERSONS].astype(np.uint64)
+
+
+def neighbour(table, generator):
+    """A table that differs in one person, and the persons' hashes in both.
+
+    The person is replaced by one with the same hash or with another one, or removed.
+    """
+    place, other = int(generator.integers(PERSONS)), table.copy()
+    other[:, place] = person(generator)
+    hashes = HASHES.copy()
+    kind = generator.integers(3)
+    if kind == 1:
+        hashes[place] = generator.integers(4 * PERSONS)
+    if kind == 2:
+        other, hashes = np.delete(table, place, axis=1), np.delete(HASHES, place)
+    return other, (HASHES, hashes)
 
 
 def hostile(query, generator):
@@ -143,7 +171,7 @@ def hostile(query, generator):
     asked=st.sampled_from(["honest", "slopes", "anything"]),
     numbers=st.sampled_from([in_parts.NUMBERS, 2 * PERSONS]),
 )
-def test_no_replacement_moves_a_block_further_than_planned(kind, stage, seed, asked, numbers):
+def test_no_neighbour_moves_a_block_further_than_planned(kind, stage, seed, asked, numbers):
     generator, plan = np.random.default_rng(seed), PLANS[kind]
     (release,) = (each for each in plan.releases if each.stage == stage)
     query = honest(release.statistic, int(generator.integers(3)), plan)
@@ -153,11 +181,10 @@ def test_no_replacement_moves_a_block_further_than_planned(kind, stage, seed, as
     elif asked == "anything":
         query = hostile(query, generator)
     table = np.stack([person(generator) for _ in range(PERSONS)], axis=1)
-    other = table.copy()
-    other[:, generator.integers(PERSONS)] = person(generator)
+    other, hashes = neighbour(table, generator)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(in_parts, "NUMBERS", numbers)
-        assert max(ratios(query, table, other, plan).values()) <= 1 + 1e-9
+        assert max(ratios(query, table, other, plan, hashes).values()) <= 1 + 1e-9
 
 
 def opposite(sign, group=1.0):
@@ -176,9 +203,9 @@ def steep(outcome, covariate):
 
 @pytest.mark.parametrize("kind", ["contrast", "smooth"])
 def test_some_replacement_reaches_the_bound_of_the_outcomes_sums(kind):
-    # A person of the smaller group, so that w is as large as it may be.
-    assert PLANS[kind].groups.proportions[0] < 0.5
-    moved = ends("contrast", (opposite(1.0), opposite(-1.0)), kind, slopes=np.zeros(3))
+    # A person of a group that has few others, so that w is as large as it may be.
+    few = {"proportions": np.full(3, 0.01), "slopes": np.zeros(3)}
+    moved = ends("contrast", (opposite(1.0), opposite(-1.0)), kind, **few)
     assert 0.999 <= moved["effects"] <= 1 + 1e-9
 
 
@@ -219,10 +246,7 @@ def test_some_replacement_reaches_the_bounds_of_the_first_look():
     assert not plan.columns.location.any()
     far = ends("norms", (1e6 * opposite(1.0), np.zeros(ROWS)), "blind")
     assert far["kept"] == pytest.approx(1.0, abs=1e-3)
-    near = np.zeros(ROWS)
-    near[:6] = 1e-9 * plan.columns.deviation
-    moved = ends("norms", (opposite(1.0), near), "blind")
-    assert moved["size"] == pytest.approx(1.0)
+
     far = np.zeros(ROWS)
     far[7] = 100.0
     assert 0.4 < ends("norms", (far, np.zeros(ROWS)), "slope")["column"] <= 1 + 1e-9
@@ -231,7 +255,7 @@ def test_some_replacement_reaches_the_bounds_of_the_first_look():
 def test_who_lacks_as_much_as_may_be_reaches_the_bound_of_gaps_and_who_lacks_more_adds_nothing():
     whole, some, many = np.zeros((3, ROWS))
     some[:2], many[:3] = np.nan, np.nan
-    norm = PLANS["gaps"].releases[0].bound.block("gaps").norm
+    norm = PLANS["gaps"].releases[1].bound.block("gaps").norm
     assert norm == pytest.approx(np.sqrt(0.4 * 6))
     moved = ends("norms", (some, whole), "gaps")["gaps"]
     assert moved == pytest.approx(np.sqrt(2) / (np.sqrt(2) * norm))
@@ -276,24 +300,79 @@ def test_weights_of_any_size_keep_the_bounds_of_what_tells_of_long_tails(kind):
     assert moved["tail"] > 0.1
 
 
-def test_a_person_who_is_replaced_changes_one_pair_and_values_choose_nobody():
+def on_ring(*persons):
+    """Persons in the order of the ring, the rest of it being zero."""
+    table = np.zeros((ROWS, PERSONS))
+    table[:, : len(persons)] = np.stack(persons, axis=1)
+    return table, np.arange(0, 10 * PERSONS, 10, dtype=np.uint64)
+
+
+def moves_to_another_place(query, plan, persons, leaving, coming, hashed):
+    """Ratios where one person of the ring leaves and another one comes at another place."""
+    table, hashes = on_ring(*persons)
+    other, after = table.copy(), hashes.copy()
+    other[:, leaving], after[leaving] = coming, hashed
+    return ratios(query, table, other, plan, (hashes, after))
+
+
+def of_group(first, last=None):
+    """A person of the second group, with the outcomes' halves alike."""
+    values = np.zeros(ROWS)
+    values[:3], values[3:6], values[6] = first, first if last is None else last, 1.0
+    return values
+
+
+def test_some_replacement_by_another_hash_reaches_the_bound_of_the_logarithms_of_distances():
+    plan, lost = PLANS["blind"], np.full(ROWS, np.nan)
+    query = honest("glm_norms", 0, plan)
+    # One far from two alike leaves. Another one comes half way between two who are so close that
+    # the halves of their distance count as none.
+    moved = []
+    for apart in np.logspace(-4, 1, 51):
+        persons = [*map(of_group, (0, 1e3, 0)), lost, of_group(0), of_group(apart), lost]
+        half = of_group(apart / 2)
+        moved.append(moves_to_another_place(query, plan, persons, 1, half, 45)["size"])
+    assert 0.99 < max(moved) <= 1 + 1e-9
+    # One who comes between two alike, and is far from both.
+    table, hashes = on_ring(*persons)
+    kept = np.arange(PERSONS) != 1
+    added = ratios(query, table, table[:, kept], plan, (hashes, hashes[kept]))
+    assert added["size"] == pytest.approx(1.0)
+
+
+def test_some_replacement_by_another_hash_comes_close_to_the_bound_of_squares():
+    plan, lost = PLANS["contrast"], np.full(ROWS, np.nan)
+    query = honest("glm_contrast", 0, plan)
+    asked = {"slopes": np.zeros(3), "location": np.zeros(6)}
+    query = replace(query, arguments=dict(query.arguments) | asked)
+    # Between two alike one leaves who differs in half of the outcomes. Another one comes between
+    # two who differ so, and differs from both in the other half.
+    persons = [of_group(9, 0), of_group(-9, 0), of_group(9, 0), lost, of_group(9, 0)]
+    persons += [of_group(-9, 0), lost]
+    moved = moves_to_another_place(query, plan, persons, 1, of_group(0, 9), 45)
+    assert 0.2 < moved["squares"] <= 1 + 1e-9
+
+
+def test_hashes_alone_choose_pairs_and_a_person_who_leaves_changes_two():
     generator = np.random.default_rng(3)
     table = np.stack([generator.standard_normal(ROWS) for _ in range(PERSONS)], axis=1)
-    other = table.copy()
-    other[:, 4] *= 30.0
-    query = honest("glm_contrast")
-    squares = [BOUNDS["glm_contrast"].split(released(query, t))["squares"] for t in (table, other)]
-    # Without that person's pair both sites have the same sum: pairs follow places, not values.
-    order = np.random.default_rng((0, 0)).permutation(PERSONS)
-    half = PERSONS // 2
-    place = int(np.flatnonzero(order == 4)[0])
-    partner = order[(place + half) % PERSONS]
-    gone = [t.copy() for t in (table, other)]
-    for t in gone:
-        t[6:, [4, partner]] = np.nan
-    left = [BOUNDS["glm_contrast"].split(released(query, t))["squares"] for t in gone]
-    assert left[0] == pytest.approx(left[1], rel=1e-12)
-    assert squares[0] != pytest.approx(squares[1])
+    query, bound = honest("glm_contrast"), BOUNDS["glm_contrast"]
+
+    def squares(some, hashes):
+        return some.shape[1] * bound.split(released(query, some, PLAN, hashes))["squares"]
+
+    order = np.argsort(HASHES)
+    whole = squares(table, HASHES)
+    turned = generator.permutation(PERSONS)
+    assert squares(table[:, turned], HASHES[turned]) == pytest.approx(whole)
+    place = int(order[4])
+    left = np.arange(PERSONS) != place
+    moved = whole - squares(table[:, left], HASHES[left])
+    # What changes is the sum over the person and both neighbours on the ring, and nothing else.
+    near = order[3:6]
+    around = squares(table[:, near], HASHES[near])
+    alone = squares(table[:, order[[3, 5]]], HASHES[order[[3, 5]]])
+    assert moved == pytest.approx(around - alone)
 
 
 @pytest.mark.parametrize("statistic", sorted(BOUNDS))

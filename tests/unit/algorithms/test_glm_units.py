@@ -119,7 +119,8 @@ def test_a_unit_weighs_no_more_than_one_row_may(slope, differ):
     units = {"family": "family_id", "most_rows": 5, "correlation": 0.9, "differ": differ}
     trial = units_trial(rows, units=units, **asked)
     plan = Glm(trial.parameters, replace(trial.shape, noise=NOISE))
-    people = (sloped_persons_of if slope else persons_of)(plan, trial.sites[0], Query("norms", ""))
+    query = Query("norms", "", {"proportions": plan.groups.proportions})
+    people = (sloped_persons_of if slope else persons_of)(plan, trial.sites[0], query)
     assert people.within is not None
     covariates, parts = people.covariates, people.within.covariates
     if slope:

@@ -255,21 +255,13 @@ def test_groups_that_nobody_states_are_counted_and_paid_for() -> None:
     model.fit(design, shifted)
     assert model.privacy_.epsilon <= 20.0
     assert np.asarray(model.contrast("effect").dataobj).mean() == pytest.approx(1.0, abs=0.2)
-    with pytest.raises(StudyError, match="what is released is not stated too"):
+    with pytest.raises(StudyError, match="leave 'shares' out"):
         _glm(groups=(200, 200), share=0.5).fit(design, shifted)
 
 
 def test_a_slope_needs_no_groups() -> None:
     model = _glm(groups=None, epsilon=20.0).set_params(term="age")
     assert model.forecast(400)["study"][0] == "as it is"
-
-
-def test_group_sizes_that_are_wrong_are_told_to_the_owner_alone() -> None:
-    imgs, design = _people(6)
-    design["group"][0] = "b"
-    with pytest.warns(UserWarning, match="For you alone, it is not released"):
-        model = _glm().fit(design, imgs)
-    assert not any("21 of 40" in str(value) for _, value in _leaves(model))
 
 
 def test_networks_are_found_with_their_expected_accuracy() -> None:

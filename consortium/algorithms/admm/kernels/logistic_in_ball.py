@@ -2,10 +2,11 @@
 
 Newton's method for the cost
 
-    F(u) = mean over persons of log(1 + exp(-mᵀu - o)) + Λ/2 ‖u‖² - pᵀu,   ‖u‖ <= R,
+    F(u) = 1/d Σ over persons log(1 + exp(-mᵀu - o)) + Λ/2 ‖u‖² - pᵀu,   ‖u‖ <= R,
 
-where m is a person's vector times its label, and o what the margin is at u = 0. Each step minimizes
-the quadratic model within the ball (Moré and Sorensen 1983), so that no iterate ever leaves it.
+where m is a person's vector times its label, o what the margin is at u = 0, and d a public number.
+Each step minimizes the quadratic model within the ball (Moré and Sorensen 1983), so that no iterate
+ever leaves it.
 F is Λ-strongly convex: with u on the ball's border or inside, ν >= 0 (0 inside) and
 ‖∇F(u) + ν u‖ <= β, the minimizer is at most β/Λ away, because ⟨∇F(u), z - u⟩ >= -β ‖z - u‖ for
 every z of the ball.
@@ -42,10 +43,12 @@ class LogisticCost:
     """Λ > 0."""
     pull: Array
     """D. p."""
+    divisor: float
+    """d > 0."""
 
     def value(self, point: Array) -> float:
         """F(u)."""
-        loss = np.logaddexp(0.0, -self.margins(point)).mean()
+        loss = np.logaddexp(0.0, -self.margins(point)).sum() / self.divisor
         return float(loss + (self.curvature / 2 * point - self.pull) @ point)
 
     def fall(self, point: Array) -> float:
@@ -53,7 +56,7 @@ class LogisticCost:
         moved = point @ self.columns
         before, after = (np.logaddexp(0.0, -self.offsets - way) for way in (0.0, moved))
         parts = np.clip(before - after, -np.abs(moved), np.abs(moved))
-        return float(parts.mean() - (self.curvature / 2 * point - self.pull) @ point)
+        return float(parts.sum() / self.divisor - (self.curvature / 2 * point - self.pull) @ point)
 
     def margins(self, point: Array) -> Array:
         """mᵀu + o, one number per person."""
@@ -62,15 +65,13 @@ class LogisticCost:
 
     def slope(self, point: Array) -> Array:
         """∇F(u)."""
-        weights = expit(-self.margins(point)) / len(self.offsets)
+        weights = expit(-self.margins(point)) / self.divisor
         slope: Array = self.curvature * point - self.pull - self.columns @ weights
         return slope
 
     def hessian(self, point: Array) -> Array:
         """∇²F(u), D x D."""
-        half = 1 / (
-            2 * len(self.offsets) ** 0.5 * np.cosh(np.clip(self.margins(point) / 2, -350, 350))
-        )
+        half = 1 / (2 * self.divisor**0.5 * np.cosh(np.clip(self.margins(point) / 2, -350, 350)))
         upper = dsyrk(1.0, (self.columns * half).T, trans=True)
         found: Array = upper + np.triu(upper, 1).T
         found[np.diag_indices_from(found)] += self.curvature

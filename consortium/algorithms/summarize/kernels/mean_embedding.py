@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from consortium.base.array import Array
 from consortium.kernels.simplex import project_to_simplex
 
+_FARTHEST = 1e3
 _POOL = 200  # starting points a step
 _PASSES = 2_000
 _REPLAYS = 10_000  # of which 5 % are told to 0.2 %
@@ -27,10 +28,11 @@ def fourier_features(table: Array, frequencies: Array) -> Array:
     """Features φ of persons in columns, 2 F x M: cosines over sines, each of norm one exactly.
 
     φ(x)ᵀφ(y) is the mean over the frequencies of cos(ωᵀ(x - y)). A person whose phase is not a
-    number counts as one of phase zero.
+    number counts as one of phase zero. Entries are cut to ±1,000, so that rounding, which may
+    depend on who else is there, changes no phase noticeably.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        phases = frequencies.T @ np.asarray(table, dtype=np.float64)
+        phases = frequencies.T @ np.clip(np.asarray(table, dtype=np.float64), -_FARTHEST, _FARTHEST)
     phases[~np.isfinite(phases)] = 0.0
     features: Array = np.vstack([np.cos(phases), np.sin(phases)]) / np.sqrt(frequencies.shape[1])
     return features

@@ -15,7 +15,8 @@ def made(seed, features=5, persons=30, curvature=0.1, pull=0.3):
     generator = np.random.default_rng(seed)
     columns = generator.standard_normal((features, persons))
     offsets = generator.standard_normal(persons)
-    return LogisticCost(columns, offsets, curvature, pull * generator.standard_normal(features))
+    pulls = pull * generator.standard_normal(features)
+    return LogisticCost(columns, offsets, curvature, pulls, len(offsets))
 
 
 def test_slope_and_hessian_are_the_derivatives():
@@ -53,7 +54,9 @@ def test_the_result_is_as_near_to_the_minimizer_as_promised(seed, flat, pull, ra
     generator = np.random.default_rng(seed)
     features, persons = int(generator.integers(1, 8)), int(generator.integers(1, 20))
     cost = made(seed, features, persons, 10.0**flat, 10.0**pull)
-    cost = LogisticCost(10.0**size * cost.columns, cost.offsets, cost.curvature, cost.pull)
+    cost = LogisticCost(
+        10.0**size * cost.columns, *(cost.offsets, cost.curvature, cost.pull, cost.divisor)
+    )
     scale = 10.0**pull + 10.0**size + 10.0 ** (flat + radius)
     one, other = (10.0**radius * generator.standard_normal(features) for _ in range(2))
     best = minimize_in_ball(cost, 10.0**radius, one, 1e-11 * scale)
@@ -83,11 +86,11 @@ def test_the_fall_is_the_difference_of_values_and_keeps_its_bound_far_out():
     generator = np.random.default_rng(7)
     columns = generator.standard_normal((3, 50))
     point, pull = generator.standard_normal((2, 3))
-    near = LogisticCost(columns, generator.standard_normal(50), 0.3, pull)
+    near = LogisticCost(columns, generator.standard_normal(50), 0.3, pull, 50)
     expected = near.value(np.zeros(3)) - near.value(point)
     assert near.fall(point) == pytest.approx(expected, rel=1e-12)
     # Offsets of 10¹² have a last digit of 10⁻⁴, far above what anybody may change here.
-    far = LogisticCost(columns, -1e12 * generator.random(50), 1e-9, np.zeros(3))
+    far = LogisticCost(columns, -1e12 * generator.random(50), 1e-9, np.zeros(3), 50)
     short = 3e-6 * point
     most = np.abs(short @ columns).mean()
     assert abs(far.fall(short)) <= most * (1 + 1e-9)
