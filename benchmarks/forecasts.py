@@ -85,7 +85,6 @@ def _assumed(trial: Trial, cell: Cell, sites: list[ArrayData]) -> Assumed:
     study = study_of(
         *(trial.algorithm, trial.analysis, cell.sites, cell.epsilon),
         views=trial.views,
-        scheme="cape",
     )
     return Assumed(study, sites[0].extent, cell.sizes, 1)
 

@@ -1,7 +1,7 @@
 """``python -m benchmarks.glm_grid [RUNS]``: what the grid of integers adds to the errors of `glm`.
 
 The same participants with the same noise, once as numbers are and once rounded by every site to the
-grid that a private round plans (scheme `cape`, one colluding site, δ = 1e-5). *Moved* is the root
+grid that a private round plans (one colluding site, δ = 1e-5). *Moved* is the root
 mean square of what rounding changes in an effect, over its standard error; *charged* the largest
 part that rounding and arithmetic add to a round's noise; *bits* are of the widest ring.
 """

@@ -32,7 +32,7 @@ STUDY = """\
 study: latency
 sites: [{sites}]
 data: {{resolution: 24, minimum_volumes: 10, volumes: 40}}
-privacy: {{unit: subject, epsilon: 50, delta: 1.0e-5, scheme: cape, colluding_sites: 1}}
+privacy: {{unit: subject, epsilon: 50, delta: 1.0e-5, colluding_sites: 1}}
 algorithm: ica
 analysis: {{components: 20, rounds: {rounds}}}
 """

@@ -30,7 +30,13 @@ def study_of(
         {"name": name, "source": "table", "columns": {f"{name}[1-{size}]": {"low": -1, "high": 1}}}
         for name, size in views
     ]
-    promise = {"epsilon": epsilon, "delta": DELTA, "colluding_sites": 1, **privacy}
+    promise = {
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "colluding_sites": 1,
+        "boost": "exact",
+        **privacy,
+    }
     return Study.model_validate(
         {
             "study": "benchmark",

@@ -25,7 +25,7 @@ def main() -> None:
     text = STUDY.replace("rounds: 2}", f"rounds: {ROUNDS}}}")
     rows, slowest = list[list[str]](), 0.0
     with tempfile.TemporaryDirectory() as name:
-        found = play(build(Path(name) / "place", scheme="secure-sum", text=text))
+        found = play(build(Path(name) / "place", text=text))
         files = [path for path in found.out.rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in files) / 1000
         for what, exchange in (

@@ -43,14 +43,14 @@ for site in SITES:
     people.to_csv(FOLDER / site / "bids" / "participants.tsv", sep="\t", index=False)
 
 # %%
-# The consortium. ``init`` prints the fingerprint of each party, which it publishes. Sums of scheme
-# ``secure-sum`` can be shown without showing a single hospital's numbers.
+# The consortium. ``init`` prints the fingerprint of each party, which it publishes. The
+# released sums can be shown without showing a single hospital's numbers.
 (FOLDER / "ages.yaml").write_text("""
 study: ages
 sites: [north, east, south, west]
 participants: {north: 10, east: 10, south: 10, west: 10}
 features: [{name: age, source: table, columns: {age: {low: 15, high: 95}}}]
-privacy: {unit: subject, epsilon: 2, delta: 1.0e-5, colluding_sites: 1, scheme: secure-sum}
+privacy: {unit: subject, epsilon: 2, delta: 1.0e-5, colluding_sites: 1}
 algorithm: histogram
 analysis: {view: age, bins: 8, limits: [15, 95]}
 """)

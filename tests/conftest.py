@@ -85,7 +85,7 @@ ONLY_LONG = re.compile(
     # Each size, noise and agreement stays, in half of their combinations.
     r"|test_it_is_never_worse.*\[(?:250-0\.005|60-0\.04)-)"
     r"|unit/site_agent/engines/test_remote\.py::test_sums_are_equal.*\[timepoint\]"
-    r"|protocol/test_faults\.py::test_a_scheme_without_masks\[vanished\]"
+    r"|protocol/test_faults\.py::test_vectors_sent_openly\[vanished\]"
     r"|unit/algorithms/test_glm_pooled\.py::.*nilearns_second_level\[[2-9]\]"
     r"|unit/coordinator/test_design\.py::test_every_analysis_can_be_designed\[cca-[2-9]\]"
     r")"

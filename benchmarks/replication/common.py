@@ -143,6 +143,6 @@ def paper_study(
         unit=unit,
         delta=promise.delta,
         scheme={"cape": "cape", "published": "cape", "none": "none"}.get(scheme, "local"),
-        boost=1.0 if scheme == "published" else 10_000.0,
+        boost=1.0 if scheme == "published" else "exact",
         colluding_sites=0 if count == 1 else colluders(count),
     )

@@ -35,7 +35,6 @@ WAYS = (
     Way("pooled", "local", sites=1),
     Way("cape, none colludes", "cape"),
     Way("cape, 3 collude", "cape", 3),
-    Way("secure-sum, 3 collude", "secure-sum", 3),
     Way("conventional", "local", 3),
     Way("one site alone", "local", sites=1, part=SITES),
     Way("as published, at its true ε", "published", 3),

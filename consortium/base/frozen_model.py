@@ -11,7 +11,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-_KIND = re.compile(r"^(constrained-|function-|(dict|tuple|list|nullable)\[|(str|float|int|bool)$)")
+_KIND = re.compile(
+    r"^(constrained-|function-|(dict|tuple|list|nullable|literal)\[|(str|float|int|bool)$)"
+)
 """Parts of a place that name none of a field but one of the kinds that it may be of."""
 _MAPPING = "a mapping of 'name: value'"
 _KINDS: Mapping[str, str] = {

@@ -10,7 +10,7 @@ from consortium.algorithms.base import Table as ResultTable
 from consortium.base.formatting import count, moment, number
 from consortium.coordinator.run_folder import RunStatus
 from consortium.privacy.audit import AuditRow
-from consortium.privacy.loss import printed_loss
+from consortium.privacy.loss import boost_text, printed_loss
 from consortium.report.tables import cell_text
 from consortium.study.outlook import HEADS, Outlook
 from consortium.study.plan import Plan
@@ -89,7 +89,7 @@ def show_audit(found: list[AuditRow], out: Console) -> None:
             f.scheme,
             str(f.sites),
             str(f.colluding),
-            f"{f.boost:g}" if f.scheme == "cape" else "",
+            boost_text(f.boost) if f.scheme == "cape" else "",
             f"{f.promised:.4f}",
             f"{f.empirical:.4f}",
             f"{f.error:.4f}",

@@ -26,6 +26,7 @@ from consortium.exchange.base import Exchange
 from consortium.membership.consent import uncovered_sites
 from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
+from consortium.privacy.loss import boost_text
 from consortium.study.reader import read_study
 from consortium.study.spec import Name
 from flows.deployment import DueRunOutcome, check_schedule, check_server, serve_schedule
@@ -222,6 +223,7 @@ def public_description(scheduled: ScheduledStudy) -> DeploymentInfo:
         "epsilon": f"{privacy.epsilon:g}",
         "delta": f"{privacy.delta:g}",
         "scheme": privacy.scheme,
+        "boost": boost_text(privacy.boost),
     }
     lines = [
         study.heading,

@@ -15,7 +15,6 @@ from consortium import __version__
 from consortium.base.atomic import write_text
 from consortium.base.formatting import count, number, percent, power_of_ten
 from consortium.base.strict_yaml import parse_yaml
-from consortium.errors import StudyError
 from consortium.privacy.gdp import (
     ADDS_UP,
     FALSE_ALARMS,
@@ -38,13 +37,12 @@ _WORDS = {
 }
 STUDY, PLAN, SIZES = "study file", "consortium plan --json", "--subjects"
 SENT = {
-    "cape": "Each hospital sends its clipped average with noise added; further noise, which "
-    "cancels in the sum over hospitals and is summed under masks, hides what one hospital sends.",
-    "secure-sum": "Each hospital sends its clipped average with noise added, under masks that "
-    "only come off the sum over hospitals.",
-    "local": "Each hospital sends its clipped average with noise enough to stand alone; the "
-    "centre sees each of them.",
+    True: "Each hospital sends its clipped average with noise added, under a mask that is removed "
+    "from the sum over hospitals only.",
+    False: "Each hospital sends its clipped average with noise added. Further noise hides what one "
+    "hospital sends. It is summed under masks and cancels in the sum over hospitals.",
 }
+"""What a hospital sends, by whether the correlated noise is exact."""
 ANSWERED = (
     "Each hospital sends its clipped answer with noise enough to stand alone; that answer itself "
     "is released, and everybody sees each of them."
@@ -209,7 +207,7 @@ def _facts(outlook: Outlook, texts: Mapping[str, str]) -> Facts:
     """What the file's braces stand for; of whole paragraphs all that are to be said."""
     plan, study = outlook.plan, outlook.plan.study
     views, rules = "; ".join(view.heading for view in study.features), ", ".join(study.data.persons)
-    summed = () if outlook.alone else (SENT[study.privacy.scheme],)
+    summed = () if outlook.alone else (SENT[study.privacy.exact],)
     answered = (ANSWERED,) if any(stage.mechanism.each for stage in plan.stages) else ()
     alone = "each hospital's noisy answer"
     return {
@@ -296,8 +294,8 @@ BLANK = "…"
 def write_dpia(folder: Path, plan: Plan, volumes: int) -> tuple[Path, Path]:
     """Write ``dpia.html`` and ``dpia.md``, from the study file and public sizes alone.
 
-    Raises StudyError if the study protects nobody, so that there is nothing to assess. Raises
-    OutputError if the folder can't be written.
+    Raises StudyError if the study has another scheme than ``cape``. Raises OutputError if the
+    folder can't be written.
 
     Parameters
     ----------
@@ -305,11 +303,7 @@ def write_dpia(folder: Path, plan: Plan, volumes: int) -> tuple[Path, Path]:
         T, volumes of one person.
     """
     study = plan.study
-    if study.privacy.scheme == "none":
-        raise StudyError(
-            f"'{study.study}' has privacy.scheme: none, which protects no participant and runs in "
-            "a simulation only; choose cape, secure-sum or local before it is assessed."
-        )
+    study.check_scheme(f"'{study.study}'")
     made = parts(plan, figures(plan, volumes))
     page = plain_environment("consortium.report").get_template("dpia.html.j2")
     html = page.render(study=study, parts=made, version=__version__, blank=BLANK)

@@ -9,6 +9,7 @@ from consortium.base.atomic import path_in_folder
 from consortium.base.strict_yaml import read_yaml
 from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER
 from consortium.coordinator.run_folder import read_run
+from consortium.engine.names import ANNOUNCEMENT
 from consortium.engine.queries import read_announcement
 from consortium.engine.run_context import RunContext
 from consortium.errors import (
@@ -23,6 +24,7 @@ from consortium.secagg import CENTRE
 from consortium.secagg.envelope import read_unchecked
 from consortium.space.study_space import Space, study_space
 from consortium.verification import record as names
+from consortium.verification.agreement import check_version
 from consortium.verification.record import EvidenceRecord, evidence_path
 from consortium.verification.verdict import Verdict
 
@@ -44,7 +46,8 @@ def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Prove
     """Check the signed study, under keys that come from elsewhere if possible.
 
     Raises ContradictionError if something was not signed so, or by another key. Raises
-    ConfigurationError if this is no folder of a run, or the fingerprints can't be read.
+    ConfigurationError if this is no folder of a run, another version announced the run, or the
+    fingerprints can't be read.
 
     Parameters
     ----------
@@ -72,6 +75,9 @@ def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Prove
 
     announced = read(names.ANNOUNCED) or b""
     members = as_contradiction(lambda: announced_members(announced), evidence_path(names.ANNOUNCED))
+    record = EvidenceRecord(run.run, members.keys, read)
+    # Before the study is read: another version may read its file otherwise.
+    check_version(record.message(names.ANNOUNCED, ANNOUNCEMENT))
     signed = as_contradiction(
         lambda: read_signed(study_file, members), evidence_path(f"{STUDY_FOLDER}/{STUDY_FILE}")
     )

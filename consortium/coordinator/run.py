@@ -63,11 +63,6 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
     need_prefect()
     signed = read_signed(files.study, read_roster(files.roster))
     study, keys = signed.study, signed.keys
-    if study.privacy.scheme == "none":
-        raise StudyError(
-            f"{files.study}: field 'privacy.scheme': 'none' protects no participant and runs with "
-            "'consortium simulate' only; choose cape, secure-sum or local."
-        )
     identity = load_identity(files.keys)
     if keys["centre"] != identity.public:
         raise StudyError(

@@ -79,7 +79,7 @@ class Checkup:
             hear_attestations(record, agreement, rounds, self.verdict)
             if self.exchange is not None and not self.verdict.contradicted:
                 add_rounds_again(self.exchange, agreement, rounds, self.verdict)
-            self._unshown(agreement, rounds)
+            self._unshown(rounds)
         return self.verdict
 
     # -- what is published ----------------------------------------------------------------
@@ -203,16 +203,15 @@ class Checkup:
 
     # -- what stays open ------------------------------------------------------------------
 
-    def _unshown(self, agreement: RunAgreement, rounds: Sequence[Released]) -> None:
+    def _unshown(self, rounds: Sequence[Released]) -> None:
         kinds = {
             "hidden": [d.number for d in rounds if not (d.summed or d.each)],
             "summed": [d.number for d in rounds if d.summed and d.number not in self.verdict.shown],
         }
-        scheme = agreement.context.study.privacy.scheme
         said = {
-            "hidden": f"a sum of scheme '{scheme}' can't be shown without showing single sites' "
-            "vectors: that it is what the sites sent rests on the centre's word. A study with "
-            "scheme secure-sum can be shown, and one with scheme cape and verification.open",
+            "hidden": "a sum can't be shown without showing single sites' vectors, which only the "
+            "centre has: that it is what the sites sent rests on the centre's word. Studies with "
+            "privacy.boost: exact or verification.open: true can be shown",
             "summed": "too few sites attest that they added it again; fetch the messages with "
             "--exchange",
         }

@@ -19,7 +19,7 @@ from consortium.secagg.crypto import pack_tuple
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 
-_LABEL = "consortium study 1"
+_LABEL = "consortium study 2"  # 1: a study without scheme and boost had boost: 10000
 
 
 class _File(FrozenModel):
@@ -65,8 +65,8 @@ def signature_path(study: Path) -> Path:
 def sign_study(path: Path, members: Roster, key: Ed25519PrivateKey) -> SignedStudy:
     """Sign a study for its sites and write the signature beside it.
 
-    Raises StudyError if the study can't be used, or a site is not on the roster. Raises OutputError
-    if the signature can't be written.
+    Raises StudyError if the study can't be used or has another scheme than ``cape``, or a site is
+    not on the roster. Raises OutputError if the signature can't be written.
     """
     found = _digests(path, members)
     file = _File(
@@ -83,8 +83,8 @@ def sign_study(path: Path, members: Roster, key: Ed25519PrivateKey) -> SignedStu
 def read_signed(path: Path, members: Roster) -> SignedStudy:
     """Read a study and check that the consortium's key signed exactly this.
 
-    Raises StudyError if the study can't be used, or has no signature. Raises SignatureError if
-    study, mask or keys are not those that were signed.
+    Raises StudyError if the study can't be used, has another scheme than ``cape``, or has no
+    signature. Raises SignatureError if study, mask or keys are not those that were signed.
     """
     found = _digests(path, members)
     beside = signature_path(path)
@@ -109,7 +109,8 @@ def read_signed(path: Path, members: Roster) -> SignedStudy:
         )
     if not verifies(members.centre, file.signature, found.signed()):
         raise SignatureError(
-            f"{beside} is not signed by the consortium's key of the roster; ask the coordinator."
+            f"{beside} is not signed by the consortium's key of the roster, or an earlier version "
+            "signed it; ask the coordinator to sign the study again."
         )
     return found
 
@@ -120,6 +121,7 @@ def _digests(path: Path, members: Roster) -> SignedStudy:
         study = parse_study(text.decode("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"{path} can't be read as a study file; check the path.") from error
+    study.check_scheme(str(path))
     mask = mask_digest(study, path.parent)
     keys = roster_keys(study, members.keys, "the roster")
     return SignedStudy(study, _sha256(text), mask, keys, path.resolve().parent)

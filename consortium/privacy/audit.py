@@ -12,20 +12,34 @@ deviations. C is not taken from the formula under test but estimated from the
 messages themselves.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from consortium.base.array import Array
 from consortium.privacy.bounds import Bound
 from consortium.privacy.lattice import Lattice
-from consortium.privacy.loss import SiteNoise
+from consortium.privacy.loss import Boost, Scheme, SiteNoise
 from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import GaussianSampler
 
 Keys = Callable[[], bytes]
+SETTINGS: tuple[tuple[Scheme, int, int, Boost], ...] = (
+    ("cape", 4, 1, "exact"),
+    ("cape", 4, 1, 1.0),
+    ("cape", 4, 1, 1e4),
+    ("cape", 10, 3, "exact"),
+    ("cape", 10, 3, 1.0),
+    ("cape", 10, 3, 1e4),
+    ("cape", 30, 9, "exact"),
+    ("cape", 30, 9, 1.0),
+    ("cape", 30, 9, 1e4),
+    ("local", 4, 1, "exact"),
+    ("local", 10, 3, "exact"),
+)
+"""Scheme, sites, colluding sites and boost of each row of the command's table."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +52,7 @@ class AuditRow:
     scheme: str
     sites: int
     colluding: int
-    boost: float
+    boost: Boost
     promised: float
     empirical: float
     error: float
@@ -71,7 +85,7 @@ def audit(mechanism: Mechanism, trials: int, keys: Keys) -> tuple[float, float]:
     )
     direction = np.zeros(len(covariance))
     direction[0] = mechanism.sensitivities[0] / mechanism.lattice.grid
-    if mechanism.scheme == "secure-sum":
+    if mechanism.exact:
         direction = direction[:1]
     test = np.linalg.solve(covariance, direction)
     scores = [test @ view for view in views]
@@ -81,15 +95,15 @@ def audit(mechanism: Mechanism, trials: int, keys: Keys) -> tuple[float, float]:
 
 
 def audit_scheme(
-    scheme: str, sites: int, colluding: int, boost: float, trials: int, keys: Keys
+    scheme: Scheme, sites: int, colluding: int, boost: Boost, trials: int, keys: Keys
 ) -> AuditRow:
     """Audit the symmetric setting at Δ/τ = 1: σ² = κτ², γ² = τ²/S (``local``: γ = τ).
 
     Parameters
     ----------
-    scheme : {'cape', 'secure-sum', 'local'}
-    boost : float
-        κ.
+    scheme : {'cape', 'local'}
+    boost : {'exact'} or float
+        See `calibrate`; for ``cape`` only.
     """
     mechanism = symmetric(scheme, sites, colluding, boost, trials)
     empirical, error = audit(mechanism, trials, keys)
@@ -97,11 +111,11 @@ def audit_scheme(
     return AuditRow(scheme, sites, colluding, boost, promised, empirical, error)
 
 
-def symmetric(scheme: Any, sites: int, colluding: int, boost: float, entries: int) -> Mechanism:
+def symmetric(scheme: Scheme, sites: int, colluding: int, boost: Boost, entries: int) -> Mechanism:
     """The dissertation's symmetric setting with τ = Δ = 1 at each site, on a fine grid."""
     step, weight = 2.0**-16, 1.0 / sites
     local = weight if scheme == "local" else weight / np.sqrt(sites)
-    correlated = weight * np.sqrt(boost) if scheme == "cape" else 0.0
+    correlated = 0.0 if scheme == "local" or boost == "exact" else weight * math.sqrt(boost)
     return Mechanism(
         scheme,
         entries,
@@ -113,6 +127,7 @@ def symmetric(scheme: Any, sites: int, colluding: int, boost: float, entries: in
         (round(local / step),) * sites,
         colluding,
         0,
+        exact=scheme == "cape" and boost == "exact",
     )
 
 
@@ -120,7 +135,7 @@ def worst_coalition(noise: SiteNoise, site: int, colluding: int) -> list[int]:
     """The ``colluding`` other sites whose noise hides ``site`` best."""
     correlated, local = (np.asarray(x) ** 2 for x in (noise.correlated, noise.local))
     whole = correlated + local
-    hiding = local if noise.scheme != "cape" else correlated * local / whole
+    hiding = local if noise.exact or noise.scheme == "local" else correlated * local / whole
     others = [s for s in np.argsort(hiding)[::-1].tolist() if s != site]
     return others[:colluding]
 
@@ -128,7 +143,7 @@ def worst_coalition(noise: SiteNoise, site: int, colluding: int) -> list[int]:
 def exact_from_covariance(
     noise: SiteNoise, sensitivity: float, site: int, members: list[int]
 ) -> float:
-    """μ of one site for the scheme ``cape``, from the full covariance of the view.
+    """μ of one site with open vectors, from the full covariance of the view.
 
     A second road to `coalition_losses`: the honest messages and the honest part of
     Σ ê, inverted numerically.

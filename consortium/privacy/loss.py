@@ -1,4 +1,4 @@
-"""The exact privacy loss of the three noise schemes, for any sites and any coalition.
+"""The exact privacy loss of the noise schemes, for any sites and any coalition.
 
 Everything here is in the aggregator's units: site s contributes a_s = w_s·f_s,
 so that the release is the plain sum of the contributions. A coalition is the
@@ -15,17 +15,20 @@ with σ_s and γ_s the standard deviations of ê_s and g_s. This replaces Theore
 of the dissertation (eq. 3.3 and 3.4), which does not condition on the
 colluders' ê and states a smaller loss.
 
+As the σ grow, this falls to Δ_s² / Σ_{t honest} γ_t². Noise that is ``exact`` has this limit as its
+loss: ê_s is uniform on the ring, so that the messages show nothing but the opened sum.
+
 The least noise that keeps every site's promise is the inverse. With equal demands (the usual case:
 a mean weighted by site size asks the same of all) the answer is in closed form. With unequal ones
 the aggregate variance is minimized by a linear program over the γ_s²; it takes the place of the
 linear system of dissertation section 3.3.7, whose solution may be negative. The program is exact
-for ``secure-sum`` and in the limit of a large κ; where κ is small the same noise at every site may
-be less in all, and is then taken.
+for ``exact`` noise; where κ is small the same noise at every site may be less in all, and is then
+taken.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -35,9 +38,16 @@ from scipy.sparse import coo_array
 
 from consortium.errors import PrivacyError
 
-Scheme = Literal["cape", "secure-sum", "local", "none"]
+Scheme = Literal["cape", "local", "none"]
+Boost = Literal["exact"] | float
+"""κ, or ``exact`` for correlated noise that is uniform on the ring."""
 Floats = NDArray[np.float64]
 _MOST = 1e280  # of all variances together: sums of their multiples are still numbers
+
+
+def boost_text(boost: Boost) -> str:
+    """Return a boost as people read it: ``exact``, or a number."""
+    return boost if isinstance(boost, str) else f"{boost:,g}"
 
 
 @dataclass(frozen=True)
@@ -46,9 +56,11 @@ class SiteNoise:
 
     scheme: Scheme
     correlated: tuple[float, ...]
-    """σ_s of ê_s, which cancels in the release; zero unless the scheme is ``cape``."""
+    """σ_s of ê_s, which cancels in the release; zero if there is none, or if it is ``exact``."""
     local: tuple[float, ...]
     """γ_s of g_s, which stays in the release."""
+    exact: bool = False
+    """Whether ê_s is uniform on the ring; with ``cape`` only."""
 
     def aggregate(self, present: Sequence[int] | None = None) -> float:
         """Standard deviation of the noise in the released sum over the sites ``present``."""
@@ -87,7 +99,7 @@ def coalition_losses(
     with np.errstate(divide="ignore", invalid="ignore"):
         if noise.scheme == "local":
             return np.where(delta > 0, delta / np.sqrt(local), 0.0)
-        if noise.scheme == "secure-sum":
+        if noise.exact:
             honest = _least_honest_sums(local, colluding + dropouts)
             return np.where(delta > 0, delta / np.sqrt(honest), 0.0)
         whole = correlated + local
@@ -145,7 +157,7 @@ def calibrate(
     *,
     colluding: int,
     dropouts: int = 0,
-    boost: float = 10_000.0,
+    boost: Boost = "exact",
 ) -> SiteNoise:
     """Noise with which no site's loss against the coalition exceeds its target.
 
@@ -153,14 +165,15 @@ def calibrate(
 
     Parameters
     ----------
-    scheme : {'cape', 'secure-sum', 'local', 'none'}
+    scheme : {'cape', 'local', 'none'}
     sensitivities, targets : sequence of float
         Δ_s in the aggregator's units, and the μ_s that site s allows.
     colluding, dropouts : int
         As in `coalition_losses`; the promise holds for the worst sites.
-    boost : float
+    boost : {'exact'} or float
         κ: the correlated variance is κ times the site's whole noise variance τ_s² = S·γ².
-        κ = 1 is the dissertation's; ê cancels, so a large κ costs no accuracy.
+        κ = 1 is the dissertation's; ê cancels, so a large κ costs no accuracy. Correlated noise
+        that is exact is uniform on the ring. For ``cape`` only.
 
     Returns
     -------
@@ -172,10 +185,11 @@ def calibrate(
         return SiteNoise(scheme, (0.0,) * count, (0.0,) * count)
     if scheme == "local":
         return SiteNoise(scheme, (0.0,) * count, tuple(np.sqrt(demands).tolist()))
+    exact = boost == "exact"
     candidates = []
     for local in (_least_variances(demands, colluding + dropouts), np.full(count, demands.max())):
-        correlated = np.full(count, boost * local.sum() if scheme == "cape" else 0.0)
-        draft = SiteNoise(scheme, tuple(np.sqrt(correlated)), tuple(np.sqrt(local)))
+        correlated = np.full(count, 0.0 if exact else boost * local.sum())
+        draft = SiteNoise(scheme, tuple(np.sqrt(correlated)), tuple(np.sqrt(local)), exact)
         reached = coalition_losses(draft, sensitivities, colluding, dropouts=dropouts)
         factor = float(np.max(reached / np.asarray(targets)))
         if math.isfinite(factor):  # the program may round a tiny site's noise to none
@@ -191,7 +205,7 @@ def calibrate(
 def _scaled(noise: SiteNoise, factor: float) -> SiteNoise:
     correlated = tuple(float(sigma) * factor for sigma in noise.correlated)
     local = tuple(float(gamma) * factor for gamma in noise.local)
-    return SiteNoise(noise.scheme, correlated, local)
+    return replace(noise, correlated=correlated, local=local)
 
 
 def _demands(
@@ -202,10 +216,10 @@ def _demands(
         raise PrivacyError("Every site needs one sensitivity and one target; give both per site.")
     if any(not (math.isfinite(t) and t > 0) for t in targets):
         raise PrivacyError("A target of μ is not a positive, finite number; raise epsilon.")
-    if scheme in ("cape", "secure-sum") and missing >= len(targets):
+    if scheme == "cape" and missing >= len(targets):
         raise PrivacyError(
             f"{missing} colluding or missing sites leave none of {len(targets)} honest; "
-            "lower colluding_sites or dropouts, or choose scheme: local."
+            "lower colluding_sites or dropouts."
         )
     with np.errstate(over="ignore"):
         demands: Floats = (np.asarray(sensitivities, float) / np.asarray(targets, float)) ** 2

@@ -16,6 +16,7 @@ from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_vector
 from consortium.privacy.lattice import FINENESS, Lattice, plan_lattice
 from consortium.privacy.loss import (
+    Boost,
     Floats,
     Scheme,
     SiteNoise,
@@ -37,9 +38,9 @@ class ProtectedStatistic:
     """A site's protected contribution, in the ring."""
 
     masked: Array
-    """Goes into the secure sum (empty for the scheme ``local``)."""
+    """Goes into the secure sum (empty for the schemes ``local`` and ``none``)."""
     opened: Array
-    """Goes to the centre as it is (empty for the scheme ``secure-sum``)."""
+    """Goes to the centre as it is (empty if the correlated noise is exact)."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,15 @@ class Sharing:
     dropouts: int = 0
     hidden: int = 0
     """Sites that may be missing, and those that may be so without anybody's noticing."""
-    boost: float = 10_000.0
-    """κ, see `calibrate`."""
+    boost: Boost = "exact"
+    """See `calibrate`."""
     public: bool = False
-    """Whether everybody may read the sites' open vectors; with ``cape`` only."""
+    """Whether everybody may read the sites' open vectors; there are some if boost is a number."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the correlated noise is uniform on the ring."""
+        return self.scheme == "cape" and self.boost == "exact"
 
     @property
     def missing(self) -> int:
@@ -97,7 +103,9 @@ class Mechanism:
     each: bool = False
     """Every site's own answer is released, and not only their sum."""
     public: bool = False
-    """Everybody may read the sites' open vectors, and not the centre alone; with ``cape`` only."""
+    """Everybody may read the sites' open vectors, and not the centre alone."""
+    exact: bool = False
+    """The correlated noise is uniform on the ring: the mask of the secure sum."""
     sums: bool = False
     """True if a site's vector is a sum over its units divided by their nominal number, so that it
     depends on how many there are."""
@@ -120,7 +128,7 @@ class Mechanism:
     @property
     def shown(self) -> bool:
         """Whether the released sum can be added again from what everybody may read."""
-        return not self.each and (self.public or self.scheme == "secure-sum")
+        return not self.each and (self.public or self.exact)
 
     @property
     def noise(self) -> SiteNoise:
@@ -130,17 +138,18 @@ class Mechanism:
             self.scheme,
             tuple(sigma * step for sigma in self.correlated),
             tuple(gamma * step for gamma in self.local),
+            self.exact,
         )
 
     @property
     def masked_entries(self) -> int:
         """Length of a contribution's part for the secure sum."""
-        return self.entries if self.scheme in ("cape", "secure-sum") else 0
+        return self.entries if self.scheme == "cape" else 0
 
     @property
     def opened_entries(self) -> int:
         """Length of a contribution's part that the centre sees as it is."""
-        return 0 if self.scheme == "secure-sum" else self.entries
+        return 0 if self.exact else self.entries
 
     def released(self, sites: int) -> int:
         """Numbers that a round over so many sites releases."""
@@ -224,9 +233,9 @@ class Mechanism:
         whole += sampler.draw(self.local[site], self.entries)
         whole = self.lattice.coarse(whole)
         nothing = np.zeros(0, dtype=self.lattice.dtype)
-        if self.scheme in ("local", "none"):
+        if self.scheme != "cape":
             return ProtectedStatistic(nothing, self.lattice.wrap(whole))
-        if self.scheme == "secure-sum":
+        if self.exact:
             return ProtectedStatistic(self.lattice.wrap(whole), nothing)
         correlated = self.lattice.coarse(sampler.draw(self.correlated[site], self.entries))
         return ProtectedStatistic(
@@ -262,7 +271,7 @@ class Mechanism:
         """
         if self.each:
             return np.concatenate(opened)
-        if self.scheme == "secure-sum":
+        if self.exact:
             return hidden
         total = np.zeros(self.entries, dtype=self.lattice.dtype)
         for part in opened:
@@ -288,9 +297,9 @@ def rounding_allowance(units: int) -> float:
 
 
 def _least_hiding(noise: SiteNoise) -> float:
-    """Least deviation of a site's local noise, or with ``cape`` of it given local + correlated."""
+    """Least deviation of a site's local noise, given local + correlated where those are open."""
     local = np.asarray(noise.local)
-    if noise.scheme == "cape":
+    if noise.scheme == "cape" and not noise.exact:
         correlated = np.asarray(noise.correlated)
         local = local * correlated / np.maximum(np.hypot(local, correlated), np.finfo(float).tiny)
     return float(local.min())
@@ -364,7 +373,8 @@ def plan_mechanism(
         sharing.missing,
         sharing.hidden,
         each,
-        sharing.public and sharing.scheme == "cape",
+        sharing.public and sharing.scheme == "cape" and not sharing.exact,
+        sharing.exact,
         sums,
         counted,
     )

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from consortium.base.atomic import write_text
 from consortium.base.formatting import count, number, percent, power_of_ten
+from consortium.privacy.loss import boost_text
 from consortium.report.comparison import (
     ComparedRun,
     Difference,
@@ -98,6 +99,7 @@ def _told(report: PrivacyReport) -> dict[str, str]:
         f"{unit.capitalize()}s": f"{sum(site.units for site in report.sites):,}",
         "Protected unit": unit,
         "Scheme": report.scheme,
+        "Boost": boost_text(report.boost),
         "Colluding sites planned for": str(report.colluding_sites),
         "δ": power_of_ten(report.delta),
         "ε promised against the coalition": number(report.promised.epsilon),

@@ -23,6 +23,7 @@ from pydantic import (
 from consortium.base.atomic import write_json
 from consortium.base.frozen_model import FrozenModel
 from consortium.errors import OutputError
+from consortium.privacy.loss import Scheme
 
 INFINITE = "infinite"
 SEEDED = "seeded"
@@ -155,10 +156,11 @@ class PrivacyReport(ReportRecord):
     adjacency: Literal["replace-one"] = Field(
         default="replace-one", description="Neighbours differ in one unit's values, not in number."
     )
-    scheme: Literal["cape", "secure-sum", "local", "none"] = Field(
-        description="How the sites shared the noise."
+    scheme: Scheme = Field(description="How the sites shared the noise.")
+    boost: Literal["exact"] | Amount = Field(
+        description="Correlated noise of scheme cape: exact (uniform on the ring of the sums), or "
+        "κ, its variance over that of a site's whole noise."
     )
-    boost: Amount = Field(description="κ, correlated noise over a site's whole noise, as variance.")
     open_vectors: bool = Field(
         default=False,
         description="Whether everybody may read the sites' open vectors, which cancelling noise "
@@ -182,6 +184,11 @@ class PrivacyReport(ReportRecord):
     )
     cross_check: CrossCheckRecord = Field(description="An independent second opinion.")
     versions: dict[str, str] = Field(description="Software that took part.")
+
+    @property
+    def exact(self) -> bool:
+        """Whether the correlated noise is uniform on the ring of the sums."""
+        return self.scheme == "cape" and self.boost == "exact"
 
     @model_validator(mode="after")
     def _sound(self) -> PrivacyReport:

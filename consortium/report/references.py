@@ -61,14 +61,14 @@ def citation_keys(study: Study, report: PrivacyReport, *, images: bool) -> dict[
     """Keys of what is to be cited, by what it is cited for."""
     scheme = study.privacy.scheme
     private = scheme != "none"
-    summed = not all(release.each for release in report.releases)
+    summed = scheme == "cape" and not all(release.each for release in report.releases)
     masks = ("secure-aggregation", *(("sparse-masks",) if report.graph else ()))
     template = () if study.data.mesh else ("template",)
     found = {
         "The analysis rests on": OF_ANALYSIS.get(study.algorithm, ()),
         "Noise is drawn from the discrete Gaussian of": ("discrete-gaussian",) if private else (),
-        "Noise that cancels in the sum is due to": ("cape",) if scheme == "cape" and summed else (),
-        "Secure aggregation follows": masks if scheme in ("cape", "secure-sum") and summed else (),
+        "Noise that cancels in the sum is due to": ("cape",) if summed else (),
+        "Secure aggregation follows": masks if summed else (),
         "Privacy losses are composed after": ("gaussian-dp",) if private else (),
         "File names, template and plots are those of": ("bids", *template, "nilearn")
         if images

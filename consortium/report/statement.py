@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from consortium.base.formatting import count, number, percent, power_of_ten
 from consortium.privacy.gdp import ADDS_UP, FALSE_ALARMS, TWO_READERS, best_guess, detection_power
+from consortium.privacy.loss import boost_text
 from consortium.report.privacy_report import SEEDED, Guarantee, PrivacyReport
 from consortium.study.spec import how_checked
 
@@ -98,8 +99,8 @@ def _against(report: PrivacyReport) -> Clause:
         seen = (
             "sees what was released (the maps, this report and the transcript) and every single "
             "site's vectors, which are public so that sums can be recomputed. In them noise that "
-            f"cancels in the sum hides the participants; it has {report.boost:,g} times the "
-            "variance of a site's own noise."
+            "cancels in the sum hides the participants; it has "
+            f"{boost_text(report.boost)} times the variance of a site's own noise."
         )
     return Clause(
         "Against whom", f"Against a coalition: {coalition}. And against an outsider, who {seen}"
@@ -219,5 +220,5 @@ def _checked(report: PrivacyReport) -> Clause:
     each = bool(report.releases) and all(release.each for release in report.releases)
     return Clause(
         "How it can be checked",
-        how_checked(report.scheme, public=report.open_vectors, each=each),
+        how_checked(shown=report.exact or report.open_vectors or each),
     )

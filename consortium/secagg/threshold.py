@@ -62,7 +62,7 @@ def threshold(sites: int, colluding: int, dropouts: int) -> int:
     if dropouts > possible:
         raise StudyError(
             f"{sites} sites with {colluding} colluding can't lose {dropouts} and still sum "
-            f"securely; allow at most {possible} dropouts, or choose scheme: local."
+            f"securely; allow at most {possible} dropouts."
         )
     honest = sites - colluding
     return colluding + max(honest * dropouts // (dropouts + 1), honest // 2) + 1

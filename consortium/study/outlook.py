@@ -112,8 +112,7 @@ class Outlook:
     @property
     def checked(self) -> str:
         """Whether anybody can check the result, in a sentence."""
-        study = self.plan.study
-        return how_checked(study.privacy.scheme, public=study.verification.open, each=self.alone)
+        return how_checked(shown=self.plan.study.adds_again or self.alone)
 
     @property
     def verdict(self) -> str:

@@ -35,7 +35,7 @@ from consortium.study.spec import Study
 
 _LARGEST = 1e30
 """Of clipping bounds: squares of squares still fit a double."""
-_LABEL = "consortium plan 5"
+_LABEL = "consortium plan 6"
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,9 @@ class Stage:
     @property
     def message_bytes(self) -> int:
         """Bytes of a site's contribution to one round, without envelope."""
-        vectors = 2 if self.mechanism.scheme == "cape" else 1
-        return vectors * packed_bytes(self.mechanism.entries, self.mechanism.lattice.bits)
+        mechanism = self.mechanism
+        vectors = (mechanism.masked_entries > 0) + (mechanism.opened_entries > 0)
+        return vectors * packed_bytes(mechanism.entries, mechanism.lattice.bits)
 
     def released_bytes(self, sites: int) -> int:
         """Bytes of what a round over so many sites releases, not packed."""
@@ -386,6 +387,7 @@ def _stage(stage: Stage) -> dict[str, Any]:
         "statistic": stage.release.statistic,
         "rounds": stage.release.rounds,
         "scheme": mechanism.scheme,
+        "exact": mechanism.exact,
         "each": mechanism.each,
         "entries": mechanism.entries,
         "bits": mechanism.lattice.bits,

@@ -18,6 +18,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import AnalysisParameters
 from consortium.base.frozen_model import Line
 from consortium.errors import StudyError
+from consortium.privacy.loss import Scheme, boost_text
 from consortium.study.data_section import DataSection, Section
 from consortium.views import BaseView, View, files_of
 from consortium.views.meshes import side_file_names
@@ -35,14 +36,39 @@ class PrivacySection(Section):
     """Largest total ε against the coalition, over all releases."""
     delta: float = Field(gt=0, lt=0.5)
     """δ that belongs to epsilon."""
-    scheme: Literal["cape", "secure-sum", "local", "none"] = "cape"
-    """How noise is shared among the sites; 'none' runs in a simulation only."""
-    boost: float = Field(default=10_000.0, gt=0, le=1e12)
-    """κ, variance of the correlated noise over that of a site's whole noise."""
+    scheme: Scheme = "cape"
+    """How sites share the noise. Studies between hospitals use 'cape'. 'local' (each site adds all
+    of its noise) and 'none' (no noise) are references for simulations."""
+    boost: Literal["exact"] | Annotated[float, Field(gt=0, le=1e12)] = "exact"
+    """Correlated noise of 'cape'. 'exact': uniform on the ring of the sums. A number κ: Gaussian,
+    with κ times the variance of a site's whole noise; it hides a vector that is sent openly."""
     colluding_sites: int = Field(ge=0)
     """S_C, sites that may join the centre against the others."""
     dropouts: int = Field(default=0, ge=0)
     """Sites that may be missing from a round without breaking the promise."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_meaning(cls, values: Any) -> Any:
+        """Refuse what earlier versions took for something else: no study is reinterpreted."""
+        if not isinstance(values, dict):
+            return values
+        if values.get("scheme") == "secure-sum":
+            raise ValueError(
+                "scheme 'secure-sum' is now 'cape' with exact noise; write the two lines "
+                "'scheme: cape' and 'boost: exact'"
+            )
+        if values.get("scheme") == "cape" and "boost" not in values:
+            raise ValueError(
+                "scheme 'cape' requires a boost; below 'scheme: cape' write 'boost: exact', or "
+                "'boost: 10000' for the noise of earlier versions"
+            )
+        return values
+
+    @property
+    def exact(self) -> bool:
+        """Whether the correlated noise is uniform on the ring."""
+        return self.scheme == "cape" and self.boost == "exact"
 
 
 class TimingSection(Section):
@@ -66,11 +92,11 @@ class VerificationSection(Section):
     checkers: int | None = Field(default=None, ge=0)
     """Sites that add each round again and sign what they found; 0 for none. They must be more than
     colluding_sites. By default one more, and as many more as may be missing, where sums can be
-    added again: for scheme secure-sum, and for cape with open. None for the others."""
+    added again: if privacy.boost is exact, or open is true. Otherwise 0."""
     open: bool = False
-    """For scheme cape: every site's open vector, which its correlated noise hides, lies readable on
-    the exchange, so that sums can be added again. What outsiders may learn is then what the centre
-    may learn alone."""
+    """For a privacy.boost that is a number: every site's open vector, which its correlated noise
+    hides, lies readable on the exchange, so that sums can be added again. What outsiders may learn
+    is then what the centre may learn alone."""
 
 
 class ReportSection(Section):
@@ -91,30 +117,28 @@ def open_vectors(study: Study) -> str:
     return (
         "Everybody who reads the exchange sees this site's vectors one by one, and not the centre "
         "alone: what hides a participant in them is noise that cancels in the sum, of "
-        f"{study.privacy.boost:g} times the variance of the site's own. The ε against outsiders "
-        "counts that."
+        f"{boost_text(study.privacy.boost)} times the variance of the site's own. The ε "
+        "against outsiders counts that."
     )
 
 
-def how_checked(scheme: str, *, public: bool, each: bool = False) -> str:
-    """Whether anybody can check a result, and how to make it so: told before and after a run.
+def how_checked(*, shown: bool) -> str:
+    """State whether anybody can check a result, and how to make it so, before and after a run.
 
     Parameters
     ----------
-    public : bool
-        Whether open vectors are.
-    each : bool
-        Whether each site's own answers are released in every round.
+    shown : bool
+        Whether what is released can be added again, or is what each site sent.
     """
-    if public or each or scheme == "secure-sum":
+    if shown:
         return (
             "Anybody can check the result: 'consortium verify' shows that what was released is "
             "what the sites signed for, and that everything else follows from it."
         )
     return (
-        f"That sums of scheme {scheme} are what the sites sent rests on the coordinator's word: "
-        "'consortium verify' checks everything else, and says that this is not shown. To have it "
-        "shown, choose scheme secure-sum, or scheme cape with verification: {open: true}."
+        "Only the coordinator can check that the released sums are what the sites sent. "
+        "'consortium verify' checks everything else, and reports that this is not shown. To have "
+        "it shown, set privacy.boost: exact, or verification.open: true."
     )
 
 
@@ -260,18 +284,17 @@ class Study(Section):
 
     def _check_checkers(self) -> None:
         wanted, privacy = self.verification.checkers, self.privacy
-        if self.verification.open and privacy.scheme != "cape":
+        if self.verification.open and (privacy.exact or privacy.scheme != "cape"):
             raise ValueError(
-                f"verification.open: scheme {privacy.scheme} has no open vectors that noise hides "
-                "and sums need; leave open out, or choose scheme: cape"
+                "verification.open: there are no open vectors without correlated noise of a "
+                "stated variance; leave open out, or set scheme: cape and boost: 10000"
             )
         if not wanted:
             return
-        if not self._adds_again:
+        if not self.adds_again:
             raise ValueError(
-                f"verification.checkers: no site can show a sum of scheme {privacy.scheme} "
-                "without seeing single sites' vectors; set checkers: 0, or choose scheme: "
-                "secure-sum, or scheme: cape with open: true"
+                "verification.checkers: no site can show a sum without seeing single sites' "
+                "vectors; set checkers: 0, or scheme: cape with boost: exact, or open: true"
             )
         if not privacy.colluding_sites < wanted <= self.fewest:
             raise ValueError(
@@ -348,9 +371,9 @@ class Study(Section):
         return len(self.sites) if self.quorum is None else self.quorum
 
     @property
-    def _adds_again(self) -> bool:
+    def adds_again(self) -> bool:
         """Whether sums can be added again from what lies on the exchange."""
-        return self.verification.open or self.privacy.scheme == "secure-sum"
+        return self.verification.open or self.privacy.exact
 
     @property
     def checkers(self) -> int:
@@ -358,7 +381,7 @@ class Study(Section):
         wanted, privacy = self.verification.checkers, self.privacy
         if wanted is not None:
             return wanted
-        if not self._adds_again:
+        if not self.adds_again:
             return 0
         return min(len(self.sites), privacy.colluding_sites + 1 + privacy.dropouts)
 
@@ -373,6 +396,15 @@ class Study(Section):
                 f"needs {self.fewest} of {', '.join(self.sites)}."
             )
         return self.model_copy(update={"sites": sites})
+
+    def check_scheme(self, where: str) -> None:
+        """Raise StudyError if the scheme is one of the references, which simulations alone have."""
+        if self.privacy.scheme != "cape":
+            raise StudyError(
+                f"{where}: field 'privacy.scheme': '{self.privacy.scheme}' is a reference for "
+                "'consortium simulate'. A study between hospitals requires 'scheme: cape' and "
+                "'boost: exact'."
+            )
 
     @property
     def digest(self) -> str:

@@ -41,8 +41,7 @@ class RunAgreement:
 def read_agreement(record: EvidenceRecord, approved: RunContext) -> RunAgreement:
     """Check the messages before round 1, and work the plan out anew.
 
-    Raises ContradictionError if one is not what the study and the others lead to. Raises
-    ConfigurationError if the run was announced with another version of this software.
+    Raises ContradictionError if one is not what the study and the others lead to.
 
     Parameters
     ----------
@@ -76,15 +75,20 @@ def read_agreement(record: EvidenceRecord, approved: RunContext) -> RunAgreement
     )
 
 
+def check_version(announced: bytes) -> None:
+    """Raise ConfigurationError if a run was announced with another version of this software."""
+    version = read_announcement(announced).get("version")
+    if version != __version__:
+        raise ConfigurationError(
+            f"The run was announced with version {printable(version, 40)}, and this is "
+            f"{__version__}; install that one and check again."
+        )
+
+
 def _check_announced(body: bytes, approved: RunContext) -> None:
     if body == approved.announcement:
         return
     said, own = read_announcement(body), json.loads(approved.announcement)
-    if said.get("version") != __version__:
-        raise ConfigurationError(
-            f"The run was announced with version {printable(said.get('version'), 40)}, and this is "
-            f"{__version__}; install that one and check again."
-        )
     other = [name for name in own if said.get(name) != own[name]]
     what = f"tells of another {', '.join(other) or 'study'} than the signed study"
     raise ContradictionError(evidence_path(ANNOUNCED), f"{what}.")

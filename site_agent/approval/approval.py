@@ -290,7 +290,7 @@ def _read(path: Path, identity: Identity) -> tuple[Approval, int]:
         raise ConfigurationError(_not_signed(path)) from error
     except DAMAGED as error:
         raise ConfigurationError(
-            f"{path} is damaged; remove it and approve the study again."
+            f"{path} is damaged, or of an earlier version; remove it and approve the study again."
         ) from error
 
 
@@ -341,17 +341,11 @@ class Papers:
 def read_papers(folder: Path, name: str, own_key: bytes, study: Path, roster: Path) -> Papers:
     """Read a study as a site does before it says yes: signed, by its consortium, with its key.
 
-    Raises StudyError, SignatureError if a file can't be used or is not what it must be, or the
-    study protects nobody.
+    Raises StudyError, SignatureError if a file can't be used or is not what it must be.
     """
     members = read_roster(roster)
     check_members(folder, members)
     signed = read_signed(study, members)
-    if signed.study.privacy.scheme == "none":
-        raise StudyError(
-            f"{study}: field 'privacy.scheme': 'none' protects no participant and is for "
-            "simulations; ask for a study with cape, secure-sum or local."
-        )
     if name in signed.keys and signed.keys[name] != own_key:
         raise StudyError(
             f"{roster} has {fingerprint(signed.keys[name])} as the key of '{name}', and this "

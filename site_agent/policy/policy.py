@@ -28,6 +28,7 @@ from consortium.base.model_file import read_model, write_model
 from consortium.errors import BudgetError, PrivacyError, StudyError
 from consortium.privacy.bounds import Unit
 from consortium.privacy.gdp import epsilon_of, mu_of
+from consortium.privacy.loss import boost_text
 from consortium.study.plan import Plan, planned_releases, promised_mu
 from consortium.study.spec import Study
 from site_agent.layout import POLICY
@@ -152,10 +153,10 @@ class Policy(FrozenModel):
         default=("subject",), min_length=1
     )
     """What a study may protect: subject (a participant) or timepoint (a volume)."""
-    schemes: Annotated[
-        tuple[Literal["cape", "secure-sum", "local"], ...], AfterValidator(_distinct)
-    ] = Field(default=("cape", "secure-sum", "local"), min_length=1)
-    """Ways of sharing the noise among sites that a study may use."""
+    boost: Literal["exact", "any"] = "any"
+    """Correlated noise that a study may use. 'exact': only noise that is uniform on the ring of the
+    sums. 'any': also Gaussian noise of a stated variance, which hides a vector that the site sends
+    to the coordinator."""
     statistics: tuple[Annotated[str, AfterValidator(_known)], ...] | None = None
     """Statistics that a study may ask for, such as second_moment; null for all that this version
     knows."""
@@ -176,12 +177,18 @@ class Policy(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _has_no_removed_field(cls, values: Any) -> Any:
+        """Refuse fields of earlier versions."""
         removed = [name for name in _REMOVED if isinstance(values, dict) and name in values]
         if removed:
             raise ValueError(
                 f"the fields {', '.join(removed)} were removed, since no exact number of "
                 "participants leaves a site any more and participants without budget are left "
                 "out. Delete these lines"
+            )
+        if isinstance(values, dict) and "schemes" in values:
+            raise ValueError(
+                "'schemes' is replaced by 'boost'; in its place write 'boost: any', or 'boost: "
+                "exact' where only 'secure-sum' was allowed"
             )
         return values
 
@@ -293,8 +300,8 @@ def _promise(policy: Policy, study: Study) -> Iterator[PrivacyError]:
     asked = study.privacy
     if asked.unit not in policy.units:
         yield refusal_sentence("units", f"unit {asked.unit}", ", ".join(policy.units))
-    if asked.scheme not in policy.schemes:
-        yield refusal_sentence("schemes", f"scheme {asked.scheme}", ", ".join(policy.schemes))
+    if policy.boost == "exact" and not asked.exact:
+        yield refusal_sentence("boost", f"boost {boost_text(asked.boost)}", "exact")
     family = None if study.analysis.grouped is None else study.analysis.grouped.family
     if family not in (None, policy.family_column):
         yield refusal_sentence(

@@ -12,7 +12,6 @@ from consortium.engine.run_context import RunContext
 from consortium.errors import (
     EngineError,
     ExchangeError,
-    PrivacyError,
     ProtocolError,
 )
 from consortium.secagg import CENTRE
@@ -29,7 +28,7 @@ _ASIDE_EVERY, _ASIDE_PACES = 0.2, 25  # s, or as many times the exchange's pace 
 class Participation:
     """One site's part in one run.
 
-    Raises PrivacyError if the study protects nobody.
+    Raises StudyError if the study has another scheme than ``cape``.
 
     Parameters
     ----------
@@ -48,10 +47,7 @@ class Participation:
         loading: Loading,
         permission: Callable[[], Permission],
     ) -> None:
-        if context.study.privacy.scheme == "none":
-            raise PrivacyError(
-                "The study protects no participant (scheme none); it is for simulations."
-            )
+        context.study.check_scheme(f"'{context.study.study}'")
         self.ended: Ended | None = None
         self.rounds: Rounds | None = None
         self._site, self._loading, self._permission = site, loading, permission

@@ -35,11 +35,11 @@ def _shown(stage: Stage, folder: Path) -> bool:
 def _played(
     stage: Stage,
     change: Callable[[pytest.MonkeyPatch], None],
-    scheme: str = "secure-sum",
+    boost: str = "exact",
     text: str = STUDY,
 ) -> bool:
     """Carry a run out by a centre that was changed, up to the reader's verdict."""
-    place = build(stage.root, scheme=scheme, text=text)
+    place = build(stage.root, boost=boost, text=text)
     with pytest.MonkeyPatch.context() as patch:
         change(patch)
         local = LocalConsortium(place)
@@ -86,7 +86,7 @@ def invented_result_of_open_vectors(stage: Stage) -> bool:
         true = Mechanism.combine
         patch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint8(1))
 
-    return _played(stage, change, "cape", OPEN)
+    return _played(stage, change, "10000", OPEN)
 
 
 def _false_seed(*given: Any, **more: Any) -> messages.Release:
@@ -137,7 +137,7 @@ def transcript_edited_before_a_restart(stage: Stage) -> bool:
 
 
 def _edited(stage: Stage, change: Callable[[Path], None]) -> bool:
-    found = play(build(stage.root, scheme="secure-sum", text=STUDY))
+    found = play(build(stage.root, text=STUDY))
     change(found.out)
     return _shown(stage, found.out)
 
@@ -151,7 +151,7 @@ def _edited(stage: Stage, change: Callable[[Path], None]) -> bool:
 )
 def attestation_forged_after_the_end(stage: Stage) -> bool:
     """Lays a forgery where a site's late attestation is looked for."""
-    found = play(build(stage.root, scheme="secure-sum", text=STUDY, dropouts=1), "east")
+    found = play(build(stage.root, text=STUDY, dropouts=1), "east")
     there = (found.out / "evidence" / "attestation" / "north").read_bytes()
     forged = there.replace(b"north", b"east", 1).replace(b"\xa5east", b"\xa4east", 1)
     place = found.exchange / "runs" / "small-0001" / "attestation" / "east"
@@ -182,7 +182,7 @@ def file_exchanged(stage: Stage) -> bool:
 
 def _signed(stage: Stage, change: Callable[[Path], None]) -> bool:
     """Let the centre change its folder, and sign for the files as they are then."""
-    place = build(stage.root, scheme="secure-sum", text=STUDY)
+    place = build(stage.root, text=STUDY)
     found = play(place)
     change(found.out)
     sign_files(found.out, load_identity(place.files.keys).key, "small-0001")

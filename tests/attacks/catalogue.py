@@ -62,13 +62,13 @@ UNGUARDED = (
         "was heard. What persons pay does not depend on what a site hears.",
     ),
     Row(
-        "invented-sum-of-cape",
+        "invented-sum-of-numeric-boost",
         "hub",
-        "Publishes, in a study of scheme cape or local, what is not the sum of the vectors it got.",
+        "Publishes, in a study with a numeric boost, what is not the sum of the vectors it got.",
         "Single vectors are open to the centre alone, so nobody else can add them. Readers are "
         "misled, and 'consortium verify' tells them that nothing is shown; no site's data are "
-        "less private. A study with scheme secure-sum can be shown, and one with scheme cape and "
-        "verification.open.",
+        "less private. Studies with boost: exact can be shown, and so can those with "
+        "verification.open: true.",
     ),
     Row(
         "messages-withheld",

@@ -51,6 +51,7 @@ PARTS = (
         "groups",
         "choice",
         "design",
+        "ring",
         "plan",
         "persons",
         "in_parts",

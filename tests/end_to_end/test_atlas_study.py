@@ -35,7 +35,13 @@ def study(tmp_path, scheme, **data):
         "sites": list(SITES),
         "participants": dict.fromkeys(SITES, 10),
         "data": {"resolution": RESOLUTION, "atlas": "atlas.nii.gz", "detrend": "quadratic", **data},
-        "privacy": {"epsilon": 8, "delta": 1e-5, "scheme": scheme, "colluding_sites": 1},
+        "privacy": {
+            "epsilon": 8,
+            "delta": 1e-5,
+            "scheme": scheme,
+            "boost": "exact",
+            "colluding_sites": 1,
+        },
         "algorithm": "ica",
         "analysis": {"components": NETWORKS, "pca_bound": 1.0, "bound": 5.0, "maps": True},
     }

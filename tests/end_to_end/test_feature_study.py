@@ -50,7 +50,13 @@ def opened(made: FusionMade, folder: Path, scheme: str) -> tuple[Study, list[Fea
         "participants": dict.fromkeys(SITES, 10),
         "data": {"task": "oddball", "standardize": "none", "scale": 0.001},
         "features": VIEWS,
-        "privacy": {"epsilon": 8, "delta": 1e-5, "scheme": scheme, "colluding_sites": 1},
+        "privacy": {
+            "epsilon": 8,
+            "delta": 1e-5,
+            "scheme": scheme,
+            "boost": "exact",
+            "colluding_sites": 1,
+        },
         "algorithm": "pca",
         "analysis": {"components": 3, "bound": 5.0},
     }

@@ -120,10 +120,13 @@ def test_a_new_study_passes_plan(algorithm: str, tmp_path: Path) -> None:
 def test_it_is_said_before_a_run_whether_anybody_can_check_it(tmp_path: Path) -> None:
     study = tmp_path / "rest.yaml"
     said = enter("consortium", "new-study", study, *options("group_ica")).out
-    hidden, shown = "scheme cape with verification: {open: true}", "Anybody can check the result"
-    assert hidden in " ".join(said.split())
+    hidden, shown = "Only the coordinator can check", "Anybody can check the result"
+    assert shown in " ".join(said.split())
+    assert shown in enter("consortium", "plan", study, "--subjects", "100").out
+    numeric = study.read_text().replace("privacy:\n", "privacy:\n  boost: 10000\n")
+    study.write_text(numeric)
     assert hidden in enter("consortium", "plan", study, "--subjects", "100").out
-    study.write_text(study.read_text() + "verification: {open: true}\n")
+    study.write_text(numeric + "verification: {open: true}\n")
     told = enter("consortium", "plan", study, "--subjects", "100").out
     assert shown in told
     assert hidden not in told

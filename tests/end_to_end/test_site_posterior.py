@@ -31,7 +31,7 @@ study: small
 sites: [north, east, south, west]
 participants: {north: 10, east: 10, south: 10, west: 10}
 data: {resolution: 16, standardize: subject, minimum_volumes: 10, volumes: 40}
-privacy: {epsilon: 90, delta: 1.0e-5, scheme: SCHEME, colluding_sites: 1, dropouts: DROPOUTS}
+privacy: {epsilon: 90, delta: 1.0e-5, boost: BOOST, colluding_sites: 1, dropouts: DROPOUTS}
 algorithm: group_ica
 analysis: {components: 5, replays: 10, anyway: true}
 timing: {join: 4, answer: 4, late: 1}
@@ -108,7 +108,7 @@ def test_no_study_takes_what_is_exact(tmp_path: Path) -> None:
     assert read_templates(image("posterior"), grid, at_home=True).count >= 2
     shutil.copyfile(image("posterior"), tmp_path / "maps.nii.gz")
     study = tmp_path / "study.yaml"
-    text = STUDY.replace("SCHEME", "cape").replace("DROPOUTS", "0").replace("group_ica", "network")
+    text = STUDY.replace("BOOST", "exact").replace("DROPOUTS", "0").replace("group_ica", "network")
     text = text.replace(
         "network\nanalysis: {components: 5, replays: 10",
         "template_networks\nanalysis: {templates: maps.nii.gz",

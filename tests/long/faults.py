@@ -1,11 +1,11 @@
-"""``python -m tests.long.faults [SCHEME] [PARTY ...]``: a run's steps under every kind of fault.
+"""``python -m tests.long.faults [BOOST] [PARTY ...]``: a run's steps under every kind of fault.
 
 Prints the whole matrix: a row for each write of each party, a column for each kind of fault. A cell
 says 'same' where the result is that of the undisturbed run, byte for byte, and otherwise how the
 run ended, or with which rounds a lost site is missing. Exits with 1 if any cell is bad: another
 result, a stop that names nobody or can't be recovered from, a round charged or answered twice, a
-secret in a log, other bytes of what others check the result by. Of a scheme but cape only the
-steps that it has alone are played: closing and attestations.
+secret in a log, other bytes of what others check the result by. With a numeric boost only
+the steps that it alone has are played.
 """
 
 import itertools
@@ -33,7 +33,7 @@ class Cell(NamedTuple):
     party: str
     step: str
     column: str
-    scheme: str
+    boost: str
     ends: tuple[str, ...]
     problems: tuple[str, ...]
 
@@ -41,15 +41,15 @@ class Cell(NamedTuple):
 Step = tuple[str, str, str, str]
 
 
-def steps(party: str, scheme: str) -> list[Step]:
-    """(party, step, column, scheme) of every cell of a party."""
+def steps(party: str, boost: str) -> list[Step]:
+    """(party, step, column, boost) of every cell of a party."""
     from tests.protocol.fault_cells import COLUMNS, DEFAULT, rows
 
-    known = set() if scheme == DEFAULT else {str(at) for at in rows(party, COLUMNS[0])}
+    known = set() if boost == DEFAULT else {str(at) for at in rows(party, COLUMNS[0])}
     return [
-        (party, str(at), column, scheme)
+        (party, str(at), column, boost)
         for column in COLUMNS
-        for at in rows(party, column, scheme)
+        for at in rows(party, column, boost)
         if str(at) not in known
     ]
 
@@ -58,21 +58,21 @@ def play(step: Step) -> Cell:
     """Play a cell's trials; whatever is raised that nobody foresaw is a problem, too."""
     from tests.protocol.fault_cells import attempt, rows, trials
 
-    party, name, column, scheme = step
-    at = next(w for w in rows(party, column, scheme) if str(w) == name)
+    party, name, column, boost = step
+    at = next(w for w in rows(party, column, boost) if str(w) == name)
     ends: list[str] = []
     problems: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        for number, trial in enumerate(trials(column, at, scheme)):
+        for number, trial in enumerate(trials(column, at, boost)):
             try:
-                outcome = attempt(trial, at, Path(folder) / str(number), scheme)
+                outcome = attempt(trial, at, Path(folder) / str(number), boost)
             except Exception as error:
                 ends.append("fails")
                 problems.append(f"{type(error).__name__}: {error}")
             else:
                 ends.append(outcome.end)
                 problems += outcome.problems
-    return Cell(party, name, column, scheme, tuple(ends), tuple(problems))
+    return Cell(party, name, column, boost, tuple(ends), tuple(problems))
 
 
 def matrix(cells: list[Cell]) -> Table:
@@ -109,9 +109,9 @@ def main(words: list[str]) -> int:
     from tests.protocol.fault_cells import COLUMNS, DEFAULT
     from tests.support.local_consortium import SITES
 
-    scheme = next((word for word in words if word in ("secure-sum", "local")), DEFAULT)
-    parties = [word for word in words if word != scheme] or ["centre", *SITES]
-    todo = [step for party in parties for step in steps(party, scheme)]
+    boost = next((word for word in words if word[0].isdigit()), DEFAULT)
+    parties = [word for word in words if word != boost] or ["centre", *SITES]
+    todo = [step for party in parties for step in steps(party, boost)]
     console = Console(width=max(160, Console().width))
     cells = []
     with ProcessPoolExecutor(WORKERS) as pool:

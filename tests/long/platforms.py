@@ -49,7 +49,7 @@ def python_with(requirement: str, folder: Path, variable: str) -> Path:
 
 def apart(root: Path, *, most: float | None = None) -> DemoFolders:
     """Make a consortium whose parties share nothing, with a study that all have approved."""
-    place = build(root, scheme="secure-sum", text=TEXT, most=most)
+    place = build(root, text=TEXT, most=most)
     place.files.exchange.rmdir()  # type: ignore[union-attr]
     for party in (HUB, *SITES):
         (root / "carried" / party).mkdir(parents=True)

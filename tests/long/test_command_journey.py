@@ -27,7 +27,7 @@ def _scans(place: DemoFolders) -> None:
 
 
 def _write_study(place: DemoFolders) -> None:
-    text = STUDY.replace("SCHEME", "cape").replace("DROPOUTS", "0").replace(", west]", "]")
+    text = STUDY.replace("BOOST", "exact").replace("DROPOUTS", "0").replace(", west]", "]")
     text = text.replace("rounds: 2", "rounds: 1").replace("{join: 4, answer: 4}", "{join: 90}")
     place.files.study.write_text(text)
 

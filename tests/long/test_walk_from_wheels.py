@@ -32,8 +32,6 @@ from tests.long.walk import (
 )
 
 RELAY, VERIFY = "guides/nvflare.md", "guides/verify.md"
-OPEN = "verification: {open: true}\n"
-"""What the guide of the coordinator names, so that a sum of scheme cape is shown, too."""
 
 
 class Plain(Walk):
@@ -89,7 +87,7 @@ def found_and_agreed(walk: Walk, scans: Path) -> None:
     for who in (CENTRE, *SITES):
         walk.exchange(who).mkdir(parents=True, exist_ok=True)
     found(walk, scans)
-    agree(walk, None, OPEN)
+    agree(walk, None)
 
 
 def shown(walk: Walk) -> str:

@@ -29,7 +29,7 @@ RUN, OLDER = "small-0001", "older-0001"
 BRIEF, LONG, HOURS = 1.0, 30.0, 3 * 3600.0
 Bytes = Mapping[str, bytes]
 Result = dict[str, bytes]
-DEFAULT = "cape"
+DEFAULT = "exact"
 """Scheme of the matrix."""
 
 # -- kinds of fault --------------------------------------------------------------------------
@@ -190,7 +190,7 @@ TERMS = {"strict": (0, 4), "patient": (0, 60), "tolerant": (1, 4)}
 
 
 @functools.cache
-def scene(terms: str = "strict", scheme: str = DEFAULT) -> Scene:
+def scene(terms: str = "strict", boost: str = DEFAULT) -> Scene:
     """Build a place and play its run in peace."""
     dropouts, seconds = TERMS[terms]
     text = (
@@ -200,7 +200,7 @@ def scene(terms: str = "strict", scheme: str = DEFAULT) -> Scene:
     )
     root = Path(tempfile.mkdtemp(prefix="faults-"))
     older = text.replace("study: small", "study: older")
-    place = build(root / "place", scheme=scheme, dropouts=dropouts, text=older)
+    place = build(root / "place", boost=boost, dropouts=dropouts, text=older)
     for site in SITES:
         limit(place, site, 60)
     with pytest.MonkeyPatch.context() as patch:
@@ -209,7 +209,7 @@ def scene(terms: str = "strict", scheme: str = DEFAULT) -> Scene:
         local.pump()
     mail = _mail(place)
     shutil.rmtree(place.files.out)
-    study = text.replace("SCHEME", scheme).replace("DROPOUTS", str(dropouts))
+    study = text.replace("BOOST", boost).replace("DROPOUTS", str(dropouts))
     place.files.study.write_text(study)
     agree(place, read_roster(place.files.roster))
     early = {name.replace(OLDER, RUN).replace("/older/", "/small/"): mail[name] for name in mail}
@@ -223,9 +223,9 @@ def scene(terms: str = "strict", scheme: str = DEFAULT) -> Scene:
 
 
 @functools.cache
-def without(scheme: str, site: str, number: int) -> Result:
+def without(boost: str, site: str, number: int) -> Result:
     """Result of a run which a site leaves just before a round."""
-    known = scene("tolerant", scheme)
+    known = scene("tolerant", boost)
     place = known.copy(Path(tempfile.mkdtemp(prefix="without-")) / "place")
     with pytest.MonkeyPatch.context() as patch:
         local, _ = staged(patch, place, ())
@@ -269,15 +269,15 @@ class Trial:
     due: str = ANY
 
 
-def rows(party: str, column: str, scheme: str = DEFAULT) -> list[Write]:
+def rows(party: str, column: str, boost: str = DEFAULT) -> list[Write]:
     """Writes of a party that have a cell in a column."""
-    known = scene("strict", scheme)
+    known = scene("strict", boost)
     return [w for w in known.writes if w.who == party and column in columns(w)]
 
 
-def trials(column: str, at: Write, scheme: str = DEFAULT) -> list[Trial]:
+def trials(column: str, at: Write, boost: str = DEFAULT) -> list[Trial]:
     """What a column of the matrix does to a write of the strict scene."""
-    known, sibling = scene("strict", scheme), _sibling(at)
+    known, sibling = scene("strict", boost), _sibling(at)
     true = known.mail.get(at.what, b"")
     older = known.older.get(at.what, b"no such message then")
     # A site's own head of lines to come would prove that its ledger is an old backup.
@@ -340,15 +340,15 @@ class Outcome:
     problems: tuple[str, ...]
 
 
-def attempt(trial: Trial, at: Write, root: Path, scheme: str = DEFAULT) -> Outcome:
+def attempt(trial: Trial, at: Write, root: Path, boost: str = DEFAULT) -> Outcome:
     """Play one run under one fault, and on from there if it stopped."""
-    known = scene(trial.terms, scheme)
+    known = scene(trial.terms, boost)
     # An array has another name where the study's text is another.
-    fault = trial.fault(known.writes[scene("strict", scheme).writes.index(at)])
+    fault = trial.fault(known.writes[scene("strict", boost).writes.index(at)])
     right = {SAME: known.result}
     number = _left_before(at, known.writes)
     if trial.terms == "tolerant" and at.who in SITES and number:
-        right[f"without it from {number}"] = without(scheme, at.who, number)
+        right[f"without it from {number}"] = without(boost, at.who, number)
     secrets: dict[str, list[bytes]] = defaultdict(list)
     with pytest.MonkeyPatch.context() as patch:
         note_secrets(patch, secrets)

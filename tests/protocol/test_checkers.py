@@ -17,7 +17,7 @@ RUN = "runs/small-0001"
 
 
 def _local(root: Path) -> LocalConsortium:
-    return LocalConsortium(build(root, scheme="secure-sum", text=STUDY))
+    return LocalConsortium(build(root, text=STUDY))
 
 
 def _exchange(local: LocalConsortium) -> Path:

@@ -14,12 +14,12 @@ GRAPH = Neighbourhood(holders=2, threshold=2, hidden=0, failure=2.0**-60)
 """Two holders each keep four sites together; without a plan's floor, as no site colludes here."""
 
 
-@pytest.mark.parametrize("scheme", ["cape", "secure-sum"])
+@pytest.mark.parametrize("boost", ["exact", "10000"])
 def test_a_run_within_a_graph_ends_as_any_other(
-    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    boost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(masking, "plan_neighbourhood", lambda *_: GRAPH)
-    local = LocalConsortium(settle(tmp_path / "place", scheme=scheme, dropouts=0))
+    local = LocalConsortium(settle(tmp_path / "place", boost=boost, dropouts=0))
     centre = local.centre()
     plan = centre.open()
     assert centre.context.roster.holders == plan.masking.holders == 2

@@ -15,12 +15,12 @@ from consortium.study.reader import parse_study
 from tests.support.forgery import NAMES, path_of, pump, rounds_of, settle
 from tests.support.local_consortium import SITES, STUDY, LocalConsortium
 
-SCHEMES = ("cape", "secure-sum", "local")
+BOOSTS = ("exact", "10000")
 
 
 def direct_loss(mechanism: Mechanism, present: tuple[int, ...], site: int) -> float:
     """μ of one site from the full covariance of all that the worst coalition sees."""
-    scheme, noise = mechanism.scheme, mechanism.noise
+    noise = mechanism.noise
     delta = mechanism.sensitivities[site]
     worst = 0.0
     others = [s for s in present if s != site]
@@ -29,9 +29,7 @@ def direct_loss(mechanism: Mechanism, present: tuple[int, ...], site: int) -> fl
         local = np.array([noise.local[s] ** 2 for s in honest])
         correlated = np.array([noise.correlated[s] ** 2 for s in honest])
         place = honest.index(site)
-        if scheme == "local":
-            information = 1.0 / local[place]
-        elif scheme == "secure-sum":  # the coalition sees the honest sites' sum
+        if mechanism.exact:  # the coalition sees the honest sites' sum
             information = 1.0 / local.sum()
         else:  # every message, and the sum of the honest ê
             count = len(honest)
@@ -53,8 +51,8 @@ def _drive(centre: Centre) -> list[tuple[str, ...]]:
     return survivors
 
 
-def _opened(root: Path, scheme: str, dropouts: int) -> tuple[LocalConsortium, Centre, Plan]:
-    local = LocalConsortium(settle(root, scheme=scheme, dropouts=dropouts))
+def _opened(root: Path, boost: str, dropouts: int) -> tuple[LocalConsortium, Centre, Plan]:
+    local = LocalConsortium(settle(root, boost=boost, dropouts=dropouts))
     centre = local.centre()
     plan = centre.open()
     pump(local, 2)
@@ -78,9 +76,9 @@ def _check_report(centre: Centre, plan: Plan) -> None:
     assert report.guarantees.coalition.mu == max(s.mu_coalition for s in report.sites)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_one_site_misses_a_round_and_comes_back(scheme: str, tmp_path: Path) -> None:
-    local, centre, plan = _opened(tmp_path / "place", scheme, 1)
+@pytest.mark.parametrize("boost", BOOSTS)
+def test_one_site_misses_a_round_and_comes_back(boost: str, tmp_path: Path) -> None:
+    local, centre, plan = _opened(tmp_path / "place", boost, 1)
     centre.step()
     local.absent = {"south"}
     centre.step()
@@ -95,10 +93,10 @@ def test_one_site_misses_a_round_and_comes_back(scheme: str, tmp_path: Path) -> 
     _check_report(centre, plan)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("boost", BOOSTS)
 @pytest.mark.parametrize("number", [1, 2])
-def test_one_site_is_gone_for_good(scheme: str, number: int, tmp_path: Path) -> None:
-    local, centre, plan = _opened(tmp_path / "place", scheme, 1)
+def test_one_site_is_gone_for_good(boost: str, number: int, tmp_path: Path) -> None:
+    local, centre, plan = _opened(tmp_path / "place", boost, 1)
     for _ in range(number - 1):
         centre.step()
     local.absent = {"west"}
@@ -116,9 +114,9 @@ class Leaving(LocalConsortium):
             self.absent = {"east"}
 
 
-@pytest.mark.parametrize("scheme", ["cape", "secure-sum"])
-def test_gone_between_contribution_and_unmasking(scheme: str, tmp_path: Path) -> None:
-    place = settle(tmp_path / "place", scheme=scheme, dropouts=1)
+@pytest.mark.parametrize("boost", BOOSTS)
+def test_gone_between_contribution_and_unmasking(boost: str, tmp_path: Path) -> None:
+    place = settle(tmp_path / "place", boost=boost, dropouts=1)
     local = Leaving(place)
     centre = local.centre()
     plan = centre.open()
@@ -161,9 +159,9 @@ def test_gone_during_set_up_stops_and_names_it(kind: str, tmp_path: Path) -> Non
     assert all(rounds_of(place, site) == [] for site in SITES)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_none_may_be_missing(scheme: str, tmp_path: Path) -> None:
-    local, centre, _ = _opened(tmp_path / "place", scheme, 0)
+@pytest.mark.parametrize("boost", BOOSTS)
+def test_none_may_be_missing(boost: str, tmp_path: Path) -> None:
+    local, centre, _ = _opened(tmp_path / "place", boost, 0)
     centre.step()
     local.absent = {"south"}
     with pytest.raises(SiteError, match=r"^south: no sound answer to round 2 within 4 s") as caught:
@@ -176,7 +174,7 @@ def test_none_may_be_missing(scheme: str, tmp_path: Path) -> None:
 
 
 def test_session_stops_where_survivors_are_too_few_for_the_promise(tmp_path: Path) -> None:
-    _, centre, _ = _opened(tmp_path / "place", "cape", 0)
+    _, centre, _ = _opened(tmp_path / "place", "exact", 0)
     session = centre.session
     assert session is not None
     entries = session.stage.mechanism.entries
@@ -186,7 +184,7 @@ def test_session_stops_where_survivors_are_too_few_for_the_promise(tmp_path: Pat
 
 
 def test_more_dropouts_than_the_threshold_allows_is_a_study_error(tmp_path: Path) -> None:
-    text = STUDY.replace("SCHEME", "cape").replace("DROPOUTS", "2")
+    text = STUDY.replace("BOOST", "exact").replace("DROPOUTS", "2")
     assert parse_study(text)
     with pytest.raises(StudyError, match="allow at most 1 dropouts"):
-        _opened(tmp_path / "place", "cape", 2)
+        _opened(tmp_path / "place", "exact", 2)

@@ -10,7 +10,13 @@ import nibabel
 import numpy as np
 import pytest
 
-from consortium.coordinator.evidence import digests_of, keep_evidence, sign_files
+from consortium.coordinator.evidence import (
+    STUDY_FILE,
+    STUDY_FOLDER,
+    digests_of,
+    keep_evidence,
+    sign_files,
+)
 from consortium.coordinator.provenance import announced_members
 from consortium.coordinator.verify import Checkup
 from consortium.engine import own_platform
@@ -20,8 +26,9 @@ from consortium.membership.roster import fingerprint
 from consortium.privacy.mechanism import Mechanism
 from consortium.report import accounting as accounting_module
 from consortium.report.privacy_report import read_privacy_report
+from consortium.study.reader import read_study
 from consortium.verification.verdict import Verdict
-from tests.support.finished_run import OPEN, Finished, finished
+from tests.support.finished_run import OPEN, STUDY, Finished, finished
 from tests.support.gossip_algorithm import TEXT, register
 from tests.support.local_consortium import LocalConsortium, build, conduct, entropy
 
@@ -40,7 +47,8 @@ def _second_opinion_once() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def good() -> Finished:
-    return finished()
+    """Of a study that leaves scheme and boost to their defaults."""
+    return finished(text=STUDY.replace("boost: BOOST, ", ""))
 
 
 def checked(folder: Path, exchange: Path | None = None, sites: Path | None = None) -> Verdict:
@@ -60,6 +68,8 @@ def test_a_good_result_is_shown_by_its_folder_alone(good: Finished) -> None:
     assert verdict.code == 0, verdict.lines()
     assert verdict.shown == {1, 2, 3}
     assert "rest on the coordinator's word" in verdict.lines()[0]
+    study = read_study(good.out / "evidence" / STUDY_FOLDER / STUDY_FILE)
+    assert study.privacy.model_fields_set.isdisjoint({"scheme", "boost"})
 
 
 def test_a_good_result_is_shown_under_the_hospitals_own_fingerprints(
@@ -94,7 +104,7 @@ def test_without_attestations_the_exchange_shows_the_sums(good: Finished, tmp_pa
 
 
 def test_the_sums_are_added_again_with_a_lost_site(tmp_path: Path) -> None:
-    found = finished("secure-sum", 1, absent="east")
+    found = finished("exact", 1, absent="east")
     verdict = checked(found.out, found.exchange)
     assert verdict.shown == {1, 2, 3}
     assert not verdict.contradicted, verdict.lines()
@@ -131,8 +141,8 @@ def test_an_answer_that_the_centre_changed_is_found(
     assert "in round 1 is not what north signed for" in verdict.lines()[1]
 
 
-def test_of_a_cape_study_nothing_is_claimed_of_sums() -> None:
-    found = finished("cape")
+def test_of_a_numeric_boost_nothing_is_claimed_of_sums() -> None:
+    found = finished("10000")
     verdict = checked(found.out, found.exchange)
     assert verdict.code == 2, verdict.lines()
     assert verdict.shown == set()
@@ -144,19 +154,19 @@ def test_the_report_says_whether_anybody_can_check_it(good: Finished) -> None:
     told = {
         name: (folder / "README.md").read_text()
         for name, folder in (
-            ("secure-sum", good.out),
-            ("cape", finished("cape").out),
-            ("open", finished("cape", 1, text=OPEN).out),
+            ("exact", good.out),
+            ("10000", finished("10000").out),
+            ("open", finished("10000", 1, text=OPEN).out),
         )
     }
     shown = [name for name, text in told.items() if "Anybody can check the result" in text]
-    assert shown == ["secure-sum", "open"]
-    assert "rests on the coordinator's word" in told["cape"]
+    assert shown == ["exact", "open"]
+    assert "Only the coordinator can check" in told["10000"]
 
 
 @pytest.mark.parametrize("absent", ["", "east"])
-def test_a_cape_study_with_open_vectors_is_shown(absent: str) -> None:
-    found = finished("cape", 1, absent=absent, text=OPEN)
+def test_a_study_with_open_vectors_is_shown(absent: str) -> None:
+    found = finished("10000", 1, absent=absent, text=OPEN)
     verdict = checked(found.out, found.exchange)
     assert verdict.shown == {1, 2, 3}, verdict.lines()
     if not absent:
@@ -171,7 +181,7 @@ def test_a_cape_study_with_open_vectors_is_shown(absent: str) -> None:
 
 
 def test_an_open_vector_that_was_changed_is_found_by_its_manifest(tmp_path: Path) -> None:
-    found = finished("cape", 1, text=OPEN).copy(tmp_path)
+    found = finished("10000", 1, text=OPEN).copy(tmp_path)
     objects = found.exchange / "runs" / "small-0001" / "00002" / "contribution" / "north"
     data = objects.read_bytes()
     entries = np.load(found.out / f"{ROUND}.npy").nbytes
@@ -181,11 +191,11 @@ def test_an_open_vector_that_was_changed_is_found_by_its_manifest(tmp_path: Path
 
 
 def test_both_seeds_of_a_site_are_never_in_a_folder(good: Finished) -> None:
-    """Each release shows one seed a site, and a cape study's none at all."""
+    """Each release shows one seed a site, and that of a study with a numeric boost none."""
     shown = _seeds(good.out)
     assert [len(seeds) for seeds in shown] == [4, 4, 4]
     assert len({seed for seeds in shown for seed in seeds}) == 12
-    assert _seeds(finished("cape").out) == [(), (), ()]
+    assert _seeds(finished("10000").out) == [(), (), ()]
 
 
 def _seeds(out: Path) -> list[tuple[bytes, ...]]:
@@ -198,13 +208,16 @@ def _seeds(out: Path) -> list[tuple[bytes, ...]]:
 
 
 def test_a_run_of_another_version_is_left_open(
-    good: Finished, monkeypatch: pytest.MonkeyPatch
+    good: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shutil.copytree(good.out, tmp_path / "out")  # with a study that this version can't read
+    (tmp_path / "out" / "evidence" / STUDY_FOLDER / STUDY_FILE).write_text("scheme: secure-sum\n")
     for module in ("consortium.verification.agreement", "consortium.engine.run_context"):
         monkeypatch.setattr(f"{module}.__version__", "9.9.9")
-    verdict = checked(good.out)
-    assert verdict.code == 2
-    assert "install that one" in "\n".join(verdict.lines())
+    for folder in (good.out, tmp_path / "out"):
+        verdict = checked(folder)
+        assert verdict.code == 2
+        assert "install that one" in "\n".join(verdict.lines())
 
 
 def test_what_another_build_of_a_version_makes_is_no_contradiction(

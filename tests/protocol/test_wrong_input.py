@@ -206,7 +206,11 @@ def _run_json(place: DemoFolders, text: str) -> None:
 
 ERRANDS: dict[str, tuple[Callable[[DemoFolders], object], type[ConsortiumError], str]] = {
     "unknown key": (lambda p: _study(p, "study: s", "sturdy: 1\nstudy: s"), StudyError, "'sturdy'"),
-    "scheme none": (lambda p: _study(p, "cape", "none"), StudyError, "'privacy.scheme': 'none'"),
+    "scheme none": (
+        lambda p: _study(p, "boost: exact", "scheme: none"),
+        StudyError,
+        "'privacy.scheme': 'none'",
+    ),
     "keys for all": (lambda p: (p.files.keys / "keys").chmod(0o644), ConfigurationError, "others"),
     "keys damaged": (
         lambda p: (p.files.keys / "keys").write_bytes(b"x"),
@@ -339,7 +343,7 @@ COMMANDS: dict[str, tuple[list[str], Callable[[DemoFolders], object], str]] = {
     "agent, approval": (
         ["site_agent", "status"],
         lambda p: [f.write_text("{") for f in (p.site("east") / "approved").glob("*.json")],
-        "is damaged; remove it and approve the study again",
+        "is damaged, or of an earlier version; remove it and approve the study again",
     ),
     "centre, study": (
         ["consortium", "run"],

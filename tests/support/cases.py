@@ -68,7 +68,7 @@ def make_study(
             "study": "small",
             "sites": list(sites),
             "data": plain,
-            "privacy": {"unit": unit, **PROMISE, "colluding_sites": 1, **privacy},
+            "privacy": {"unit": unit, **PROMISE, "colluding_sites": 1, "boost": "exact", **privacy},
             "algorithm": algorithm,
             "analysis": analysis or {},
             "features": table_views(views),

@@ -21,7 +21,7 @@ sites: [north, east, south, west]
 participants: {north: 10, east: 10, south: 10, west: 10}
 data: {resolution: 30, standardize: subject, minimum_volumes: 10, volumes: 24}
 privacy:
-  {unit: subject, epsilon: 8, delta: 1.0e-5, scheme: SCHEME, colluding_sites: 1, dropouts: DROPOUTS}
+  {unit: subject, epsilon: 8, delta: 1.0e-5, boost: BOOST, colluding_sites: 1, dropouts: DROPOUTS}
 algorithm: ica
 analysis: {components: 2, rounds: 2, pca_solver: moment}
 timing: {join: 4, answer: 4, late: 1}
@@ -69,10 +69,10 @@ OPEN = STUDY + "verification: {open: true}\n"
 
 @cache
 def finished(
-    scheme: str = "secure-sum", dropouts: int = 0, *, absent: str = "", text: str = STUDY
+    boost: str = "exact", dropouts: int = 0, *, absent: str = "", text: str = STUDY
 ) -> Finished:
     """Make a finished run, once for all tests of a process."""
-    place = build(Path(mkdtemp()), scheme=scheme, dropouts=dropouts, text=text)
+    place = build(Path(mkdtemp()), boost=boost, dropouts=dropouts, text=text)
     return play(place, absent)
 
 

@@ -27,15 +27,15 @@ NAMES = Names(RUN)
 
 
 @functools.cache
-def _original(scheme: str, dropouts: int, text: str) -> DemoFolders:
-    return build(Path(tempfile.mkdtemp()) / "place", scheme=scheme, dropouts=dropouts, text=text)
+def _original(boost: str, dropouts: int, text: str) -> DemoFolders:
+    return build(Path(tempfile.mkdtemp()) / "place", boost=boost, dropouts=dropouts, text=text)
 
 
 def settle(
-    target: Path, *, scheme: str = "cape", dropouts: int = 0, text: str = STUDY
+    target: Path, *, boost: str = "exact", dropouts: int = 0, text: str = STUDY
 ) -> DemoFolders:
     """A fresh copy of a place, built once for all tests."""
-    source = _original(scheme, dropouts, text).root
+    source = _original(boost, dropouts, text).root
     shutil.copytree(source, target)
     for file in target.glob("hospitals/*/agent/site.yaml"):
         file.write_text(file.read_text().replace(str(source), str(target)))

@@ -42,7 +42,7 @@ sites: [north, east, south, west]
 participants: {north: 10, east: 10, south: 10, west: 10}
 data: {resolution: 30, standardize: subject, minimum_volumes: 10, volumes: 24}
 privacy:
-  {unit: subject, epsilon: 8, delta: 1.0e-5, scheme: SCHEME, colluding_sites: 1, dropouts: DROPOUTS}
+  {unit: subject, epsilon: 8, delta: 1.0e-5, boost: BOOST, colluding_sites: 1, dropouts: DROPOUTS}
 algorithm: ica
 analysis: {components: 2, rounds: 2, pca_solver: moment}
 timing: {join: 4, answer: 4}
@@ -84,7 +84,7 @@ def _made_scans(subjects: int) -> TemporaryDirectory[str]:
 def build(
     root: Path,
     *,
-    scheme: str = "cape",
+    boost: str = "exact",
     dropouts: int = 0,
     text: str = STUDY,
     subjects: int = 3,
@@ -95,7 +95,7 @@ def build(
     root.mkdir(parents=True, exist_ok=True)
     place = DemoFolders(root)
     files = place.files
-    text = text.replace("SCHEME", scheme).replace("DROPOUTS", str(dropouts))
+    text = text.replace("BOOST", boost).replace("DROPOUTS", str(dropouts))
     files.study.write_text(text, encoding="utf-8")
     make(root / "hospitals", subjects)
     (root / EXCHANGE).mkdir()

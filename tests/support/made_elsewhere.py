@@ -22,7 +22,7 @@ sites: [north, east, south, west]
 participants: {north: 10, east: 10, south: 10, west: 10}
 data: {resolution: 16, standardize: subject, minimum_volumes: 10, volumes: 40}
 privacy:
-  {unit: subject, epsilon: 90, delta: 1.0e-5, scheme: SCHEME, colluding_sites: 1}
+  {unit: subject, epsilon: 90, delta: 1.0e-5, boost: BOOST, colluding_sites: 1}
 timing: {join: 4, answer: 4, late: 1}
 """
 _ANALYSES = {
@@ -82,9 +82,7 @@ def _scans(folder: Path, subjects: int) -> None:
 def _main(folder: Path, kinds: Iterable[str]) -> None:
     for kind in kinds:
         text = _STUDY + _ANALYSES[kind]
-        place = build(
-            folder / kind, scheme="secure-sum", text=text, subjects=6, make=_scans, most=100.0
-        )
+        place = build(folder / kind, text=text, subjects=6, make=_scans, most=100.0)
         play(place)
 
 

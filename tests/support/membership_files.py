@@ -14,7 +14,7 @@ from consortium.simulation.signals import SignalLevels
 from site_agent.config import SiteConfig
 from tests.support.local_consortium import SITES, STUDY
 
-PLAIN = STUDY.replace("SCHEME", "cape").replace("DROPOUTS", "0")
+PLAIN = STUDY.replace("BOOST", "exact").replace("DROPOUTS", "0")
 
 
 def private(number: int) -> Ed25519PrivateKey:

@@ -176,7 +176,7 @@ def simulate(
     folder: OutFolder,
     seed: Annotated[int, typer.Option(help="Decides every random number.")] = 0,
 ) -> None:
-    """Run all sites in this process, on data you may see; scheme 'none' is allowed here only."""
+    """Run all sites in this process, on data you may see, also with scheme 'local' or 'none'."""
     from consortium.coordinator.simulate import simulate_study
 
     tell_result(simulate_study(study, _folders(data, study), folder, seed, out.console), folder)
@@ -191,11 +191,9 @@ def audit(
     import secrets
 
     from consortium.coordinator.console_tables import show_audit
-    from consortium.privacy.audit import audit_scheme
+    from consortium.privacy.audit import SETTINGS, audit_scheme
 
-    settings = [("cape", s, c, k) for s, c in ((4, 1), (10, 3), (30, 9)) for k in (1.0, 1e4)]
-    settings += [(m, s, c, 1.0) for s, c in ((4, 1), (10, 3)) for m in ("secure-sum", "local")]
-    found = [audit_scheme(*row, trials, lambda: secrets.token_bytes(32)) for row in settings]
+    found = [audit_scheme(*row, trials, lambda: secrets.token_bytes(32)) for row in SETTINGS]
     if as_json:
         out.print_json([vars(f) | {"upheld": f.upheld} for f in found])
     else:

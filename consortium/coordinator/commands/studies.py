@@ -154,7 +154,7 @@ def _preview(made: Study, file: Path, *, planned: bool) -> None:
     if planned:
         show_plan(_plan(file, None, None), out.console)
     else:
-        out.print(how_checked(made.privacy.scheme, public=made.verification.open))
+        out.print(how_checked(shown=made.adds_again))
 
 
 @app.command(rich_help_panel=STUDIES)

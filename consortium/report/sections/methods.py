@@ -15,11 +15,13 @@ from consortium.space.mesh import Mesh
 from consortium.study.data_section import DataSection, PersonRule
 from consortium.study.spec import Study
 
+EXACT = (
+    "Each site added noise of which one part cancels in the sum over the sites and one part stays "
+    "(CAPE). The part that cancels was the mask of a secure aggregation, uniform on its ring."
+)
 SCHEMES = {
     "cape": "Each site added noise of which one part cancels in the sum over the sites and one "
     "part stays (CAPE); the cancelling part was summed by secure aggregation.",
-    "secure-sum": "Each site added its share of the noise, and the sites' messages were summed "
-    "by secure aggregation.",
     "local": "Each site added all of the noise that protects it, by itself.",
     "none": "No noise was added.",
 }
@@ -206,7 +208,7 @@ def analysis_methods(study: Study, report: PrivacyReport) -> str:
 
 def _noise(report: PrivacyReport) -> str:
     """Tell how noise was added."""
-    scheme = SCHEMES[report.scheme]
+    scheme = EXACT if report.exact else SCHEMES[report.scheme]
     own = sorted({release.statistic for release in report.releases if release.each})
     if not own or report.scheme == "none":
         return scheme

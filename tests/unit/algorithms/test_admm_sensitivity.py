@@ -29,13 +29,16 @@ def moved(plan, stage, query, one, other):
     """Distance between the answers of neighbours over the allowed one."""
     with np.errstate(all="ignore"):
         before, after = (
-            STATISTICS[query.statistic](
-                plan, ArrayData([person[:, None] for person in table.T]), query, stage.bound
-            )
+            STATISTICS[query.statistic](plan, site_of(plan, table), query, stage.bound)
             for table in (one, other)
         )
     assert max(np.linalg.norm(each) for each in (before, after)) <= stage.bound.norm * (1 + 1e-9)
-    return np.linalg.norm(after - before) / stage.bound.sensitivity(one.shape[1])
+    return np.linalg.norm(after - before) / stage.bound.sensitivity(plan.shape.units[0])
+
+
+def site_of(plan, table):
+    """A site whose participants are the columns of a table, or none."""
+    return ArrayData([person[:, None] for person in table.T], views=plan.shape.views)
 
 
 def hostile(name, generator, features):
@@ -90,6 +93,38 @@ def test_no_replacement_moves_an_answer_further_than_its_sensitivity(name, seed)
     other = one.copy()
     other[:, generator.integers(persons)] = person(generator, features, limit)
     assert moved(plan, stage, query, one, other) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("name", sorted(STATISTICS))
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_nobody_who_is_added_moves_an_answer_further_than_its_sensitivity(name, seed):
+    generator = np.random.default_rng(seed)
+    features = int(generator.integers(2, 6))
+    plan, stage, query = hostile(name, generator, features)
+    # More or fewer than the nominal participants, or none but the one who is added.
+    persons = int(generator.integers(1, 2 * plan.shape.units[0] + 1))
+    limit = plan.parameters.bound
+    one = np.stack([person(generator, features, limit) for _ in range(persons)], axis=1)
+    assert moved(plan, stage, query, one, one[:, 1:]) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("name", sorted(STATISTICS))
+def test_losses_are_divided_by_nominal_participants(name):
+    table = np.random.default_rng(1).uniform(-1, 1, (3, 4))
+
+    def answer(nominal, there, planned=None):
+        plan, stage, query = near(name, [0.3, -0.2], nominal)
+        query.neighbour_answers.answers[0, 1, 0] = 0.5
+        plan = plan if planned is None else plan.dividing_by((planned, planned))
+        return STATISTICS[name](plan, site_of(plan, there), query, stage.bound)
+
+    right = answer(4, table)
+    assert answer(8, np.hstack([table, table])) == pytest.approx(right, rel=1e-3)
+    assert answer(8, table, planned=4) == pytest.approx(right, rel=1e-3)
+    assert answer(8, table) != pytest.approx(right, rel=1e-2)
+    # A site with nobody is drawn to its neighbours, and its answer is one that others may have.
+    assert np.isfinite(answer(4, table[:, :0])).all()
 
 
 def near(name, model, persons=4, **analysis):

@@ -33,7 +33,7 @@ def _names(bound: Bound) -> list[str]:
     return [block.name for block in bound.blocks] if isinstance(bound, BlocksBound) else []
 
 
-def study(gaps: float, scheme: str = "secure-sum") -> Study:
+def study(gaps: float, scheme: str = "cape") -> Study:
     view = {"source": "fmri", "measure": "image", "image": "statmap", "gaps": gaps}
     plain = {"name": "x", "center": False, "normalize": False}
     values = view_study(view | plain).model_dump(mode="json", exclude_none=True)
@@ -51,7 +51,7 @@ def sites(lacking: float, many: int = 400) -> list[ArrayData]:
     return found
 
 
-@pytest.mark.parametrize("scheme", ["none", "secure-sum"])
+@pytest.mark.parametrize("scheme", ["none", "cape"])
 def test_the_mean_where_half_of_the_images_are_missing(scheme):
     result = Simulation(study(0.2, scheme), sites(0.5), 0).run()
     mean = result.arrays["mean"][:, 0]

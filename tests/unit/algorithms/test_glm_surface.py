@@ -96,9 +96,12 @@ def test_waves_that_a_mesh_has_not_are_refused():
 
 
 def test_no_replacement_moves_a_block_further_than_planned(monkeypatch):
-    def site_of(table):
+    def site_of(table, hashes=None):
         people = [person[:, None] for person in table.T]
-        return ArrayData(people, views=search.SHAPE.views, surface_places={"brain": TINY})
+        places = {"brain": TINY}
+        return ArrayData(
+            people, views=search.SHAPE.views, surface_places=places, person_hashes=hashes
+        )
 
     monkeypatch.setattr(search, "site_of", site_of)
     shape = replace(search.SHAPE, image_places=None, surface_places={"brain": TINY})

@@ -109,7 +109,14 @@ def test_what_a_hospital_sends_is_not_hidden_where_its_answer_is_released(name, 
     _, text = fill(CONFIGS / f"{name}.yaml", "60", tmp_path)
     recipients = text.split("## Recipients")[1].split("## Retention")[0]
     assert ("everybody sees each of them" in recipients) == each
-    assert ("hides what one hospital sends" in recipients) != each
+    assert ("under a mask" in recipients) != each
+
+
+def test_vectors_that_are_sent_openly_are_told(tmp_path):
+    content = (CONFIGS / "group_ica.yaml").read_text(encoding="utf-8")
+    study = tmp_path / "study.yaml"
+    study.write_text(content.replace("privacy:", "privacy:\n  boost: 10000", 1), encoding="utf-8")
+    assert "Further noise hides what one hospital sends" in fill(study, "60", tmp_path)[1]
 
 
 def test_what_a_study_is_called_is_text_and_no_markup(tmp_path):
@@ -128,5 +135,5 @@ def test_a_study_without_protection_is_not_assessed(tmp_path):
     study = tmp_path / "study.yaml"
     study.write_text(content.replace("privacy:", "privacy:\n  scheme: none", 1), encoding="utf-8")
     said = refused("consortium", "dpia", study, "--subjects", "41", "--out", tmp_path / "out")
-    assert "protects no participant" in said
+    assert "'none' is a reference" in said
     assert not (tmp_path / "out").exists()

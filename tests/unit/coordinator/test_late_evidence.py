@@ -19,7 +19,7 @@ ATTESTED = "evidence/attestation"
 @pytest.fixture(scope="module")
 def late(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """A run whose two last sites come back when it is over."""
-    local = LocalConsortium(build(tmp_path_factory.mktemp("late"), scheme="secure-sum", text=STUDY))
+    local = LocalConsortium(build(tmp_path_factory.mktemp("late"), text=STUDY))
     centre = local.centre()
     centre.open()
     assert centre.session is not None

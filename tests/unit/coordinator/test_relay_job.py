@@ -13,7 +13,7 @@ from tests.support.local_consortium import STUDY
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
     path = tmp_path / "study.yaml"
-    path.write_text(STUDY.replace("SCHEME", "cape").replace("DROPOUTS", "1"), encoding="utf-8")
+    path.write_text(STUDY.replace("BOOST", "exact").replace("DROPOUTS", "1"), encoding="utf-8")
     return path
 
 

@@ -96,7 +96,7 @@ def test_an_exchange_that_is_no_directory_keeps_its_address(
     tmp_path: Path, exchange: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = STUDY.replace("SCHEME", "cape").replace("DROPOUTS", "0")
+    text = STUDY.replace("BOOST", "exact").replace("DROPOUTS", "0")
     (tmp_path / "study.yaml").write_text(text)
     here = Path("study.yaml")
     made = new_schedule(

@@ -217,7 +217,7 @@ def test_intervals_of_a_single_outcome_know_that_its_variance_is_noisy(part):
 def test_without_noise_a_single_outcome_has_the_variance_that_was_found():
     found = estimate_effects(sums_of([5.0], [31.0]), EXPECTED)
     assert found.variances == pytest.approx(31.0)
-    assert found.freedom == pytest.approx(100 / 3)
+    assert found.freedom == pytest.approx(100 / 2.4)
 
 
 def test_squares_are_drawn_to_their_mean_as_far_as_they_are_noise():

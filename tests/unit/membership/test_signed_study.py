@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import ConsortiumError, OutputError, SignatureError, StudyError
+from consortium.membership import signed_study
 from consortium.membership.signed_study import read_signed, sign_study, signature_path
 from tests.support.membership_files import members, private, public
 
@@ -59,6 +60,25 @@ def test_a_study_altered_by_one_character_is_refused(signed: Path, data: st.Data
     signature_path(path).write_bytes(signature_path(signed).read_bytes())
     with pytest.raises((StudyError, SignatureError)):
         read_signed(path, members())
+
+
+@pytest.mark.parametrize("scheme", ["local", "none"])
+def test_a_reference_is_not_signed(tmp_path: Path, scheme: str) -> None:
+    with pytest.raises(StudyError, match=f"'{scheme}' is a reference for 'consortium simulate'"):
+        place(tmp_path, TEXT.replace("epsilon: 1,", f"epsilon: 1, scheme: {scheme},"))
+    assert not (tmp_path / "study.yaml.sig").exists()
+
+
+def test_what_an_earlier_version_signed_is_not_reinterpreted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:  # then a study without boost had 10,000
+        patch.setattr(signed_study, "_LABEL", "consortium study 1")
+        path = place(tmp_path)
+    with pytest.raises(SignatureError, match="an earlier version signed it; ask the coordinator"):
+        read_signed(path, members())
+    sign_study(path, members(), private(1))
+    assert read_signed(path, members()).study.privacy.exact
 
 
 def test_what_changed_is_named(tmp_path: Path) -> None:

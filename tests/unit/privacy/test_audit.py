@@ -16,9 +16,9 @@ SETTINGS = [
     ("cape", 10, 3, 1.0),
     ("cape", 10, 3, 100.0),
     ("cape", 5, 0, 10_000.0),
-    ("secure-sum", 4, 1, 1.0),
-    ("secure-sum", 6, 5, 1.0),
-    ("local", 4, 1, 1.0),
+    ("cape", 4, 1, "exact"),
+    ("cape", 6, 5, "exact"),
+    ("local", 4, 1, "exact"),
 ]
 
 
@@ -52,8 +52,8 @@ def test_noise_that_is_a_little_too_small_is_caught():
 
 
 def test_a_promise_that_is_too_careful_is_caught():
-    empirical, error = audit(symmetric("secure-sum", 4, 1, 1.0, TRIALS), TRIALS, fresh(4))
-    finding = AuditRow("secure-sum", 4, 1, 1.0, 1.1 * empirical, empirical, error)
+    empirical, error = audit(symmetric("cape", 4, 1, "exact", TRIALS), TRIALS, fresh(4))
+    finding = AuditRow("cape", 4, 1, "exact", 1.1 * empirical, empirical, error)
     assert finding.upheld
     assert not finding.tight
 
@@ -69,7 +69,7 @@ def test_the_worst_coalition_hides_best():
     noise = SiteNoise("cape", (9.0, 9.0, 9.0, 0.1), (1.0, 3.0, 2.0, 9.0))
     assert worst_coalition(noise, 0, 2) == [1, 2]
     assert worst_coalition(noise, 1, 2) == [2, 0]
-    assert worst_coalition(replace(noise, scheme="secure-sum"), 0, 1) == [3]
+    assert worst_coalition(replace(noise, exact=True), 0, 1) == [3]
 
 
 def test_the_standard_error_is_that_of_repeated_audits():

@@ -19,7 +19,15 @@ from consortium.privacy.loss import (
     printed_loss,
 )
 
-SCHEMES = st.sampled_from(["cape", "secure-sum", "local"])
+KINDS = st.sampled_from(
+    [("cape", "exact"), ("cape", 0.1), ("cape", 1.0), ("cape", 1e4), ("local", "exact")]
+)
+"""Schemes, each with a boost."""
+
+
+def masked(local):
+    """Noise whose correlated part is uniform on the ring."""
+    return SiteNoise("cape", (0.0,) * len(local), tuple(local), exact=True)
 
 
 @st.composite
@@ -34,8 +42,9 @@ def demands(draw):
 
 
 @settings(max_examples=150)
-@given(SCHEMES, demands(), st.sampled_from([0.1, 1.0, 1e4]))
-def test_no_site_exceeds_its_target_and_the_worst_meets_it(scheme, case, boost):
+@given(KINDS, demands())
+def test_no_site_exceeds_its_target_and_the_worst_meets_it(kind, case):
+    scheme, boost = kind
     sensitivities, targets, colluding, dropouts = case
     options = {"colluding": colluding, "dropouts": dropouts}
     noise = calibrate(scheme, sensitivities, targets, boost=boost, **options)
@@ -44,15 +53,16 @@ def test_no_site_exceeds_its_target_and_the_worst_meets_it(scheme, case, boost):
 
 
 @settings(max_examples=150)
-@given(st.sampled_from(["cape", "secure-sum"]), demands(), st.sampled_from([0.1, 1.0, 1e4]))
-def test_no_more_noise_than_the_same_everywhere(scheme, case, boost):
+@given(demands(), st.sampled_from(["exact", 0.1, 1.0, 1e4]))
+def test_no_more_noise_than_the_same_everywhere(case, boost):
     sensitivities, targets, colluding, dropouts = case
     count = len(targets)
     noise = calibrate(
-        scheme, sensitivities, targets, colluding=colluding, dropouts=dropouts, boost=boost
+        "cape", sensitivities, targets, colluding=colluding, dropouts=dropouts, boost=boost
     )
-    sigma = math.sqrt(boost * count) if scheme == "cape" else 0.0
-    same = SiteNoise(scheme, (sigma,) * count, (1.0,) * count)
+    same = masked((1.0,) * count)
+    if boost != "exact":
+        same = SiteNoise("cape", (math.sqrt(boost * count),) * count, same.local)
     losses = coalition_losses(same, sensitivities, colluding, dropouts=dropouts)
     assert noise.aggregate() <= same.aggregate() * np.max(losses / targets) * (1 + 1e-9)
 
@@ -60,8 +70,8 @@ def test_no_more_noise_than_the_same_everywhere(scheme, case, boost):
 def test_demands_too_unlike_for_the_linear_program_are_met_all_the_same():
     # 1 to 10^7: the program leaves the small sites without any noise, within its tolerance.
     sensitivities, targets = [1.0, 0.125, 8.0, 0.125], [1.0, 7.0, 0.125, 7.0]
-    for scheme in ("cape", "secure-sum"):
-        noise = calibrate(scheme, sensitivities, targets, colluding=0, dropouts=2)
+    for boost in ("exact", 1e4):
+        noise = calibrate("cape", sensitivities, targets, colluding=0, dropouts=2, boost=boost)
         losses = coalition_losses(noise, sensitivities, 0, dropouts=2)
         assert np.max(losses / targets) == pytest.approx(1.0)
 
@@ -71,11 +81,11 @@ def test_demands_too_unlike_for_the_linear_program_are_met_all_the_same():
 def test_no_random_allotment_beats_the_linear_program(case, seed):
     sensitivities, targets, colluding, dropouts = case
     options = {"colluding": colluding, "dropouts": dropouts}
-    best = calibrate("secure-sum", sensitivities, targets, **options).aggregate()
+    best = calibrate("cape", sensitivities, targets, **options).aggregate()
     generator = np.random.default_rng(seed)
     for _ in range(20):
         other = tuple(generator.lognormal(0, 1.5, len(targets)).tolist())
-        noise = SiteNoise("secure-sum", (0.0,) * len(targets), other)
+        noise = masked(other)
         losses = coalition_losses(noise, sensitivities, colluding, dropouts=dropouts)
         assert best <= noise.aggregate() * np.max(losses / targets) * (1 + 1e-7)
 
@@ -83,7 +93,7 @@ def test_no_random_allotment_beats_the_linear_program(case, seed):
 @given(st.integers(1, 30), st.floats(0.01, 5), st.floats(0.01, 5), st.data())
 def test_equal_sites_have_a_closed_form(count, sensitivity, target, data):
     colluding = data.draw(st.integers(0, count - 1))
-    noise = calibrate("secure-sum", [sensitivity] * count, [target] * count, colluding=colluding)
+    noise = calibrate("cape", [sensitivity] * count, [target] * count, colluding=colluding)
     factor = math.sqrt(count / (count - colluding))
     pooled = sensitivity / target  # the noise that all the data in one place would need
     assert noise.aggregate() == pytest.approx(pooled * factor)
@@ -104,10 +114,11 @@ def test_account_of_a_calibration_calibrates_to_itself(case):
 
 
 @settings(max_examples=40)
-@given(SCHEMES, demands())
-def test_half_the_loss_takes_twice_the_noise(scheme, case):
+@given(KINDS, demands())
+def test_half_the_loss_takes_twice_the_noise(kind, case):
+    scheme, boost = kind
     sensitivities, targets, colluding, dropouts = case
-    options = {"colluding": colluding, "dropouts": dropouts}
+    options = {"colluding": colluding, "dropouts": dropouts, "boost": boost}
     once = calibrate(scheme, sensitivities, targets, **options)
     twice = calibrate(scheme, sensitivities, [t / 2 for t in targets], **options)
     assert twice.aggregate() == pytest.approx(2 * once.aggregate(), rel=1e-6)
@@ -126,27 +137,27 @@ def test_a_target_that_promises_nothing_is_refused(target):
 
 
 @pytest.mark.parametrize("target", [1e-150, 1e-300, 5e-324])
-@pytest.mark.parametrize("scheme", ["cape", "secure-sum", "local", "none"])
+@pytest.mark.parametrize("scheme", ["cape", "local", "none"])
 def test_a_target_whose_noise_is_no_number_is_refused(scheme, target):
     with pytest.raises(PrivacyError, match="share of the budget"):
         calibrate(scheme, [1.0, 1.0], [1.0, target], colluding=0)
 
 
 def test_no_honest_site_and_mismatched_lists_are_refused():
-    for scheme in ("cape", "secure-sum"):
-        with pytest.raises(PrivacyError, match="scheme: local"):
-            calibrate(scheme, [1.0] * 3, [1.0] * 3, colluding=2, dropouts=1)
+    for boost in ("exact", 1e4):
+        with pytest.raises(PrivacyError, match="lower colluding_sites or dropouts"):
+            calibrate("cape", [1.0] * 3, [1.0] * 3, colluding=2, dropouts=1, boost=boost)
     assert calibrate("local", [1.0] * 3, [1.0] * 3, colluding=3).local == (1.0,) * 3
     for sensitivities, targets in (([1.0], [1.0, 1.0]), ([], [])):
         with pytest.raises(PrivacyError, match="one sensitivity and one target"):
             calibrate("cape", sensitivities, targets, colluding=0)
 
 
-@pytest.mark.parametrize("scheme", ["cape", "secure-sum"])
+@pytest.mark.parametrize("boost", ["exact", 1e4])
 @pytest.mark.parametrize(("sensitivity", "target"), [(1e-170, 1.0), (1e-310, 1.0), (1.0, 1e200)])
-def test_noise_that_is_too_small_for_a_number_is_refused(scheme, sensitivity, target):
+def test_noise_that_is_too_small_for_a_number_is_refused(boost, sensitivity, target):
     with pytest.raises(PrivacyError, match="than a number can hold"):
-        calibrate(scheme, [sensitivity] * 3, [target] * 3, colluding=1)
+        calibrate("cape", [sensitivity] * 3, [target] * 3, colluding=1, boost=boost)
 
 
 def symmetric_noise(sites, boost=1.0):
@@ -154,13 +165,16 @@ def symmetric_noise(sites, boost=1.0):
 
 
 @st.composite
-def asymmetric(draw, scheme="cape"):
+def asymmetric(draw, kind="cape"):
     """Noise and sensitivities of 2 to 6 sites that differ by up to two orders of magnitude."""
     count = draw(st.integers(2, 6))
     size = st.floats(0.1, 10.0)
     lists = st.lists(size, min_size=count, max_size=count)
-    correlated = draw(lists) if scheme == "cape" else [0.0] * count
-    noise = SiteNoise(scheme, tuple(correlated), tuple(draw(lists)))
+    if kind == "exact":
+        noise = masked(draw(lists))
+    else:
+        correlated = draw(lists) if kind == "cape" else [0.0] * count
+        noise = SiteNoise(kind, tuple(correlated), tuple(draw(lists)))
     return noise, draw(lists), draw(st.integers(0, count - 1))
 
 
@@ -208,12 +222,17 @@ def test_more_correlated_noise_costs_no_accuracy_and_hides_more(boost, exact):
 
 
 @given(asymmetric())
-def test_secure_sum_is_the_limit_of_a_large_boost(case):
+def test_exact_noise_is_the_limit_of_a_large_boost(case):
     noise, sensitivities, colluding = case
-    boosted = SiteNoise("cape", tuple(1e6 for _ in noise.local), noise.local)
-    masked = SiteNoise("secure-sum", (0.0,) * len(noise.local), noise.local)
-    expected = coalition_losses(masked, sensitivities, colluding)
-    assert coalition_losses(boosted, sensitivities, colluding) == pytest.approx(expected, rel=1e-5)
+    expected = coalition_losses(masked(noise.local), sensitivities, colluding)
+    before = np.full(len(sensitivities), np.inf)
+    for sigma in (1e3, 1e4, 1e5, 1e6):
+        boosted = SiteNoise("cape", (sigma,) * len(noise.local), noise.local)
+        found = coalition_losses(boosted, sensitivities, colluding)
+        assert np.all(expected <= found * (1 + 1e-12))
+        assert np.all(found <= before * (1 + 1e-12))
+        before = found
+    assert before == pytest.approx(expected, rel=1e-5)
 
 
 @settings(max_examples=60)
@@ -241,8 +260,8 @@ def test_conditional_covariance_equals_the_whole_view(case):
     assert exact == pytest.approx(expected, rel=1e-6)
 
 
-@given(asymmetric("secure-sum"), st.integers(0, 2))
-def test_secure_sum_equals_the_worst_of_all_coalitions(case, dropouts):
+@given(asymmetric("exact"), st.integers(0, 2))
+def test_exact_noise_equals_the_worst_of_all_coalitions(case, dropouts):
     noise, sensitivities, colluding = case
     count, variances = len(sensitivities), np.square(noise.local)
     losses = coalition_losses(noise, sensitivities, colluding, dropouts=dropouts)
@@ -311,15 +330,17 @@ def test_an_outsider_is_counted_with_the_worst_sites_missing(case, dropouts):
 
 def test_a_huge_colluder_does_not_swallow_the_others_noise():
     # 1e20 + 8192.1 rounds to a double 16384 above 1e20: a difference would double the noise.
-    noise = SiteNoise("secure-sum", (0.0,) * 3, (1e10, math.sqrt(8192.1), 1e-3))
+    noise = masked((1e10, math.sqrt(8192.1), 1e-3))
     losses = coalition_losses(noise, [1.0] * 3, 1)
     assert losses[1:] == pytest.approx([1 / math.sqrt(8192.1)] * 2)
     assert losses[0] == pytest.approx(1e-10)
 
 
-@pytest.mark.parametrize("scheme", ["cape", "secure-sum", "local", "none"])
-def test_no_noise_is_no_privacy_and_no_data_is_no_loss(scheme):
-    silent = SiteNoise(scheme, (0.0, 0.0), (0.0, 0.0))
+@pytest.mark.parametrize(
+    ("scheme", "exact"), [("cape", True), ("cape", False), ("local", False), ("none", False)]
+)
+def test_no_noise_is_no_privacy_and_no_data_is_no_loss(scheme, exact):
+    silent = SiteNoise(scheme, (0.0, 0.0), (0.0, 0.0), exact)
     assert coalition_losses(silent, [1.0, 0.0], 0).tolist() == [math.inf, 0.0]
     assert outsider_losses(silent, [1.0, 0.0]).tolist() == [math.inf, 0.0]
 

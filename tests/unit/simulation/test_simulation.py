@@ -9,7 +9,8 @@ from tests.support.cases import CASES, drive, make_sites, make_study, sites_for,
 
 STEADY = ("average", "cca", "coordinate", "ica", "network", "pca", "regression")
 """Analyses whose results don't hang on rounding; the contract's tests look at every release."""
-SCHEMES = ["cape", "secure-sum", "local", "none"]
+KINDS = [("cape", "exact"), ("cape", 1e4), ("local", "exact"), ("none", "exact")]
+"""Schemes, each with a boost."""
 
 
 @pytest.mark.parametrize(("name", "case"), [each for each in CASES if each.values[0] in STEADY])
@@ -22,10 +23,10 @@ def test_without_privacy_the_engine_changes_nothing(name, case):
         assert np.abs(result.arrays[key]) == pytest.approx(size, abs=1e-4 * size.max(initial=0.0))
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_released_noise_is_what_the_result_says(scheme):
+@pytest.mark.parametrize(("scheme", "boost"), KINDS)
+def test_released_noise_is_what_the_result_says(scheme, boost):
     sites = make_sites(subjects=(5, 5, 5, 5), features=400)
-    study = make_study(scheme=scheme, epsilon=1.0)
+    study = make_study(scheme=scheme, boost=boost, epsilon=1.0)
     exact = Simulation(make_study(scheme="none"), sites, seed=0).run().arrays["mean"]
     noisy = Simulation(study, sites, seed=3).run()
     deviation = noisy.numbers["noise_deviation"]
@@ -33,22 +34,23 @@ def test_released_noise_is_what_the_result_says(scheme):
     assert deviation == 0.0 if scheme == "none" else deviation > 0.1
 
 
-def test_local_noise_is_louder_and_the_shared_schemes_alike():
+def test_local_noise_is_louder_and_that_of_both_boosts_alike():
     sites = make_sites(subjects=(5, 5, 5, 5), features=10)
     deviation = {
-        scheme: stage.mechanism.noise.aggregate()
-        for scheme in SCHEMES
+        kind: stage.mechanism.noise.aggregate()
+        for kind in KINDS
         for stage in Simulation(
-            make_study(scheme=scheme, colluding_sites=0), sites, seed=0
+            make_study(scheme=kind[0], boost=kind[1], colluding_sites=0), sites, seed=0
         ).plan.stages
     }
-    assert deviation["cape"] == pytest.approx(deviation["secure-sum"], rel=1e-3)
-    assert deviation["local"] == pytest.approx(2 * deviation["secure-sum"], rel=1e-3)
+    exact = deviation["cape", "exact"]
+    assert deviation["cape", 1e4] == pytest.approx(exact, rel=1e-3)
+    assert deviation["local", "exact"] == pytest.approx(2 * exact, rel=1e-3)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_the_seed_decides_everything(scheme):
-    study = make_study("ica", {"components": 2, "rounds": 2}, scheme=scheme)
+@pytest.mark.parametrize(("scheme", "boost"), KINDS)
+def test_the_seed_decides_everything(scheme, boost):
+    study = make_study("ica", {"components": 2, "rounds": 2}, scheme=scheme, boost=boost)
     one, same, other = (
         Simulation(study, make_sites(), seed=seed).run().arrays["mixing"] for seed in (1, 1, 2)
     )

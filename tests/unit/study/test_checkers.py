@@ -13,18 +13,18 @@ def with_checkers(wanted, **privacy):
     return Study.model_validate({**content, "verification": {"checkers": wanted}})
 
 
-def test_secure_sums_are_checked_by_more_than_may_collude():
-    assert make_study("average", scheme="secure-sum").checkers == 2
-    assert make_study("average", scheme="secure-sum", colluding_sites=0, dropouts=1).checkers == 2
-    assert with_checkers(3, scheme="secure-sum").checkers == 3
-    assert with_checkers(0, scheme="secure-sum").checkers == 0
+def test_exact_sums_are_checked_by_more_than_may_collude():
+    assert make_study("average").checkers == 2
+    assert make_study("average", colluding_sites=0, dropouts=1).checkers == 2
+    assert with_checkers(3).checkers == 3
+    assert with_checkers(0).checkers == 0
 
 
-@pytest.mark.parametrize("scheme", ["cape", "local"])
-def test_other_schemes_have_none_and_can_t_ask_for_them(scheme):
-    assert make_study("average", scheme=scheme).checkers == 0
-    with pytest.raises(ValidationError, match="no site can show a sum of scheme"):
-        with_checkers(2, scheme=scheme)
+@pytest.mark.parametrize("privacy", [{"boost": 1e4}, {"scheme": "local"}])
+def test_other_studies_have_none_and_can_t_ask_for_them(privacy):
+    assert make_study("average", **privacy).checkers == 0
+    with pytest.raises(ValidationError, match="no site can show a sum without"):
+        with_checkers(2, **privacy)
 
 
 def with_open(**privacy):
@@ -32,21 +32,21 @@ def with_open(**privacy):
     return Study.model_validate({**content, "verification": {"open": True}})
 
 
-def test_open_vectors_of_cape_are_added_again_by_as_many():
-    assert with_open(scheme="cape").checkers == 2
-    assert with_open(scheme="cape", dropouts=1).checkers == 3
+def test_open_vectors_are_added_again_by_as_many():
+    assert with_open(boost=1e4).checkers == 2
+    assert with_open(boost=1e4, dropouts=1).checkers == 3
 
 
-@pytest.mark.parametrize("scheme", ["secure-sum", "local"])
-def test_other_schemes_have_no_vectors_to_open(scheme):
-    with pytest.raises(ValidationError, match=f"scheme {scheme} has no open vectors"):
-        with_open(scheme=scheme)
+@pytest.mark.parametrize("privacy", [{}, {"scheme": "local", "boost": 1e4}])
+def test_without_a_numeric_boost_there_are_no_vectors_to_open(privacy):
+    with pytest.raises(ValidationError, match="there are no open vectors"):
+        with_open(**privacy)
 
 
 @pytest.mark.parametrize("wanted", [1, 5])
 def test_too_few_or_too_many_are_refused(wanted):
     with pytest.raises(ValidationError, match="show nothing where 1 may collude"):
-        with_checkers(wanted, scheme="secure-sum")
+        with_checkers(wanted)
 
 
 def test_every_site_gets_its_turn():

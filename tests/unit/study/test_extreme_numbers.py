@@ -20,6 +20,7 @@ VALUES = (0, -1, 1e-300, 1e-12, 1e12, 1e100, 1e200, 1.7e308, 2**62, math.nan, ma
 def numeric(kind: Any) -> bool:
     """Whether a field's values are numbers."""
     kinds = {kind, *typing.get_args(kind)}
+    kinds |= {each.__origin__ for each in kinds if typing.get_origin(each) is typing.Annotated}
     return bool(kinds & {float, int}) and bool not in kinds
 
 

@@ -75,7 +75,7 @@ def test_a_delta_below_the_failure_keeps_the_complete_graph():
 
 def test_noise_is_planned_for_what_a_graph_hides():
     """Five honest sites may be hidden where one may drop out: the noise is that of five."""
-    study = many(256, colluding_sites=3, dropouts=1, scheme="secure-sum")
+    study = many(256, colluding_sites=3, dropouts=1)
     plan = make_plan(study, shape(256))
     assert plan.masking.hidden > 1 == 256 - plan.minimum
     mechanism = plan.stages[0].mechanism

@@ -48,7 +48,8 @@ from tests.support.cases import (
 
 SHAPE = Shape(20, (30, 40, 50, 60), (6000, 8000, 10_000, 12_000), "subject")
 VECTORS = Extent(20, 0, (("faces", 12), ("erp", 7), ("age", 1)))
-PRIVATE = ["cape", "secure-sum", "local"]
+PRIVATE = [("cape", "exact"), ("cape", 1e4), ("local", "exact")]
+"""Schemes with noise, each with a boost."""
 
 
 def a_plan(**privacy):
@@ -138,9 +139,9 @@ def test_all_that_noise_rests_on_is_told():
 
 
 @every_case
-@pytest.mark.parametrize("scheme", PRIVATE)
-def test_the_whole_budget_is_used_and_no_more(name, case, scheme):
-    study = study_of(name, case, scheme=scheme, epsilon=4.0)
+@pytest.mark.parametrize(("scheme", "boost"), PRIVATE)
+def test_the_whole_budget_is_used_and_no_more(name, case, scheme, boost):
+    study = study_of(name, case, scheme=scheme, boost=boost, epsilon=4.0)
     size = sum(size for _, size in case.views) or 20
     public = {"templates": templates_for(case, 20), "surface_places": surfaces_for(case)}
     extent = Extent(size, 0, case.views, **public)
@@ -167,7 +168,7 @@ def test_the_whole_budget_is_used_and_no_more(name, case, scheme):
     st.data(),
 )
 def test_a_plan_keeps_its_promise_for_every_consortium(
-    scheme, count, colluding, dropouts, epsilon, unit, data
+    kind, count, colluding, dropouts, epsilon, unit, data
 ):
     subjects = tuple(data.draw(st.integers(1, 80)) for _ in range(count))
     shape = Shape(8, subjects, tuple(150 * m for m in subjects), unit)
@@ -177,7 +178,8 @@ def test_a_plan_keeps_its_promise_for_every_consortium(
             {"components": 3, "rounds": 7},
             unit,
             sites=[f"site-{s}" for s in range(count)],
-            scheme=scheme,
+            scheme=kind[0],
+            boost=kind[1],
             epsilon=epsilon,
             colluding_sites=colluding,
             dropouts=dropouts,
@@ -223,9 +225,10 @@ def test_no_noise_is_enough_for_an_epsilon_near_nothing_and_it_is_named(name, an
         make_plan(study, replace(SHAPE, views=VECTORS.views))
 
 
-@pytest.mark.parametrize("scheme", PRIVATE)
-def test_an_epsilon_that_is_too_small_is_named(scheme):
-    study = make_study("pca", {"components": 2}, scheme=scheme, epsilon=1e-12, delta=1e-15)
+@pytest.mark.parametrize(("scheme", "boost"), PRIVATE)
+def test_an_epsilon_that_is_too_small_is_named(scheme, boost):
+    promise = {"scheme": scheme, "boost": boost, "epsilon": 1e-12, "delta": 1e-15}
+    study = make_study("pca", {"components": 2}, **promise)
     with pytest.raises(BudgetError, match=r"privacy\.epsilon.*too small.*'pca'.*raise epsilon"):
         make_plan(study, SHAPE)
 
@@ -243,13 +246,13 @@ def test_releases_over_budget_are_refused(monkeypatch):
         make_plan(make_study("average"), SHAPE)
 
 
-@pytest.mark.parametrize("scheme", ["cape", "secure-sum"])
-def test_unsafe_dropouts_are_refused(scheme):
+@pytest.mark.parametrize("boost", ["exact", 1e4])
+def test_unsafe_dropouts_are_refused(boost):
     sites = [f"site-{s}" for s in range(4)]
-    study = make_study(sites=sites, scheme=scheme, colluding_sites=1, dropouts=2)
+    study = make_study(sites=sites, boost=boost, colluding_sites=1, dropouts=2)
     with pytest.raises(StudyError, match="at most 1 dropouts"):
         make_plan(study, SHAPE)
-    safe = make_study(sites=sites, scheme=scheme, colluding_sites=1, dropouts=1)
+    safe = make_study(sites=sites, boost=boost, colluding_sites=1, dropouts=1)
     assert make_plan(safe, SHAPE).minimum == 3
     assert 1 < plan_masking(safe).threshold <= 3
 
@@ -308,8 +311,9 @@ def test_an_unknown_stage_is_refused():
 
 
 def test_a_message_is_as_long_as_planned():
-    for scheme, vectors in (("cape", 2), ("secure-sum", 1), ("local", 1)):
-        (stage,) = make_plan(make_study("pca", {"components": 2}, scheme=scheme), SHAPE).stages
+    for (scheme, boost), vectors in zip(PRIVATE, (1, 2, 1), strict=True):
+        study = make_study("pca", {"components": 2}, scheme=scheme, boost=boost)
+        (stage,) = make_plan(study, SHAPE).stages
         bits = stage.mechanism.lattice.bits
         assert stage.message_bytes == vectors * math.ceil((210 + len(SHAPE.units)) * bits / 8)
         assert bits == 16

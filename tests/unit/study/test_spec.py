@@ -54,7 +54,7 @@ def test_a_good_study_is_read_with_its_defaults():
     study = parse_study(text())
     assert study.analysis == REGISTRY["pca"].Parameters(components=3)
     assert study.privacy.unit == "subject"
-    assert study.privacy.scheme == "cape"
+    assert (study.privacy.scheme, study.privacy.boost) == ("cape", "exact")
     assert study.privacy.dropouts == 0
     mean = text(algorithm="average", analysis=None, data__detrend="none")
     assert parse_study(mean).analysis.bound == 1.0
@@ -123,6 +123,14 @@ def test_unknown_and_missing_fields_are_named(changes, words):
         ({"privacy__unit": "voxel"}, "field 'privacy.unit'"),
         ({"privacy__scheme": "plain"}, "field 'privacy.scheme'"),
         ({"privacy__boost": 0}, "field 'privacy.boost'"),
+        ({"privacy__boost": 2e12}, "field 'privacy.boost'"),
+        ({"privacy__boost": "large"}, "field 'privacy.boost': give 'exact' or a number"),
+        ({"privacy__scheme": "secure-sum"}, "'scheme: cape' and 'boost: exact'"),
+        (
+            {"privacy__scheme": "secure-sum", "privacy__boost": 1},
+            "'scheme: cape' and 'boost: exact'",
+        ),
+        ({"privacy__scheme": "cape"}, "write 'boost: exact', or 'boost: 10000'"),
         ({"privacy__colluding_sites": -1}, "field 'privacy.colluding_sites'"),
         ({"privacy__dropouts": 1.5}, "field 'privacy.dropouts'"),
         ({"privacy__colluding_sites": 4}, "colluding"),
@@ -273,7 +281,8 @@ def test_a_missing_or_binary_file_is_told(tmp_path):
 
 def test_the_digest_is_that_of_the_content():
     digest = parse_study(text()).digest
-    spelled_out = text(privacy__boost=10000, data={"task": "rest"}, timing={})
+    exact = {"privacy__scheme": "cape", "privacy__boost": "exact"}
+    spelled_out = text(**exact, data={"task": "rest"}, timing={})
     assert parse_study(spelled_out).digest == digest
     others = [
         text(privacy__epsilon=2.0000001),
@@ -282,8 +291,9 @@ def test_the_digest_is_that_of_the_content():
         text(sites=["east", "north", "south", "west"]),
         text(data__smoothing=1),
         text(title="x"),
+        text(privacy__boost=10000),
     ]
-    assert len({digest, *(parse_study(other).digest for other in others)}) == 7
+    assert len({digest, *(parse_study(other).digest for other in others)}) == 8
 
 
 @pytest.mark.parametrize("name", sorted(n for n in REGISTRY if REGISTRY[n].takes != "features"))

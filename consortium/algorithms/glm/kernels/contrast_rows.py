@@ -145,7 +145,7 @@ def mean_effects(
     own = np.square(averages).sum(axis=1)
     usual = (averages @ found.variances) * (correlation + (1 - correlation) * own)
     usual = np.maximum(usual, 1e-12 * expected.squares)
-    noise = means.noise["squares"] ** 2 + 3 * usual**2 / expected.persons
+    noise = means.noise["squares"] ** 2 + 2.4 * usual**2 / expected.persons
     chance = np.maximum(_drawn(means.squares, noise, usual, usual), _LEAST_VARIANCE * usual)
     doubt = np.minimum(np.sqrt(noise), _USUAL_DOUBT * usual)
     turned = correlation_power(averages.T, correlation, 0.25)

@@ -21,6 +21,7 @@ from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster import Roster
 from consortium.privacy.gdp import epsilon_of
 from consortium.study.plan import promised_mu
+from consortium.study.spec import Study
 from site_agent.approval.approval import (
     Approval,
     Terms,
@@ -95,9 +96,14 @@ def test_other_keys_or_another_comment_are_another_approval(
     assert known(place) == [newest]  # one yes a study, the newest
 
 
-def test_what_protects_nobody_is_not_approved(tmp_path: Path) -> None:
-    place, _ = papers(tmp_path, PLAIN.replace("cape", "none"))
-    with pytest.raises(StudyError, match="'none' protects no participant"):
+@pytest.mark.parametrize("scheme", ["local", "none"])
+def test_a_reference_is_not_approved_whoever_signs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Study, "check_scheme", lambda *_: None)
+        place, _ = papers(tmp_path, PLAIN.replace("boost: exact", f"scheme: {scheme}"))
+    with pytest.raises(StudyError, match=f"'{scheme}' is a reference"):
         yes(place)
     assert known(place) == []
 

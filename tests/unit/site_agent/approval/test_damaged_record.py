@@ -9,6 +9,8 @@ from site_agent.approval.approval import APPROVED
 from tests.support.forgery import settle
 from tests.support.local_consortium import LocalConsortium, conduct
 
+DAMAGED = "is damaged, or of an earlier version; remove it and approve"
+
 
 def test_a_damaged_record_stops_its_own_study_alone(tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
@@ -16,7 +18,7 @@ def test_a_damaged_record_stops_its_own_study_alone(tmp_path: Path) -> None:
     other.write_text("{")
     local = LocalConsortium(place)
     assert conduct(local.centre())
-    assert local.said("north").count(f"{other} is damaged; remove it and approve") == 1
+    assert local.said("north").count(f"{other} {DAMAGED}") == 1
 
 
 def test_a_study_whose_own_record_is_damaged_is_not_begun(tmp_path: Path) -> None:
@@ -26,4 +28,4 @@ def test_a_study_whose_own_record_is_damaged_is_not_begun(tmp_path: Path) -> Non
     local = LocalConsortium(place)
     with pytest.raises(SiteError, match="north"):
         conduct(local.centre())
-    assert f"{own} is damaged; remove it and approve" in local.said("north")
+    assert f"{own} {DAMAGED}" in local.said("north")

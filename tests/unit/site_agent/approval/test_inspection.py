@@ -318,7 +318,6 @@ REFUSED = {
     "subject.study": Policy(subject=Allowance(study=7.5, total=20)),
     "subject.total": Policy(subject=Allowance(study=20, total=7.5)),
     "statistics": Policy(statistics=("second_moment",)),
-    "schemes": Policy(schemes=("local",)),
 }
 
 

@@ -44,8 +44,7 @@ def test_the_defaults_allow_an_ordinary_study() -> None:
 
 REFUSED = {
     "units": (Policy(), make_study(unit="timepoint", epsilon=1.0)),
-    "schemes": (Policy(schemes=("cape",)), make_study(scheme="local")),
-    "schemes, none": (Policy(), make_study(scheme="none")),
+    "boost": (Policy(boost="exact"), make_study(boost=10_000)),
     "statistics": (Policy(statistics=("second_moment",)), make_study()),
     "fewest_sites": (Policy(fewest_sites=5), make_study()),
     "most_dropouts": (Policy(most_dropouts=0), make_study(colluding_sites=0, dropouts=1)),
@@ -98,8 +97,8 @@ def _families(column: str) -> dict[str, dict[str, object]]:
 
 
 def test_every_refusal_is_told_at_once_and_check_raises_the_first() -> None:
-    policy = Policy(schemes=("cape",), fewest_sites=5, statistics=())
-    study = make_study(scheme="local", epsilon=50.0)
+    policy = Policy(boost="exact", fewest_sites=5, statistics=())
+    study = make_study(boost=10_000, epsilon=50.0)
     said = _found(policy, study)
     assert len(said) == 5
     with pytest.raises(PrivacyError) as caught:
@@ -214,12 +213,13 @@ WRONG = {
     "deltas: 1.0e-5\n": "field 'deltas' is unknown",
     "delta: 0.7\n": "field 'delta'",
     "delta: 1.0e-5\ndelta: 1.0e-2\n": "line 2",
-    "units: &a [subject]\nschemes: *a\n": "aliases",
+    "units: &a [subject]\nstatistics: *a\n": "aliases",
     "units: !!python/tuple [subject]\n": "tags",
     "units: []\n": "field 'units'",
     "units: [person]\n": "field 'units.0'",
     "units: [subject, subject]\n": "listed twice",
-    "schemes: [none]\n": "field 'schemes.0'",
+    "schemes: [cape, secure-sum]\n": "in its place write 'boost: any', or 'boost: exact'",
+    "boost: 10000\n": "field 'boost': give 'exact' or 'any'",
     "statistics: [everything]\n": "'everything' is no statistic",
     "subject: {study: 1}\n": "field 'subject.total'",
     "subject: {study: .inf, total: 3}\n": "field 'subject.study'",
