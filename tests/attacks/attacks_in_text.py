@@ -81,7 +81,7 @@ def tag_that_breaks_the_reader(stage: Stage) -> bool:
     "file giver",
     guard="consortium.base.strict_yaml:PlainLoader.construct_mapping",
     without="who reads the first line approves what the last line says",
-    stops="line 6 is not plain YAML",
+    stops="line 7 is not plain YAML",
     instead=lambda real: yaml.SafeLoader.construct_mapping,
 )
 def field_written_twice(stage: Stage) -> bool:

@@ -52,7 +52,7 @@ def test_a_yes_shows_the_study_and_is_asked_once(town: Town) -> None:
     place, _ = town
     said = _asked(place, answer="n\n", terminal=True)
     assert (said.code, said.err) == (1, "site-agent: Nothing was done; the answer was no.\n")
-    assert "3 participants qualify, with 72 volumes." in said.out
+    assert "6 participants qualify, with 144 volumes." in said.out
     assert said.out.count("Say yes to this study?") == 1
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
     said = _asked(place, answer="y\n", terminal=True)
@@ -81,7 +81,7 @@ def test_a_study_that_nobody_here_fits_is_not_approved(town: Town) -> None:
         nib.save(nib.Nifti1Image(scan.get_fdata()[..., :5], scan.affine), path)
     said = _asked(place, "--yes")
     assert said.code == 1
-    assert "REFUSED: No participant in " in said.out
+    assert "REFUSED: All 6 subjects are left out" in said.out
     assert said.err.startswith("site-agent: small is not approved: ")
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
 

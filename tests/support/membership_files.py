@@ -57,7 +57,7 @@ def papers(root: Path, text: str = PLAIN) -> tuple[DemoFolders, Roster]:
 
 def give_scans(place: DemoFolders) -> None:
     """Give every site the scans that the study asks for."""
-    recipe = Recipe(SITES, 3, 5, volumes=24, networks=2, resolution=30.0, levels=SignalLevels())
+    recipe = Recipe(SITES, 6, 5, volumes=24, networks=2, resolution=30.0, levels=SignalLevels())
     make_consortium(place.root / "hospitals", recipe, workers=1)
 
 

@@ -139,7 +139,7 @@ def test_no_participant_starts_a_new_account_by_another_spelling(tmp_path: Path)
 def earlier_ledger(path: Path, *groups: list[str]) -> None:
     """Write a ledger of the version before, with one charge for each group of labels."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger_file, "canonical_name", lambda name: name)
+        patch.setattr(ledger_file, "canonical_label", lambda label: label)
         ledger = Ledger(path)
         for number, labels in enumerate(groups):
             charge = replace(CHARGE, run=f"run-{number}", persons=ledger.enroll(labels))

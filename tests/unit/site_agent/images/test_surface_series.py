@@ -332,10 +332,9 @@ def test_a_volume_that_is_not_finite_is_zero_where_volumes_are_protected(
 
 def test_a_folder_without_series_says_what_is_wanted(tmp_path: Path, mesh: Mesh) -> None:
     (tmp_path / "sub-01").mkdir()
-    with pytest.raises(
-        DataError, match=r"sub-\*_bold.dtseries.nii of task-rest on the mesh fsLR-32k"
-    ):
-        _ = dataset(tmp_path, mesh, tmp_path / "c").survey
+    data = dataset(tmp_path, mesh, tmp_path / "c")
+    assert data.lengths == ()
+    assert "sub-*_bold.dtseries.nii of task-rest on the mesh fsLR-32k" in data.nobody
 
 
 def test_seconds_are_the_sidecars_or_the_axis(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import html
 import os
 import re
+import shutil
 import sqlite3
 from datetime import timedelta
 from pathlib import Path
@@ -151,16 +152,16 @@ def test_damaged_lines_of_the_log_stop_nobody(tmp_path: Path) -> None:
     assert [line.text for line in read_log_lines(tmp_path)] == ["again"]
 
 
-def test_a_refusal_over_somebodys_scan_names_nobody(tmp_path: Path) -> None:
+def test_a_refusal_over_a_data_set_names_nobody(tmp_path: Path) -> None:
     place = build(tmp_path / "place")
-    for scan in place.dataset("north").rglob("*bold.nii.gz"):
-        scan.write_bytes(b"damaged")
+    first = min(place.dataset("north").glob("sub-0*"))
+    shutil.copytree(first, first.with_name(first.name.replace("sub-0", "sub-")))
     local = LocalConsortium(place)
     with pytest.raises(Exception, match="north"):
         conduct(local.centre())
     assert "sub-0" in local.said("north")
     words = _words(write_site_page(place.site("north"), NOW))
-    assert "small-0001 goes on without this site: its rules, its data or its ledger speak" in words
+    assert "small-0001 goes on without this site: its data set can't be used" in words
     assert "sub-0" not in words
 
 
