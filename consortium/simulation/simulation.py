@@ -66,7 +66,7 @@ class Simulation:
             data = self._data[index]
             local = analysis.statistics[query.statistic]
             statistic = np.zeros(stage.release.entries)
-            if data.units:
+            if data.units or not mechanism.sums:
                 statistic = local(analysis, data, query, mechanism.bound)
             sampler = GaussianSampler(self._secret(f"noise {index} {number}"))
             part = data.units / self.plan.shape.units[index]

@@ -265,7 +265,7 @@ def local_statistic(
         Within the bound's norm.
     """
     planned = mechanism.entries - mechanism.places
-    if not data.units:
+    if mechanism.sums and not data.units:
         return np.zeros(planned)
     local = plan.statistics[query.statistic]
     try:
