@@ -64,7 +64,7 @@ analysis:
   covariates: {{age: {{mean: 45, deviation: 13}}}}
 """
 (folder / "study.yaml").write_text(STUDY)
-result = cc.simulate(folder / "study.yaml", {name: folder / name for name in HOSPITALS}, seed=1)
+result = cc.simulate(folder / "study.yaml", {name: folder / name for name in HOSPITALS}, seed=2)
 
 # %%
 # Effects in public standard deviations (0.22 mm), with 95 % intervals.
