@@ -13,7 +13,7 @@ import numpy as np
 from consortium.base.array import Array
 from consortium.errors import PrivacyError, RangeError
 from consortium.privacy.bounds import Bound
-from consortium.privacy.clipping import clip_vector
+from consortium.privacy.clipping import clip_vector, vector_norm
 from consortium.privacy.lattice import FINENESS, Lattice, plan_lattice
 from consortium.privacy.loss import (
     Boost,
@@ -245,6 +245,8 @@ class Mechanism:
     def total(self, site: int, mean: Array, part: float) -> Array:
         """Turn a site's mean into a sum over its nominal number of units, with its count.
 
+        Raises RangeError if the mean exceeds the bound or contains other values than numbers.
+
         Parameters
         ----------
         mean : array, length ``entries - places``
@@ -259,6 +261,11 @@ class Mechanism:
         """
         if not self.sums:
             return mean
+        if not vector_norm(mean) <= self.bound.norm * (1 + 1e-6):
+            raise RangeError(
+                "A site's statistic is not a number or exceeds its clipping bound; look for "
+                "infinite or missing values in the site's images."
+            )
         count = np.zeros(self.places)
         if self.places:
             count[0 if self.each else site] = self.counted

@@ -178,3 +178,12 @@ def test_studies_of_two_units_are_not_added_up(tmp_path: Path):
     )
     with pytest.raises(StudyError, match="protect different units"):
         design_studies(tmp_path, [one, other], 1, 1)
+
+
+def test_the_studys_own_numbers_are_planned_unless_others_are_given():
+    said = [
+        json.loads(enter("consortium", "plan", CONFIGS / "glm.yaml", "--json", *more).out)
+        for more in ((), ("--subjects", "260,200,290,250,240,220"), ("--subjects", "400"))
+    ]
+    errors = [each["expected"][0]["value"] for each in said]
+    assert errors[0] == errors[1] > errors[2]

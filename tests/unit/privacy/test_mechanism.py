@@ -240,3 +240,80 @@ def test_bits_are_those_of_earlier_versions(boost, digest):
         share = mechanism.protect(site, np.linspace(-0.4, 0.4, 12), sampler("bits", site))
         hashed.update(share.masked.tobytes() + share.opened.tobytes())
     assert hashed.hexdigest()[:16] == digest
+
+
+CLIPPED = st.lists(
+    st.lists(st.floats(-3, 3), min_size=4, max_size=4).map(np.array), min_size=0, max_size=30
+)
+
+
+def contributions(units, cone):
+    """Contributions of norm 2 at most, with non-negative entries for a cone."""
+    rows = [np.abs(row) if cone else row for row in units]
+    return [row * min(1.0, 2.0 / max(np.linalg.norm(row), 1e-300)) for row in rows]
+
+
+def total_of(mechanism, site, units, nominal):
+    mean = np.mean(units, axis=0) if units else np.zeros(4)
+    return mechanism.total(site, mean, len(units) / nominal)
+
+
+@settings(deadline=None)
+@given(
+    units=CLIPPED,
+    other=st.lists(st.floats(-3, 3), min_size=4, max_size=4).map(np.array),
+    cone=st.booleans(),
+    each=st.booleans(),
+    place=st.integers(0, 29),
+)
+def test_adding_removing_and_replacing_move_a_sum_and_its_count_no_further_than_planned(
+    units, other, cone, each, place
+):
+    """At a nominal number of 5, so that up to six times as many are tried."""
+    sharing, bound = Sharing("cape", 1), Bound(2.0, cone)
+    mechanism = plan_mechanism(
+        sharing, entries=4, bound=bound, units=(5, 7, 9), target=0.5, each=each, sums=True
+    )
+    assert mechanism.places == (1 if each else 3)
+    *rows, new = contributions([*units, other], cone)
+    before, most = total_of(mechanism, 0, rows, 5), bound.spread / 5 * (1 + 1e-9)
+    neighbours = [[*rows, new]]
+    if rows:
+        at = place % len(rows)
+        neighbours += [rows[:at] + rows[at + 1 :], [*rows[:at], new, *rows[at + 1 :]]]
+    for each_world in neighbours:
+        moved = np.linalg.norm(total_of(mechanism, 0, each_world, 5) - before)
+        assert moved <= most
+        assert moved * mechanism.weights[0] <= mechanism.sensitivities[0]
+    assert np.linalg.norm(before) <= mechanism.reach * (1 + 1e-9)
+
+
+def test_a_unit_that_is_added_may_move_a_sum_and_its_count_as_far_as_planned():
+    mechanism = plan_mechanism(
+        Sharing("cape", 1), entries=4, bound=Bound(2.0), units=(5, 5), target=0.5, sums=True
+    )
+    one = total_of(mechanism, 0, [np.array([2.0, 0, 0, 0])], 5)
+    assert np.linalg.norm(one) == pytest.approx(Bound(2.0).spread / 5)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 2.1])
+def test_a_sum_of_what_was_not_clipped_is_refused_and_not_projected(wrong):
+    mechanism = plan_mechanism(
+        Sharing("cape", 1), entries=4, bound=Bound(2.0), units=(5, 5), target=0.5, sums=True
+    )
+    with pytest.raises(RangeError, match="bound"):
+        mechanism.protect(0, np.array([wrong, 0, 0, 0]), sampler("wrong"), 0.2)
+
+
+def test_counts_are_released_beside_the_sum():
+    mechanism = plan_mechanism(
+        Sharing("none", 0), entries=2, bound=Bound(2.0), units=(10, 30), target=1.0, sums=True
+    )
+    sites = (np.array([1.0, 0.0]), np.array([0.0, 2.0]))
+    shares = [
+        mechanism.protect(s, mean, sampler("counts", s), part)
+        for s, (mean, part) in enumerate(zip(sites, (0.5, 1.1), strict=True))
+    ]
+    values = mechanism.release(shares[0].masked, [share.opened for share in shares])
+    c = Bound(2.0).beside
+    assert values == pytest.approx([5 / 40, 66 / 40, 5 * c / 40, 33 * c / 40])
