@@ -15,6 +15,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release, Result, Shape
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.engine.unit_counts import UnitCounts
 from consortium.kernels.contrast_regression import false_discovery
 from consortium.privacy.gdp import mu_of
 from consortium.privacy.lattice import Lattice
@@ -106,6 +107,8 @@ def run_trial(
 ) -> Result:
     """Drive the analysis; every release has Gaussian noise of the planned law.
 
+    The trial's shape has the nominal numbers of participants, and its sites have the true ones,
+    which each release counts with noise.
     ``missing`` holds the sites that don't answer, for every round; the noise stays the same.
     ``plan`` is that of the study with this noise, for who has it already. With ``lattices``, by
     stage, sites round as a private round does; without, nobody does.
@@ -113,7 +116,8 @@ def run_trial(
     shape = replace(trial.shape, noise=noise)
     plan = plan or Glm(trial.parameters, shape)
     planned = {release.stage: release for release in plan.releases}
-    sizes = np.array(shape.subjects, dtype=np.float64)
+    sizes = np.array([site.units for site in trial.sites], dtype=np.float64)
+    nominal, counts = np.array(shape.subjects, dtype=np.float64), UnitCounts(shape.subjects)
     turns = chain(missing, repeat(frozenset[int]()))
 
     def answer(query: Query) -> Release:
@@ -122,13 +126,18 @@ def run_trial(
         there = [n for n in range(len(sizes)) if n not in gone]
         means = [local(plan, trial.sites[n], replace(asked, site=n), stage.bound) for n in there]
         if lattices:
-            step, shares = lattices[query.stage].step, sizes[there, None] / sizes[there].sum()
-            mean = step * np.rint(shares * means / step).sum(axis=0)
+            step, shares = lattices[query.stage].step, sizes[there, None] / nominal[there].sum()
+            total = step * np.rint(shares * means / step).sum(axis=0)
         else:
-            mean = np.average(means, axis=0, weights=sizes[there])
-        deviation = stage.bound.spread / sizes[there].sum() * noise / np.sqrt(stage.share)
-        mean = mean + deviation * generator.standard_normal(len(mean))
-        return Release(mean, deviation, tuple(there))
+            total = sizes[there] @ np.stack(means) / nominal[there].sum()
+        deviation = stage.bound.spread / nominal[there].sum() * noise / np.sqrt(stage.share)
+        total = total + deviation * generator.standard_normal(len(total))
+        unsure = deviation * nominal[there].sum() / stage.beside
+        counts.add(there, sizes[there] + unsure * generator.standard_normal(len(there)), unsure)
+        found = counts.estimate
+        part = found[there].sum() / nominal[there].sum()
+        units = tuple(found.tolist())
+        return Release(total / part, deviation / part, tuple(there), units, counts.deviation)
 
     return result_of(plan, answer)
 

@@ -41,6 +41,7 @@ def answer(
     epsilon: float | None,
     rng: np.random.Generator,
     data: Mapping[str, Any] | None = None,
+    nominal: Sequence[int] | None = None,
 ) -> Result:
     """Run a study over sites in memory.
 
@@ -56,8 +57,15 @@ def answer(
         Of the noise.
     data : mapping, optional
         As in a study file.
+    nominal : sequence of int, optional
+        Participants of each site that the study states; by default the true numbers.
     """
     lengths = tuple((len(site.lengths), sum(site.lengths)) for site in sites)
+    if nominal is not None:
+        lengths = tuple(
+            (many, round(many * volumes / max(persons, 1)) or many)
+            for many, (persons, volumes) in zip(nominal, lengths, strict=True)
+        )
     made = planned(
         algorithm,
         json.dumps(dict(analysis)),
@@ -103,7 +111,9 @@ def _round(session: Session, sites: Sequence[ArrayData], rng: np.random.Generato
         asked = replace(query, site=index)
         if stage.release.neighbours:
             asked = replace(asked, neighbour_answers=collect_answers(plan, stage, index, told))
-        statistic = local(plan.analysis, site, asked, mechanism.bound).ravel()
+        statistic = np.zeros(stage.release.entries)
+        if site.units or not mechanism.sums:
+            statistic = local(plan.analysis, site, asked, mechanism.bound).ravel()
         part = site.units / plan.shape.units[index]
         rows.append(mechanism.total(index, statistic, part) * mechanism.weights[index])
     free = mechanism.scheme == "none"

@@ -115,6 +115,8 @@ __all__ = [
     "units_of",
 ]
 
+_CLEARLY = 3.0
+"""Standard deviations."""
 Takes = Literal["series", "features", "any"]
 Resolution = Literal["features", "maps"]
 Run = Generator[Query, Release, Result]
@@ -304,6 +306,15 @@ class AnalysisPlan(ABC, Generic[P]):
         """
         there = release.units or self.shape.units
         return np.array([there[site] for site in self.present(release)], dtype=np.float64)
+
+    def sites_with_units(self, release: Release) -> tuple[int, ...]:
+        """Sites in a release whose estimated number of units differs from zero.
+
+        A constant of any other site would have no participants to be estimated from.
+        """
+        pairs = zip(self.present(release), self.units_in(release), strict=True)
+        found = tuple(site for site, many in pairs if many > _CLEARLY * release.units_deviation)
+        return found or self.present(release)
 
     def estimated_shape(self, release: Release) -> Shape:
         """Public sizes with the estimated numbers of units in place of the nominal ones.

@@ -98,7 +98,8 @@ def _headline(findings: Sequence[Finding], deviations: Array, error: float) -> s
 def squares_result(plan: CoordinatePlan, found: Release) -> Result:
     """Coefficients of least squares with intervals, as `regression` has them."""
     asked = replace(plan.asked, shape=plan.estimated_shape(found))
-    fit = least_squares(asked.moment(found.values, found.deviation, found.sites))
+    sites = plan.sites_with_units(found)
+    fit = least_squares(asked.moment(found.values, found.deviation, sites))
     result, levels = linear_result(asked, fit), level_table(plan, found.deviation)
     return replace(result, tables={**result.tables, "levels": levels})
 

@@ -109,7 +109,7 @@ class Regression(RegressionPlan):
     def run(self) -> Run:
         """Ask for the moment, solve, and ask what chance there is in what can be told."""
         release = yield Query("regression", "regression_moment")
-        sites = self.present(release)
+        sites = self.sites_with_units(release)
         question = replace(self.asked, shape=self.estimated_shape(release))
         fit = least_squares(question.moment(release.values, release.deviation, sites))
         if worth_asking(fit, self.parameters.confidence):
