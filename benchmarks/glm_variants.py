@@ -32,11 +32,6 @@ Variant = Callable[[People, int], tuple[Trial, tuple[frozenset[int], ...]]]
 _ALL: tuple[frozenset[int], ...] = ()
 
 
-def _named(trial: Trial) -> Trial:
-    names = tuple(f"s{n}" for n in range(len(trial.shape.subjects)))
-    return replace(trial, shape=replace(trial.shape, sites=names))
-
-
 def _stated(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
     del sites
     return make_trial(people), _ALL
@@ -64,43 +59,35 @@ def wrong_groups(groups: Mapping[str, Sequence[float]], part: float) -> dict[str
     return wrong
 
 
-def _counted(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
-    parts = {f"s{n}": float(people.group[people.site == n].mean()) for n in range(sites)}
-    expected = {name: min(max(part, 0.02), 0.98) for name, part in parts.items()}
-    trial = make_trial(people, shares=expected, groups={})
-    return _named(trial), _ALL
-
-
 def _halves(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
     del sites
     return make_trial(people, shares=0.5, groups={}), _ALL
 
 
 def _lost(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
-    """One site answers neither round."""
+    """One site answers the round of counts only."""
     gone = frozenset({sites // 2})
-    return make_trial(people), (gone, gone)
+    return make_trial(people), (frozenset(), gone, gone)
 
 
 def _lost_later(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
     """One site answers the covariates' round only."""
-    return make_trial(people), (frozenset(), frozenset({sites // 2}))
+    return make_trial(people), (frozenset(), frozenset(), frozenset({sites // 2}))
 
 
 def _lost_at_first(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
     """One site is back for the outcomes' round only."""
-    return make_trial(people), (frozenset({sites // 2}), frozenset())
+    return make_trial(people), (frozenset(), frozenset({sites // 2}), frozenset())
 
 
 VARIANTS: dict[str, Variant] = {
-    "groups stated": _stated,
+    "groups stated rightly": _stated,
     "groups stated wrongly, by a twentieth": _wrongly(0.05),
     "groups stated wrongly, by a tenth": _wrongly(0.1),
-    "groups counted, parts expected rightly": _counted,
-    "groups counted, a half expected": _halves,
-    "a site lost in both rounds": _lost,
-    "a site lost after the first": _lost_later,
-    "a site back for the second": _lost_at_first,
+    "a half of every site expected": _halves,
+    "a site lost after the counts": _lost,
+    "a site lost after the look": _lost_later,
+    "a site that missed the look": _lost_at_first,
 }
 
 

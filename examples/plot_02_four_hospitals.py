@@ -50,7 +50,8 @@ study = Path(tempfile.mkdtemp()) / "study.yaml"
 study.write_text("""
 study: networks
 sites: [north, east, south, west]
-participants: {north: 10, east: 10, south: 10, west: 10}
+participants: {north: 30, east: 30, south: 30, west: 30}
+volumes: 50
 data: {resolution: 18}
 privacy: {unit: subject, epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
 algorithm: group_ica

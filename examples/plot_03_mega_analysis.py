@@ -42,6 +42,7 @@ for hospital, groups in HOSPITALS.items():
 STUDY = f"""
 study: thickness
 sites: {[*HOSPITALS]}
+participants: { ({name: sum(groups) for name, groups in HOSPITALS.items()}) }
 features:
   - name: cortex
     source: table

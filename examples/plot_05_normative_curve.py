@@ -35,6 +35,7 @@ for site, persons in SITES.items():
 (folder / "study.yaml").write_text(f"""
 study: ageing
 sites: {[*SITES]}
+participants: {SITES}
 features:
   - {{name: volume, source: table, columns: {{hippocampus: {{low: 1000, high: 7000}}}}}}
   - {{name: participant, source: table, columns: {{age: {{low: 18, high: 90}}}}}}

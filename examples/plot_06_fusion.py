@@ -36,6 +36,7 @@ for site, persons in SITES.items():
 (folder / "study.yaml").write_text(f"""
 study: fusion
 sites: {[*SITES]}
+participants: {SITES}
 features:
   - {{name: image, source: table, columns: {{"region[1-12]": {{low: -4, high: 4}}}}}}
   - {{name: eeg, source: table, columns: {{"erp[1-8]": {{low: -4, high: 4}}}}}}

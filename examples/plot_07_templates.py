@@ -48,7 +48,8 @@ patients = {site: [*scans(np.array([visual, further]))] for site in SITES}
 STUDY = """
 study: networks
 sites: [north, east, south]
-participants: {north: 10, east: 10, south: 10}
+participants: {{north: 30, east: 30, south: 30}}
+volumes: 50
 data: {{resolution: 18}}
 privacy: {{unit: subject, epsilon: {epsilon}, delta: 1.0e-5, colluding_sites: 1}}
 algorithm: {algorithm}

@@ -18,7 +18,7 @@ from matplotlib import pyplot as plt
 STUDY = """
 study: thickness
 sites: [north, east, south, west]
-participants: {north: 10, east: 10, south: 10, west: 10}
+participants: {north: 260, east: 200, south: 290, west: 250}
 features:
   - name: cortex
     source: table
@@ -40,7 +40,7 @@ analysis:
 folder = Path(tempfile.mkdtemp())
 (folder / "study.yaml").write_text(STUDY)
 consortium = Path(sys.executable).with_name("consortium")
-command = [consortium, "design", "study.yaml", "--subjects", "260,200,290,250", "--out", "design"]
+command = [consortium, "design", "study.yaml", "--out", "design"]
 told = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
 print(told.stdout)
 

@@ -48,7 +48,7 @@ for site in SITES:
 (FOLDER / "ages.yaml").write_text("""
 study: ages
 sites: [north, east, south, west]
-participants: {north: 10, east: 10, south: 10, west: 10}
+participants: {north: 60, east: 60, south: 60, west: 60}
 features: [{name: age, source: table, columns: {age: {low: 15, high: 95}}}]
 privacy: {unit: subject, epsilon: 2, delta: 1.0e-5, colluding_sites: 1}
 algorithm: histogram

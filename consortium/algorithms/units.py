@@ -112,9 +112,9 @@ class Units(FrozenModel):
         """What becomes of a unit's rows, in a sentence."""
         return (
             f"Each of the {self.named} is one unit of privacy: all its rows, {self.most_rows} at "
-            "the most, are bounded, charged and counted as one participant's are. How many units a "
-            "site has is public, and how many rows is not. The promise holds for any replacement "
-            "of a whole unit, who belongs to which being as the site's table says."
+            "the most, are bounded, charged and counted as one participant's are. The number of "
+            "units is released with noise, and that of rows is not. The promise holds where a "
+            "whole unit is replaced, added or removed. The site's table says who belongs to which."
         )
 
     @property

@@ -105,8 +105,7 @@ class DataSection(Section):
     persons: PersonRules = Field(default={}, max_length=20)
     """Whom the study takes, by columns of each site's participants.tsv, such as {diagnosis:
     {levels: [control]}, age: {low: 18, high: 65}}: who fits all of them, limits included. Who has
-    no such value is not taken. With sessions as `units` each is judged by its own line. How many
-    each site takes becomes public."""
+    no such value is not taken. With sessions as `units` each is judged by its own line."""
     missing: tuple[float, ...] = Field(default=(), max_length=20)
     """Numbers that stand for a missing value in every site's tables, as [-9999, 999]; so do empty
     cells, n/a, NA and NaN."""
