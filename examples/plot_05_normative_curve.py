@@ -48,7 +48,7 @@ analysis:
   norms: {{location: 4000, deviation: 560}}
   covariates: {{age: {{mean: 50, deviation: 17}}}}
 """)
-result = cc.simulate(folder / "study.yaml", {site: folder / site for site in SITES}, seed=1)
+result = cc.simulate(folder / "study.yaml", {site: folder / site for site in SITES}, seed=2)
 row = pd.DataFrame(result.tables["contrastageing"]).iloc[0]
 slope, low, high = row[["effect", "low", "high"]].astype(float) * 560 / 17
 print(

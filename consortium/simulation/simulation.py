@@ -16,6 +16,8 @@ from consortium.algorithms.base import Array, Result, Shape, SiteData
 from consortium.engine.neighbour_answers import answers_neighbours, collect_answers
 from consortium.engine.queries import encode_query, query_context
 from consortium.engine.session import Round, Session, own_answers
+from consortium.errors import StudyError
+from consortium.privacy.mechanism import HEADROOM
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import CENTRE, Hub, Participants, Party
 from consortium.study.plan import Plan, make_plan, nominal_shape
@@ -33,6 +35,7 @@ class Simulation:
 
     def __init__(self, study: Study, data: Sequence[SiteData], seed: int) -> None:
         self.plan: Plan = make_plan(study, shape_of(study, data))
+        _check_sizes(self.plan, data)
         self.session = Session(self.plan)
         self._data = data
         self._seed = seed
@@ -130,6 +133,16 @@ class Simulation:
 
     def _secret(self, purpose: str) -> bytes:
         return hashlib.sha256(f"simulation {self._seed} {purpose}".encode()).digest()
+
+
+def _check_sizes(plan: Plan, data: Sequence[SiteData]) -> None:
+    """Raise StudyError if a site has more units than a sum can contain."""
+    for name, site, nominal in zip(plan.study.sites, data, plan.shape.units, strict=True):
+        if site.units > HEADROOM * nominal:
+            raise StudyError(
+                f"field 'participants': at least half of the true number is required, and {name} "
+                f"has {site.units} where {nominal} are stated. Raise the nominal number."
+            )
 
 
 def shape_of(study: Study, data: Sequence[SiteData]) -> Shape:

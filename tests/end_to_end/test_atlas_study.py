@@ -73,8 +73,8 @@ def test_the_noise_image_tells_most_of_what_few_people_show(folders, tmp_path):
     simulate_study(study(tmp_path, "cape"), folders, out, 0, Console(quiet=True))
     noise = written(out, "noise")[grid.mask]
     # Twelve people at ε = 8: nearly all of a robust z-score is noise of privacy.
-    assert 0.9 < np.median(noise) < 1.02
+    assert 0.9 < np.median(noise) < 1.06
     assert "averaged for the analysis over the regions" in (out / "report.html").read_text()
     told = json.loads((out / "privacy_report.json").read_text())
     assert told["releases"][-1]["statistic"] == "maps"
-    assert told["releases"][-1]["entries"] == grid.features * NETWORKS
+    assert told["releases"][-1]["entries"] == grid.features * NETWORKS + 3  # and three counts

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ STUDY: dict[str, Any] = {
     "study": "siblings",
     "title": "Where the cortex of patients among siblings is thinner",
     "sites": list(SITES),
-    "participants": dict.fromkeys(SITES, 10),
+    "participants": FAMILIES,
     "features": [
         {
             "name": "person",
@@ -114,8 +115,10 @@ def test_families_of_four_hospitals_become_a_page_and_each_is_charged_once(
     assert [name for name in REGIONS if rows[name]["found"] == "yes"] == ["frontal"]
     assert float(rows["frontal"]["low"]) <= -EFFECT <= float(rows["frontal"]["high"])
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert f"{sum(FAMILIES.values())} families with all sessions of theirs of up to 4 rows" in page
-    assert "How many units a site has is public, and how many rows is not" in page
+    told = re.search(r"(\d+) families with all sessions of theirs of up to 4 rows", page)
+    assert told
+    assert abs(int(told[1]) - sum(FAMILIES.values())) < 40
+    assert "The number of units is released with noise, and that of rows is not" in page
     ledger = SiteFolder.open(place.site("west")).ledger
     everybody = [f"{family:03d}{sibling}" for family in range(80) for sibling in "ab"]
     charged = {ledger.outsider_total("subject", [label]) for label in everybody}

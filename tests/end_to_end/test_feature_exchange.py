@@ -76,7 +76,7 @@ def place_of(root: Path, algorithm: str, **privacy: object) -> DemoFolders:
     study = {
         "study": "small",
         "sites": list(SITES),
-        "participants": dict.fromkeys(SITES, 10),
+        "participants": dict.fromkeys(SITES, 400),
         "features": FEATURES.get(algorithm, VIEWS),
         "privacy": {**PRIVACY, **privacy},
         "algorithm": algorithm,

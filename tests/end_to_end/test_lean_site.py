@@ -48,7 +48,7 @@ def test_a_site_looks_at_itself_its_ledger_and_a_study(place: DemoFolders) -> No
     lines = {
         ("doctor", *here): "ok    keys",
         ("ledger", *here): "spent",
-        ("check", *study, *here): "3 participants qualify, with 72 volumes.",
+        ("check", *study, *here): "6 participants qualify, with 144 volumes.",
         ("approve", *study, "--yes", *here): "Approved: small",
     }
     done = _type(*(("site-agent", *words) for words in lines))

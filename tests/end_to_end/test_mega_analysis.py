@@ -264,7 +264,7 @@ def test_stats_files_of_four_hospitals_become_a_page_and_their_groups_are_counte
 def test_contrast_images_of_four_hospitals_become_maps_by_the_names_that_nilearn_gives(tmp_path):
     place, out = finished(tmp_path / "place", IMAGES, make_contrasts)
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "every site has is public" in page
+    assert "each site has is released with noise" in page
     assert "robust z" not in page  # the maps that are drawn are of t
     grid = study_space(parse_study(place.files.study.read_text()), place.root).grid
     where = responding(grid)

@@ -51,6 +51,7 @@ LONG = f"""\
 study: thickness-in-many
 title: Where patients' cortex is thinner
 sites: [{", ".join(f"site{n}" for n in range(MANY))}]
+participants: {{{", ".join(f"site{n}: {20 + 10 * (n // 15)}" for n in range(MANY))}}}
 features:
   - name: cortex
     source: table
@@ -110,7 +111,8 @@ def test_a_study_of_34_sites_takes_less_than_forty_lines_and_two_commands(tmp_pa
 
 
 def test_who_states_no_sizes_is_asked_for_them(tmp_path: Path) -> None:
-    (tmp_path / "study.yaml").write_text(STUDY)
+    lines = (line for line in STUDY.splitlines() if not line.startswith("participants:"))
+    (tmp_path / "study.yaml").write_text("\n".join(lines))
     for words in (
         ("plan",),
         ("dpia", "--out", tmp_path / "o"),
@@ -118,6 +120,6 @@ def test_who_states_no_sizes_is_asked_for_them(tmp_path: Path) -> None:
     ):
         said = enter("consortium", words[0], tmp_path / "study.yaml", *words[1:])
         assert said.code == 1
-        assert "Give --subjects, one number or 3 with commas" in said.err
+        assert "or give --subjects, one number or 3 with commas" in said.err
     said = enter("consortium", "simulate", tmp_path / "study.yaml", "--data", "x", "--out", "o")
     assert "names no folder" in said.err

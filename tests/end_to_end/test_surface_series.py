@@ -41,6 +41,7 @@ STUDY: dict[str, Any] = {
     "title": "Networks on the cortex",
     "sites": list(SITES),
     "participants": dict.fromkeys(SITES, 10),
+    "volumes": VOLUMES,
     "data": {
         "mesh": MESH,
         "surfaces": ["L.surf.gii", "R.surf.gii"],

@@ -20,6 +20,7 @@ STUDY = f"""
 study: ages
 title: Ages
 sites: [{", ".join(SITES)}]
+participants: {dict.fromkeys(SITES, 60)}
 features:
   - name: who
     source: table

@@ -59,7 +59,6 @@ class People:
             {
                 "study": "levels",
                 "sites": list(SITES),
-                "participants": dict.fromkeys(SITES, 10),
                 "privacy": {**promise, **privacy},
                 "algorithm": algorithm,
                 "analysis": analysis,

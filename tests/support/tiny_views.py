@@ -15,7 +15,6 @@ def view_study(*views: dict, **data) -> Study:
     values = {
         "study": "vectors",
         "sites": ["north", "east", "south", "west"],
-        "participants": dict.fromkeys(["north", "east", "south", "west"], 10),
         "data": {"standardize": "none", "scale": 0.001} | data,
         "features": list(views),
         "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 1},

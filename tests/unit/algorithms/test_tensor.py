@@ -116,7 +116,7 @@ def test_topics_are_frequencies_in_all_three_words():
 
 @pytest.mark.parametrize("make", [mixture, topics])
 def test_noise_alone_leaves_no_bound(make):
-    hopeless, _ = run(make, "cape", epsilon=0.001)
+    hopeless, _ = run(make, "cape", epsilon=0.0001)
     centres = hopeless.arrays["centres"]
     assert np.isfinite(centres).all()
     assert (np.linalg.norm(centres[:6], axis=0) <= 1.8 + 1e-9).all()

@@ -47,13 +47,14 @@ def test_each_answer_carries_noise_enough_to_stand_alone(scheme: str, boost: str
     assert rows.shape == (4, 4000)
     mechanism = stage.mechanism
     assert mechanism.scheme == "local"
-    own = np.array(mechanism.noise.local) / mechanism.weights
+    part = np.array(simulation.session.counts.estimate) / simulation.plan.shape.units
+    own = np.array(mechanism.noise.local) / mechanism.weights / part
     true = [
         average._mean_volume(None, site, Query("", ""), mechanism.bound)
         for site in make_sites(features=4000)
     ]
-    assert (rows - true).std(axis=1) == pytest.approx(own, rel=0.05)
-    rounding = mechanism.lattice.grid / np.sqrt(12) / np.array(mechanism.weights)
+    assert (rows - true / part[:, None]).std(axis=1) == pytest.approx(own, rel=0.05)
+    rounding = mechanism.lattice.grid / np.sqrt(12) / np.array(mechanism.weights) / part
     assert result.numbers["noise"] == pytest.approx(np.hypot(own, rounding).max())
     # Nobody else's noise helps: whoever sees the release sees what the coalition sees.
     assert mechanism.coalition() == pytest.approx(
