@@ -10,7 +10,7 @@ layout, and the last tile is filled up with zeros. The number of columns then ha
 tiles also take the same kernel of BLAS in every place, which no standard promises. Each process
 verifies it for each shape on tiles of equal columns, whose products must be equal. Where they are
 not, each column is multiplied in a call of its own. In float32 the kernels for Haswell and Zen fail
-this test, which is why float32 columns are widened (``python -m benchmarks.tiles``).
+this test, which is why float32 columns are widened.
 """
 
 from functools import lru_cache
