@@ -48,6 +48,8 @@ class Question:
     """One number per block; empty for those of their positions."""
     other_hash: int | None = None
     """Number of the first block of the neighbour; by default the same."""
+    place: int = 0
+    """Which block is removed, or which volume of the first block."""
 
     @property
     def neighbour(self) -> tuple[Array, ...]:
@@ -55,9 +57,16 @@ class Question:
         return (self.other, *self.blocks[1:])
 
     def without(self, unit: Unit) -> tuple[Array, ...]:
-        """Blocks of the other site if the first unit is removed."""
-        first = () if unit == "subject" else (self.blocks[0][:, 1:],)
-        return (*(block for block in first if block.shape[1]), *self.blocks[1:])
+        """Blocks of the other site if a unit is removed."""
+        if unit == "subject":
+            place = self.removed_block(unit)
+            return (*self.blocks[:place], *self.blocks[place + 1 :])
+        first = np.delete(self.blocks[0], self.place % self.blocks[0].shape[1], axis=1)
+        return (*(block for block in (first,) if block.shape[1]), *self.blocks[1:])
+
+    def removed_block(self, unit: Unit) -> int:
+        """Return the place of the block that a removal takes from."""
+        return self.place % len(self.blocks) if unit == "subject" else 0
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,8 @@ class Attack:
         after = None if hashes is None else hashes.copy()
         if question.removed:
             blocks = question.without(self.unit)
-            after = None if after is None else after[len(after) - len(blocks) :]
+            if after is not None and len(blocks) < len(after):
+                after = np.delete(after, question.removed_block(self.unit))
         else:
             blocks = question.neighbour
             if after is not None and question.other_hash is not None:

@@ -22,6 +22,9 @@ TOLERANCE = 1e-9
 _DECADES = 300
 _KEPT = 8  # questions that are changed further, those that moved the most
 _OTHER_KIND = 0.15  # part of the changes that are of the kind of neighbour
+_CANCELLING = 0.1  # part of the changes that are `cancelling`
+_MOST_UNITS = 70
+_HUGE = 2.0**70
 _CLIMBING = 0.6  # part of the questions that begin with one of these
 _SPECIAL = np.array(
     [0.0, -0.0, 1.0, -1.0, 5e-324, 1e-310, 1e-170, 1e-155, 1e-8, 1e8, 1e153, 1e155, 1.7e308, -1e308]
@@ -115,6 +118,8 @@ def mutated(question: Question, case: Attack, generator: np.random.Generator) ->
     arguments = arguments_of(question)
     if generator.random() < _OTHER_KIND:
         return _other_kind(question, generator)
+    if arguments and generator.random() < _CANCELLING:
+        return cancelling(question, case, generator)
     kind = generator.random()
     if kind < 0.5 and arguments:
         name = str(generator.choice(sorted(arguments)))
@@ -145,6 +150,57 @@ def mutated(question: Question, case: Attack, generator: np.random.Generator) ->
     change = kinds[question.other.dtype]
     blocks = [block.astype(change) for block in question.blocks]
     return replace(question, blocks=tuple(blocks), other=question.other.astype(change))
+
+
+def cancelling(question: Question, case: Attack, generator: np.random.Generator) -> Question:
+    """Ask up to 70 units for huge products that cancel, and remove one unit from any place.
+
+    Only the rounding of such a product is left. If the rounding of one unit's product depends on
+    how many other units there are, or on its place, the sum over all units moves too far.
+    """
+    count, blocks = int(generator.integers(1, _MOST_UNITS + 1)), question.blocks
+    if case.unit == "subject":
+        blocks = tuple(blocks[n] for n in generator.integers(len(blocks), size=count))
+        many = tuple(_alike(block, generator) for block in blocks)
+    else:
+        columns = np.hstack(blocks)
+        first = columns[:, generator.integers(columns.shape[1], size=count)]
+        many = (_alike(first, generator), *blocks[1:])
+    arguments = {
+        name: _cancelled(value, generator) for name, value in arguments_of(question).items()
+    }
+    place = int(generator.integers(_MOST_UNITS))
+    hashes = tuple(generator.permutation(2 * len(many)).tolist()[: len(many)])
+    asked = replace(question, blocks=many, other=many[0].copy(), hashes=hashes, other_hash=None)
+    return with_arguments(replace(asked, removed=True, place=place), arguments)
+
+
+def _alike(block: Array, generator: np.random.Generator) -> Array:
+    """Give all entries of a column one value, or none or some of the entries."""
+    kind, found = generator.random(), np.array(block)
+    rows = generator.random(len(found)) < (1.0 if kind < 0.5 else 0.0 if kind < 0.7 else 0.6)
+    size = found.shape[1:]
+    found[rows] = generator.uniform(0.1, 1.0, size) if kind < 0.8 else generator.choice([-1, 1])
+    return found
+
+
+def _cancelled(values: Array, generator: np.random.Generator) -> Array:
+    """Fill an array with terms whose sum along an axis cancels, or with ones, or keep it."""
+    kind = generator.random()
+    if kind < 0.15 or not values.ndim:
+        return values
+    if kind < 0.3:
+        return np.ones_like(values)
+    axis = int(generator.integers(values.ndim))
+    turned = np.moveaxis(np.empty(values.shape), axis, 0)
+    for index in np.ndindex(turned.shape[1:]):
+        terms = generator.standard_normal(len(turned)) * 2.0 ** generator.choice([0, 20, 40])
+        pairs = (len(turned) - int(generator.integers(3))) // 2
+        if pairs > 0:
+            huge = _HUGE * generator.standard_normal(pairs)
+            terms[: 2 * pairs] = np.concatenate([huge, -huge])
+        turned[(slice(None), *index)] = generator.permutation(terms)
+    return np.moveaxis(turned, 0, axis) * 2.0 ** generator.choice([-70, -30, 0])
 
 
 def _other_kind(question: Question, generator: np.random.Generator) -> Question:

@@ -7,6 +7,7 @@ its block. Method: subspace iteration (Halko, Martinsson and Tropp 2011, algorit
 import numpy as np
 
 from consortium.base.array import Array
+from consortium.kernels.tiles import product_of_columns
 from consortium.privacy.clipping import add_clipped_mean, sum_clipped_products
 
 ITERATIONS = 5
@@ -72,8 +73,7 @@ def add_volume_products(total: Array, block: Array, basis: Array, bound: float) 
     wide = np.asarray(basis, dtype=np.float64)
     for start in range(0, block.shape[1], _CHUNK):
         volumes = block[:, start : start + _CHUNK].astype(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            coordinates = wide.T @ volumes
+        coordinates = product_of_columns(wide.T, volumes)
         total += sum_clipped_products(volumes, coordinates, bound)
 
 

@@ -17,6 +17,7 @@ from consortium.algorithms.base import (
 )
 from consortium.base.array import Array
 from consortium.base.position_hashes import hashes_of_positions
+from consortium.kernels.tiles import reduced_block
 
 
 class ArrayData:
@@ -100,6 +101,8 @@ class ArrayData:
     def reduced(self, basis: Array) -> Array:
         """Return ``basis.T @ X`` for all subjects side by side (R x N_s), the last one kept."""
         if self._basis is None or not np.array_equal(self._basis, basis):
-            self._reduced = np.hstack([basis.T.astype(b.dtype) @ b for b in self._subjects])
+            self._reduced = np.hstack(
+                [reduced_block(basis, block, self.unit) for block in self._subjects]
+            )
             self._basis = basis.copy()
         return self._reduced

@@ -18,6 +18,7 @@ from consortium.algorithms.base import Extent, Resolution, units_of
 from consortium.algorithms.over_persons import CHUNK, Part, chunks
 from consortium.base.cached_property import cached_property
 from consortium.errors import DataError, EngineError
+from consortium.kernels.tiles import reduced_block
 from consortium.privacy.bounds import Unit
 from consortium.space.atlas import Target
 from consortium.space.study_space import Space
@@ -406,4 +407,4 @@ def sum_chunk(part: Part, chunk: tuple[PersonBlocks, Sequence[Any] | None]) -> N
 
 def reduced_by(basis: Block, people: PersonBlocks) -> Block:
     """``basis.T @ X`` of some persons, side by side: shape (R, sum of lengths)."""
-    return np.hstack([basis.T @ block for block in people.blocks()])
+    return np.hstack([reduced_block(basis, block, people.unit) for block in people.blocks()])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from consortium.algorithms.base import Extent, Resolution
 from consortium.base.cached_property import cached_property
 from consortium.errors import DataError
+from consortium.kernels.tiles import product_of_columns
 from consortium.privacy.bounds import Unit
 from consortium.space.study_space import AnyViewSpace, Space, ViewSpace
 from consortium.study.spec import Study
@@ -283,7 +284,7 @@ class FeatureDataset:
 
     def reduced(self, basis: NDArray[Any]) -> NDArray[Any]:
         """Return ``basis.T @ X`` for a D x R basis, shape (R, M_s)."""
-        return np.asarray(basis).T @ self.table()
+        return product_of_columns(np.asarray(basis).T, self.table())
 
     @cached_property
     def _matched(self) -> _Matched:

@@ -15,6 +15,7 @@ from consortium.algorithms.cca.plan import CcaPlan, reduction
 from consortium.algorithms.site_constants import site_constants
 from consortium.kernels.moments import add_second_moment, pack_symmetric
 from consortium.kernels.power import add_volume_products
+from consortium.kernels.tiles import product_of_columns
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import bounded_basis, clip_columns, finite_columns
 
@@ -53,7 +54,8 @@ def stacked_moment(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) ->
     with np.errstate(all="ignore"):
         for (name, _), part, share in zip(plan.shape.views, parts, plan.shares, strict=True):
             if name in plan.parameters.reduce:
-                part = bounded_basis(query.arguments[f"basis-{name}"]).T @ part
+                basis = bounded_basis(query.arguments[f"basis-{name}"])
+                part = product_of_columns(basis.T, part)
             rows.append(np.sqrt(share) * part)
     constants = site_constants(plan.places, query.site, data.units)
     rows.append(plan.parameters.constant * constants)

@@ -20,6 +20,7 @@ from consortium.algorithms.ica.kernels import infomax
 from consortium.algorithms.ica.plan import IcaPlan
 from consortium.algorithms.over_persons import sum_over_persons
 from consortium.kernels.power import add_subject_maps, add_volume_maps
+from consortium.kernels.tiles import product_of_columns
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import clipped_mean
 
@@ -46,7 +47,8 @@ def gradient(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array
     if data.unit == "timepoint":
         return infomax.infomax_by_volume(unmixing, bias, reduced, bound.norm) / data.units
     ends = np.cumsum([0, *data.lengths])
-    spans = [reduced[:, a:b] for a, b in pairwise(ends)]
+    # One layout, whoever else is there: how a product is rounded may depend on it.
+    spans = (np.ascontiguousarray(reduced[:, a:b]) for a, b in pairwise(ends))
     means = (infomax.infomax_mean(unmixing, bias, block)[None] for block in spans)
     return clipped_mean(means, bound.norm, data.units)
 
@@ -95,9 +97,11 @@ def _sum_maps(
     persons: Iterable[tuple[Array, Array]],
 ) -> Array:
     total = np.zeros(shape)
-    add = add_subject_maps if unit == "subject" else add_volume_maps
     for block, reduced in persons:
+        if unit == "timepoint":
+            add_volume_maps(total, block, product_of_columns(unmixing, reduced), norm)
+            continue
         with np.errstate(over="ignore", invalid="ignore"):
             courses = unmixing @ reduced
-        add(total, block, courses, norm)
+        add_subject_maps(total, block, courses, norm)
     return total

@@ -6,6 +6,7 @@ from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.regression.plan import RegressionPlan
 from consortium.algorithms.site_constants import site_constants
 from consortium.kernels.moments import mean_packed_square
+from consortium.kernels.tiles import product_of_columns
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns
 
@@ -32,8 +33,9 @@ def regression_influence(plan: RegressionPlan, data: SiteData, query: Query, bou
     """
     columns = _weighted(plan, data, query)
     influence, residual = query.arguments["influence"], query.arguments["residual"]
+    left = product_of_columns(residual[None], columns)
     with np.errstate(all="ignore"):
-        squares = np.square((influence @ columns[:-1]) * (residual @ columns))
+        squares = np.square(product_of_columns(influence, columns[:-1]) * left)
     return np.asarray(clip_columns(squares, bound.norm).sum(axis=1) / columns.shape[1])
 
 

@@ -9,6 +9,7 @@ from consortium.algorithms.site_constants import site_constants
 from consortium.algorithms.tensor.kernels.tensor import mean_cube, mean_mixed_cube
 from consortium.algorithms.tensor.plan import TensorPlan
 from consortium.kernels.moments import mean_packed_square, pack_symmetric
+from consortium.kernels.tiles import product_of_columns
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, column_norms, finite_columns
 
@@ -34,7 +35,7 @@ def _mixture_third(plan: TensorPlan, data: SiteData, query: Query, bound: Bound)
     with np.errstate(over="ignore", invalid="ignore"):
         if plan.constants > 1:
             persons = persons - query.arguments["offsets"][query.site][:, None]
-        whitened = query.arguments["whitening"].T @ persons
+        whitened = product_of_columns(query.arguments["whitening"].T, persons)
     return mean_cube(whitened, bound.norm)
 
 
@@ -53,8 +54,8 @@ def _topic_second(plan: TensorPlan, data: SiteData, query: Query, bound: Bound) 
 
 def _topic_third(plan: TensorPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean of the symmetric product of three whitened words, packed."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        u, v, w = (query.arguments["whitening"].T @ word for word in _words(plan, data))
+    whitening = query.arguments["whitening"].T
+    u, v, w = (product_of_columns(whitening, word) for word in _words(plan, data))
     return mean_mixed_cube(u, v, w, bound.norm)
 
 

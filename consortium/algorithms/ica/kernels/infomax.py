@@ -15,6 +15,7 @@ import numpy as np
 from scipy.ndimage import uniform_filter1d
 
 from consortium.base.array import Array
+from consortium.kernels.tiles import filled_up, product_of_columns
 from consortium.privacy.clipping import squared_norms, sum_clipped_products
 
 Score = Literal["tanh", "volatility"]
@@ -72,7 +73,7 @@ def rotation_by_volume(unmixing: Array, data: Array, bound: float) -> Array:
     where z is long and nearly parallel to ψ: an unmixing made for it would undo the clipping.
     """
     total = np.zeros((len(unmixing),) * 2, dtype=np.float64)
-    for z in _sources(unmixing, data):
+    for z, _ in _sources(unmixing, data):  # columns of zeros add nothing
         psi = np.tanh(z).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             along = np.einsum("ij,ij->j", psi, z) / np.maximum(squared_norms(psi), _TINY)
@@ -89,12 +90,12 @@ def infomax_by_volume(unmixing: Array, bias: Array, data: Array, bound: float) -
     """
     size = len(unmixing)
     total = np.zeros((size, size + 1), dtype=np.float64)
-    for z in _sources(unmixing, data):
+    for z, count in _sources(unmixing, data):
         z += bias[:, None].astype(z.dtype)
         y = np.tanh(z * z.dtype.type(-0.5)).astype(np.float64)
         extended = np.ones((size + 1, z.shape[1]))
         extended[:size] = z
-        total += sum_clipped_products(y, extended, bound)
+        total += sum_clipped_products(y[:, :count], extended[:, :count], bound)
     return total
 
 
@@ -129,10 +130,17 @@ def subject_steps(
         yield moments
 
 
-def _sources(unmixing: Array, data: Array) -> Iterator[Array]:
+def _sources(unmixing: Array, data: Array) -> Iterator[tuple[Array, int]]:
+    """Yield sources in whole tiles, the last one filled up with zeros, and how many are volumes.
+
+    A volume's source depends on no other volume: see `consortium.kernels.tiles`.
+    """
     matrix = unmixing.astype(data.dtype)
     for start in range(0, data.shape[1], _CHUNK):
-        yield matrix @ data[:, start : start + _CHUNK]
+        volumes = data[:, start : start + _CHUNK]
+        with np.errstate(over="ignore", invalid="ignore"):
+            sources = product_of_columns(matrix, volumes).astype(data.dtype)
+        yield filled_up(sources), volumes.shape[1]
 
 
 def _scored(

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from consortium.base.array import Array
+from consortium.kernels.tiles import filled_up, product_of_columns
 from consortium.privacy.clipping import clip_products
 
 _CHUNK = 2048  # persons whose activations stay in the processor's cache
@@ -53,7 +54,7 @@ def predict(parameters: Array, sizes: Sequence[int], inputs: Array) -> Array:
         D_0, ..., D_L.
     inputs : array, D_0 x N
     """
-    return _forward(layers(parameters, sizes), inputs)[-1]
+    return _forward(layers(parameters, sizes), filled_up(inputs))[-1][:, : inputs.shape[1]]
 
 
 def sum_clipped_gradients(
@@ -66,10 +67,9 @@ def sum_clipped_gradients(
 ) -> Array:
     """Sum over persons of the gradient of cross-entropy, each clipped to norm ``bound``.
 
-    All persons go through every product, also those who don't count: how a column is rounded
-    depends on how many columns there are, and parameters can be chosen that make that rounding as
-    large as one likes. Were those who count taken out first, one person who changes sides would
-    change everybody's.
+    Every product gives a person the same result whoever else is there (`consortium.kernels.tiles`):
+    parameters can be chosen that make rounding as large as one likes, and one person more or fewer
+    must not change the gradients of all others.
 
     A person whose gradient overflowed counts as zero: an error would tell whoever chose the
     parameters how large the data are.
@@ -94,8 +94,13 @@ def sum_clipped_gradients(
     totals = [np.zeros(matrix.shape) for matrix in matrices]
     for start in range(0, inputs.shape[1], _CHUNK):
         part = slice(start, start + _CHUNK)
+        columns, wanted = filled_up(inputs[:, part]), filled_up(labels[:, part])
+        count = inputs[:, part].shape[1]
         with np.errstate(over="ignore", invalid="ignore"):
-            pairs = list(_backward(matrices, inputs[:, part], labels[:, part]))
+            pairs = [
+                (back[:, :count], ahead[:, :count])
+                for back, ahead in _backward(matrices, columns, wanted)
+            ]
         for total, (back, ahead) in zip(totals, clip_products(pairs, bound), strict=True):
             total += (back * weights[part]) @ ahead.T
     return np.concatenate([total.ravel() for total in totals])
@@ -105,7 +110,7 @@ def _forward(matrices: Sequence[Array], inputs: Array) -> list[Array]:
     """What goes into each layer, and what comes out of the last."""
     values = [inputs]
     for matrix in matrices:
-        sums = matrix[:, 1:] @ values[-1] + matrix[:, :1]
+        sums = product_of_columns(matrix[:, 1:], values[-1]) + matrix[:, :1]
         values.append(np.maximum(sums, 0.0))
     values[-1] = expit(sums) if len(sums) == 1 else softmax(sums, axis=0)
     return values
@@ -121,5 +126,5 @@ def _backward(
     for index in reversed(range(len(matrices))):
         found.append((back, np.vstack([np.ones((1, values[index].shape[1])), values[index]])))
         if index:
-            back = (matrices[index][:, 1:].T @ back) * (values[index] > 0)
+            back = product_of_columns(matrices[index][:, 1:].T, back) * (values[index] > 0)
     yield from reversed(found)

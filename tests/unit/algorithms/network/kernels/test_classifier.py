@@ -15,6 +15,7 @@ from consortium.algorithms.network.kernels.classifier import (
     predict,
     sum_clipped_gradients,
 )
+from consortium.kernels.tiles import TILE
 
 SHAPES = [(3, 1), (4, 5, 1), (4, 5, 3), (3, 6, 4, 2)]
 
@@ -141,6 +142,6 @@ def test_who_does_not_count_goes_through_every_product_all_the_same(monkeypatch)
     inputs, labels = generator.standard_normal((4, 50)), np.ones((1, 50))
     counted = generator.random(50) < 0.5
     found = sum_clipped_gradients(parameters, (4, 5, 1), inputs, labels, 0.3, counted)
-    assert widths == [50]
+    assert widths == [TILE]
     own = sum_clipped_gradients(parameters, (4, 5, 1), inputs[:, counted], labels[:, counted], 0.3)
     np.testing.assert_allclose(found, own, atol=1e-12)
