@@ -169,9 +169,9 @@ class Agent:
         self._begin()
         slowest = SLOWEST_POLL if self._under_way() else _LOOK_EVERY
         pace = self.site.exchange.pace
-        held = self._slot_left() < math.inf
+        held = self.slot_left < math.inf
         first = 0.0 if held else self._earlier.first_rest(pace)
-        for _ in self.clock.polls(idle, pace, slowest, first, self._slot_left):
+        for _ in self.clock.polls(idle, pace, slowest, first, lambda: self.slot_left):
             if self.round_trip():
                 if not held:  # else the wait would tell how long the site computed
                     self._earlier.note(self.clock.now() - start)
@@ -185,7 +185,8 @@ class Agent:
             "centre, or look at its state with 'consortium status'."
         )
 
-    def _slot_left(self) -> float:
+    @property
+    def slot_left(self) -> float:
         """Seconds until the first time slot of a run ends; infinite if none is to be waited for."""
         lefts = [participation.left for participation in self._under_way().values()]
         return min((left for left in lefts if left), default=math.inf)

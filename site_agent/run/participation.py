@@ -15,6 +15,7 @@ from consortium.errors import (
     ProtocolError,
 )
 from consortium.secagg import CENTRE
+from consortium.study.slots import SHORTEST
 from consortium.study.spec import TimingSection
 from site_agent.approval.permission import Permission
 from site_agent.loading.progress import Loading
@@ -85,6 +86,8 @@ class Participation:
             done, aside = self._act(), self._is_time_to_look_aside()
             if aside and not done and self.rounds is not None:
                 done = self.rounds.advance_aside()
+                if self._outbox.held:
+                    self._slots.hold(SHORTEST)
         except (ExchangeError, ProtocolError, EngineError):
             if self._read_end():  # whatever is amiss, the run's end is heard
                 return True

@@ -147,6 +147,7 @@ class Setup:
             self._told = True
             message = seal(self.site.identity.key, run, name, LOADING, 0, b"")
             self.outbox.send(self._names.loading(name), "loading", message)
+            self.outbox.deliver()  # or after the next slot, if the exchange is away
         self.slots.hold_on(self._slot)
 
     def _start(self) -> bool:

@@ -11,6 +11,7 @@ from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.engine.clock import WAITING, read_waiting
 from consortium.engine.names import Names
 from consortium.errors import ConsortiumError, SiteError
+from consortium.study.slots import SHORTEST
 from site_agent.run.charges import Charges
 from tests.support.forgery import (
     NAMES,
@@ -138,15 +139,16 @@ def test_a_site_of_unusable_scans_answers_like_any_other(tmp_path: Path) -> None
     conduct(centre)
     assert centre.session is not None
     assert "with 0 participants" in local.said("south")
-    assert _messages(place, "south") == _messages(place, "west")  # which checks as many rounds
+    assert _messages(place, "south") == _messages(place, "north")
     book = local.agent("south").site.ledger
     assert [entry.event for entry in book.entries()].count("spend") == len(centre.session.rounds)
     assert book.most_charged("subject") == 0.0
 
 
 def _messages(place: DemoFolders, site: str) -> list[tuple[str, int]]:
-    """Names and sizes of a site's messages."""
+    """Names and sizes of a site's messages; sites check different numbers of rounds at the end."""
     found = (path for path in (place.root / "exchange" / "runs").rglob(f"{site}*"))
+    found = (path for path in found if path.parent.name != "attestation")
     return sorted((p.parent.relative_to(place.root).as_posix(), p.stat().st_size) for p in found)
 
 
@@ -163,7 +165,7 @@ def _late_after(moment: str, local: LocalConsortium, patch: pytest.MonkeyPatch) 
     patch.setattr(Charges, moment, slow)
     with pytest.raises(ConsortiumError):
         conduct(centre)
-    local.pump()
+    local.ticks.pause(2 * SHORTEST)
 
 
 def test_a_site_that_computes_past_the_end_of_the_run_is_charged_nothing(
@@ -236,6 +238,7 @@ def test_a_charge_before_a_stop_is_told_though_no_answer_was_sent(
     local.agents.clear()
     for _ in range(12):
         local.agent("west").round_trip()
+        local.ticks.now += SHORTEST
     assert [line.event for line in ledger(local.place, "west")] == ["reserve"]
     assert "no answer to round 1 was sent, which stays charged" in local.said("west")
     assert "charged nothing" not in local.said("west")
