@@ -176,7 +176,7 @@ def test_a_site_that_computes_past_the_end_of_the_run_is_charged_nothing(
     assert ledger(local.place, "west") == []
     assert not path_of(local.place, NAMES.round(1, "contribution", "west")).exists()
     assert "sent nothing and is charged nothing" in local.said("west")
-    assert "the answer to round 1 was sent and stays charged" in local.said("north")
+    assert "no answer was sent, and nothing is charged" in local.said("north")
 
 
 def test_what_another_leaves_in_the_place_of_a_closing_keeps_nobody_from_answering(
@@ -205,6 +205,7 @@ def test_a_charge_whose_answer_was_never_sent_is_taken_back_and_the_yes_is_kept(
     local = LocalConsortium(settle(tmp_path / "place"))
     _late_after("reserve", local, monkeypatch)
     monkeypatch.undo()
+    assert "the answer to round 1 was sent and stays charged" in local.said("north")
     site = local.agent("west").site
     events = [line.event for line in ledger(local.place, "west")]
     assert events == ["reserve", "void"]
