@@ -29,8 +29,8 @@ from site_agent.loading.progress import Loading
 from site_agent.policy.policy import Policy, StudyRequest, refuse_by_policy
 from site_agent.run.message_store import MessageStore
 from site_agent.run.outbox import Outbox
-from site_agent.run.slot_clock import SlotClock
 from site_agent.run.site_log import SiteLog
+from site_agent.run.slot_clock import SlotClock
 
 
 @dataclass(frozen=True)
