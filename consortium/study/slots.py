@@ -86,7 +86,7 @@ def _largest(shape: Shape) -> tuple[int, float]:
 
 def _rounded(seconds: float) -> float:
     """Round up to a multiple of the shortest slot."""
-    return max(1, math.ceil(seconds / SHORTEST - _CLOSE)) * SHORTEST
+    return round(max(1, math.ceil(seconds / SHORTEST - _CLOSE)) * SHORTEST, 2)
 
 
 def _too_short(field: str, given: float, what: str, slot: float) -> StudyError:
