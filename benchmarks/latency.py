@@ -31,6 +31,7 @@ from site_agent.policy.policy import Policy
 STUDY = """\
 study: latency
 sites: [{sites}]
+participants: {{{sizes}}}
 data: {{resolution: 24, minimum_volumes: 10, volumes: 40}}
 privacy: {{unit: subject, epsilon: 50, delta: 1.0e-5, colluding_sites: 1}}
 algorithm: ica
@@ -55,7 +56,9 @@ def settle(
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
     files = place.files
-    files.study.write_text(STUDY.format(sites=", ".join(names), rounds=rounds))
+    sizes = ", ".join(f"{name}: 10" for name in names)
+    text = STUDY.format(sites=", ".join(names), sizes=sizes, rounds=rounds)
+    files.study.write_text(text, encoding="utf-8")
     make_consortium(root / "hospitals", Recipe(("site0",), 4, 1, volumes=40, resolution=12.0))
     Path(files.exchange).mkdir()
     files.keys.mkdir()

@@ -1,5 +1,6 @@
 """The site's service: watches the exchange and takes part in approved runs."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -168,10 +169,12 @@ class Agent:
         self._begin()
         slowest = SLOWEST_POLL if self._under_way() else _LOOK_EVERY
         pace = self.site.exchange.pace
-        first = self._earlier.first_rest(pace)
-        for _ in self.clock.polls(idle, pace, slowest, first):
+        held = self.slot_left < math.inf
+        first = 0.0 if held else self._earlier.first_rest(pace)
+        for _ in self.clock.polls(idle, pace, slowest, first, lambda: self.slot_left):
             if self.round_trip():
-                self._earlier.note(self.clock.now() - start)
+                if not held:  # else the wait would tell how long the site computed
+                    self._earlier.note(self.clock.now() - start)
                 self._waits.clear()
                 self._keep_page()
                 return
@@ -181,6 +184,12 @@ class Agent:
             f"{self.config.name}: nothing to do for {idle:g} s; start the study at the "
             "centre, or look at its state with 'consortium status'."
         )
+
+    @property
+    def slot_left(self) -> float:
+        """Seconds until the first time slot of a run ends; infinite if none is to be waited for."""
+        lefts = [participation.left for participation in self._under_way().values()]
+        return min((left for left in lefts if left), default=math.inf)
 
     def _keep_page(self) -> None:
         """Write the site's page anew, if it is wanted and anything on it changed."""

@@ -44,6 +44,7 @@ from consortium.exchange.base import Exchange
 from consortium.secagg import OVERHEAD, Hub
 from consortium.secagg.messages import Limits
 from consortium.study.plan import Plan, count_rounds, make_plan, nominal_shape, plan_digest
+from consortium.study.slots import check_slots, loading_slot
 
 
 class Centre:
@@ -141,9 +142,10 @@ class Centre:
             return read_start(self._mail.own(name, stored, START, 0))
         study = self.context.study
         places = {site: self._names.present(site) for site in study.sites}
-        timing = study.timing
+        timing, slot = study.timing, loading_slot(nominal_shape(study, self.context.extent))
+        join = timing.join + slot  # before its end no site says anything
         present = AwaitedMessages.within(
-            timing.join, "present", places, MOST_NOTICE, self._accept, loading=timing.ready
+            join, "present", places, MOST_NOTICE, self._accept, loading=timing.ready
         )
         missing = self._mail.collect(present)
         there = tuple(site for site in study.sites if site not in missing)
@@ -183,7 +185,9 @@ class Centre:
                     f"{site} has another mask or space than the centre; give every site the same "
                     "study folder and version."
                 )
-        return make_plan(context.study, nominal_shape(context.study, context.extent), agreed=True)
+        plan = make_plan(context.study, nominal_shape(context.study, context.extent), agreed=True)
+        check_slots(plan.study, plan.shape, [stage.release for stage in plan.stages])
+        return plan
 
     def _same(self, stored: Kept) -> None:
         session = self._open_session

@@ -4,6 +4,7 @@ What the centre waits for is written down for people: from whom, since when, unt
 """
 
 import json
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -53,23 +54,25 @@ class Clock:
         pace: float = 0.002,
         slowest: float = SLOWEST_POLL,
         first: float = 0.0,
+        due: Callable[[], float] = lambda: math.inf,
     ) -> Iterator[float]:
         """Yield the seconds left, again and again, until there are none.
 
         A rest is a tenth of the time waited so far, so that whoever waits is late by
         little. It is twice as long as the look before it took, so that many who wait for a slow
         store don't make it slower, and not below ``pace`` or above ``slowest`` seconds. Before the
-        first look it is ``first`` seconds.
+        first look it is ``first`` seconds. No rest goes on beyond what is ``due``, in seconds from
+        its beginning.
         """
         start = self.now()
         if first > _INSTANT:
-            self.pause(min(first, seconds))
+            self.pause(min(first, seconds, due()))
         while (left := seconds - (waited := self.now() - start)) > _INSTANT:
             looked = self.now()
             yield left
             took = self.now() - looked
             step = min(max(waited * _EAGERNESS, _SHARE * took, pace), max(slowest, pace))
-            self.pause(min(step, left))
+            self.pause(min(step, left, due()))
 
 
 @dataclass(frozen=True)

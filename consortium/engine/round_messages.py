@@ -8,7 +8,8 @@ from consortium.engine.run_context import RunContext
 from consortium.errors import ProtocolError, SiteError, ThresholdError
 from consortium.secagg import Hub, RoundSum
 from consortium.secagg.messages import UNMASK, Limits
-from consortium.study.plan import Stage
+from consortium.study.plan import Stage, nominal_shape
+from consortium.study.slots import round_slot
 
 
 class RoundMessages:
@@ -41,7 +42,8 @@ class RoundMessages:
         if posted is not None:
             places = {site: places[site] for site in posted}
         limit = self._sizes.contribution(stage.message_bytes, stage.heard)
-        late = {site: min(seconds, study.timing.late) for site in self.late}
+        soon = study.timing.late + self._slot(stage)
+        late = {site: min(seconds, soon) for site in self.late}
         self._mail.collect(
             AwaitedMessages.within(
                 seconds,
@@ -58,6 +60,11 @@ class RoundMessages:
         if missing:
             self._mail.log(f"round {number}: going on without {', '.join(missing)}")
         self.late = set(missing)
+
+    def _slot(self, stage: Stage) -> float:
+        """Seconds that every site takes to answer, as `round_slot`."""
+        shape = nominal_shape(self._context.study, self._context.extent)
+        return round_slot(shape, stage.release)
 
     def request(self, number: int, stage: Stage, *, resumes: bool) -> None:
         """Close the round's contributions and post whose arrived.

@@ -75,15 +75,16 @@ class TimingSection(Section):
     """Nothing waits without a deadline."""
 
     join: float = Field(default=600.0, gt=0)
-    """Seconds that the centre waits for every site to join."""
+    """Seconds that the centre waits for every site to join, in addition to one loading slot."""
     ready: float = Field(default=3600.0, gt=0)
     """Seconds that the centre waits in all, before the first round, for a site that has said that
-    it is loading its data; a site that has said nothing has join."""
+    it is loading its data; a site that has said nothing has join. It must exceed the loading
+    slot."""
     answer: float = Field(default=600.0, gt=0)
-    """Seconds that a site may take to compute one round."""
+    """Seconds that a site may take to answer one round. It must exceed the round's time slot."""
     late: float = Field(default=10.0, gt=0)
-    """Seconds that a site which missed a round is waited for in the next ones, until it answers
-    again."""
+    """Seconds, in addition to the round's time slot, that a site which missed a round is waited for
+    in the next ones, until it answers again."""
 
 
 class VerificationSection(Section):

@@ -20,6 +20,7 @@ from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of
 from consortium.space.study_space import Space
 from consortium.study.outlook import HEADS, Outlook
 from consortium.study.plan import Plan, make_plan, nominal_shape
+from consortium.study.slots import check_slots
 from consortium.study.spec import Study, open_vectors
 from site_agent.approval.approval import (
     Approval,
@@ -264,7 +265,9 @@ def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterato
 def _planned(asked: Study, space: Space, problems: list[str]) -> Plan | None:
     """The study's plan, which goes by nominal numbers; or why there is none."""
     try:
-        return make_plan(asked, nominal_shape(asked, space.extent), agreed=True)
+        plan = make_plan(asked, nominal_shape(asked, space.extent), agreed=True)
+        check_slots(asked, plan.shape, [stage.release for stage in plan.stages])
+        return plan
     except ConsortiumError as error:
         what, _ = split_remedy(error)
         problems.append(f"{what}; ask the coordinator to correct the study.")

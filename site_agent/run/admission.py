@@ -87,6 +87,7 @@ class Admission:
         message : bytes
             The announcement, from whomever.
         """
+        seen = self.site.passed()
         tell, signed = self.site.log.line_once, False
         approved = approvals(self.folder, self.site.identity, tell)
         for approval in approved:
@@ -94,7 +95,7 @@ class Admission:
             if announced is not None:
                 signed = True
                 if _agreed(read_announcement(announced), approval):
-                    return self._attend(run, approval, announced)
+                    return self._attend(run, approval, announced, seen)
         if run.rsplit("-", 1)[0] in {approval.study.study for approval in approved}:
             if not signed:  # whoever wrote that, it need not be the last word
                 raise SignatureError(
@@ -143,7 +144,9 @@ class Admission:
             *(self.engine, hook, tables, cap),
         )
 
-    def _attend(self, run: str, approval: Approval, announced: bytes) -> Participation | None:
+    def _attend(
+        self, run: str, approval: Approval, announced: bytes, seen: float
+    ) -> Participation | None:
         study, site = approval.study, self.site
         if site.name not in study.sites or self._is_past(run):
             return None
@@ -166,7 +169,7 @@ class Admission:
         data = self.open_data(approval, partial(self._left_out, run, study, centres))
         loading = Loading(data)
         self.drive(loading.steps())
-        return Participation(site, context, loading, permission)
+        return Participation(site, context, loading, permission, seen)
 
     def settle_folder(self) -> None:
         """Compare the site's folder with its ledger; raises as `FolderStates.settle`."""

@@ -65,6 +65,11 @@ class Outbox:
         self._store.save_all(self._run, {**(received or {}), **messages})
         self._due += [(each.place, each.message) for each in outgoing]
 
+    @property
+    def held(self) -> int:
+        """Number of messages that are not on the exchange yet."""
+        return len(self._due)
+
     def deliver(self) -> ExchangeError | None:
         """Put on the exchange what is due; what fails stays due, and the last failure is returned.
 

@@ -15,12 +15,14 @@ from consortium.errors import (
     ProtocolError,
 )
 from consortium.secagg import CENTRE
+from consortium.study.slots import SHORTEST
 from consortium.study.spec import TimingSection
 from site_agent.approval.permission import Permission
 from site_agent.loading.progress import Loading
 from site_agent.run.outbox import Outbox
 from site_agent.run.rounds import Rounds
 from site_agent.run.setup import LeftOut, Setup, Site
+from site_agent.run.slot_clock import SlotClock
 
 _ASIDE_EVERY, _ASIDE_PACES = 0.2, 25  # s, or as many times the exchange's pace if that is longer
 
@@ -38,6 +40,8 @@ class Participation:
         The study's data on their way; the site says that it is there when they have come.
     permission : callable
         Returns what the site's people allow of the study now, or raises why they don't.
+    seen : float
+        When the site saw the announcement, in seconds on its clock that never goes back.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class Participation:
         context: RunContext,
         loading: Loading,
         permission: Callable[[], Permission],
+        seen: float,
     ) -> None:
         context.study.check_scheme(f"'{context.study.study}'")
         self.ended: Ended | None = None
@@ -53,7 +58,9 @@ class Participation:
         self._site, self._loading, self._permission = site, loading, permission
         self._context = context
         self._outbox = Outbox(context, site.store, site.exchange)
-        self._setup = Setup(site, context, loading, permission, self._outbox)
+        self._slots = SlotClock(site.passed)
+        self._slots.begin(seen)
+        self._setup = Setup(site, context, loading, permission, self._outbox, self._slots)
         self._logged = ""
         self._aside_every = max(_ASIDE_EVERY, _ASIDE_PACES * site.exchange.pace)
         self._looked_aside = -self._aside_every
@@ -62,27 +69,43 @@ class Participation:
         """Do what can be done now; False if there is nothing to do.
 
         Each look costs one request, for the message that the centre is to send next. What else may
-        be there, such as the run's end, is looked for now and then. Raises ConsortiumError if the
-        site takes no further part in the run, or a message is not what it must be.
+        be there, such as the run's end, is looked for now and then. Before the end of a time slot
+        the site neither looks nor sends. Raises ConsortiumError if the site takes no further part
+        in the run, or a message is not what it must be.
         """
-        if self.ended is not None:
+        if self.ended is not None or self._slots.left:
             return False
+        held = self._outbox.held
+        if held:
+            self._deliver()
+        return self._step() or self._outbox.held < held
+
+    def _step(self) -> bool:
+        self._slots.begin()
         try:
             done, aside = self._act(), self._is_time_to_look_aside()
             if aside and not done and self.rounds is not None:
                 done = self.rounds.advance_aside()
+                if self._outbox.held:
+                    self._slots.hold(SHORTEST)
         except (ExchangeError, ProtocolError, EngineError):
             if self._read_end():  # whatever is amiss, the run's end is heard
                 return True
             raise
-        finally:
-            trouble = self._outbox.deliver()
-            if trouble is not None:
-                self._log_trouble(str(trouble))
+        except Exception:
+            self._deliver()  # the site's last word in this run, which no data delayed
+            raise
+        if not self._slots.left:
+            self._deliver()
         if done or not aside:
             return done
         self._looked_aside = self._site.passed()
         return self._read_end()
+
+    def _deliver(self) -> None:
+        trouble = self._outbox.deliver()
+        if trouble is not None:
+            self._log_trouble(str(trouble))
 
     def _is_time_to_look_aside(self) -> bool:
         waits = self.rounds is None or self.rounds.asks_more
@@ -100,8 +123,9 @@ class Participation:
                 pass
             case joined:
                 data, permission = self._loading.data, self._permission
+                outbox, slots = self._outbox, self._slots
                 self.rounds = Rounds(
-                    self._site, joined, data, permission, self._outbox, self._log_trouble
+                    self._site, joined, data, permission, outbox, slots, self._log_trouble
                 )
         return True
 
@@ -121,9 +145,16 @@ class Participation:
         return f"the centre ({step})"
 
     @property
-    def loads(self) -> str:
-        """How far the site has come with its data, in words; empty if they are loaded."""
-        return "" if self._loading.over else self._loading.words
+    def own_work(self) -> str:
+        """What the site itself is at, in words; empty if it waits for the centre."""
+        if not self._loading.over:
+            return self._loading.words
+        return "waiting for the end of its time slot" if self._slots.left else ""
+
+    @property
+    def left(self) -> float:
+        """Seconds until the end of the time slot before which the site does nothing, or 0."""
+        return self._slots.left if self.ended is None else 0.0
 
     @property
     def starts(self) -> bool:

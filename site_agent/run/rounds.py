@@ -18,6 +18,7 @@ from consortium.engine.queries import MOST_QUERY, decode_query, query_context, s
 from consortium.engine.session import check_planned
 from consortium.errors import (
     ConsortiumError,
+    EngineError,
     ExchangeError,
     OversizedError,
     PrivacyError,
@@ -28,6 +29,7 @@ from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import OVERHEAD, messages
 from consortium.study.plan import Stage
+from consortium.study.slots import round_slot
 from site_agent.approval.permission import Permission
 from site_agent.loading.progress import Data
 from site_agent.policy.policy import check_statistic
@@ -36,6 +38,22 @@ from site_agent.run.checks import Checks
 from site_agent.run.neighbours import NeighbourEvidence, Neighbours
 from site_agent.run.outbox import Outbox, Outgoing
 from site_agent.run.setup import JoinedRun, Site
+from site_agent.run.slot_clock import SlotClock
+
+
+@dataclass(frozen=True)
+class ComputedRound:
+    """A round's statistic, computed and neither charged nor stored yet."""
+
+    asked: AskedRound
+    query: Query
+    part: float
+    """Units of this site over its nominal ones."""
+    statistic: Array
+    key: bytes
+    """Of the noise."""
+    heard: tuple[messages.Heard, ...]
+    """Neighbours' answers that the manifest lists."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +68,10 @@ class Answer:
 
 class Rounds:
     """The rounds of one site in one run.
+
+    A statistic is computed as soon as the query is there. Once the slot is over, the site looks
+    whether the round is still open, charges it, and sends the answer. So neither the answer nor any
+    look at the exchange shows how long the participants took.
 
     Parameters
     ----------
@@ -66,9 +88,10 @@ class Rounds:
         data: Data,
         permission: Callable[[], Permission],
         outbox: Outbox,
+        slots: SlotClock,
         log_trouble: Callable[[str], None],
     ) -> None:
-        self._site, self._data = site, data
+        self._site, self._data, self._slots = site, data, slots
         self._outbox, self._names, self._log_trouble = outbox, outbox.names, log_trouble
         self._context, self._plan = joined.context, joined.plan
         self._party, self._sizes = joined.party, joined.sizes
@@ -83,12 +106,20 @@ class Rounds:
         self._charges = Charges(site, joined, persons, permission, outbox, log_trouble)
         self._closing = RoundStatus(site, joined, outbox)
         self._open: int | None = None  # round that is contributed to and not yet unmasked
+        self._computed: ComputedRound | None = None
+        self._failure: Exception | None = None  # of computing
+        first = joined.plan.stages[0].release
+        slots.hold(round_slot(joined.plan.shape, first))  # more people take longer to enrol
 
     def advance(self) -> bool:
         """Answer what the centre is to ask next; False if it has not.
 
         Raises ConsortiumError as `Participation.advance`.
         """
+        if self._failure is not None:
+            raise self._failure
+        if self._computed is not None:
+            return self._finish(self._computed)
         return self._answer_unmasking() if self._open is not None else self._answer_query()
 
     def advance_aside(self) -> bool:
@@ -122,28 +153,52 @@ class Rounds:
         query, stage = self._read_query(body)
         asked = AskedRound(number, stage, query_context(self._plan, number, body), message)
         self._answer(asked, query)
-        self._stages.append(stage.name)
-        self._neighbours.note(number, stage, asked.digest)
-        self._checks.note(number, stage, asked.digest)
         return True
 
     def _answer(self, asked: AskedRound, query: Query) -> None:
-        """Answer as before a restart; else anew, unless the round was closed meanwhile."""
+        """Answer as before a restart; else compute anew, unless the round was closed meanwhile."""
         number = asked.number
         stored = self._outbox.stored(f"{number}/contribution")
         if stored is not None:
             unmask = self._outbox.stored(f"{number}/unmask")
             self._party.restore(number, asked.digest, True, unmask)
             self._send(asked, Answer(stored, self._neighbours.kept(number)))
-            return
-        answer = None
-        if not (self._closing.is_closed(asked) or self._checks.attested):
-            answer = self._contribute(asked, self._collect(query, asked.stage))
+            self._note(asked)
+        elif self._closing.is_closed(asked) or self._checks.attested:
+            self._pass_over(asked)
+            self._note(asked)
+        else:
+            self._compute_in_slot(asked, self._collect(query, asked.stage))
+
+    def _compute_in_slot(self, asked: AskedRound, query: Query) -> None:
+        """Compute, and go on at the end of the slot; then a refusal leaves, too."""
+        try:
+            self._computed = self._compute(asked, query)
+        except (ExchangeError, ProtocolError, EngineError):
+            raise
+        except Exception as error:
+            self._failure = error
+        self._slots.hold(round_slot(self._plan.shape, asked.stage.release))
+
+    def _finish(self, computed: ComputedRound) -> bool:
+        """Send what was computed, unless the round was closed meanwhile."""
+        asked = computed.asked
+        answer = self._contribute(computed)
         if answer is not None:
             self._send(asked, answer)
-            self._site.log.line(f"answered round {number} ({query.statistic})")
+            self._site.log.line(f"answered round {asked.number} ({computed.query.statistic})")
         else:
             self._pass_over(asked)
+        self._computed = None
+        self._note(asked)
+        return True
+
+    def _note(self, asked: AskedRound) -> None:
+        """Remember that a round was asked."""
+        number, stage = asked.number, asked.stage
+        self._stages.append(stage.name)
+        self._neighbours.note(number, stage, asked.digest)
+        self._checks.note(number, stage, asked.digest)
 
     def _pass_over(self, asked: AskedRound) -> None:
         """Go on without an answer; what was charged before a stop stays charged."""
@@ -170,11 +225,8 @@ class Rounds:
         answers = self._neighbours.collect(stage) if stage.release.neighbours else None
         return replace(query, neighbour_answers=answers, site=self._index)
 
-    def _contribute(self, asked: AskedRound, query: Query) -> Answer | None:
-        """Compute, charge, hide: in this order, so that what can't be computed costs nothing.
-
-        None, and nothing is charged, if it took so long that nobody waits for the answer.
-        """
+    def _compute(self, asked: AskedRound, query: Query) -> ComputedRound:
+        """Compute before anything is charged, so that what can't be computed costs nothing."""
         check_statistic(self._site.policy, query.statistic)
         heard = self._hearsay.due(asked.stage, self._neighbours.heard)
         mechanism = asked.stage.mechanism
@@ -183,10 +235,20 @@ class Rounds:
         part = units / self._plan.shape.units[self._index]
         summed = mechanism.total(self._index, statistic.ravel(), part)
         key = self._charges.noise_key(asked.digest, summed.tobytes(), units)
+        return ComputedRound(asked, query, part, statistic, key, heard)
+
+    def _contribute(self, computed: ComputedRound) -> Answer | None:
+        """Charge and hide what was computed.
+
+        None, and nothing is charged, if it took so long that nobody waits for the answer.
+        """
+        asked, key = computed.asked, computed.key
+        mechanism = asked.stage.mechanism
         if self._closing.is_over(asked):
             return None
         new = self._charges.reserve(asked, remembered=self._charges.commit(asked.number, key))
-        share = mechanism.protect(self._index, statistic, GaussianSampler(key), part)
+        noise = GaussianSampler(key)
+        share = mechanism.protect(self._index, computed.statistic, noise, computed.part)
         opened = share.opened if mechanism.opened_entries else None
         broadcast = None
         if answers_neighbours(asked.stage):
@@ -200,7 +262,7 @@ class Rounds:
             opened,
             bits=mechanism.lattice.bits,
             released=mechanism.each,
-            heard=heard,
+            heard=computed.heard,
             clear=mechanism.public,
         )
         if new and self._closing.is_over(

@@ -20,6 +20,7 @@ from consortium.membership.keys import Identity
 from consortium.secagg import Party, seal
 from consortium.secagg.messages import Limits as MessageLimits
 from consortium.study.plan import Plan, count_rounds, make_plan, nominal_shape, plan_digest
+from consortium.study.slots import SHORTEST, loading_slot
 from site_agent.approval.permission import Permission
 from site_agent.layout import WORTH
 from site_agent.ledger.anchor import LedgerAnchor
@@ -29,6 +30,7 @@ from site_agent.policy.policy import Policy, StudyRequest, refuse_by_policy
 from site_agent.run.message_store import MessageStore
 from site_agent.run.outbox import Outbox
 from site_agent.run.site_log import SiteLog
+from site_agent.run.slot_clock import SlotClock
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,18 @@ class Setup:
     permission: Callable[[], Permission]
     """Returns what the site's people allow of the study now, or raises why they don't."""
     outbox: Outbox
+    slots: SlotClock
+    """Begun when the site saw the announcement."""
     outcome: JoinedRun | LeftOut | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._announced = hashlib.sha256(self.context.announcement).digest()
         self._names = self.outbox.names
         self._told = False  # that the data are being loaded
+        study = self.context.study
+        self._slot = loading_slot(nominal_shape(study, self.context.extent))
+        if self.outbox.stored("present") is None:  # what causes a restart is not the data
+            self.slots.hold(self._slot)
         steps = (self._load, self._start, self._advertise, self._share)
         self._steps = iter((*steps, self._take_shares))
         self._step: Callable[[], bool] = next(self._steps)
@@ -114,14 +122,11 @@ class Setup:
     def _load(self) -> bool:
         """Wait until the data are in the cache; the centre is told once that they are not yet.
 
-        Nothing of how far it is: who came how late would tell of single persons' scans.
+        Nothing of how far it is: who came how late would tell of single persons' scans. Both
+        messages leave at ends of the loading slot.
         """
         if not self.loading.over:
-            name, run = self.site.name, self.context.run
-            if not self._told and self.outbox.stored("present") is None:
-                self._told = True
-                message = seal(self.site.identity.key, run, name, LOADING, 0, b"")
-                self.outbox.send(self._names.loading(name), "loading", message)
+            self._tell_loading()
             return False
         data, site = self.loading.data, self.site
         for each in data.survey.skipped:
@@ -132,6 +137,18 @@ class Setup:
         message = seal(site.identity.key, self.context.run, site.name, PRESENT, 0, b"")
         self.outbox.send(self._names.present(site.name), "present", message)
         return True
+
+    def _tell_loading(self) -> None:
+        """Tell the centre, once, that the data are not loaded, and wait for another slot."""
+        if self.outbox.stored("present") is not None:
+            return
+        name, run = self.site.name, self.context.run
+        if not self._told:
+            self._told = True
+            message = seal(self.site.identity.key, run, name, LOADING, 0, b"")
+            self.outbox.send(self._names.loading(name), "loading", message)
+            self.outbox.deliver()  # or after the next slot, if the exchange is away
+        self.slots.hold_on(self._slot)
 
     def _start(self) -> bool:
         """Hear with whom the run starts."""
@@ -160,6 +177,7 @@ class Setup:
     def _advertise(self) -> bool:
         """Send the site's keys."""
         message = self._party.setup.advertise(encode_note(self._note))
+        self._hold("advertise")
         self.outbox.send(self._names.setup("advertise", self.site.name), "advertise", message)
         return True
 
@@ -172,11 +190,17 @@ class Setup:
         refuse_by_policy(self.site.policy, self.context.study, plan, StudyRequest(self.site.name))
         self.outbox.keep("keys", bundle)
         self._keep_worth(plan)
+        self._hold("share")
         self.outbox.send(self._names.setup("share", self.site.name), "share", message)
         self.site.log.write(
             f"joined {self.context.run}: {count(plan.rounds, 'round')}, ε = {plan.epsilon:.3g}"
         )
         return True
+
+    def _hold(self, name: str) -> None:
+        """Hold a message back to the end of its slot, unless it was sent before a restart."""
+        if self.outbox.stored(name) is None:
+            self.slots.hold(SHORTEST)
 
     def _keep_worth(self, plan: Plan) -> None:
         """For the site's page; another version's words of a run that was joined before stay."""

@@ -45,8 +45,8 @@ class WaitLog:
         timing = participation.timing
         ready = timing.ready if participation.starts else 0.0  # others may be loading
         left = timing.join + ready + 2 * timing.answer - waited
-        if participation.loads:
-            self._file.show(run, waited, left, {"this site": participation.loads})
+        if participation.own_work:
+            self._file.show(run, waited, left, {"this site": participation.own_work})
             return
         self._file.show(run, waited, left, {"centre": participation.awaited})
         if left < 0:

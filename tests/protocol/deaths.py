@@ -8,6 +8,7 @@ import pytest
 
 from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.exchange import DirectoryExchange
+from consortium.study.slots import SHORTEST
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
 from tests.protocol.faults import Fault, FaultyConsortium, Stage
@@ -87,7 +88,7 @@ def die_everywhere(
             mail = Mail(patch)
             found = parties.carry_out()
             for _ in range(20):
-                parties.pump()  # those who were down at the end hear of it
+                parties.ticks.pause(SHORTEST)  # those who were down at the end hear of it
         died = [f"{when} {write}" for when, write in list(deaths.struck)[struck:]]
         assert found == unbroken, f"{deaths.victim} died {died}: {found}"
         mail.check_said_once()

@@ -268,7 +268,7 @@ def test_substituted_key_gets_no_shares(tmp_path: Path) -> None:
         centre.open()
     local.absent = set()
     write(place, NAMES.start(), sign(place, "start", 0, start_notice(SITES)))
-    pump(local, 4)  # every site has advertised
+    pump(local)  # every site has advertised
     sent = [path_of(place, NAMES.setup("advertise", s)).read_bytes() for s in SITES]
     body = msgspec.msgpack.decode(sent[0])
     forged = messages.decode(messages.Advertisement, body[5], "north")

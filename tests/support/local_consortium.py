@@ -5,6 +5,7 @@ exchange once. So a whole study runs without threads, in a repeatable order, and
 any party can be thrown away and built again from its disk at any moment.
 """
 
+import math
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -50,16 +51,25 @@ timing: {join: 4, answer: 4}
 
 
 class Ticks:
-    """Time that passes only when somebody waits; each pause lets the others work."""
+    """Time that passes only when somebody waits.
+
+    Each pause lets the others work at its start, and again whenever one of them is to be woken.
+    """
 
     def __init__(self) -> None:
         self.now = 0.0
         self.others: Callable[[], object] = lambda: None
+        self.left: Callable[[], float] = lambda: math.inf
+        """Returns the seconds until one of the others is to be woken."""
 
     def pause(self, seconds: float) -> None:
-        """Let the others work, then let the time pass."""
+        """Let the others work, and the time pass."""
+        end = self.now + seconds
         self.others()
-        self.now += seconds
+        while (left := self.left()) < end - self.now:
+            self.now += left
+            self.others()
+        self.now = max(self.now, end)
 
     def clock(self) -> Clock:
         """As the centre wants it."""
@@ -156,6 +166,7 @@ class LocalConsortium:
     def __post_init__(self) -> None:
         self.ticks = Ticks()
         self.ticks.others = self.pump
+        self.ticks.left = lambda: min(map(self.left, self.agents), default=math.inf)
         self.agents: dict[str, Agent] = {}
         self.study: Study = read_study(self.place.files.study)
         self.space: Space = study_space(self.study, self.place.files.study.parent)
@@ -168,6 +179,10 @@ class LocalConsortium:
             clock = self.ticks.clock()
             self.agents[name] = Agent(self.place.site(name), clock, lambda: NOON, tell, self.drive)
         return self.agents[name]
+
+    def left(self, name: str) -> float:
+        """Seconds until a site's time slot ends."""
+        return self.agents[name].slot_left
 
     def pump(self) -> None:
         """Let every agent that is there look at the exchange once."""

@@ -380,9 +380,12 @@ def _plan(study: Path, subjects: str | None, volumes: int | None) -> Plan:
     from consortium.space.study_space import study_space
     from consortium.study.plan import make_plan
     from consortium.study.reader import read_study
+    from consortium.study.slots import check_slots
 
     parsed = read_study(study)
     sizes = site_sizes(subjects, parsed)
     samples = tuple(size * _volumes(parsed, volumes) for size in sizes)
     extent = study_space(parsed, study.parent).extent
-    return make_plan(parsed, extent.shape(sizes, samples, parsed.privacy.unit))
+    planned = make_plan(parsed, extent.shape(sizes, samples, parsed.privacy.unit))
+    check_slots(parsed, planned.shape, [stage.release for stage in planned.stages])
+    return planned

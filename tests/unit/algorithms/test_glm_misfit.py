@@ -135,7 +135,7 @@ def test_the_first_sentence_says_that_a_centre_far_from_where_it_was_stated_can_
         "20 of 20 outcomes can't be judged, because they lie"
     )
     assert re.search(
-        r"about \d+ of their deviations from where they were stated", result.captions.headline
+        r"about [\d.]+ of their deviations from where they were stated", result.captions.headline
     )
     assert result.numbers["withheld"] == 20
     assert result.numbers["discoveries"] == 0

@@ -231,7 +231,7 @@ def test_room_for_relatives_who_differ_is_worth_a_fifth_of_the_error_and_foretol
 )
 @pytest.mark.parametrize("epsilon", [8.0, None])
 def test_intervals_hold_whatever_correlation_is_stated(cell, epsilon):
-    runs = [one_run(CELLS[cell], 6, epsilon, number) for number in range(12)]
+    runs = [one_run(CELLS[cell], 6, epsilon, number) for number in range(20)]
     covered = np.mean([each["covered"] for each in runs])
     assert 0.88 <= covered <= 1
     assert np.mean([each["size"] for each in runs]) <= 0.1

@@ -13,6 +13,7 @@ from consortium.coordinator.console_tables import show_status
 from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.coordinator.run_folder import RunStatus, SiteStanding, run_status
 from consortium.errors import SiteError, ThresholdError
+from consortium.study.slots import SHORTEST
 from tests.support.local_consortium import SITES, STUDY, LocalConsortium, build, conduct, limit
 
 RUN = "small-0001"
@@ -127,7 +128,8 @@ def test_a_site_that_is_waited_for_says_since_when_and_until_when(place: DemoFol
     (first, *_) = waits
     assert first.until is not None
     assert first.since is not None
-    assert first.until - first.since == pytest.approx(4, abs=0.01)  # timing.join
+    join = 4 + SHORTEST  # timing.join and one loading slot
+    assert first.until - first.since == pytest.approx(join, abs=0.01)
     assert all(each.running for each in local.seen)
 
 

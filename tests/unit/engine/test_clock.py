@@ -166,3 +166,12 @@ def test_the_first_rest_ends_at_the_deadline() -> None:
     hand = Hand()
     assert not list(Clock(lambda: hand.at, hand.pause).polls(0.5, first=9.0))
     assert hand.at == 0.5
+
+
+def test_no_rest_goes_on_beyond_what_is_due() -> None:
+    hand, looks = Hand(), list[float]()
+    due = (0.5, 1.25, 2.0)
+    until = lambda: min((at - hand.at for at in due if at > hand.at), default=9.0)  # noqa: E731
+    for _ in Clock(lambda: hand.at, hand.pause).polls(3.0, 0.4, first=9.0, due=until):
+        looks.append(hand.at)
+    assert looks == pytest.approx([0.5, 0.9, 1.25, 1.65, 2.0, 2.4, 2.8])

@@ -83,8 +83,9 @@ def test_a_cancelled_run_is_given_up(flow: str, office: Office) -> None:
     assert office.opened() == [("Cancelled", CANCELLED)]
     assert [state for _, state in _of_flow(office, "consortium-study")] == ["CANCELLED"]
     assert not (office.place.files.out / "0001" / "report.html").exists()
-    for _ in range(3):
+    for _ in range(6):
         office.local.pump()
+        office.local.ticks.now += 0.25  # the end is looked for now and then
     for name in office.local.study.sites:
         said = office.local.said(name)
         assert "small-0001 has ended: aborted" in said

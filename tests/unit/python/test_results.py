@@ -90,7 +90,7 @@ def test_connectivity_has_a_number_for_every_two_networks(tmp_path: Path) -> Non
     values = {
         "study": "links",
         "sites": ["north"],
-        "participants": dict.fromkeys(["north"], 10),
+        "participants": {"north": 100},
         "data": {"mask": "mask.nii.gz", "atlas": "atlas.nii.gz", "smoothing": 0},
         "privacy": {
             "unit": "subject",

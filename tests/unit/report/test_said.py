@@ -31,7 +31,7 @@ def simulated(tmp_path: Path, people: People, algorithm: str, views: list, analy
     content = {
         "study": "levels",
         "sites": list(SITES),
-        "participants": dict.fromkeys(SITES, 10),
+        "participants": dict.fromkeys(SITES, 50),
         "features": views,
         "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 1},
         "algorithm": algorithm,
