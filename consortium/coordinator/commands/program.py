@@ -43,10 +43,12 @@ OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
 
 def tell_result(report: PrivacyReport, folder: Path) -> None:
     """Print a run's summary and where its outputs lie."""
-    from consortium.report.statement import summary
+    from consortium.report.statement import few_sentences, summary
 
     out.print(f"Output: {folder} (open report.html)")
     out.print(summary(report))
+    for sentence in few_sentences(report):
+        out.print(sentence)
 
 
 def site_sizes(text: str | None, study: Study) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from consortium.report.privacy_report import (
     read_privacy_report,
     write_privacy_report,
 )
+from consortium.report.statement import few_sentences, sizes_text
 from tests.support.report_samples import guarantee, sample_report, sample_study
 
 STUDY = sample_study()
@@ -142,3 +143,15 @@ def test_a_missing_truncated_or_longer_file_is_refused(tmp_path):
     path.write_text(json.dumps(content | {"subjects": ["sub-01"]}))
     with pytest.raises(OutputError, match="subjects"):
         read_privacy_report(path)
+
+
+def test_a_site_with_clearly_fewer_than_half_of_its_nominal_number_is_named():
+    report = sample_report(STUDY)
+    first, *others = report.sites
+    few = first.model_copy(update={"nominal": 100, "units": 20, "units_deviation": 5.0})
+    unsure = first.model_copy(update={"nominal": 100, "units": 40, "units_deviation": 5.0})
+    for site, named in ((few, True), (unsure, False)):
+        changed = report.model_copy(update={"sites": (site, *others)})
+        said = few_sentences(changed)
+        assert [first.name in sentence for sentence in said] == ([True] if named else [])
+        assert ("far below the nominal 100" in sizes_text(changed)) == named
