@@ -47,7 +47,8 @@ class Bound:
         or removing one moves them by ``norm`` and by c. With c² = spread² - norm² neither is more
         than ``spread``. It is 0 where ``norm`` is not less.
         """
-        return math.sqrt(max(self.spread**2 - self.norm**2, 0.0))
+        part = self.norm / self.spread  # no square of a number that may be tiny or huge
+        return self.spread * math.sqrt(max((1.0 - part) * (1.0 + part), 0.0))
 
     def sensitivity(self, units: int) -> float:
         """L2 sensitivity of a sum of contributions, divided by ``units``.

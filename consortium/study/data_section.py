@@ -185,9 +185,9 @@ class DataSection(Section):
     scale: float = Field(default=1.0, gt=0)
     """Public factor applied last, for standardize: none."""
     minimum_volumes: int = Field(default=20, ge=2)
-    """A subject with fewer volumes is left out."""
+    """A subject with fewer volumes is left out, with unit subject."""
     volumes: int | None = Field(default=None, ge=2)
-    """If given, every subject must have exactly this many volumes."""
+    """If given, every subject must have exactly this many volumes; with unit subject only."""
 
     @property
     def chooses(self) -> bool:

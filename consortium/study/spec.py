@@ -250,6 +250,12 @@ class Study(Section):
                 f"data.detrend: {data.detrend!r} takes every subject's mean away, which is what "
                 f"{self.algorithm} asks for; set detrend: none"
             )
+        if privacy.unit == "timepoint" and data.volumes is not None:
+            raise ValueError(
+                "data.volumes: it leaves participants out by their numbers of volumes, so that one "
+                "volume would decide about all others of a participant; for unit timepoint leave "
+                "it out, and state 'volumes'"
+            )
         if privacy.unit == "timepoint" and data.mixes_volumes:
             raise ValueError(
                 f"data: {' and '.join(data.mixes_volumes)} mix a participant's volumes, so that "

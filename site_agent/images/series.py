@@ -329,10 +329,11 @@ class SiteDataset:
         except DataError as error:
             return SkippedPerson(subject.label, "unusable", str(error))
         first, data = subject.runs[0].bold, self.data
-        if data.volumes is not None and length != data.volumes:
+        by_person = self.unit == "subject"  # else one volume would decide about the others
+        if by_person and data.volumes is not None and length != data.volumes:
             detail = f"{first} has {length} volumes, the study asks for {data.volumes}; left out."
             return SkippedPerson(subject.label, "does-not-fit", detail)
-        if length < data.minimum_volumes:
+        if by_person and length < data.minimum_volumes:
             detail = f"{first} has {length} volumes of at least {data.minimum_volumes}; left out."
             return SkippedPerson(subject.label, "too-few-volumes", detail)
         if data.confounds and any(run.confounds is None for run in subject.runs):

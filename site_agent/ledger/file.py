@@ -166,7 +166,7 @@ class LedgerFile:
         key = self._key()
         by_mark = {person_mark(key, canonical_label(label)): label for label in labels}
         marks = sorted(by_mark)
-        digest = group_digest(marks)
+        digest = group_digest(key, marks)
         self._read_persons()
         if self.connection.execute("SELECT 1 FROM groups WHERE digest = ?", (digest,)).fetchone():
             self._link(by_mark)
@@ -279,7 +279,7 @@ class LedgerFile:
             self._read_persons()
             last = len(self._marks)
             marks = [self._marks[i] if i < last else b"" for i in ids.tolist()]
-            if row is None or group_digest(marks) != digest:
+            if row is None or group_digest(self._key(), marks) != digest:
                 raise LedgerError(
                     f"{self.path}: the participants of a charge were altered; restore the ledger "
                     "from a backup and ask who changed it."

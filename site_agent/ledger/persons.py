@@ -92,9 +92,14 @@ def check_of(key: bytes) -> bytes:
     return hashlib.blake2b(b"", digest_size=MARK, key=key, person=b"cape key").digest()
 
 
-def group_digest(marks: Iterable[bytes]) -> str:
-    """SHA-256 of a group's marks in their order, in hexadecimal."""
-    return hashlib.sha256(b"".join(sorted(marks))).hexdigest()
+def group_digest(key: bytes, marks: Iterable[bytes]) -> str:
+    """SHA-256 of a group's marks in their order, in hexadecimal.
+
+    A group without participants has a mark of its own. Otherwise its digest would be public, and
+    with it the hash of a ledger's line that shows that nobody took part.
+    """
+    nobody = hashlib.blake2b(b"", digest_size=MARK, key=key, person=b"cape nobody").digest()
+    return hashlib.sha256(b"".join(sorted(marks) or [nobody])).hexdigest()
 
 
 def pack_ids(ids: Ids) -> bytes:

@@ -29,7 +29,7 @@ def late(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     publish(local, centre)
     local.absent = set()
     for _ in range(12):
-        local.pump()
+        local.ticks.pause(0.1)
     return Finished(local.place.files.out, Path(local.place.files.exchange))
 
 

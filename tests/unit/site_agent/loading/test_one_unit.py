@@ -102,6 +102,11 @@ def test_what_mixes_volumes_is_refused_where_a_volume_is_the_unit(field: str) ->
         study_of([], unit="timepoint", **PLAIN | MIXED[field])
 
 
+def test_a_number_of_volumes_that_all_must_have_is_refused_where_a_volume_is_the_unit() -> None:
+    with pytest.raises(StudyError, match=r"data\.volumes"):
+        study_of([], unit="timepoint", **PLAIN, volumes=24)
+
+
 def replace_volume(path: Path, value: float) -> None:
     """Replace a recording, or its left hemisphere, by one whose fourth volume is another."""
     scan, generator = nib.load(path), np.random.default_rng(1)
@@ -122,8 +127,8 @@ def test_one_volume_changes_its_own_column_only(
     site: Path, tmp_path: Path, field: str, which: int
 ) -> None:
     """Under every field's two values, but for those that are refused."""
-    said = PLAIN | DATA[field][which] | ({"volumes": 31} if field == "volumes" and which else {})
-    if field in MIXED and which:
+    said = PLAIN | DATA[field][which]
+    if field in {*MIXED, "volumes"} and which:
         return
     study = study_of([], unit="timepoint", **said)
     place = linked(site, tmp_path / "site")
