@@ -8,13 +8,16 @@ from pathlib import Path
 from consortium.errors import BudgetError, PrivacyError, StudyError, WithdrawnError
 from consortium.membership.keys import Identity
 from consortium.membership.signed_study import mask_digest
-from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.study.plan import promised_mu
 from site_agent.approval.approval import Approval, newest_approval
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.ledger.ledger import Ledger, LedgerLimits
 from site_agent.ledger.limits import no_run_left
 from site_agent.policy.policy import Policy
+
+_ROUNDING = 1e-9
+"""Relative rounding of a number of runs."""
 
 
 @dataclass(frozen=True)
@@ -34,21 +37,29 @@ class Permission:
         run : float
             μ of the whole run as planned.
         """
-        study, terms = self.approval.study, self.approval.terms
-        approved = math.inf
-        if terms.epsilon is not None:
-            approved = mu_of(terms.epsilon, study.privacy.delta)
+        study = self.approval.study
         return LedgerLimits(
             totals=policy.totals(),
             study=policy.study_limit(study.privacy.unit),
-            approved=approved,
-            runs=terms.runs,
+            runs=self._runs,
             run=run,
             centres=self.centres,
             ended=self._ended(),
         )
 
-    def check_new_run(self, ledger: Ledger, dataset: str) -> None:
+    @property
+    def _runs(self) -> float:
+        """Runs that the terms allow, each at what the study promises.
+
+        Nothing here depends on who took part: else a refusal would show whether anybody did.
+        """
+        study, terms = self.approval.study, self.approval.terms
+        if terms.epsilon is None:
+            return terms.runs
+        one, whole = promised_mu(study), mu_of(terms.epsilon, study.privacy.delta)
+        return min(terms.runs, math.floor((whole / one) ** 2 * (1 + _ROUNDING)))
+
+    def check_new_run(self, ledger: Ledger) -> None:
         """Refuse another run than those that were approved, before an image is opened.
 
         Raises StudyError if the mask is not the one that was approved. Raises PrivacyError if the
@@ -62,8 +73,7 @@ class Permission:
                 "approved; restore it, or approve the study again if you agree."
             )
         had = ledger.used(study.study, self.centres)
-        spent = ledger.study_total(dataset, study.privacy.unit, study.study, self.centres)
-        asked = epsilon_of(compose([spent, promised_mu(study)]), study.privacy.delta)
+        asked = epsilon_of(math.sqrt(had + 1) * promised_mu(study), study.privacy.delta)
         match terms.refusal(had + 1, asked, self.today):
             case "runs":
                 raise no_run_left(study.study, terms.runs)

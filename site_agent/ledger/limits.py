@@ -31,8 +31,6 @@ class LedgerLimits:
     missing is not held, but that of the charge's own unit, which then has nothing."""
     study: float = math.inf
     """What the study may cost the data set, all its runs together, by the site's policy."""
-    approved: float = math.inf
-    """The same by the approval."""
     runs: float = math.inf
     """Runs of the study that may ever cost something, by the approval."""
     run: float = 0.0
@@ -217,7 +215,6 @@ def _check_study(sums: Sums, charge: Charge, limits: LedgerLimits, asked: float)
     spent = sums.study(charge.dataset, charge.unit, charge.study, centres, charge.persons)
     remedy = f"raise '{charge.unit}.study' in policy.yaml or decline the study"
     _check_limit(spent, asked, limits.study, name, remedy)
-    _check_limit(spent, asked, limits.approved, name, "approve it again if you agree to more")
 
 
 def _check_limit(spent: float, asked: float, limit: float, what: str, remedy: str) -> None:

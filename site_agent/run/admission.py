@@ -205,7 +205,7 @@ class Admission:
     def _check_rules(self, approval: Approval) -> None:
         """Refuse a new run that approval or policy don't cover; nothing of any data is read."""
         site = self.site
-        self._permission(approval).check_new_run(site.ledger, site.dataset)
+        self._permission(approval).check_new_run(site.ledger)
         refuse_by_policy(site.policy, approval.study, None, StudyRequest(site.name))
 
     def _permission(self, approval: Approval) -> Permission:

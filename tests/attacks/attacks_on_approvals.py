@@ -74,9 +74,9 @@ def five_runs_under_one_yes(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="site_agent.ledger.limits:_check_study",
+    guard="site_agent.ledger.limits:_check_begin",
     without="runs side by side cost together what each alone may",
-    stops="for 'small' and this asks for",
+    stops="was approved for 1 run and had as many",
     instead=nothing,
 )
 def runs_side_by_side(stage: Stage) -> bool:
@@ -87,9 +87,9 @@ def runs_side_by_side(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="site_agent.ledger.limits:Sums.begun",
+    guard="site_agent.ledger.limits:_check_begin",
     without="a run begins that can't be paid to its end, and what it spent by then is lost",
-    stops="for 'small' and this asks for",
+    stops="was approved for 1 run and had as many",
     instead=always(True),
 )
 def run_that_dies_half_way(stage: Stage) -> bool:

@@ -222,7 +222,7 @@ def _spend(place: DemoFolders, approval: Approval, run: int) -> Ledger:
 def _refusal(approval: Approval, ledger: Ledger, today: date = TODAY) -> ConsortiumError | None:
     try:
         centres = frozenset({approval.keys["centre"].hex()})
-        Permission(approval, centres, today).check_new_run(ledger, "scans")
+        Permission(approval, centres, today).check_new_run(ledger)
     except ConsortiumError as error:
         return error
     return None

@@ -67,7 +67,6 @@ TIGHT = {
     "total": replace(ROOM, totals={"subject": 1.0}),
     "total of volumes": replace(ROOM, totals={"subject": 9.0, "timepoint": 1.0}),
     "study": replace(ROOM, study=1.0),
-    "approval": replace(ROOM, approved=1.0),
 }
 
 
