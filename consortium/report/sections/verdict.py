@@ -18,9 +18,11 @@ def verdict(run: Finished) -> str:
     """Tell the whole report in a few sentences."""
     report, headline = run.report, run.result.captions.headline
     many = count(sum(site.units for site in report.sites), UNITS[report.unit])
-    found = f"about {many} at {count(len(report.sites), 'site')}"
+    found = f"{many} at {count(len(report.sites), 'site')}"
     if run.components:
-        found = f"{count(len(run.components.components), 'component')} from {found}"
+        found = f"{count(len(run.components.components), 'component')} from about {found}"
+    else:
+        found = f"About {found}"
     if run.space.views:
         found = f"{found}, described by {', '.join(view.name for view in run.space.views)}"
     return f"{headline + ' ' if headline else ''}{found}. {guarantee_text(report)}"
