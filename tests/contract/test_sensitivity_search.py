@@ -53,7 +53,7 @@ def _case(cases: list[Attack], name: str) -> Attack:
     return next(case for case in cases if case.name.startswith(name))
 
 
-@pytest.mark.parametrize("name", ["tensor.topic_third", "cca.stacked_location", "pca.power time"])
+@pytest.mark.parametrize("name", ["cca.stacked_location"])
 def test_a_norm_of_squares_that_vanish_is_found_within_a_minute(
     cases: list[Attack], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
