@@ -1,8 +1,8 @@
 """``python -m benchmarks.nominal_sizes [RUNS]``: results where nominal numbers are wrong.
 
-A study states a nominal number of participants of each site. Other numbers come, up to nobody at a
-site. Each row has the error of an analysis, the coverage of its 95 % intervals, and the number of
-participants that its counts tell.
+A study states a nominal number of participants of each site. Other numbers take part, down to none
+at one site. Each row has the error of an analysis, the coverage of its 95 % intervals, and the
+fraction of the results that have an interval.
 """
 
 import sys

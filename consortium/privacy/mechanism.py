@@ -27,7 +27,7 @@ from consortium.privacy.loss import (
 from consortium.privacy.noise import GaussianSampler
 
 _CLIPPED = 1e-9
-HEADROOM = 2.0
+HEADROOM = 2
 """Largest number of units over the nominal number. The sums of more are projected on a ball, which
 moves no two sums further apart."""
 _ODDS = 8.0  # λ: 2e-14
@@ -123,7 +123,7 @@ class Mechanism:
     @property
     def reach(self) -> float:
         """Largest norm of a site's vector, in the statistic's unit."""
-        return (HEADROOM if self.sums else 1.0) * math.hypot(self.bound.norm, self.counted)
+        return _reach(self.bound, self.counted, sums=self.sums)
 
     @property
     def shown(self) -> bool:
@@ -292,6 +292,11 @@ class Mechanism:
         return self.lattice.decode(self.combine(hidden, opened))
 
 
+def _reach(bound: Bound, counted: float, *, sums: bool) -> float:
+    """Return the largest norm of a site's vector, with its count."""
+    return (HEADROOM if sums else 1) * math.hypot(bound.norm, counted)
+
+
 def rounding_allowance(units: int) -> float:
     """What float64 adds to the sensitivity of a mean over so many units, over the sensitivity.
 
@@ -358,12 +363,12 @@ def plan_mechanism(
     weights = tuple(count / total for count in units)
     largest = max(w * bound.sensitivity(n) for w, n in zip(weights, units, strict=True))
     # All alike: `calibrate` then gives every site the same noise, which the coarse grid rests on.
-    most = math.ceil((HEADROOM if sums else 1.0) * max(units))
+    most = (HEADROOM if sums else 1) * max(units)
     plain = (largest * (1.0 + rounding_allowance(most)),) * len(units)
     counted = bound.beside if sums else 0.0
     if counted:
         entries += 1 if each else len(units)
-    reach = (HEADROOM if sums else 1.0) * math.hypot(bound.norm, counted)
+    reach = _reach(bound, counted, sums=sums)
     lattice = _lattice(sharing.noise(plain, target), entries, reach, min(plain))
     rounded = (plain[0] + lattice.rounding(entries),) * len(plain)
     final = sharing.noise(rounded, target)

@@ -46,6 +46,23 @@ def check_nominal(size: int, where: str) -> int:
     return size
 
 
+def stated_participants(study: Study, where: str) -> dict[str, int]:
+    """Return the numbers of participants that a study states; raises StudyError if it states none.
+
+    Parameters
+    ----------
+    where : str
+        What the error's sentence begins with.
+    """
+    if study.participants is None:
+        lines = ", ".join(f"{site}: 100" for site in study.sites)
+        raise StudyError(
+            f"{where}: field 'participants': the nominal number of participants of each site is "
+            f"required. Add for example the line 'participants: {{{lines}}}'."
+        )
+    return study.participants
+
+
 def check_participants(study: Study, where: str) -> dict[str, int]:
     """Return a study's nominal numbers of participants by site.
 
@@ -56,15 +73,10 @@ def check_participants(study: Study, where: str) -> dict[str, int]:
     where : str
         The study's file.
     """
-    if study.participants is None:
-        lines = ", ".join(f"{site}: 100" for site in study.sites)
-        raise StudyError(
-            f"{where}: field 'participants': the nominal number of participants of each site is "
-            f"required. Add for example the line 'participants: {{{lines}}}'."
-        )
-    for site, size in study.participants.items():
+    sizes = stated_participants(study, where)
+    for site, size in sizes.items():
         check_nominal(size, f"{where}: field 'participants.{site}'")
-    return study.participants
+    return sizes
 
 
 def differing_sizes(study: Study, stated: Mapping[str, int]) -> list[str]:

@@ -31,6 +31,7 @@ from consortium.privacy.mechanism import Mechanism, Sharing, plan_mechanism
 from consortium.secagg.crypto import digest
 from consortium.secagg.packing import packed_bytes
 from consortium.study.masking import Masking, delta_left, plan_masking
+from consortium.study.nominal import stated_participants
 from consortium.study.spec import Study
 
 _LARGEST = 1e30
@@ -172,20 +173,14 @@ def nominal_shape(study: Study, extent: Extent) -> Shape:
 
     Raises StudyError if it states none.
     """
-    if study.participants is None:
-        lines = ", ".join(f"{site}: 100" for site in study.sites[:3])
-        more = ", …" if len(study.sites) > 3 else ""
-        raise StudyError(
-            "field 'participants': the nominal number of participants of each site is required. "
-            f"Add for example the line 'participants: {{{lines}{more}}}'."
-        )
+    participants = stated_participants(study, f"study '{study.study}'")
     length = 1 if study.features else study.volumes or study.data.volumes
     if length is None:
         raise StudyError(
             "field 'volumes': the nominal number of volumes of a participant is required. Add for "
             "example the line 'volumes: 200'."
         )
-    subjects = [study.participants[site] for site in study.sites]
+    subjects = [participants[site] for site in study.sites]
     return extent.shape(subjects, [length * many for many in subjects], study.privacy.unit)
 
 

@@ -10,12 +10,11 @@ from collections.abc import Iterable
 
 from consortium.algorithms.base import PlannedRelease, Shape
 from consortium.errors import StudyError
+from consortium.privacy.mechanism import HEADROOM
 from consortium.study.spec import Study
 
 SHORTEST = 0.05
 """Shortest slot in seconds. All slots are multiples of it."""
-_CAP = 2
-"""Participants that a site uses at most, in nominal numbers."""
 _LOADED = 1e7
 """Numbers that a slow site loads in a second."""
 _READ = 5e7
@@ -81,7 +80,7 @@ def check_slots(study: Study, shape: Shape, releases: Iterable[PlannedRelease]) 
 def _largest(shape: Shape) -> tuple[int, float]:
     """Most participants of a site, and most numbers that they have in all."""
     rows = max(shape.features, shape.voxels)
-    return _CAP * max(shape.subjects), float(_CAP * rows * max(shape.samples))
+    return HEADROOM * max(shape.subjects), float(HEADROOM * rows * max(shape.samples))
 
 
 def _rounded(seconds: float) -> float:

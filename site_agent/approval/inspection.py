@@ -17,6 +17,7 @@ from consortium.base.formatting import count, number
 from consortium.errors import ConsortiumError, DataError, StudyError, split_remedy
 from consortium.membership.consent import post_consent
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of
+from consortium.privacy.mechanism import HEADROOM
 from consortium.space.study_space import Space
 from consortium.study.outlook import HEADS, Outlook
 from consortium.study.plan import Plan, make_plan, nominal_shape
@@ -33,7 +34,6 @@ from site_agent.approval.folder import SiteFolder, StudyCase
 from site_agent.approval.folder_states import FolderStates
 from site_agent.approval.understanding import changes, facts_before, show_facts
 from site_agent.config import SiteConfig
-from site_agent.data.cap import HEADROOM
 from site_agent.data.doubts import Misnamed, doubts_about
 from site_agent.data.people import candidates, everybody_in, read_left_out, site_tables
 from site_agent.data.survey import SkippedPerson

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from consortium.engine.names import run_secret
 from consortium.membership.keys import Identity
+from consortium.privacy.mechanism import HEADROOM
 from consortium.study.spec import Study
 from site_agent.labels import canonical_label
 
-HEADROOM = 2
-"""Participants that a site may use, in nominal numbers of participants."""
 _BYTES = 8
 
 

@@ -233,8 +233,7 @@ class Rounds:
         statistic = local_statistic(self._plan.analysis, self._data, query, mechanism)
         units = self._data.units
         part = units / self._plan.shape.units[self._index]
-        summed = mechanism.total(self._index, statistic.ravel(), part)
-        key = self._charges.noise_key(asked.digest, summed.tobytes(), units)
+        key = self._charges.noise_key(asked.digest, statistic.tobytes(), units)
         return ComputedRound(asked, query, part, statistic, key, heard)
 
     def _contribute(self, computed: ComputedRound) -> Answer | None:

@@ -20,15 +20,13 @@ from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound
 from consortium.privacy.gdp import mu_of
+from consortium.privacy.mechanism import HEADROOM
 from consortium.privacy.view_bounds import Part, PartsBound, choose_weights
 
 MOST_ROUNDING = 1e-3
 """Of the whole sensitivity: what a lattice may add to that of a view too."""
 _SHARES = tuple(0.85**step for step in range(48))
 """Parts of the budget that are tried, the whole one first."""
-_MOST_OF_NOMINAL = 2
-"""Most participants of a site over its nominal ones: noise by record is planned for so many, so
-that it does not depend on how many there are."""
 MOST_OF_DELTA = 1e-3
 """What a graph of masks may take of the study's δ, and of a level's."""
 
@@ -154,7 +152,7 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
         if (
             parameters.randomize == "record"
         ):  # the sum of n noisy vectors has n times their variance
-            most = _MOST_OF_NOMINAL * max(self.shape.units)
+            most = HEADROOM * max(self.shape.units)
             influence = Bound(norm, squares).spread * math.sqrt(most)
         places = len(self.shape.units) if squares and parameters.site_constants else 1
         return PartsBound(norm, squares, influence, parts, constant, places)
