@@ -33,7 +33,7 @@ from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 from site_agent.loading.progress import Drive, in_thread
 from site_agent.page.updater import PageUpdater
-from site_agent.run.admission import Admission, public_reason, send_refusal
+from site_agent.run.admission import Admission, public_reason, release, send_refusal
 from site_agent.run.message_store import MessageStore
 from site_agent.run.participation import Participation
 from site_agent.run.preload import Preload
@@ -277,6 +277,7 @@ class Agent:
             outcome = participation.ended.outcome
             self.site.log.write(f"{run} has ended: {outcome}; {participation.cost}")
         self.site.store.save(run, ENDED, b"")
+        release(self.site, run)
         return True
 
     def _announced(self) -> list[str]:

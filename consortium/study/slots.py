@@ -23,6 +23,8 @@ _MULTIPLIED = 5e9
 """Products that a slow site adds up in a second."""
 _LOADED_EACH, _COMPUTED_EACH = 0.002, 0.001
 """Seconds that each participant takes in addition."""
+_ENTERED_EACH = 0.0001
+"""Seconds in which a slow site enters a participant in its ledger."""
 _CLOSE = 1e-6
 """Parts of a slot by which rounding may move a clock reading."""
 
@@ -37,6 +39,12 @@ def loading_slot(shape: Shape) -> float:
     """
     participants, numbers = _largest(shape)
     return _rounded(numbers / _LOADED + participants * _LOADED_EACH)
+
+
+def ledger_slot(shape: Shape) -> float:
+    """Return the seconds in which a site enters its participants in its ledger."""
+    participants, _ = _largest(shape)
+    return _rounded(participants * _ENTERED_EACH)
 
 
 def round_slot(shape: Shape, release: PlannedRelease) -> float:

@@ -115,8 +115,11 @@ def in_turn(*hooks: Without) -> Without:
 
 
 def over_the_limit(label: str) -> SkippedPerson:
-    """Say that a person has no budget left."""
-    detail = f"sub-{label} has no budget left for this study, by the ledger; left out."
+    """Say that the ledger holds no price of a run for a participant."""
+    detail = (
+        f"sub-{label} has no budget left for this study by the ledger, or was added after the "
+        "run began; left out."
+    )
     return SkippedPerson(label, "over-limit", detail)
 
 
@@ -130,6 +133,16 @@ class Survey:
     """Volumes of each of them, over all runs."""
     skipped: tuple[SkippedPerson, ...]
     """Participants who do not qualify, and why."""
+
+    def without(self, skipped: Iterable[SkippedPerson]) -> Survey:
+        """Return the survey without some of the participants who qualify."""
+        out = {each.label: each for each in skipped}
+        stay = [k for k, each in enumerate(self.subjects) if each.label not in out]
+        return Survey(
+            tuple(self.subjects[k] for k in stay),
+            tuple(self.lengths[k] for k in stay),
+            (*self.skipped, *out.values()),
+        )
 
     def nobody(self, otherwise: str) -> str:
         """Return why no participant qualifies: what is wrong with the first unusable files.

@@ -5,7 +5,7 @@ Some persons' blocks are a value, for whichever process of the site computes wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -178,6 +178,11 @@ class SiteDataset:
         return Survey(
             tuple(subjects[i] for i in taken), tuple(lengths[i] for i in taken), survey.skipped
         )
+
+    def leave_out(self, skipped: Iterable[SkippedPerson]) -> None:
+        """Leave out some of those who qualify."""
+        self.__dict__["survey"] = self.survey.without(skipped)
+        self.__dict__.pop("_used", None)
 
     @property
     def nobody(self) -> str:

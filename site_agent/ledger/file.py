@@ -14,7 +14,7 @@ from consortium.errors import LedgerError
 from site_agent.labels import canonical_label
 from site_agent.ledger.disk import set_journal
 from site_agent.ledger.entries import EMPTY, Charge, LedgerEntry, follow, next_entry
-from site_agent.ledger.limits import Sums
+from site_agent.ledger.limits import OneStudy, Sums, counted
 from site_agent.ledger.persons import (
     Ids,
     check_of,
@@ -29,9 +29,10 @@ from site_agent.ledger.persons import (
 )
 from site_agent.ledger.states import STATE, Kind, State
 
-_LAYOUT = 7
+_LAYOUT = 8
 _WITHOUT_PERSONS = (3, 4)
-_OLDER = (*_WITHOUT_PERSONS, 5, 6)
+_WITHOUT_SPELLINGS = (*_WITHOUT_PERSONS, 5, 6)
+_OLDER = (*_WITHOUT_SPELLINGS, 7)
 """Layouts that are brought up to date when they are opened: the lines stay as they are."""
 _TABLE = """
 CREATE TABLE entries (
@@ -40,7 +41,9 @@ CREATE TABLE entries (
     stage TEXT NOT NULL, statistic TEXT NOT NULL, unit TEXT NOT NULL, mu REAL NOT NULL,
     site TEXT NOT NULL, centre TEXT NOT NULL, query TEXT NOT NULL,
     outsider REAL NOT NULL, persons TEXT NOT NULL DEFAULT '',
-    event TEXT NOT NULL CHECK (event IN ('reserve', 'spend', 'void', 'tell', 'state')),
+    event TEXT NOT NULL CHECK (
+        event IN ('reserve', 'spend', 'void', 'tell', 'state', 'hold', 'release')
+    ),
     at TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL,
     UNIQUE (site, centre, run, round, event)
 )"""
@@ -144,9 +147,11 @@ class LedgerFile:
         self.connection.execute(lines)
         if without_persons:
             self._add_persons()
-        else:  # an agent of an earlier version that still runs can't mark labels any more
+        elif layout in _WITHOUT_SPELLINGS:
+            # An agent of an earlier version that still runs can't mark labels any more.
             self.connection.execute("ALTER TABLE persons RENAME TO participants")
-        self._add_spellings()
+        if layout in _WITHOUT_SPELLINGS:
+            self._add_spellings()
         self.connection.execute("DROP TABLE older")
         self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
 
@@ -287,6 +292,24 @@ class LedgerFile:
             same = [self._same.get(row, row) for row in ids.tolist()]
             self.groups[digest] = np.unique(np.array(same, dtype=np.uint32))
         return self.groups[digest]
+
+    def over_limit(
+        self,
+        labels: Sequence[str],
+        totals: Mapping[str, float],
+        unit: str,
+        price: float,
+        study: OneStudy | None,
+    ) -> list[str]:
+        """Return who can't pay a price; parameters as `LedgerReader.over_limit`."""
+        rows = self.rows(labels)
+        over = np.zeros(len(rows), np.bool_)
+        if study is not None:
+            over |= self.sums.over_study(rows, unit, price, study)
+        for held, limit in totals.items():
+            if unit in counted(held):
+                over |= self.sums.over(rows, held, price, limit)
+        return sorted(label for label, is_over in zip(labels, over, strict=True) if is_over)
 
     def catch_up(self) -> None:
         """Read and check the lines that were added since the last time.

@@ -16,8 +16,10 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from consortium.base.formatting import number, percent
 from consortium.errors import LedgerError
@@ -26,7 +28,14 @@ from consortium.study.plan import promised_mu
 from consortium.study.spec import Study
 from site_agent.ledger.entries import Charge, Head, LedgerEntry, standing_reservations
 from site_agent.ledger.file import LedgerFile
-from site_agent.ledger.limits import LedgerLimits, check_charge, counted
+from site_agent.ledger.limits import (
+    LedgerLimits,
+    OneStudy,
+    check_begin,
+    check_charge,
+    check_price,
+    counted,
+)
 from site_agent.ledger.reader import LedgerReader
 from site_agent.ledger.states import STATE, State
 from site_agent.policy.policy import Policy, SpentLoss
@@ -60,13 +69,80 @@ class Ledger(LedgerReader):
         with self._writing() as file:
             return file.enroll(labels)
 
+    def hold(
+        self, charge: Charge, labels: Sequence[str], limits: LedgerLimits, at: str
+    ) -> tuple[str, list[str]]:
+        """Hold the price of a whole run for the participants who can pay it; once.
+
+        Who can't pay is left out of the run, and nobody else is refused anything. The limits are
+        compared in the transaction that writes the line, so that two runs never count on the same
+        budget. A run that holds its price already keeps its participants: nobody is added. Raises
+        PrivacyError if no further run may begin; nothing is written. Raises LedgerError if the run
+        holds another price, or was released, or the ledger was closed.
+
+        Parameters
+        ----------
+        charge : Charge
+            The run's price, with the round 0 and no participants.
+        labels : sequence of str
+            Participants who qualify for the run.
+        at : str
+            Time, for people.
+
+        Returns
+        -------
+        group : str
+            Digest of the participants for whom the price is held, as `Charge.persons` names it.
+        left_out : list of str
+            Those of the labels who are not among them.
+        """
+        with self._marking() as file:
+            file.check_halt()
+            check_price(charge)
+            held = file.find(charge, "hold")
+            if held is None:
+                check_begin(file.sums, charge, limits)
+                own = OneStudy(charge.study, {charge.centre, *limits.centres}, limits.study)
+                totals = {charge.unit: 0.0, **limits.totals}  # what has no limit has no budget
+                over = set(file.over_limit(labels, totals, charge.unit, charge.mu, own))
+                group = file.enroll([label for label in labels if label not in over])
+                file.append(replace(charge, persons=group), "hold", at)
+                return group, sorted(over)
+            if file.find(charge, "release") or replace(held, persons="") != charge:
+                raise LedgerError(
+                    f"{charge.run} has ended here, or held another price before, so the site "
+                    "answers no further. Take part in a new run."
+                )
+            group, rows = held.persons, file.rows(labels)
+            inside = np.isin(rows, file.members(group))
+            return group, [x for x, known in zip(labels, inside, strict=True) if not known]
+
+    def release(self, run: str, site: str, at: str) -> None:
+        """End a run's hold: from now on its charged rounds alone count; once, and of any run.
+
+        Parameters
+        ----------
+        run : str
+            Name of the run.
+        site : str
+            Public key of the site, in hexadecimal.
+        at : str
+            Time, for people.
+        """
+        with self._marking() as file:
+            for charge in file.sums.holds:
+                if (charge.run, charge.site) == (run, site):
+                    file.append(charge, "release", at)
+                    file.catch_up()
+
     def reserve(self, charge: Charge, limits: LedgerLimits, at: str) -> bool:
         """Reserve a round's price; False if this very charge was reserved before.
 
-        Every limit is held in the transaction that writes the line, so that no order of runs,
-        agents or processes passes one. Raises BudgetError, PrivacyError if a limit does not cover
-        it; nothing is written. Raises LedgerError if the round is in the ledger with another price
-        or question, or the ledger was closed.
+        It is paid from what its run holds (`hold`). Without a hold every limit is compared in the
+        transaction that writes the line, so that no order of runs, agents or processes passes one.
+        Raises BudgetError, PrivacyError if a limit does not cover it; nothing is written. Raises
+        LedgerError if the hold does not cover it, the round is in the ledger with another price or
+        question, or the ledger was closed.
 
         Parameters
         ----------
@@ -281,7 +357,7 @@ def accounts(ledger: Ledger, policy: Policy) -> list[Account]:
 def studies(entries: Sequence[LedgerEntry], policy: Policy) -> list[StudyRow]:
     """Work out what each study has cost, in the order of their first lines."""
     groups: dict[tuple[str, str, str, str], list[LedgerEntry]] = defaultdict(list)
-    for entry in (each for each in entries if each.event != STATE):
+    for entry in (each for each in entries if each.is_of_round):
         c = entry.charge
         groups[c.study, c.centre, c.dataset, c.unit].append(entry)
     return [_row(*key, lines, policy) for key, lines in groups.items()]
@@ -354,7 +430,7 @@ def over_limit(
         As in `spent_in`.
     """
     unit, price = study.privacy.unit, promised_mu(study)
-    own = study.study, frozenset(centres), policy.study_limit(unit)
+    own = OneStudy(study.study, frozenset(centres), policy.study_limit(unit))
     return ledger.over_limit(labels, policy.totals(), unit, price, own)
 
 

@@ -1,4 +1,8 @@
-"""What may be charged to a ledger, and the sums that every charge is held against.
+"""What may be charged to a ledger, and the sums that every charge is compared with.
+
+A run holds its whole price for its participants before its first round, and the hold counts as if
+it were charged. The run's rounds are then paid from it, and can't fail because another run was
+charged meanwhile. Its release at the run's end leaves what the rounds did cost.
 
 A charge of unit ``subject`` counts in the account of single volumes, too: what hides all
 of a person's scans hides each of them no better than that. The converse is not bounded
@@ -8,18 +12,30 @@ but by group privacy, so a charge of unit ``timepoint`` counts in its own accoun
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.errors import BudgetError, PrivacyError
+from consortium.errors import BudgetError, LedgerError, PrivacyError
 from site_agent.ledger.entries import Charge, LedgerEntry
 from site_agent.ledger.persons import Ids, PersonSums, exact_float, exact_root, exact_square
 
 _ROUNDING = 1 + 1e-9
 Account = tuple[str, str, str]
 """Unit, study, and public key of the centre."""
+
+
+class OneStudy(NamedTuple):
+    """A study's account at a site, over all its runs."""
+
+    study: str
+    """Name of the study."""
+    centres: Collection[str]
+    """Public keys that its consortium has or had, in hexadecimal."""
+    limit: float
+    """The most, as μ, that the study may cost a participant."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +50,29 @@ class LedgerLimits:
     runs: float = math.inf
     """Runs of the study that may ever cost something, by the approval."""
     run: float = 0.0
-    """Loss of the whole run as planned: what its first charge is held against the limits with, so
-    that no run begins that could not be paid to its end."""
+    """Loss of the whole run as planned. The first charge of a run that holds nothing is compared
+    with the limits as if it were as large, so that no run begins that can't be paid to its end."""
     centres: frozenset[str] = frozenset()
     """Public keys, in hexadecimal, that the consortium has or had: its study is one, whichever of
     them signed it."""
     ended: str = ""
     """Why no run may begin any more; empty if one may."""
+
+
+@dataclass
+class _Hold:
+    """The price that a run holds, and the rounds that are paid from it."""
+
+    charge: Charge
+    rounds: list[Charge] = field(default_factory=list)
+
+    def covers(self, charge: Charge) -> bool:
+        """Whether a round of the same participants can be paid from what is left."""
+        ours, theirs = self.charge, charge
+        if (ours.persons, ours.unit, ours.study) != (theirs.persons, theirs.unit, theirs.study):
+            return False
+        spent = sum(each.mu**2 for each in self.rounds)
+        return spent + charge.mu**2 <= ours.mu**2 * _ROUNDING
 
 
 class Sums:
@@ -57,13 +89,47 @@ class Sums:
         self._studies: dict[tuple[str, str, str, str], int] = defaultdict(int)
         self._runs: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._begun: Counter[tuple[str, str, str]] = Counter()
+        self._holds: dict[tuple[str, str, str], _Hold] = {}
 
     def add(self, entry: LedgerEntry) -> None:
-        """Count a reservation, or subtract one that was made void; other lines cost nothing."""
+        """Count a reservation or a hold, or subtract one that was made void or released.
+
+        A reservation of a run that holds its price counts from the release on. Other lines cost
+        nothing.
+        """
         charge = entry.charge
-        if entry.event not in ("reserve", "void"):
-            return
-        sign = 1 if entry.event == "reserve" else -1
+        key = charge.site, charge.centre, charge.run
+        match entry.event:
+            case "hold":
+                self._holds[key] = _Hold(charge)
+                self._count(charge, 1)
+            case "release":
+                hold = self._holds.pop(key)
+                self._count(hold.charge, -1)
+                for each in hold.rounds:
+                    self._count(each, 1)
+            case "reserve" | "void":
+                sign = 1 if entry.event == "reserve" else -1
+                self._begun[key] += sign
+                self._add_round(key, charge, sign)
+            case _:
+                return
+        self._runs[charge.study, charge.centre][charge.run] += (
+            1 if entry.event in ("hold", "reserve") else -1
+        )
+
+    def _add_round(self, key: tuple[str, str, str], charge: Charge, sign: int) -> None:
+        """Count a round, or note that it is paid from its run's hold."""
+        hold = self._holds.get(key)
+        if hold is None:
+            self._count(charge, sign)
+        elif sign > 0:
+            hold.rounds.append(charge)
+        else:
+            hold.rounds.remove(charge)
+
+    def _count(self, charge: Charge, sign: int) -> None:
+        """Add a charge to its accounts, or subtract it."""
         square = sign * exact_square(charge.mu)
         if charge.persons:
             self._persons.add(charge.unit, charge.persons, square)
@@ -72,8 +138,6 @@ class Sums:
         else:
             self._accounts[charge.dataset, charge.unit] += square
             self._studies[charge.dataset, charge.unit, charge.study, charge.centre] += square
-        self._runs[charge.study, charge.centre][charge.run] += sign
-        self._begun[charge.site, charge.centre, charge.run] += sign
 
     @property
     def everybody(self) -> Ids:
@@ -107,19 +171,11 @@ class Sums:
         before = exact_float(self._before("", True, counted(unit)))
         return _over(before + self._persons.of(counted(unit), ids), price, limit)
 
-    def over_study(
-        self,
-        ids: Ids,
-        unit: str,
-        price: float,
-        study: str,
-        centres: Collection[str],
-        limit: float,
-    ) -> NDArray[np.bool_]:
+    def over_study(self, ids: Ids, unit: str, price: float, study: OneStudy) -> NDArray[np.bool_]:
         """Which participants could not pay a price within the limit of one study, by row."""
-        held = _held(unit, study, centres)
+        held = _held(unit, study.study, study.centres)
         before = exact_float(self._of_study("", held))
-        return _over(before + self._persons.of(held, ids), price, limit)
+        return _over(before + self._persons.of(held, ids), price, study.limit)
 
     def _of_study(self, dataset: str, held: Collection[Account]) -> int:
         """Lines of a study that name no group, of one data set, or of all if it is empty."""
@@ -149,6 +205,15 @@ class Sums:
         """Whether the charge's site has paid for a round of its run before."""
         return self._begun[charge.site, charge.centre, charge.run] > 0
 
+    def hold(self, charge: Charge) -> _Hold | None:
+        """Return what the charge's run holds at its site, or None."""
+        return self._holds.get((charge.site, charge.centre, charge.run))
+
+    @property
+    def holds(self) -> list[Charge]:
+        """What runs hold that were not released."""
+        return [hold.charge for hold in self._holds.values()]
+
 
 def _held(unit: str, study: str, centres: Collection[str]) -> list[Account]:
     """Accounts of one study whose charges count for a unit."""
@@ -169,16 +234,24 @@ def counted(unit: str) -> tuple[str, ...]:
 
 
 def check_charge(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
-    """Hold a new charge against all limits.
+    """Compare a new charge with what its run holds, or with all limits if it holds nothing.
 
-    Raises PrivacyError if it begins a run, and no further one may begin. Raises BudgetError if it,
-    or for a run's first charge the whole run, would pass a limit.
+    Raises LedgerError if the run's hold does not cover it. Raises PrivacyError if it begins a run,
+    and no further one may begin. Raises BudgetError if it, or for a run's first charge the whole
+    run, would pass a limit.
     """
-    if not 0.0 <= charge.mu < math.inf:
-        raise BudgetError(f"μ = {charge.mu} is no price; tell the people of the study.")
+    check_price(charge)
+    hold = sums.hold(charge)
+    if hold is not None:
+        if not hold.covers(charge):
+            raise LedgerError(
+                f"Round {charge.round} of {charge.run} costs more than the run holds in the "
+                "ledger, or is charged to other participants. Take part in a new run."
+            )
+        return
     begins = not sums.begun(charge)
     if begins:
-        _check_begin(sums, charge, limits)
+        check_begin(sums, charge, limits)
     asked = max(charge.mu, limits.run) if begins else charge.mu
     _check_accounts(sums, charge, limits, asked)
     _check_study(sums, charge, limits, asked)
@@ -192,7 +265,14 @@ def no_run_left(study: str, runs: float) -> PrivacyError:
     )
 
 
-def _check_begin(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
+def check_price(charge: Charge) -> None:
+    """Raise BudgetError if a charge's μ is not a finite number of at least 0."""
+    if not 0.0 <= charge.mu < math.inf:
+        raise BudgetError(f"μ = {charge.mu} is no price; tell the people of the study.")
+
+
+def check_begin(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
+    """Raise PrivacyError if no further run of the charge's study may begin."""
     runs = sums.runs(charge.study, {charge.centre, *limits.centres})
     # Two agents of a hospital may answer one run.
     if (charge.centre, charge.run) not in runs and len(runs) >= limits.runs:

@@ -185,7 +185,8 @@ class PersonSums:
     @property
     def everybody(self) -> Ids:
         """Whoever was charged anything."""
-        groups = {group for charged in self._groups.values() for group in charged}
+        charged = (item for groups in self._groups.values() for item in groups.items())
+        groups = {group for group, square in charged if square}
         ids = [self._members(group) for group in sorted(groups)]
         return np.unique(np.concatenate(ids)) if ids else np.zeros(0, np.uint32)
 

@@ -13,7 +13,7 @@ import numpy as np
 from consortium.errors import LedgerError
 from site_agent.ledger.entries import EMPTY, Head, LedgerEntry, follow, standing_reservations
 from site_agent.ledger.file import LedgerFile
-from site_agent.ledger.limits import Sums, counted
+from site_agent.ledger.limits import OneStudy, Sums, counted
 from site_agent.ledger.persons import PersonSums, exact_root, exact_square
 from site_agent.ledger.states import STATE, Kind, State
 
@@ -116,7 +116,7 @@ class LedgerReader:
         totals: Mapping[str, float],
         unit: str,
         price: float,
-        study: tuple[str, Collection[str], float] | None = None,
+        study: OneStudy | None = None,
     ) -> list[str]:
         """Return the participants who could not pay another price any more.
 
@@ -130,18 +130,11 @@ class LedgerReader:
             What the price is for.
         price : float
             μ.
-        study : (str, collection of str, float), optional
-            Name of the study, keys of its consortium as in `study_total`, and its own limit as μ.
+        study : OneStudy, optional
+            The study, with its own limit.
         """
         with self._writing() as file:
-            rows = file.rows(labels)
-            over = np.zeros(len(rows), np.bool_)
-            if study is not None:
-                over |= file.sums.over_study(rows, unit, price, *study)
-            for held, limit in totals.items():
-                if unit in counted(held):
-                    over |= file.sums.over(rows, held, price, limit)
-        return sorted(label for label, is_over in zip(labels, over, strict=True) if is_over)
+            return file.over_limit(labels, totals, unit, price, study)
 
     def study_total(
         self,

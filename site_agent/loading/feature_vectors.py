@@ -1,7 +1,7 @@
 """A site's persons as feature vectors: the views of a study, matched by person."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -186,6 +186,7 @@ class FeatureDataset:
         self.without = in_turn(chosen, without)
         self.tables = tables
         self.cap = cap
+        self._left_out: dict[str, SkippedPerson] = {}
         self._empty = ""  # why a view has no vector of any participant
         self._views: dict[str, _Read] = {}
 
@@ -213,6 +214,11 @@ class FeatureDataset:
     def people(self) -> tuple[str, ...]:
         """Labels of all who qualify, who are charged whether or not the cap takes their unit."""
         return tuple(sorted({person_of(row) for rows in self._members for row in rows}))
+
+    def leave_out(self, skipped: Iterable[SkippedPerson]) -> None:
+        """Leave out some of those who qualify, each of a unit by themselves."""
+        self._left_out |= {each.label: each for each in skipped}
+        self.__dict__.pop("_matched", None)
 
     @property
     def person_hashes(self) -> NDArray[np.uint64]:
@@ -293,7 +299,7 @@ class FeatureDataset:
         views = [self._read(view) for view in self.space.views]
         known = {p for view in views for p in (*view.persons, *view.lacking)}
         everybody = sorted(known | self._labels.all())
-        out = {each.label: each for each in self.without(everybody)}
+        out = {each.label: each for each in self.without(everybody)} | self._left_out
         rows = self._chosen(rows_by_person([view.found for view in views]))
         families, troubled = self._families(rows)
         out |= {each.label: each for each in troubled if each.label not in out}

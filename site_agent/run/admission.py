@@ -6,7 +6,7 @@ When it takes no further part in a run it says a code, and nothing of its data.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
@@ -34,17 +34,14 @@ from consortium.errors import (
 )
 from consortium.secagg import CENTRE, seal, unseal
 from consortium.space.study_space import study_space
-from consortium.study.spec import Study
 from site_agent.approval.approval import Approval, approvals
 from site_agent.approval.folder_states import FolderStates
 from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
 from site_agent.data.cap import Cap
 from site_agent.data.people import left_out_here, site_tables
-from site_agent.data.survey import SkippedPerson, Without, excludes_nobody, in_turn, over_the_limit
 from site_agent.engines.base import Engine
-from site_agent.layout import ENDED, LEFT_OUT, REFUSED
-from site_agent.ledger.ledger import over_limit
+from site_agent.layout import ENDED, REFUSED
 from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data, Drive, Loading
 from site_agent.policy.policy import StudyRequest, refuse_by_policy
@@ -126,18 +123,12 @@ class Admission:
                 found.append(approval)
         return found
 
-    def open_data(self, approval: Approval, without: Without = excludes_nobody) -> Data:
-        """The data set of an approved study, unread.
-
-        Parameters
-        ----------
-        without : callable
-            Returns who is left out, in addition to the table that ``site.yaml`` names.
-        """
+    def open_data(self, approval: Approval) -> Data:
+        """Return the data set of an approved study, unread."""
         study, config = approval.study, self.config
         space = study_space(study, approval.folder)
         tables = site_tables(config)
-        hook = in_turn(left_out_here(config.left_out, tables), without)
+        hook = left_out_here(config.left_out, tables)
         cap = Cap.of(study, self.site.name, self.site.identity)
         return open_dataset(
             *(config.dataset, study, space, config.cache),
@@ -165,9 +156,7 @@ class Admission:
                 "the centre runs another version or another mask than this site "
                 f"({__version__}); install the same version and study folder."
             )
-        centres = permission().centres
-        data = self.open_data(approval, partial(self._left_out, run, study, centres))
-        loading = Loading(data)
+        loading = Loading(self.open_data(approval))
         self.drive(loading.steps())
         return Participation(site, context, loading, permission, seen)
 
@@ -182,25 +171,14 @@ class Admission:
         site = self.site
         refused = site.store.load(run, REFUSED)
         if refused is not None:
+            release(site, run)
             post_refusal(site, run, refused)
             return True
         if site.store.load(run, ENDED) is not None:
+            release(site, run)  # again, if the agent was stopped before
             return True
         joined = site.store.load(run, "present") is not None
         return not joined and "end" in site.exchange.children(f"runs/{run}")
-
-    def _left_out(
-        self, run: str, study: Study, centres: Collection[str], labels: Sequence[str]
-    ) -> Iterable[SkippedPerson]:
-        """Who is left out of a run; settled once, since the run's own charges count later."""
-        site = self.site
-        stored = site.store.load(run, LEFT_OUT)
-        if stored is None:
-            stored = json.dumps(
-                over_limit(site.ledger, site.policy, study, centres, labels)
-            ).encode()
-            site.store.save(run, LEFT_OUT, stored)
-        return [over_the_limit(str(label)) for label in json.loads(stored)]
 
     def _check_rules(self, approval: Approval) -> None:
         """Refuse a new run that approval or policy don't cover; nothing of any data is read."""
@@ -240,7 +218,14 @@ def send_refusal(site: Site, run: str, error: ConsortiumError) -> None:
     """
     notice = json.dumps({"code": error.code, "reason": public_reason(error)}).encode()
     site.store.save(run, REFUSED, notice)
+    with suppress(LedgerError):  # which may be what the refusal is about
+        release(site, run)
     post_refusal(site, run, notice)
+
+
+def release(site: Site, run: str) -> None:
+    """End what a run holds in the ledger; raises LedgerError if it can't be used."""
+    site.ledger.release(run, site.identity.public.hex(), site.now())
 
 
 def post_refusal(site: Site, run: str, notice: bytes) -> None:

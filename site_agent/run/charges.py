@@ -34,7 +34,7 @@ class Charges:
     Parameters
     ----------
     persons : str
-        Digest of the group that is charged together, as the ledger names it.
+        Digest of the participants for whom the run holds its price.
     permission : callable
         Returns what the site's people allow of the study now, or raises why they don't.
     log_trouble : callable

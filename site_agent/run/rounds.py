@@ -102,14 +102,11 @@ class Rounds:
         self._checks = Checks(site, joined, outbox)
         self.sent: tuple[int, ...] = ()
         self._stages: list[str] = []  # of the queries read so far
-        persons = site.ledger.enroll(data.people)
-        self._charges = Charges(site, joined, persons, permission, outbox, log_trouble)
+        self._charges = Charges(site, joined, joined.persons, permission, outbox, log_trouble)
         self._closing = RoundStatus(site, joined, outbox)
         self._open: int | None = None  # round that is contributed to and not yet unmasked
         self._computed: ComputedRound | None = None
         self._failure: Exception | None = None  # of computing
-        first = joined.plan.stages[0].release
-        slots.hold(round_slot(joined.plan.shape, first))  # more people take longer to enrol
 
     def advance(self) -> bool:
         """Answer what the centre is to ask next; False if it has not.

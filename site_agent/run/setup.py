@@ -5,6 +5,7 @@ a site brings to every run is one value.
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -17,15 +18,23 @@ from consortium.engine.run_context import RunContext, read_start
 from consortium.errors import StudyError
 from consortium.exchange.base import Exchange
 from consortium.membership.keys import Identity
-from consortium.secagg import Party, seal
+from consortium.secagg import CENTRE, Party, seal
 from consortium.secagg.messages import Limits as MessageLimits
-from consortium.study.plan import Plan, count_rounds, make_plan, nominal_shape, plan_digest
-from consortium.study.slots import SHORTEST, loading_slot
+from consortium.study.plan import (
+    Plan,
+    count_rounds,
+    make_plan,
+    nominal_shape,
+    plan_digest,
+    promised_mu,
+)
+from consortium.study.slots import SHORTEST, ledger_slot, loading_slot
 from site_agent.approval.permission import Permission
-from site_agent.layout import WORTH
+from site_agent.data.survey import over_the_limit
+from site_agent.layout import LEFT_OUT, WORTH
 from site_agent.ledger.anchor import LedgerAnchor
-from site_agent.ledger.ledger import Ledger
-from site_agent.loading.progress import Loading
+from site_agent.ledger.ledger import Charge, Ledger
+from site_agent.loading.progress import Data, Loading
 from site_agent.policy.policy import Policy, StudyRequest, refuse_by_policy
 from site_agent.run.message_store import MessageStore
 from site_agent.run.outbox import Outbox
@@ -67,6 +76,8 @@ class JoinedRun:
     """The longest that the messages of secure aggregation may be."""
     announced: bytes
     """SHA-256 of what the centre announced, which this site's people approved."""
+    persons: str
+    """Digest of the participants for whom the ledger holds the run's price."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +111,7 @@ class Setup:
         self._slot = loading_slot(nominal_shape(study, self.context.extent))
         if self.outbox.stored("present") is None:  # what causes a restart is not the data
             self.slots.hold(self._slot)
-        steps = (self._load, self._start, self._advertise, self._share)
+        steps = (self._load, self._say_present, self._start, self._advertise, self._share)
         self._steps = iter((*steps, self._take_shares))
         self._step: Callable[[], bool] = next(self._steps)
 
@@ -120,21 +131,42 @@ class Setup:
         return self._step.__name__.strip("_").replace("_", " ")
 
     def _load(self) -> bool:
-        """Wait until the data are in the cache; the centre is told once that they are not yet.
+        """Wait until the data are in the cache, and hold the run's price for the participants.
 
-        Nothing of how far it is: who came how late would tell of single persons' scans. Both
-        messages leave at ends of the loading slot.
+        The centre is told once that they are not yet, and nothing of how far it is: who came how
+        late would tell of single persons' scans. Both messages leave at ends of the loading slot,
+        and the hold is written at one.
         """
         if not self.loading.over:
             self._tell_loading()
             return False
         data, site = self.loading.data, self.site
+        self._persons = self._hold_price(data)
         for each in data.survey.skipped:
             if each.reason == "unusable":
                 site.log.line(f"left out of {self.context.run}: {each.detail}")
         self._note = SiteNote(self.context.grid, __version__)
         site.log.write(f"takes part in {self.context.run} with {len(data.lengths)} participants")
-        message = seal(site.identity.key, self.context.run, site.name, PRESENT, 0, b"")
+        if self.outbox.stored("present") is None:
+            self.slots.hold(ledger_slot(nominal_shape(self.context.study, self.context.extent)))
+        return True
+
+    def _hold_price(self, data: Data) -> str:
+        """Hold the run's price in the ledger, and leave out whoever can't pay it."""
+        site, run = self.site, self.context.run
+        price = run_price(site, self.context)
+        limits = self.permission().limits(site.policy, price.mu)
+        group, left_out = site.ledger.hold(price, data.people, limits, site.now())
+        if site.store.load(run, LEFT_OUT) is None:  # for the site's page
+            site.store.save(run, LEFT_OUT, json.dumps(left_out).encode())
+        if left_out:
+            data.leave_out(map(over_the_limit, left_out))
+        return group
+
+    def _say_present(self) -> bool:
+        """Tell the centre that the data are loaded."""
+        site, run = self.site, self.context.run
+        message = seal(site.identity.key, run, site.name, PRESENT, 0, b"")
         self.outbox.send(self._names.present(site.name), "present", message)
         return True
 
@@ -221,7 +253,12 @@ class Setup:
         self._party.setup.receive_shares(bundle)
         self.outbox.keep("shares", bundle)
         self.outcome = JoinedRun(
-            self.context, self._plan, self._party, self._sizes, self._announced
+            context=self.context,
+            plan=self._plan,
+            party=self._party,
+            sizes=self._sizes,
+            announced=self._announced,
+            persons=self._persons,
         )
         return True
 
@@ -232,3 +269,25 @@ class Setup:
         if different:
             raise StudyError(f"{different[0]} uses another mask or space; start a new run.")
         return nominal_shape(study, self.context.extent)
+
+
+def run_price(site: Site, run: RunContext) -> Charge:
+    """Return the price of a whole run, which its first line in the ledger holds.
+
+    It is the most that the study promises, which is public before the run.
+    """
+    study = run.study
+    return Charge(
+        dataset=site.dataset,
+        study=study.study,
+        run=run.run,
+        round=0,
+        stage="",
+        statistic="",
+        unit=study.privacy.unit,
+        mu=promised_mu(study),
+        site=site.identity.public.hex(),
+        centre=run.keys[CENTRE].hex(),
+        query="",
+        outsider=0.0,
+    )

@@ -21,7 +21,7 @@ from tests.support.forgery import (
     sign,
     write,
 )
-from tests.support.local_consortium import SITES, LocalConsortium, conduct
+from tests.support.local_consortium import SITES, STUDY, LocalConsortium, conduct
 
 
 def _unplanned(_real: object) -> Callable[..., Any]:
@@ -37,7 +37,10 @@ def _unplanned(_real: object) -> Callable[..., Any]:
 )
 def more_rounds_than_planned(stage: Stage) -> bool:
     """Asks for the second moments again, in a round that was planned for something else."""
-    local = opened(settle(stage.root / "place"))
+    text = STUDY.replace(
+        "rounds: 2,", "rounds: 2, pca_share: 0.4,"
+    )  # so that the price covers both
+    local = opened(settle(stage.root / "place", text=text))
     for number in (1, 2):
         ask(local.place, Query("pca", "second_moment"), number)
         pump(local)

@@ -61,7 +61,7 @@ def _begin(
 
 @attack(
     "hub",
-    guard="site_agent.ledger.limits:_check_begin",
+    guard="site_agent.ledger.limits:check_begin",
     without="a yes to one run of ε = 8 pays for five, which cost ε = 22",
     stops="approved for 1 run and had as many",
     instead=nothing,
@@ -74,7 +74,7 @@ def five_runs_under_one_yes(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="site_agent.ledger.limits:_check_begin",
+    guard="site_agent.ledger.limits:check_begin",
     without="runs side by side cost together what each alone may",
     stops="was approved for 1 run and had as many",
     instead=nothing,
@@ -87,7 +87,7 @@ def runs_side_by_side(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="site_agent.ledger.limits:_check_begin",
+    guard="site_agent.ledger.limits:check_begin",
     without="a run begins that can't be paid to its end, and what it spent by then is lost",
     stops="was approved for 1 run and had as many",
     instead=always(True),

@@ -11,7 +11,6 @@ from consortium.errors import SiteError
 from consortium.simulation.dataset import start_derivatives
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
-from site_agent.ledger.states import STATE
 from tests.support.local_consortium import SITES, LocalConsortium, build, conduct, limit
 
 CENTRES = np.array([[0.8, 0.0, 0.0], [0.0, 0.8, 0.0], [0.0, 0.0, 0.8]])
@@ -122,7 +121,7 @@ def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> No
     assert all(np.isfinite(array).all() for array in numbers)
     for name in SITES:  # every round was paid for, in the site's own ledger
         ledger = Ledger(local.place.site(name) / LEDGER)
-        lines = [entry for entry in ledger.entries() if entry.event != STATE]
+        lines = [entry for entry in ledger.entries() if entry.is_of_round]
         assert {entry.charge.run for entry in lines} == {"small-0001"}
 
 
@@ -132,4 +131,4 @@ def test_a_run_beyond_the_budget_is_refused_before_the_tables_are_read(tmp_path:
         conduct(local.centre())
     assert "50" in local.said("north")
     ledger = Ledger(local.place.site("north") / LEDGER)
-    assert {entry.event for entry in ledger.entries()} <= {STATE}  # no round, and no number
+    assert not any(entry.is_of_round for entry in ledger.entries())

@@ -3,13 +3,19 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from consortium.engine.centre import Centre
+from consortium.errors import StudyError
+from consortium.membership.keys import load_identity
+from consortium.membership.roster import read_roster
 from site_agent.data.bids import labels_in
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Policy
 from tests.support.charges import up_to
-from tests.support.forgery import settle
-from tests.support.local_consortium import LocalConsortium, conduct
+from tests.support.forgery import pump, settle
+from tests.support.local_consortium import LocalConsortium, agree, conduct, limit
 
 EARLIER = Charge(
     *("/another/folder", "earlier", "earlier-0001", 1, "pca", "second_moment", "subject", 9.0),
@@ -52,3 +58,71 @@ def test_who_is_left_out_stays_so_after_a_restart(tmp_path: Path) -> None:
     while centre.session is not None and centre.session.pending is not None:
         centre.step()
     assert centre.finish().arrays
+
+
+def _centre(local: LocalConsortium, number: int) -> Centre:
+    """The centre of one of several runs of a study."""
+    files, context = local.place.files, local.centre().context
+    out = local.place.root / f"out-{number}"
+    out.mkdir()
+    return Centre(
+        replace(context, run=f"small-{number:04d}"),
+        load_identity(files.keys).key,
+        files.open_exchange(),
+        out,
+        local.ticks.clock(),
+        lambda line: local.log.append(("centre", line)),
+    )
+
+
+def _two_runs(root: Path, *, spent: bool) -> tuple[LocalConsortium, dict[str, int]]:
+    """Two runs that are set up before either asks a question, where east can pay for one.
+
+    Returned are the sizes of all that east puts on the exchange, by name.
+    """
+    place = settle(root / "place")
+    agree(place, read_roster(place.files.roster), runs=2)
+    limit(place, "east", 8.0)
+    book = Ledger(place.site("east") / LEDGER)
+    group = labels_in(place.dataset("east")) if spent else ["of-another-data-set"]
+    book.reserve(replace(EARLIER, persons=book.enroll(group)), up_to(9), "before")
+    book.close()
+    local = LocalConsortium(place)
+    centres = [_centre(local, number) for number in (1, 2)]
+    for centre in centres:
+        centre.open()
+    for centre in centres:
+        while centre.session is not None and centre.session.pending is not None:
+            centre.step()
+        assert centre.finish().arrays
+    files = (path for path in place.files.exchange.rglob("*") if path.is_file())
+    own = (path for path in files if "east" in path.parts)
+    return local, {str(p.relative_to(place.files.exchange)): p.stat().st_size for p in own}
+
+
+def test_runs_that_are_set_up_together_are_alike_whoever_can_pay(tmp_path: Path) -> None:
+    """The first run holds its price before the second is set up, which then has nobody."""
+    local, sizes = _two_runs(tmp_path / "first", spent=False)
+    said = local.said("east")
+    assert "takes part in small-0001 with 3 participants" in said
+    assert "takes part in small-0002 with 0 participants" in said
+    local, with_nobody = _two_runs(tmp_path / "second", spent=True)
+    assert "takes part in small-0001 with 0 participants" in local.said("east")
+    assert sizes == with_nobody
+
+
+def test_the_end_of_a_run_leaves_what_its_rounds_cost(tmp_path: Path) -> None:
+    local = LocalConsortium(settle(tmp_path / "place"))
+    centre = local.centre()
+    centre.open()
+    book = Ledger(local.place.site("east") / LEDGER)
+    people = labels_in(local.place.dataset("east"))
+    assert centre.session is not None
+    held = book.total("", "subject", people)
+    assert held == pytest.approx(centre.session.plan.promised_mu)
+    centre.step()
+    assert book.total("", "subject", people) == held
+    centre.abort(StudyError("enough"))
+    pump(local)
+    (charge,) = [e.charge for e in book.entries() if e.event == "reserve"]
+    assert book.total("", "subject", people) == charge.mu < held

@@ -32,7 +32,7 @@ def _announced(root: Path) -> LocalConsortium:
     local = LocalConsortium(place)
     body = local.centre().context.announcement
     write(place, NAMES.study(), sign(place, ANNOUNCEMENT, 0, body))
-    pump(local, 2)
+    pump(local, 3)
     assert all(path_of(place, NAMES.present(site)).exists() for site in SITES)
     return local
 

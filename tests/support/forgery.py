@@ -104,9 +104,9 @@ def refusal(place: DemoFolders, site: str, keys: dict[str, bytes]) -> dict[str, 
 
 
 def ledger(place: DemoFolders, site: str) -> list[LedgerEntry]:
-    """Charges in a site's ledger, its chain checked; without sizes and states of the folder."""
+    """Lines of rounds in a site's ledger, its chain checked."""
     entries = Ledger(place.site(site) / LEDGER).entries()
-    return [entry for entry in entries if entry.event not in ("tell", "state")]
+    return [entry for entry in entries if entry.is_of_round]
 
 
 def rounds_of(place: DemoFolders, site: str, event: str = "reserve") -> list[int]:

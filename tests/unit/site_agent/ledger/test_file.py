@@ -73,7 +73,7 @@ def test_another_layout_is_told_in_one_sentence(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE entries (seq INTEGER PRIMARY KEY)")
     with pytest.raises(
-        LedgerError, match=r"has layout 0, which this version can't read \(it reads 7"
+        LedgerError, match=r"has layout 0, which this version can't read \(it reads 8"
     ):
         Ledger(path)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from consortium.errors import BudgetError, LedgerError
 from site_agent.ledger.ledger import Charge, Ledger, accounts
+from site_agent.ledger.limits import OneStudy
 from site_agent.ledger.persons import exact_root, exact_square, key_path
 from site_agent.policy.policy import Policy
 from tests.support.charges import up_to
@@ -95,9 +96,9 @@ def test_limits_hold_for_who_was_charged_most(tmp_path: Path) -> None:
     assert ledger.total("data", "subject", ["01", "03"]) == pytest.approx(0.4, rel=1e-15)
     assert ledger.over_limit(EVERYBODY, {"subject": 0.5}, "subject", 0.3) == ["02"]
     assert ledger.over_limit(EVERYBODY, {"subject": 0.5}, "subject", 0.31) == ["02", "03"]
-    own = CHARGE.study, [CHARGE.centre], 0.45
+    own = OneStudy(CHARGE.study, [CHARGE.centre], 0.45)
     assert ledger.over_limit(EVERYBODY, {"subject": 9.0}, "subject", 0.3, own) == ["02", "03"]
-    other = "another", [CHARGE.centre], 0.45
+    other = OneStudy("another", [CHARGE.centre], 0.45)
     assert ledger.over_limit(EVERYBODY, {"subject": 9.0}, "subject", 0.3, other) == []
 
 

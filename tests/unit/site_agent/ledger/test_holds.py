@@ -1,0 +1,146 @@
+"""A run holds its price for its participants from loading to its end."""
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consortium.errors import LedgerError, PrivacyError
+from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
+from tests.support.charges import up_to
+
+SITE, CENTRE = "5a" * 32, "ce" * 32
+EVERYBODY = ["01", "02", "03"]
+
+
+def price(run: str, mu: float = 0.8, study: str = "small") -> Charge:
+    """A run's price."""
+    return Charge("data", study, run, 0, "", "", "subject", mu, SITE, CENTRE, "", 0.0)
+
+
+def round_of(run: str, number: int, persons: str, mu: float = 0.3) -> Charge:
+    """A round of a run."""
+    of = replace(price(run, mu), round=number, stage="pca", statistic="moment", query="9e" * 32)
+    return replace(of, persons=persons)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "ledger.sqlite")
+
+
+def spent(ledger: Ledger, label: str) -> float:
+    return ledger.total("data", "subject", [label])
+
+
+def test_the_price_counts_until_the_release_and_then_the_rounds(ledger: Ledger) -> None:
+    group, left_out = ledger.hold(price("r-1"), EVERYBODY, up_to(1), "now")
+    assert (left_out, spent(ledger, "02")) == ([], 0.8)
+    for number in (1, 2):
+        assert ledger.reserve(round_of("r-1", number, group), up_to(1), "now")
+        assert spent(ledger, "02") == 0.8
+    ledger.take_back(round_of("r-1", 2, group), "now")
+    for _ in range(2):
+        ledger.release("r-1", SITE, "now")
+        assert spent(ledger, "02") == 0.3
+    assert [entry.event for entry in ledger.entries()].count("release") == 1
+
+
+def test_a_run_without_rounds_costs_nothing_and_is_none_of_those_approved(ledger: Ledger) -> None:
+    one = replace(up_to(1), runs=1)
+    ledger.hold(price("r-1"), EVERYBODY, one, "now")
+    with pytest.raises(PrivacyError):
+        ledger.hold(price("r-2"), EVERYBODY, one, "now")
+    ledger.release("r-1", SITE, "now")
+    assert spent(ledger, "01") == 0.0
+    assert ledger.knows_any(["elsewhere"])  # nobody was charged
+    assert ledger.hold(price("r-2"), EVERYBODY, one, "now")[1] == []
+
+
+def test_who_cannot_pay_both_runs_is_left_out_of_the_second(ledger: Ledger) -> None:
+    ledger.hold(price("r-1"), ["01"], up_to(1), "now")
+    group, left_out = ledger.hold(price("r-2", study="another"), EVERYBODY, up_to(1), "now")
+    assert left_out == ["01"]
+    assert group == ledger.enroll(["02", "03"])
+    assert ledger.hold(price("r-3"), EVERYBODY, LedgerLimits({}), "now")[1] == EVERYBODY
+    own = LedgerLimits({"subject": 9.0}, study=1.0)
+    assert ledger.hold(price("r-4", study="another"), EVERYBODY, own, "now")[1] == ["02", "03"]
+
+
+def test_a_run_keeps_its_participants_after_a_restart(ledger: Ledger) -> None:
+    group, _ = ledger.hold(price("r-1"), ["01", "02"], up_to(1), "now")
+    again = Ledger(ledger.path).hold(price("r-1"), ["sub-2", "03"], up_to(0.1), "later")
+    assert again == (group, ["03"])
+    assert len(ledger.entries()) == 1
+
+
+@pytest.mark.parametrize("wrong", ["more", "others", "another unit"])
+def test_only_what_the_run_holds_is_paid_from_it(wrong: str, ledger: Ledger) -> None:
+    group, _ = ledger.hold(price("r-1"), EVERYBODY, up_to(9), "now")
+    ledger.reserve(round_of("r-1", 1, group, 0.6), up_to(9), "now")
+    charge = round_of("r-1", 2, group)
+    if wrong == "more":
+        charge = replace(charge, mu=0.6)
+    if wrong == "others":
+        charge = replace(charge, persons=ledger.enroll(["01"]))
+    if wrong == "another unit":
+        charge = replace(charge, unit="timepoint")
+    with pytest.raises(LedgerError):
+        ledger.reserve(charge, up_to(9), "now")
+
+
+def test_a_run_that_was_released_holds_nothing_again(ledger: Ledger) -> None:
+    ledger.hold(price("r-1"), EVERYBODY, up_to(9), "now")
+    ledger.release("r-1", SITE, "now")
+    with pytest.raises(LedgerError):
+        ledger.hold(price("r-1"), EVERYBODY, up_to(9), "now")
+
+
+LINES = st.lists(
+    st.tuples(
+        st.sampled_from(["hold", "reserve", "void", "release"]),
+        st.integers(0, 2),
+        st.sets(st.sampled_from(EVERYBODY), min_size=1),
+        st.sampled_from([0.1, 0.25, 0.5]),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(LINES)
+def test_sums_are_those_of_holds_and_of_the_rounds_of_other_runs(lines) -> None:
+    """Beside a plain account: of each run the price while it is held, and the rounds otherwise."""
+    with TemporaryDirectory() as folder:
+        ledger = Ledger(Path(folder) / "ledger.sqlite")
+        held: dict[str, tuple[str, set[str]]] = {}
+        over: set[str] = set()
+        rounds: dict[str, list[Charge]] = defaultdict(list)
+        for number, (event, which, people, mu) in enumerate(lines, start=1):
+            run = f"r-{which}"
+            if event == "hold" and run not in held and run not in over:
+                group, _ = ledger.hold(price(run), sorted(people), up_to(9), "now")
+                held[run] = group, people
+            elif event == "reserve" and run in held:
+                charge = round_of(run, number, held[run][0], mu)
+                if sum(each.mu**2 for each in (*rounds[run], charge)) <= 0.64:
+                    ledger.reserve(charge, up_to(9), "now")
+                    rounds[run].append(charge)
+            elif event == "void" and rounds[run] and run in held:
+                ledger.take_back(rounds[run].pop(), "now")
+            elif event == "release" and run in held:
+                ledger.release(run, SITE, "now")
+                over.add(run)
+        for label in EVERYBODY:
+            square = sum(
+                sum(each.mu**2 for each in rounds[run]) if run in over else 0.64
+                for run, (_, people) in held.items()
+                if label in people
+            )
+            assert spent(ledger, label) == pytest.approx(math.sqrt(square))
+            assert spent(Ledger(ledger.path), label) == spent(ledger, label)
