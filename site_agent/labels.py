@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import product
 
-from consortium.errors import DataError
 from site_agent.advice import exact_labels
 
 SESSION = "_ses-"
@@ -184,22 +183,22 @@ class Spellings:
     exact : bool
         Whether labels that differ in case or zeros are different participants.
 
-    Raises
-    ------
-    DataError
-        If two of the known labels have one canonical form, and they are not exact.
     """
 
     def __init__(self, known: Iterable[str] = (), *, exact: bool = False) -> None:
         self.exact = exact
         self._spelled: dict[str, str] = {}
+        self.twins: dict[str, str] = {}
+        """Known labels that are one participant's with another one of them, and why neither can be
+        used, in a sentence."""
         for label in known:
             other = self._spelled.setdefault(self.key(label), label)
             if other != label:
-                raise DataError(
+                self.twins |= dict.fromkeys(
+                    (other, label),
                     f"The data set must have one folder for each participant, and has sub-{other} "
                     f"and sub-{label}. Merge them, or {exact_labels()} if they are two "
-                    "participants."
+                    "participants.",
                 )
 
     def key(self, label: str) -> str:

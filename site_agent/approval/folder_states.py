@@ -6,6 +6,8 @@ A restored backup has older ones. Each is recorded in the ledger, and compared w
 begins and whenever a command changes it.
 """
 
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +17,8 @@ from consortium.errors import ConfigurationError, DataError, StudyError
 from consortium.membership.keys import Identity
 from site_agent.approval.approval import newest_serials, raise_serials
 from site_agent.config import SiteConfig
-from site_agent.data.people import read_left_out, site_tables
+from site_agent.data.people import read_left_out, reasons_left_out, site_tables
+from site_agent.data.survey import SkippedPerson
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, read_pinned
 from site_agent.enrolment.request import earlier_key
 from site_agent.layout import APPROVED, CONFIG, PINNED
@@ -36,9 +39,8 @@ class FolderStates:
         """Compare the folder with the ledger, and record the newer states of the folder.
 
         An approval that is older than the ledger's newest line of its study does not count from now
-        on. Raises ConfigurationError, StudyError if the roster is older than the ledger's, or a
-        participant is missing in the left-out table. Raises LedgerError if the ledger can't be
-        used.
+        on. Raises StudyError if the roster is older than the ledger's. Raises LedgerError if the
+        ledger can't be used.
 
         Parameters
         ----------
@@ -48,12 +50,12 @@ class FolderStates:
         Returns
         -------
         list of str
-            A sentence for each approval that does not count any more.
+            A sentence for each approval that does not count any more, and for a left-out table that
+            lacks participants.
         """
         lines = self.settle_approvals(at)
         self.settle_roster(at)
-        self.settle_left_out(at)
-        return lines
+        return [*lines, *self.settle_left_out(at)]
 
     def verify(self) -> None:
         """Compare roster and left-out table with the ledger, and write nothing; raises as `settle`.
@@ -149,37 +151,56 @@ class FolderStates:
 
     # -- the left-out table -----------------------------------------------------------------
 
-    def settle_left_out(self, at: str) -> None:
-        """Refuse a left-out table that lacks a participant; record a longer one."""
-        labels = self.check_left_out()
-        if labels is not None:
-            self._record_left_out(labels, at)
+    def settle_left_out(self, at: str) -> list[str]:
+        """Record who is left out: everyone in the table, and everyone who was recorded before.
 
-    def check_left_out(self) -> list[str] | None:
-        """Refuse a left-out table that lacks a participant of the recorded one.
-
-        Raises ConfigurationError.
+        There is a line whatever the table holds, so that the number of lines in the ledger, which
+        is public, doesn't show whether somebody was added. A table that lacks participants refuses
+        nothing for the same reason. They stay left out.
 
         Returns
         -------
-        list of str or None
-            The labels in the table. None if it can't be read: a run then has no data.
+        list of str
+            A sentence about the participants who are missing in the table, if there are any.
         """
+        table, newest = self.config.left_out, self._listed
+        before = newest.persons if newest else ""
         try:
-            labels = self._read_left_out()
-        except DataError:
-            return None
+            labels = [*reasons_left_out(table, site_tables(self.config))] if table else []
+        except DataError:  # a run then has no data
+            labels = []
+            missing = 0
+        else:
+            missing = self.ledger.count_missing(before, labels)
+        self._record_left_out(self.ledger.enroll(labels, before), at)
+        return [self._missing_sentence(missing)] if missing else []
+
+    def left_out_before(self, labels: Sequence[str]) -> Iterator[SkippedPerson]:
+        """Yield who is left out by the ledger's newest record of the left-out table."""
         newest = self._listed
-        if newest is not None:
-            self._check_missing(self.ledger.count_missing(newest.persons, labels))
-        return labels
+        for label in self.ledger.members(newest.persons, labels) if newest else ():
+            detail = f"sub-{label} is left out by the record of the left-out table in the ledger."
+            yield SkippedPerson(label, "left-out-here", detail)
+
+    def check_left_out(self) -> None:
+        """Refuse a left-out table that lacks a participant of the recorded one.
+
+        A table that can't be read is none of this; a run then has no data. Raises
+        ConfigurationError.
+        """
+        newest = self._listed
+        with suppress(DataError):
+            labels = self._read_left_out()
+            missing = self.ledger.count_missing(newest.persons, labels) if newest else 0
+            if missing:
+                raise ConfigurationError(self._missing_sentence(missing))
 
     def confirm_left_out(self, at: str) -> None:
         """Record the left-out table as it is now, also if it lacks participants.
 
         Raises TableError if the table can't be read.
         """
-        self._record_left_out(self._read_left_out(), at)
+        self._record_left_out(self.ledger.enroll(self._read_left_out()), at)
 
     def count_left_out(self) -> tuple[int, int]:
         """Count the participants in the left-out table, and those who are missing there.
@@ -189,21 +210,17 @@ class FolderStates:
         labels, newest = self._read_left_out(), self._listed
         return len(labels), self.ledger.count_missing(newest.persons, labels) if newest else 0
 
-    def _record_left_out(self, labels: list[str], at: str) -> None:
-        group = self.ledger.enroll(labels) if labels else ""
-        newest = self._listed
-        if group != (newest.persons if newest else ""):
-            self.ledger.record(State("left-out", self._key, word="recorded", persons=group), at)
+    def _record_left_out(self, group: str, at: str) -> None:
+        self.ledger.record(State("left-out", self._key, word="recorded", persons=group), at)
 
-    def _check_missing(self, missing: int) -> None:
-        if missing:
-            raise ConfigurationError(
-                f"{self.config.left_out or self.folder / CONFIG}: the left-out table must name "
-                "everyone whom it named in the last run, and "
-                f"{count(missing, 'participant')} {'is' if missing == 1 else 'are'} missing. "
-                "Restore the newest table, or confirm the shorter one with 'site-agent left-out "
-                "--confirm'."
-            )
+    def _missing_sentence(self, missing: int) -> str:
+        return (
+            f"{self.config.left_out or self.folder / CONFIG}: the left-out table must name "
+            "everyone whom it named in the last run, and "
+            f"{count(missing, 'participant')} {'is' if missing == 1 else 'are'} missing, who "
+            f"{'stays' if missing == 1 else 'stay'} left out. Restore the newest table, or confirm "
+            "the shorter one with 'site-agent left-out --confirm'."
+        )
 
     def _read_left_out(self) -> list[str]:
         table = self.config.left_out

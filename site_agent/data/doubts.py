@@ -149,7 +149,8 @@ def doubts_about(source: Path, study: Study, tables: SiteTables) -> Iterator[str
     if study.data.persons:
         table, rules = participants_path(source, tables), study.data.persons
         yield from undescribed(table)
-        read = rows_or_errors(table, rules, wording, by_session=by_session)
+        read = [*rows_or_errors(table, rules, wording, by_session=by_session)]
+        yield from [str(row) for _, row in read if isinstance(row, DataError)][:_NAMED]
         chosen = [row for _, row in read if not isinstance(row, DataError)]
         yield from _doubts(chosen, [*rules.items()], _descriptions(table, rules, wording))
     for view in study.features:
@@ -284,7 +285,8 @@ def _without_folder(source: Path, tables: SiteTables) -> Iterator[str]:
         return
     there = Spellings(labels_in(source), exact=tables.exact_labels)
     rows = rows_or_errors(table, (), Wording(tables=tables))
-    lacking = [label for label, _ in rows if not there.knows(label)]
+    labels = (label for label, row in rows if not isinstance(row, DataError))
+    lacking = [label for label in labels if not there.knows(label)]
     if lacking:
         who = ", ".join(f"sub-{label}" for label in lacking[:_NAMED])
         more = ", …" if lacking[_NAMED:] else ""

@@ -13,7 +13,14 @@ from consortium.study.data_section import DataSection, PersonRule
 from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
 from site_agent.data.survey import SkippedPerson, Without, excludes_nobody, in_turn
-from site_agent.data.tsv import Row, person_of, person_rows, rows_or_errors
+from site_agent.data.tsv import (
+    Row,
+    is_contradiction,
+    is_nobodys,
+    person_of,
+    person_rows,
+    rows_or_errors,
+)
 from site_agent.data.wording import PARTICIPANTS, PLAIN_TABLES, SiteTables, Wording, is_given
 from site_agent.labels import Spellings
 
@@ -51,16 +58,20 @@ def rows_that_fit(
     among = Spellings(labels, exact=wording.tables.exact_labels)
     lines = rows_or_errors(table, rules, wording, among=among, by_session=by_session)
     fits: dict[str, bool] = {}
+    ambiguous: set[str] = set()
     for row, cells in lines:  # a damaged row with another's label takes nobody out
+        if isinstance(cells, DataError):
+            ambiguous |= {row} if is_contradiction(cells) else set()
         fit = not isinstance(cells, DataError) and meets_rules(cells, rules)
         fits[row] = fit or fits.get(row, False)
-    return fits
+    return {row: fit and person_of(row) not in ambiguous for row, fit in fits.items()}
 
 
 def left_out_here(table: Path | None, tables: SiteTables = PLAIN_TABLES) -> Without:
     """Return the function that excludes the participants of the hospital's own table.
 
-    It raises TableError if the table is missing, or a row lacks its label or reason.
+    Who has a row is excluded, also if the row lacks a reason or there are several. It raises
+    TableError if the table is missing or can't be read, or it is unclear whose a row is.
 
     Parameters
     ----------
@@ -95,13 +106,13 @@ def everybody_in(folder: Path, tables: SiteTables = PLAIN_TABLES) -> Spellings:
     """Return the labels of all participants with a folder or a row in the table of participants.
 
     A study may name another table that has only a few of them, and that is the study's choice.
-    Raises DataError if two folders are one participant's.
     """
     found = Spellings(labels_in(folder), exact=tables.exact_labels)
     with suppress(DataError):  # a table that can't be read adds no participant
         wording = Wording(tables=tables)
-        for label, _ in rows_or_errors(tables.participants_of(folder), (), wording):
-            found.spelled(label)
+        for label, row in rows_or_errors(tables.participants_of(folder), (), wording):
+            if not isinstance(row, DataError):
+                found.spelled(label)
     return found
 
 
@@ -121,6 +132,24 @@ def read_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str, s
                 f"every row must have a reason, and that of sub-{label} is empty. "
                 "Write why the participant is left out.",
             )
+    return reasons
+
+
+def reasons_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str, str]:
+    """Read the hospital's own table for a run: whoever has a row, with the reason as it stands.
+
+    What is wrong with the row of one participant excludes this participant. Raises TableError if
+    the table is missing or can't be read, or it is unclear whose a row is.
+    """
+    wording = Wording(tables=SiteTables(exact_labels=tables.exact_labels))
+    reasons: dict[str, str] = {}
+    for label, row in rows_or_errors(table, [REASON], wording, row_names=False):
+        if isinstance(row, DataError):
+            if is_nobodys(label):
+                raise row
+            reasons.setdefault(label, "its row can't be read")
+        else:
+            reasons[label] = row[REASON] if is_given(row[REASON]) else "no reason is given"
     return reasons
 
 
@@ -163,7 +192,7 @@ def _not_chosen(
 
 
 def _named_in(table: Path, tables: SiteTables, labels: Sequence[str]) -> Iterable[SkippedPerson]:
-    known, read = Spellings(exact=tables.exact_labels), read_left_out(table, tables)
+    known, read = Spellings(exact=tables.exact_labels), reasons_left_out(table, tables)
     reasons = {known.key(label): reason for label, reason in read.items()}
     for label in labels:
         reason = reasons.get(known.key(label))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from consortium.errors import DataError
+from site_agent.labels import Spellings
 
 Reason = Literal[
     "no-image",
@@ -112,6 +113,11 @@ def in_turn(*hooks: Without) -> Without:
         return out.values()
 
     return ask
+
+
+def twin_folders(labels: Spellings) -> dict[str, SkippedPerson]:
+    """Return who has two folders under different spellings of one label, by label."""
+    return {label: SkippedPerson(label, "unusable", why) for label, why in labels.twins.items()}
 
 
 def over_the_limit(label: str) -> SkippedPerson:

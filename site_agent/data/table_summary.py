@@ -87,7 +87,8 @@ def _labels(source: Path, tables: SiteTables) -> Iterator[Fact]:
     table = tables.participants_of(source)
     try:
         known = Spellings(folders, exact=tables.exact_labels)
-        written = [label for label, _ in rows_or_errors(table, (), Wording(tables=tables))]
+        read = rows_or_errors(table, (), Wording(tables=tables))
+        written = [label for label, row in read if not isinstance(row, DataError)]
         rows = f"{count(len(written), 'row')}{_form(table)}"
     except DataError:
         return
@@ -138,7 +139,8 @@ def _of_view(source: Path, view: TableView, study: Study, tables: SiteTables) ->
     some = [each for each in found if each.is_odd] + [each for each in found if not each.is_odd]
     shown = "; ".join(each.words for each in some[:_NAMED])
     more = f"; {len(found) - _NAMED} more columns" if found[_NAMED:] else ""
-    strange = _unmatched(source, view, tables, [person_of(label) for label, _, _ in read])
+    labels = [person_of(label) for label, row, _ in read if not isinstance(row, DataError)]
+    strange = _unmatched(source, view, tables, labels)
     finding = f"{view.file}, {count(len(rows), 'row')}{form}: {shown}{more}"
     return Understanding((Fact(f"view '{view.name}'", finding),), tuple(strange))
 

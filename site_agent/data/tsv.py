@@ -83,15 +83,19 @@ def read_table(
     vectors: dict[str, Vector] = {}
     lacking: dict[str, SkippedPerson] = {}
     columns = view.single_columns
+    ambiguous: set[str] = set()
     for label, row, path in view_rows(folder, view, wording, by_session=by_session):
         if isinstance(row, DataError):
             lacking[label] = SkippedPerson(label, "unusable", str(row))
+            ambiguous |= {label} if is_contradiction(row) else set()
             continue
         vector = encoded_vector([row[name] for name, _ in columns], view)
         if isinstance(vector, int):
             lacking[label] = _lack(label, row, view, path)
         else:
             vectors[label] = vector
+    if ambiguous:
+        vectors = {row: own for row, own in vectors.items() if person_of(row) not in ambiguous}
     return vectors, lacking
 
 
@@ -115,6 +119,11 @@ def view_rows(
     path = own or _path(folder, view.file)
     for label, row in rows_or_errors(path, names, wording, by_session=by_session):
         yield label, row, path
+
+
+def is_contradiction(error: DataError) -> bool:
+    """Whether an error is about two rows of one participant, of which neither can be used."""
+    return isinstance(error, TableError) and error.kind in ("duplicate", "spelling")
 
 
 def row_of_session(label: str, session: str) -> str:
@@ -223,7 +232,10 @@ def rows_or_errors(
 ) -> Iterator[tuple[str, Row | DataError]]:
     """Yield every participant's label, without ``sub-``, with their cells of some columns.
 
-    An error in place of cells is about the row of this participant only.
+    An error in place of cells is about the row of this participant only. If two rows of a
+    participant differ in cells or in the spelling of the label, neither can be used, although the
+    first one was yielded before (`is_contradiction`). An error about a row whose participant is
+    unclear is yielded under a name that is no participant's, such as ``(line 7)``.
 
     Parameters
     ----------
@@ -242,8 +254,7 @@ def rows_or_errors(
     Raises
     ------
     TableError
-        If the table is missing, can't be read, lacks a column, has two rows of one participant
-        with different cells or spellings, or a row of a wrong width whose label is unclear.
+        If the table is missing, can't be read, or lacks a column.
     """
     wanted = {name: wording.column(name) for name in columns}
     with open_table(table, MOST_BYTES, row_names=row_names) as opened:
@@ -258,27 +269,42 @@ def rows_or_errors(
                 continue
             label = written if among is None or not written else among.spelled(written)
             if each.trouble is not None:
-                yield label, each.trouble
+                yield label or _nobody(each), each.trouble
                 continue
             row = _by_name(opened, each)
             if (torn := _torn_cell(table, each, row, used)) is not None:
-                if not written or is_torn(row[identifier]):
-                    raise torn
-                yield label, torn
+                unclear = not written or is_torn(row[identifier])
+                yield _nobody(each) if unclear else label, torn
                 continue
             found = {name: wording.cell(name, row[own]) for name, own in wanted.items()}
             session = _session_of(row, identifier) if by_session else ""
             if not written:
-                _check_nobodys(opened, each, identifier, found)
-            elif seen.is_new(each.line, written, session, found):
+                if any(map(is_given, found.values())):
+                    yield _nobody(each), _without_label(opened, each, identifier)
+                continue
+            outcome = seen.compare(each.line, written, session, found)
+            if isinstance(outcome, TableError):
+                first = seen.spelled(written)
+                yield first if among is None else among.spelled(first), outcome
+            elif outcome:
                 yield row_of_session(label, session) if session else label, found
 
 
+def _nobody(row: TableRow) -> str:
+    """Return a name for a row of unclear participant, which is no participant's label."""
+    return f"(line {row.line})"
+
+
+def is_nobodys(label: str) -> bool:
+    """Whether a row's name says that its participant is unclear."""
+    return label.startswith("(line ")
+
+
 def _label_cell(table: DelimitedTable, each: TableRow, identifier: str) -> str:
-    """Return a row's cell of the label; raises TableError if the row leaves it unclear."""
+    """Return a row's cell of the label; empty if the row leaves it unclear."""
     place = table.header.index(identifier)
     if each.trouble is not None and (place or not each.cells[0].strip()):
-        raise each.trouble
+        return ""
     return each.cells[place]
 
 
@@ -290,14 +316,19 @@ class _SeenRows:
         self._labels = Spellings(exact=exact)
         self._seen: dict[str, tuple[int, int, str]] = {}
 
-    def is_new(self, line: int, written: str, session: str, found: Row) -> bool:
-        """Whether a row is the first of its participant, or of the participant's session.
+    def spelled(self, written: str) -> str:
+        """Return a label as it is written in the participant's first row."""
+        return self._labels.spelled(written)
 
-        Raises TableError if an earlier row has other cells or another spelling of the label, or the
+    def compare(self, line: int, written: str, session: str, found: Row) -> TableError | bool:
+        """Return whether a row is the first of its participant, or of the participant's session.
+
+        Returns an error if an earlier row has other cells or another spelling of the label, or the
         row is not a participant's.
         """
+        self._labels.spelled(written)
         if found and is_summary(written) and not self._labels.exact:
-            raise TableError(
+            return TableError(
                 self._path,
                 "summary",
                 f"every row must be of one participant, and '{written}' looks like a row of means "
@@ -314,7 +345,7 @@ class _SeenRows:
         if first == line:
             return True
         if spelled != written:
-            raise TableError(
+            return TableError(
                 self._path,
                 "spelling",
                 f"'{written}' and '{spelled}' of line {first} are one participant in two "
@@ -323,7 +354,7 @@ class _SeenRows:
                 line,
             )
         if cells != before:
-            raise TableError(
+            return TableError(
                 self._path,
                 "duplicate",
                 f"a participant must have one row, and line {first} is of the same participant "
@@ -337,16 +368,15 @@ def _by_name(table: DelimitedTable, row: TableRow) -> dict[str, str]:
     return dict(zip(table.header, row.cells, strict=True))
 
 
-def _check_nobodys(table: DelimitedTable, each: TableRow, identifier: str, found: Row) -> None:
-    """Refuse a row with values and without a label."""
-    if any(map(is_given, found.values())):
-        raise TableError(
-            table.path,
-            "label",
-            f"every row must have a label in column {identifier}, and this "
-            "one has none. Add it, or delete the row.",
-            each.line,
-        )
+def _without_label(table: DelimitedTable, each: TableRow, identifier: str) -> TableError:
+    """Return the error about a row with values and without a label."""
+    return TableError(
+        table.path,
+        "label",
+        f"every row must have a label in column {identifier}, and this "
+        "one has none. Add it, or delete the row.",
+        each.line,
+    )
 
 
 def _torn_cell(table: Path, each: TableRow, row: Row, used: Iterable[str]) -> TableError | None:

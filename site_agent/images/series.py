@@ -36,6 +36,7 @@ from site_agent.data.survey import (
     Without,
     excludes_nobody,
     in_turn,
+    twin_folders,
 )
 from site_agent.data.wording import PLAIN_TABLES, SiteTables
 from site_agent.engines.base import Engine, Threads
@@ -154,8 +155,9 @@ class SiteDataset:
             self.empty = str(error)
             return Survey((), (), ())
         labels = [*(s.label for s in everybody), *(s.label for s in lacking)]
-        Spellings(labels, exact=self.tables.exact_labels)  # refuses two folders of one participant
-        out = {s.label: s for s in (*lacking, *self.without(sorted(labels)))}
+        out = {s.label: s for s in lacking}
+        out |= twin_folders(Spellings(labels, exact=self.tables.exact_labels))
+        out |= {s.label: s for s in self.without(sorted(labels))}
         stay: list[tuple[Subject, int]] = []
         for subject in everybody:
             outcome = out.get(subject.label) or self._measure(subject)

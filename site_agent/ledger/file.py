@@ -163,16 +163,22 @@ class LedgerFile:
         for statement in _SPELLINGS:
             self.connection.execute(statement)
 
-    def enroll(self, labels: Collection[str]) -> str:
+    def enroll(self, labels: Collection[str], group: str = "") -> str:
         """Store a group of participants, unless it is stored, and return its digest.
 
         Raises LedgerError if the key of the participants' marks is lost or is another ledger's.
+
+        Parameters
+        ----------
+        group : str
+            Digest of a group whose participants are added; empty for none.
         """
         key = self._key()
         by_mark = {person_mark(key, canonical_label(label)): label for label in labels}
-        marks = sorted(by_mark)
-        digest = group_digest(key, marks)
         self._read_persons()
+        more = {self._marks[row] for row in self._raw_members(group)} if group else set()
+        marks = sorted({*by_mark, *more})
+        digest = group_digest(key, marks)
         if self.connection.execute("SELECT 1 FROM groups WHERE digest = ?", (digest,)).fetchone():
             self._link(by_mark)
             return digest
@@ -278,20 +284,30 @@ class LedgerFile:
         Raises LedgerError if they are not those that were charged.
         """
         if digest not in self.groups:
-            found = self.connection.execute("SELECT members FROM groups WHERE digest=?", (digest,))
-            row = found.fetchone()
-            ids = unpack_ids(row[0]) if row else np.zeros(0, np.uint32)
-            self._read_persons()
-            last = len(self._marks)
-            marks = [self._marks[i] if i < last else b"" for i in ids.tolist()]
-            if row is None or group_digest(self._key(), marks) != digest:
-                raise LedgerError(
-                    f"{self.path}: the participants of a charge were altered; restore the ledger "
-                    "from a backup and ask who changed it."
-                )
-            same = [self._same.get(row, row) for row in ids.tolist()]
+            same = [self._same.get(row, row) for row in self._raw_members(digest)]
             self.groups[digest] = np.unique(np.array(same, dtype=np.uint32))
         return self.groups[digest]
+
+    def named_in(self, digest: str, labels: Sequence[str]) -> list[str]:
+        """Return those of some labels, in any spelling, who are in a group."""
+        rows = self.rows(labels)  # first, since it joins spellings
+        inside = np.isin(rows, self.members(digest))
+        return [label for label, known in zip(labels, inside, strict=True) if known]
+
+    def _raw_members(self, digest: str) -> list[int]:
+        """Rows of a group as they were stored, of which several may be one participant's."""
+        found = self.connection.execute("SELECT members FROM groups WHERE digest=?", (digest,))
+        row = found.fetchone()
+        ids: list[int] = unpack_ids(row[0]).tolist() if row else []
+        self._read_persons()
+        last = len(self._marks)
+        marks = [self._marks[i] if i < last else b"" for i in ids]
+        if row is None or group_digest(self._key(), marks) != digest:
+            raise LedgerError(
+                f"{self.path}: the participants of a charge were altered; restore the ledger "
+                "from a backup and ask who changed it."
+            )
+        return ids
 
     def over_limit(
         self,

@@ -19,8 +19,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from consortium.base.formatting import number, percent
 from consortium.errors import LedgerError
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
@@ -56,10 +54,15 @@ class Ledger(LedgerReader):
         super().__init__(path)
         self._answered: list[tuple[Charge, str]] = []
 
-    def enroll(self, labels: Collection[str]) -> str:
+    def enroll(self, labels: Collection[str], group: str = "") -> str:
         """Write down who is charged together, by marks that tell nobody's label; once.
 
         Raises LedgerError if the key of the marks, which lies beside the ledger, is lost.
+
+        Parameters
+        ----------
+        group : str
+            Digest of a group whose participants are added; empty for none.
 
         Returns
         -------
@@ -67,7 +70,7 @@ class Ledger(LedgerReader):
             Digest of the group, as `Charge.persons` names it.
         """
         with self._writing() as file:
-            return file.enroll(labels)
+            return file.enroll(labels, group)
 
     def hold(
         self, charge: Charge, labels: Sequence[str], limits: LedgerLimits, at: str
@@ -113,9 +116,8 @@ class Ledger(LedgerReader):
                     f"{charge.run} has ended here, or held another price before, so the site "
                     "answers no further. Take part in a new run."
                 )
-            group, rows = held.persons, file.rows(labels)
-            inside = np.isin(rows, file.members(group))
-            return group, [x for x, known in zip(labels, inside, strict=True) if not known]
+            inside = {*file.named_in(held.persons, labels)}
+            return held.persons, [label for label in labels if label not in inside]
 
     def release(self, run: str, site: str, at: str) -> None:
         """End a run's hold: from now on its charged rounds alone count; once, and of any run.

@@ -110,13 +110,9 @@ class Sums:
                     self._count(each, 1)
             case "reserve" | "void":
                 sign = 1 if entry.event == "reserve" else -1
+                self._runs[charge.study, charge.centre][charge.run] += sign
                 self._begun[key] += sign
                 self._add_round(key, charge, sign)
-            case _:
-                return
-        self._runs[charge.study, charge.centre][charge.run] += (
-            1 if entry.event in ("hold", "reserve") else -1
-        )
 
     def _add_round(self, key: tuple[str, str, str], charge: Charge, sign: int) -> None:
         """Count a round, or note that it is paid from its run's hold."""
@@ -241,6 +237,9 @@ def check_charge(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
     run, would pass a limit.
     """
     check_price(charge)
+    begins = not sums.begun(charge)
+    if begins:
+        check_begin(sums, charge, limits)
     hold = sums.hold(charge)
     if hold is not None:
         if not hold.covers(charge):
@@ -249,9 +248,6 @@ def check_charge(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
                 "ledger, or is charged to other participants. Take part in a new run."
             )
         return
-    begins = not sums.begun(charge)
-    if begins:
-        check_begin(sums, charge, limits)
     asked = max(charge.mu, limits.run) if begins else charge.mu
     _check_accounts(sums, charge, limits, asked)
     _check_study(sums, charge, limits, asked)

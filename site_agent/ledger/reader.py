@@ -215,6 +215,17 @@ class LedgerReader:
             rows = file.rows(labels)  # first, since it joins spellings
             return int(np.setdiff1d(file.members(group), rows).size) if group else 0
 
+    def members(self, group: str, labels: Sequence[str]) -> list[str]:
+        """Return those of some labels, in any spelling, who are in a group.
+
+        Parameters
+        ----------
+        group : str
+            Digest of the group; empty for an empty group.
+        """
+        with self._writing() as file:
+            return file.named_in(group, labels) if group else []
+
     def knows_any(self, labels: Sequence[str]) -> bool:
         """Whether any of these participants was charged, or no one was."""
         with self._writing() as file:

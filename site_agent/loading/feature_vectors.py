@@ -29,8 +29,9 @@ from site_agent.data.survey import (
     Without,
     excludes_nobody,
     in_turn,
+    twin_folders,
 )
-from site_agent.data.tsv import person_of, read_table
+from site_agent.data.tsv import is_nobodys, person_of, read_table
 from site_agent.data.wording import PLAIN_TABLES, SiteTables, Wording
 from site_agent.engines.base import Engine, Threads
 from site_agent.images.coverage import Coverage, count_coverage
@@ -299,7 +300,8 @@ class FeatureDataset:
         views = [self._read(view) for view in self.space.views]
         known = {p for view in views for p in (*view.persons, *view.lacking)}
         everybody = sorted(known | self._labels.all())
-        out = {each.label: each for each in self.without(everybody)} | self._left_out
+        out = twin_folders(self._labels)
+        out |= {each.label: each for each in self.without(everybody)} | self._left_out
         rows = self._chosen(rows_by_person([view.found for view in views]))
         families, troubled = self._families(rows)
         out |= {each.label: each for each in troubled if each.label not in out}
@@ -384,7 +386,8 @@ class FeatureDataset:
     def _lack(self, person: str, views: Sequence[_Read]) -> SkippedPerson:
         """Why a person is left out.
 
-        Who lacks a view is left out anyway, so that nothing else of theirs need be mended.
+        Who lacks a view is left out anyway, so that nothing else of theirs need be mended. A row of
+        unclear participant may be anybody's.
         """
         skipped = []
         for view in views:
@@ -396,7 +399,7 @@ class FeatureDataset:
         if not skipped:
             detail = f"{self.source}: sub-{person} has no session that fits and has all views."
             skipped = [SkippedPerson(person, "no-view", detail)]
-        return min(skipped, key=lambda each: each.reason == "unusable")
+        return min(skipped, key=lambda each: (each.reason == "unusable") != is_nobodys(person))
 
     def _read(self, view: AnyViewSpace) -> _Read:
         """Read a view, once."""
@@ -417,27 +420,28 @@ class FeatureDataset:
             if not _by_session(self.study):
                 found, several = single_session_vectors(found)
                 lacking = [*lacking, *several]
-            found = self._spelled(view.name, found)
+            found, several = self._spelled(view.name, found)
+            lacks = {s.label: s for s in (*map(self._spelled_lack, lacking), *several)}
+            bad = {each.label for each in lacks.values() if each.reason == "unusable"}
+            if bad:
+                found = {row: own for row, own in found.items() if person_of(row) not in bad}
             persons = frozenset(map(person_of, found))
-            lacks = {s.label: s for s in map(self._spelled_lack, lacking)}
             self._views[view.name] = _Read(view.name, found, lacks, persons)
         return self._views[view.name]
 
-    def _spelled(self, view: str, found: Vectors) -> Vectors:
-        """Return a view's vectors by the data set's spelling of their rows.
-
-        Raises DataError if two rows are one participant's.
-        """
+    def _spelled(self, view: str, found: Vectors) -> Found:
+        """Return a view's vectors by the data set's spelling of their rows, and who has two."""
         spelled: dict[str, NDArray[np.float64]] = {}
+        twice: set[str] = set()
         for row, vector in found.items():
             own = self._labels.row(row)
-            if own in spelled:
-                raise DataError(
-                    f"{self.source}: view '{view}' must have one vector for each participant, and "
-                    f"sub-{own} has two under different spellings. Rename or remove one."
-                )
+            twice |= {person_of(own)} if own in spelled else set()
             spelled[own] = vector
-        return spelled
+        detail = (
+            f"{self.source}: view '{view}' must have one vector for each participant, and sub-{{}} "
+            "has two under different spellings. Rename or remove one."
+        )
+        return spelled, [SkippedPerson(x, "unusable", detail.format(x)) for x in sorted(twice)]
 
     def _spelled_lack(self, skipped: SkippedPerson) -> SkippedPerson:
         return replace(skipped, label=self._labels.spelled(skipped.label))

@@ -13,7 +13,7 @@ from consortium.algorithms.units import Units
 from consortium.errors import DataError
 from consortium.study.spec import Study
 from site_agent.data.survey import SkippedPerson
-from site_agent.data.tsv import person_of, row_of_session, rows_or_errors
+from site_agent.data.tsv import is_contradiction, person_of, row_of_session, rows_or_errors
 from site_agent.data.wording import Wording, is_given
 from site_agent.labels import SESSION, Spellings
 
@@ -84,8 +84,7 @@ def families_of(
 ) -> tuple[dict[str, str], list[SkippedPerson]]:
     """Return the unit of each participant, and the participants whose row can't be read.
 
-    Raises TableError if participants.tsv is missing or lacks the column, or a participant has two
-    families.
+    Raises TableError if participants.tsv is missing or lacks the column.
 
     Returns
     -------
@@ -102,9 +101,11 @@ def families_of(
     among = Spellings(persons, exact=wording.tables.exact_labels)
     troubled: dict[str, DataError] = {}
     found: set[str] = set()
+    ambiguous: set[str] = set()  # who is in two families
     for label, cells in rows_or_errors(table, [units.family], own_words, among=among):
         if isinstance(cells, DataError):
             troubled[label] = cells
+            ambiguous |= {label} if is_contradiction(cells) else set()
             continue
         found.add(label)
         family = _as_read(cells[units.family])
@@ -113,7 +114,7 @@ def families_of(
     return own, [
         SkippedPerson(label, "unusable", str(error))
         for label, error in troubled.items()
-        if label not in found
+        if label not in found or label in ambiguous
     ]
 
 

@@ -40,6 +40,7 @@ from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
 from site_agent.data.cap import Cap
 from site_agent.data.people import left_out_here, site_tables
+from site_agent.data.survey import in_turn
 from site_agent.engines.base import Engine
 from site_agent.layout import ENDED, REFUSED
 from site_agent.loading.open import open_dataset
@@ -128,7 +129,7 @@ class Admission:
         study, config = approval.study, self.config
         space = study_space(study, approval.folder)
         tables = site_tables(config)
-        hook = left_out_here(config.left_out, tables)
+        hook = in_turn(left_out_here(config.left_out, tables), self._states.left_out_before)
         cap = Cap.of(study, self.site.name, self.site.identity)
         return open_dataset(
             *(config.dataset, study, space, config.cache),
@@ -162,9 +163,12 @@ class Admission:
 
     def settle_folder(self) -> None:
         """Compare the site's folder with its ledger; raises as `FolderStates.settle`."""
-        states = FolderStates(self.folder, self.config, self.site.identity, self.site.ledger)
-        for line in states.settle(self.site.now()):
+        for line in self._states.settle(self.site.now()):
             self.site.log.line_once(line)
+
+    @property
+    def _states(self) -> FolderStates:
+        return FolderStates(self.folder, self.config, self.site.identity, self.site.ledger)
 
     def _is_past(self, run: str) -> bool:
         """Whether a run was refused here, or ended with this site or without it."""

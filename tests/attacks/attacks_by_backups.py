@@ -15,7 +15,7 @@ from site_agent.config import SiteConfig
 from site_agent.layout import APPROVED, LEDGER, PINNED
 from site_agent.ledger import disk
 from site_agent.ledger.ledger import Ledger
-from tests.attacks.attack_kinds import Stage, attack, nothing
+from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.attacks.attacks_on_approvals import DAY, _permitted, _rotated, _yes
 from tests.support.forgery import pump, rounds_of, settle
 from tests.support.local_consortium import LocalConsortium, conduct
@@ -77,7 +77,7 @@ def backup_with_a_withdrawn_approval(stage: Stage) -> bool:
     "disk intruder",
     guard="site_agent.ledger.anchor:LedgerAnchor._read",
     without="an approval that was withdrawn counts again after its ledger is restored with it",
-    stops="has 2 lines where this site signed for 3",
+    stops="lines where this site signed for",
     instead=nothing,
 )
 def backup_with_the_ledger_of_an_approval(stage: Stage) -> bool:
@@ -129,10 +129,10 @@ def backup_with_an_older_roster(stage: Stage) -> bool:
 
 @attack(
     "disk intruder",
-    guard="site_agent.approval.folder_states:FolderStates._check_missing",
+    guard="site_agent.approval.folder_states:FolderStates.left_out_before",
     without="a participant who withdrew takes part again after a backup is restored",
-    stops="the left-out table must name everyone whom it named in the last run, and 1 participant",
-    instead=nothing,
+    stops="takes part in small-0001 with 2 participants",
+    instead=always([]),
 )
 def backup_with_a_shorter_left_out_table(stage: Stage) -> bool:
     """Restores a hospital's left-out table from before a participant was added to it."""
@@ -145,4 +145,5 @@ def backup_with_a_shorter_left_out_table(stage: Stage) -> bool:
     table.write_text(f"{header}{first}\twithdrew\n", encoding="utf-8")
     _states(place).settle("noon")
     table.write_text(header, encoding="utf-8")
-    return _answers(stage, place)
+    assert _answers(stage, place)
+    return "takes part in small-0001 with 3 participants" in stage.said[-1]

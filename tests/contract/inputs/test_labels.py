@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consortium.errors import DataError, LedgerError, TableError
+from consortium.errors import LedgerError, TableError
 from consortium.study.data_section import DataSection
 from consortium.views.table import TableView
 from site_agent.data.people import chosen_by, everybody_in, left_out_here
-from site_agent.data.tsv import read_table
+from site_agent.data.survey import twin_folders
+from site_agent.data.tsv import read_table, rows_or_errors
 from site_agent.data.wording import SiteTables, Wording
 from site_agent.labels import Spellings, canonical_label, former_spellings
 from site_agent.ledger import file as ledger_file
@@ -91,24 +93,35 @@ def test_rules_and_left_out_lists_find_every_spelling(spelling: str, tmp_path: P
     assert everybody_in(site).all() == {"007", "017"}
 
 
-def test_two_spellings_in_one_table_are_refused_unless_labels_are_exact(tmp_path: Path) -> None:
+def test_two_spellings_in_one_table_leave_out_their_participant_unless_labels_are_exact(
+    tmp_path: Path,
+) -> None:
     site = bids(tmp_path, [], ["001", "1", "2"])
     limits = {"age": {"low": 0, "high": 40}}
     view = TableView.model_validate({"name": "t", "source": "table", "columns": limits})
-    with pytest.raises(TableError) as caught:
-        read_table(site, view)
-    assert (caught.value.kind, caught.value.line) == ("spelling", 3)
+    vectors, lacking = read_table(site, view)
+    assert (set(vectors), {k: x.reason for k, x in lacking.items()}) == ({"2"}, {"001": "unusable"})
+    assert [error.kind for _, error in errors_in(site, ["age"])] == ["spelling"]
     exact = Wording(tables=SiteTables(exact_labels=True))
     assert set(read_table(site, view, exact)[0]) == {"001", "1", "2"}
 
 
-def test_two_folders_of_one_participant_are_refused_unless_labels_are_exact(
+def test_two_folders_of_one_participant_leave_it_out_unless_labels_are_exact(
     tmp_path: Path,
 ) -> None:
     site = bids(tmp_path, ["1", "01"], ["1"])
-    with pytest.raises(DataError, match="labels: exact"):
-        everybody_in(site)
-    assert everybody_in(site, SiteTables(exact_labels=True)).all() == {"1", "01"}
+    out = twin_folders(everybody_in(site))
+    assert {label: each.reason for label, each in out.items()} == dict.fromkeys(
+        ["1", "01"], "unusable"
+    )
+    exact = everybody_in(site, SiteTables(exact_labels=True))
+    assert (exact.all(), twin_folders(exact)) == ({"1", "01"}, {})
+
+
+def errors_in(site: Path, columns: Sequence[str]) -> list[tuple[str, TableError]]:
+    """The rows of participants.tsv that can't be used."""
+    rows = rows_or_errors(site / "participants.tsv", columns)
+    return [(label, row) for label, row in rows if isinstance(row, TableError)]
 
 
 @pytest.mark.parametrize("label", ["MEAN", "sub-mean", "Average", "SD", "total", "fsaverage"])
@@ -116,9 +129,11 @@ def test_a_row_of_means_is_no_participant(label: str, tmp_path: Path) -> None:
     site = bids(tmp_path, [], ["01", label])
     limits = {"age": {"low": 0, "high": 40}}
     view = TableView.model_validate({"name": "t", "source": "table", "columns": limits})
-    with pytest.raises(TableError) as caught:
-        read_table(site, view)
-    assert (caught.value.kind, caught.value.line) == ("summary", 3)
+    vectors, lacking = read_table(site, view)
+    assert set(vectors) == {"01"}
+    assert [each.reason for each in lacking.values()] == ["unusable"]
+    ((_, error),) = errors_in(site, ["age"])
+    assert (error.kind, error.line) == ("summary", 3)
 
 
 # -- in the ledger ---------------------------------------------------------------------------------

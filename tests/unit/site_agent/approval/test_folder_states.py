@@ -35,8 +35,9 @@ def _approve(place: DemoFolders, runs: int = 1) -> None:
 
 
 def _lines(states: FolderStates) -> list[tuple[str, int, str]]:
-    lines = [entry for entry in states.ledger.entries() if entry.event == "state"]
-    return [(each.charge.stage, each.charge.round, each.charge.statistic) for each in lines]
+    """Approvals and rosters that were recorded."""
+    lines = [entry.charge for entry in states.ledger.entries() if entry.event == "state"]
+    return [(x.stage, x.round, x.statistic) for x in lines if x.stage != "left-out"]
 
 
 @pytest.fixture
@@ -118,6 +119,10 @@ def test_a_roster_older_than_the_ledgers_is_refused(
     states.check_roster(other)
 
 
+def _left_out(states: FolderStates) -> list[str]:
+    return [each.label for each in states.left_out_before(["001", "2", "3", "4"])]
+
+
 def test_a_left_out_table_may_grow_and_shrinks_only_if_confirmed(
     office: tuple[DemoFolders, Roster], tmp_path: Path
 ) -> None:
@@ -126,20 +131,39 @@ def test_a_left_out_table_may_grow_and_shrinks_only_if_confirmed(
     states = _states(place, table)
     for rows in ("sub-1\tage\n", "sub-1\tage\nsub-2\tmotion\n", "2\tmotion\nSUB-01\tage\n"):
         table.write_text(HEADER + rows, encoding="utf-8")
-        states.settle("noon")
-    assert [line[0] for line in _lines(states)].count("left-out") == 2
+        assert states.settle("noon") == []
+    assert _left_out(states) == ["001", "2"]
     table.write_text(f"{HEADER}2\tmotion\nsub-3\tage\n", encoding="utf-8")
-    for check in (states.verify, lambda: states.settle("noon")):
-        with pytest.raises(ConfigurationError, match="last run, and 1 participant is missing"):
-            check()
+    with pytest.raises(ConfigurationError, match="last run, and 1 participant is missing"):
+        states.verify()
     assert states.count_left_out() == (2, 1)
-    with pytest.raises(ConfigurationError, match="2 participants are missing"):
-        _states(place).settle("noon")  # site.yaml names no table any more
+    for _ in range(2):
+        assert len(states.settle("noon")) == 1
+        assert _left_out(states) == ["001", "2", "3"]
+    (sentence,) = _states(place).settle("noon")  # site.yaml names no table any more
+    assert "3 participants are missing" in sentence
+    assert _left_out(states) == ["001", "2", "3"]
     states.confirm_left_out("noon")
-    states.settle("noon")
+    assert states.settle("noon") == []
     assert states.count_left_out() == (2, 0)
+    assert _left_out(states) == ["2", "3"]
     table.unlink()
-    states.settle("noon")  # a run can't load its data then
+    assert states.settle("noon") == []  # a run can't load its data then
+    assert _left_out(states) == ["2", "3"]
+
+
+@pytest.mark.parametrize("rows", ["", "sub-1\tage\n", "sub-1\tage\n1\tmotion\n", None])
+def test_the_number_of_lines_does_not_depend_on_who_is_left_out(
+    rows: str | None, office: tuple[DemoFolders, Roster], tmp_path: Path
+) -> None:
+    place, _ = office
+    table = tmp_path / "left_out.tsv"
+    states = _states(place, None if rows is None else table)
+    table.write_text(f"{HEADER}{rows}", encoding="utf-8")
+    before = states.ledger.head().seq
+    for _ in range(2):
+        states.settle("noon")
+    assert states.ledger.head().seq - before == 4  # approval, roster, and one each time
 
 
 def test_the_marks_of_a_left_out_table_charge_no_one(

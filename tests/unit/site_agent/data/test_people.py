@@ -7,7 +7,7 @@ import pytest
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
 from site_agent.config import SiteConfig
-from site_agent.data.people import candidates, chosen_by, left_out_here
+from site_agent.data.people import candidates, chosen_by, left_out_here, read_left_out
 from site_agent.data.survey import SkippedPerson, in_turn
 
 LINES = (
@@ -67,13 +67,20 @@ def test_one_person_is_chosen_whatever_the_others_lines_say(bids: Path) -> None:
             ("participant_id\tage\tage\tdiagnosis", "01\t1\t2\ta"),
             "must have one column 'age', and line 1 names 2",
         ),
-        ((*LINES, "sub-01\tpatient\t3"), "line 7: a participant must have one row, and line 2 is"),
     ],
 )
 def test_a_table_that_leaves_it_open_is_an_error(bids: Path, lines, said: str) -> None:
     write(bids / "participants.tsv", *lines)
     with pytest.raises(DataError, match=said):
         list(chosen_by(bids, data())(EVERYBODY))
+
+
+def test_who_has_two_rows_that_differ_is_not_chosen(bids: Path) -> None:
+    write(bids / "participants.tsv", *LINES)
+    before = {each.label for each in chosen_by(bids, data())(EVERYBODY)}
+    assert "01" not in before
+    write(bids / "participants.tsv", *LINES, "sub-01\tpatient\t3")
+    assert {each.label for each in chosen_by(bids, data())(EVERYBODY)} == before | {"01"}
 
 
 def test_rules_without_a_table_are_an_error(bids: Path) -> None:
@@ -96,8 +103,6 @@ def test_the_hospitals_own_table_leaves_out_with_its_reason(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (("participant_id\treason", "sub-02\t"), "that of sub-02 is empty"),
-        (("participant_id\treason", "sub-02"), "line 2 has 1"),
         (("participant_id\twhy", "sub-02\tx"), "a column 'reason' is required"),
         (("participant_id\treason", "\twithdrew"), "line 2: every row must have a label"),
     ],
@@ -107,6 +112,17 @@ def test_a_table_that_is_not_clear_stops_the_site(tmp_path: Path, lines, said: s
         list(left_out_here(write(tmp_path / "out.tsv", *lines))(["02"]))
     with pytest.raises(DataError, match=r"gone\.tsv: a table is required here"):
         list(left_out_here(tmp_path / "gone.tsv")(["02"]))
+
+
+@pytest.mark.parametrize(
+    "rows", [("sub-02\t",), ("sub-02",), ("sub-02\tage", "2\tage"), ("02\tage", "02\tmotion")]
+)
+def test_who_has_a_faulty_row_is_left_out_all_the_same(tmp_path: Path, rows) -> None:
+    """A refusal of the whole run would show that somebody was added to the table."""
+    table = write(tmp_path / "out.tsv", "participant_id\treason", *rows)
+    assert [each.label for each in left_out_here(table)(["01", "02"])] == ["02"]
+    with pytest.raises(DataError):
+        read_left_out(table)
 
 
 def test_candidates_are_those_whom_neither_leaves_out(bids: Path, tmp_path: Path) -> None:

@@ -235,11 +235,13 @@ def test_images_of_sessions_are_rows(tmp_path: Path) -> None:
     assert np.isnan(rows[1, :, 1]).all()
 
 
-def test_a_participant_of_two_families_is_refused_by_name_of_the_line(families: Path) -> None:
+def test_a_participant_of_two_families_is_left_out(families: Path) -> None:
+    before = opened(families, {"family": "family_id"}).people
     with (families / "participants.tsv").open("a") as file:
         file.write("sub-01\tF2\t20\tyes\n")
-    with pytest.raises(DataError, match="a participant must have one row"):
-        opened(families, {"family": "family_id"}).table()
+    after = opened(families, {"family": "family_id"})
+    assert {*before} - {*after.people} == {"01"}
+    assert [each.reason for each in after.survey.skipped if each.label == "01"] == ["unusable"]
 
 
 @pytest.mark.parametrize(
@@ -273,11 +275,12 @@ def test_sessions_behind_a_name_dissolve_no_family(tmp_path: Path, prefix: str) 
         assert (data.units, data.people) == (1, ("01", "02"))
 
 
-def test_a_line_of_nobody_is_refused_though_it_has_a_session(families: Path) -> None:
+def test_a_line_of_nobody_is_named_though_it_has_a_session(families: Path) -> None:
     text = "participant_id session_id age ill\nsub-01 1 30 no\n 2 40 no\n".replace(" ", "\t")
     (families / "participants.tsv").write_text(text)
-    with pytest.raises(DataError, match="line 3: every row must have a label"):
-        opened(families, {"sessions": True}).table()
+    data = opened(families, {"sessions": True})
+    assert data.people == ("01",)
+    assert any("line 3: every row must have a label" in x.detail for x in data.survey.skipped)
 
 
 def test_a_family_that_no_table_names_is_refused(families: Path) -> None:

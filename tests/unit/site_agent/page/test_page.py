@@ -3,7 +3,6 @@
 import html
 import os
 import re
-import shutil
 import sqlite3
 from datetime import timedelta
 from pathlib import Path
@@ -155,11 +154,14 @@ def test_damaged_lines_of_the_log_stop_nobody(tmp_path: Path) -> None:
 def test_a_refusal_over_a_data_set_names_nobody(tmp_path: Path) -> None:
     place = build(tmp_path / "place")
     first = min(place.dataset("north").glob("sub-0*"))
-    shutil.copytree(first, first.with_name(first.name.replace("sub-0", "sub-")))
+    folder = place.site("north")
+    (folder / "left_out.tsv").write_text(f"participant_id\treason\n\t{first.name} is moving")
+    config = SiteConfig.load(folder).model_copy(update={"left_out": folder / "left_out.tsv"})
+    config.save(folder)
     local = LocalConsortium(place)
     with pytest.raises(Exception, match="north"):
         conduct(local.centre())
-    assert "sub-0" in local.said("north")
+    assert "left_out.tsv, line 2" in local.said("north")
     words = _words(write_site_page(place.site("north"), NOW))
     assert "small-0001 goes on without this site: its data set can't be used" in words
     assert "sub-0" not in words
