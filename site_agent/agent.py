@@ -254,15 +254,28 @@ class Agent:
                 f"policy.yaml: field 'hours': nothing is answered before {opens}."
             )
             return False
-        done = False
-        for run in self._announced():
+        done, announced = False, self._announced()
+        if renewed and not {*announced} <= {*self._runs}:
+            done |= self._hear_ends()
+        for run in announced:
             if renewed and run not in self._runs:
                 done |= self._guarded(run, partial(self._meet, run))
             participation = self._runs.get(run)
             if participation is not None and participation.ended is None:
-                done |= self._guarded(run, participation.advance)
-                if participation.ended is not None:
-                    self._guarded(run, partial(self._note_end, run, participation))
+                done |= self._take_step(run, participation, participation.advance)
+        return done
+
+    def _hear_ends(self) -> bool:
+        """Look which runs have ended, before another begins that an approval may not cover yet."""
+        done = False
+        for run, participation in self._under_way().items():
+            done |= self._take_step(run, participation, participation.read_end)
+        return done
+
+    def _take_step(self, run: str, participation: Participation, act: Callable[[], bool]) -> bool:
+        done = self._guarded(run, act)
+        if participation.ended is not None:
+            self._guarded(run, partial(self._note_end, run, participation))
         return done
 
     def _check_halt(self) -> None:

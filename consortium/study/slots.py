@@ -42,9 +42,12 @@ def loading_slot(shape: Shape) -> float:
 
 
 def ledger_slot(shape: Shape) -> float:
-    """Return the seconds in which a site enters its participants in its ledger."""
+    """Return the seconds in which a site enters its participants in its ledger.
+
+    A table of features is made anew without participants who have no budget left.
+    """
     participants, _ = _largest(shape)
-    return _rounded(participants * _ENTERED_EACH)
+    return _rounded(participants * (_ENTERED_EACH + shape.features / _READ))
 
 
 def round_slot(shape: Shape, release: PlannedRelease) -> float:

@@ -193,6 +193,11 @@ class Sums:
         runs = {key: self._runs.get((study, key), Counter[str]()) for key in centres}
         return {(key, run) for key, had in runs.items() for run, lines in had.items() if lines}
 
+    def under_way(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
+        """Keys and names of a study's runs that were charged, or hold their price."""
+        held = {(x.centre, x.run) for x in self.holds if x.study == study and x.centre in centres}
+        return self.runs(study, centres) | held
+
     def used(self, study: str, centres: Collection[str]) -> int:
         """Return the number of runs of a study that were charged."""
         return len({run for _, run in self.runs(study, centres)})
@@ -238,8 +243,6 @@ def check_charge(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
     """
     check_price(charge)
     begins = not sums.begun(charge)
-    if begins:
-        check_begin(sums, charge, limits)
     hold = sums.hold(charge)
     if hold is not None:
         if not hold.covers(charge):
@@ -248,6 +251,8 @@ def check_charge(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
                 "ledger, or is charged to other participants. Take part in a new run."
             )
         return
+    if begins:
+        check_begin(sums, charge, limits)
     asked = max(charge.mu, limits.run) if begins else charge.mu
     _check_accounts(sums, charge, limits, asked)
     _check_study(sums, charge, limits, asked)
@@ -269,7 +274,7 @@ def check_price(charge: Charge) -> None:
 
 def check_begin(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
     """Raise PrivacyError if no further run of the charge's study may begin."""
-    runs = sums.runs(charge.study, {charge.centre, *limits.centres})
+    runs = sums.under_way(charge.study, {charge.centre, *limits.centres})
     # Two agents of a hospital may answer one run.
     if (charge.centre, charge.run) not in runs and len(runs) >= limits.runs:
         raise no_run_left(charge.study, limits.runs)

@@ -89,7 +89,7 @@ class Participation:
                 if self._outbox.held:
                     self._slots.hold(SHORTEST)
         except (ExchangeError, ProtocolError, EngineError):
-            if self._read_end():  # whatever is amiss, the run's end is heard
+            if self.read_end():  # whatever is amiss, the run's end is heard
                 return True
             raise
         except Exception:
@@ -100,7 +100,7 @@ class Participation:
         if done or not aside:
             return done
         self._looked_aside = self._site.passed()
-        return self._read_end()
+        return self.read_end()
 
     def _deliver(self) -> None:
         trouble = self._outbox.deliver()
@@ -134,7 +134,8 @@ class Participation:
             self._site.log.line(text)
             self._logged = text
 
-    def _read_end(self) -> bool:
+    def read_end(self) -> bool:
+        """Look whether the run has ended; raises ExchangeError if the exchange can't be used."""
         self.ended = read_end(self._site.exchange, self._context.run, self._context.keys)
         return self.ended is not None
 

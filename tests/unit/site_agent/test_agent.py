@@ -154,8 +154,10 @@ def test_a_broken_policy_refuses_runs_and_tells_nothing_of_it(tmp_path: Path, te
     local = _after_a_first_run(tmp_path)
     (local.place.site("north") / "policy.yaml").write_text(text)
     _stand(local)
+    centre = local.centre()
     with pytest.raises(SiteError, match=r"north takes no further part \(configuration\)") as told:
-        conduct(local.centre())
+        conduct(centre)
+    centre.abort(told.value)
     assert "policy.yaml" in local.said("north")
     assert "no run begins here until this is mended" in local.said("north")
     for crossed in (str(told.value), local.said("centre")):
