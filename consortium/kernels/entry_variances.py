@@ -7,13 +7,19 @@ from scipy.special import log_ndtr
 
 from consortium.base.array import Array
 
+_NORMAL = 1.4826
+"""Standard deviation of a normal law over its median absolute deviation."""
+_LARGEST_SHIFT = 1.0
+"""Of an estimate by shrinkage, in standard deviations of its noise (Efron and Morris 1972)."""
+
 
 def entry_variances(mean: Array, squares: Array, level: Array, bound: float) -> Array:
     """Return the variance of each entry.
 
-    Estimates are shrunk to the mean of all entries, in proportion to the noise in their
-    differences (James and Stein). The result is the expectation of a variance, which is not
-    negative.
+    Estimates are shrunk to their median, in proportion to the noise in their differences (James and
+    Stein). No estimate is shifted by more than the noise's deviation, so that an entry that varies
+    much more than the others keeps its variance. The result is the expectation of a variance,
+    which is not negative.
 
     Parameters
     ----------
@@ -29,11 +35,13 @@ def entry_variances(mean: Array, squares: Array, level: Array, bound: float) -> 
     many, own = len(mean), math.sqrt(2.0) * bound * level  # noise of a mean square
     found = squares - np.square(mean) + level**2
     noise = own**2 + 4.0 * np.square(mean) * level**2
-    kept = 1.0
+    centre, kept = float(np.median(found)), 1.0
     if many > 3:
-        apart, doubt = float(found.var(ddof=1)), float(noise.mean()) * (many - 3) / (many - 1)
-        kept = max(1.0 - doubt / apart, 0.0) if apart > 0 else 0.0
-    middle = found.mean() + kept * (found - found.mean())
+        apart = (_NORMAL * float(np.median(np.abs(found - centre)))) ** 2
+        expected = float(noise.mean()) * (many - 3) / (many - 1)
+        kept = max(1.0 - expected / apart, 0.0) if apart > 0 else 0.0
+    most = _LARGEST_SHIFT * np.sqrt(noise)
+    middle = found + np.clip((1.0 - kept) * (centre - found), -most, most)
     spread = np.sqrt(noise * (kept + (1.0 - kept) / many))
     return np.minimum(positive_mean(middle, spread), bound**2)
 

@@ -16,7 +16,7 @@ VIEWS = (("x", 3),)
 def test_intervals_of_a_column_of_two_levels_hold():
     inside, widths, errors = [], [], []
     for seed in range(60):
-        found, truth = averaged(400, 6, 8.0, seed)
+        found, truth = averaged(400, 6, 0.85, 8.0, seed)
         inside += [each.low <= true <= each.high for each, true in zip(found, truth, strict=True)]
         widths.append((found[0].high - found[0].low) / 3.92)
         errors.append(found[0].value - truth[0])
