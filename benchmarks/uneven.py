@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -108,7 +109,7 @@ def compared(persons: int, columns: int, middle: float, epsilon: float, seed: in
     rng = np.random.default_rng(seed)
     table, truth = uneven_table(persons, columns, middle, rng)
     table[1] += 0.3 * (table[0] - truth[0])
-    asked = {
+    asked: dict[str, Any] = {
         "norms": {"location": tuple(table.mean(axis=1)), "deviation": tuple(table.std(axis=1))},
         "averages": {
             "two": ["brain1", "brain2"],
@@ -119,8 +120,8 @@ def compared(persons: int, columns: int, middle: float, epsilon: float, seed: in
     site = np.arange(persons) * SITES // persons
     trial = trial_of(table, rng.random(persons) < 0.5, np.zeros((0, persons)), site, **asked)
     found = run_trial(trial, noise_of(epsilon, SITES), rng).arrays
-    names = ("average_effect", "average_low", "average_high")
-    return [Finding(*map(float, row)) for row in zip(*(found[n] for n in names), strict=True)]
+    ends = (found[f"average_{name}"].tolist() for name in ("effect", "low", "high"))
+    return [Finding(value, low, high) for value, low, high in zip(*ends, strict=True)]
 
 
 def linked(
