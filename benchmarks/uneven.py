@@ -1,7 +1,8 @@
 """``python -m benchmarks.uneven [ANALYSIS ...]``: intervals where participants are not all alike.
 
 `regression`: a column that few have, and residuals that differ between them and the others.
-`average`: a column of two levels beside others, which vary less.
+`average`, `coordinate` and `glm` (averages of outcomes): a column of two levels next to others that
+vary less.
 `cca`: views whose variance lies in few directions, so that noise hides the others.
 """
 
@@ -9,11 +10,13 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.glm_runs import noise_of, run_trial, trial_of
 from benchmarks.honesty import cca, regression
 from benchmarks.honesty.running import Persons, answer
 from consortium.algorithms.base import Array
@@ -22,6 +25,14 @@ from consortium.algorithms.findings import Finding
 SITES, COLUMNS, SPREAD, RESIDUAL = 4, 8, 0.3, 0.12
 EFFECT = 0.3
 LINK, LEADING = 0.73, 3
+UNEVEN_CELLS = tuple(
+    (persons, columns, middle, epsilon)
+    for middle in (0.85, 0.0)
+    for persons, columns in ((200, 6), (800, 6), (4000, 6), (800, 30), (4000, 30))
+    for epsilon in (1.0, 8.0)
+)
+"""Participants, columns, mean of the others and ε of studies in which a column of two levels varies
+most."""
 
 
 @dataclass(frozen=True)
@@ -55,21 +66,62 @@ def regressed(
     return regression.findings(found)
 
 
-def averaged(
-    persons: int, columns: int, epsilon: float | None, seed: int
-) -> tuple[list[Finding], Array]:
-    """Means of columns of which the first is -1 or 1, with the same mean, and their truth.
+def uneven_table(
+    persons: int, columns: int, middle: float, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return columns of which the first is -1 or 1, and their true means.
 
-    The others have a mean of 0.85, and deviate from it by 0.08. The bound clips nobody.
+    The mean of the first is 0.2. The others have the mean ``middle``, and deviate from it by 0.08.
     """
-    rng = np.random.default_rng(seed)
-    truth = np.append(0.2, np.full(columns - 1, 0.85))
+    truth = np.append(0.2, np.full(columns - 1, middle))
     levels = np.where(rng.random(persons) < (1.0 + truth[0]) / 2.0, 1.0, -1.0)
     others = truth[1:, None] + 0.08 * rng.uniform(-1.7, 1.7, (columns - 1, persons))
-    sites = _sites(np.vstack([levels, others]), (("x", columns),))
-    found = answer("average", {"bound": columns**0.5}, sites, epsilon, rng)
+    return np.vstack([levels, others]), truth
+
+
+def averaged(
+    persons: int,
+    columns: int,
+    middle: float,
+    epsilon: float | None,
+    seed: int,
+    algorithm: str = "average",
+) -> tuple[list[Finding], Array]:
+    """Means of an uneven table, by `average` or `coordinate`, and their truth.
+
+    The bound is the largest norm that a participant can have.
+    """
+    rng = np.random.default_rng(seed)
+    table, truth = uneven_table(persons, columns, middle, rng)
+    bound = float(np.sqrt(1.0 + (columns - 1) * (middle + 0.08 * 1.7) ** 2))
+    asked = {"bound": bound} if algorithm == "average" else {"radii": {"x": bound}}
+    found = answer(algorithm, asked, _sites(table, (("x", columns),)), epsilon, rng)
     rows = found.tables["means"].rows
     return [each for row in rows for each in row if isinstance(each, Finding)], truth
+
+
+def compared(persons: int, columns: int, middle: float, epsilon: float, seed: int) -> list[Finding]:
+    """Effects of a random group on means of outcomes of an uneven table, which are zero.
+
+    The study states the deviation of each outcome. The second outcome is tied to the first, so that
+    their mean varies much more than the second mean, which is of all others.
+    """
+    rng = np.random.default_rng(seed)
+    table, truth = uneven_table(persons, columns, middle, rng)
+    table[1] += 0.3 * (table[0] - truth[0])
+    asked: dict[str, Any] = {
+        "norms": {"location": tuple(table.mean(axis=1)), "deviation": tuple(table.std(axis=1))},
+        "averages": {
+            "two": ["brain1", "brain2"],
+            "others": [f"brain{n}" for n in range(3, columns + 1)],
+        },
+        "anyway": True,
+    }
+    site = np.arange(persons) * SITES // persons
+    trial = trial_of(table, rng.random(persons) < 0.5, np.zeros((0, persons)), site, **asked)
+    found = run_trial(trial, noise_of(epsilon, SITES), rng).arrays
+    ends = (found[f"average_{name}"].tolist() for name in ("effect", "low", "high"))
+    return [Finding(value, low, high) for value, low, high in zip(*ends, strict=True)]
 
 
 def linked(
@@ -124,17 +176,20 @@ def _regression() -> Iterator[tuple[str, Repetition]]:
         yield name, partial(repetition, cell)
 
 
-def _average() -> Iterator[tuple[str, Repetition]]:
-    cells = [(200, 6, 1.0), (200, 6, 8.0), (800, 2, 8.0), (800, 6, 4.0)]
-    cells += [(4000, 6, 1.0), (4000, 6, 8.0), (800, 30, 8.0), (4000, 30, 8.0)]
+def _means(algorithm: str) -> Iterator[tuple[str, Repetition]]:
+    """Return the uneven cells, the same for every analysis of means."""
 
-    def repetition(cell: tuple[int, int, float], seed: int) -> list[Said]:
-        found, truth = averaged(*cell, seed)
-        return [Said("±1", found[:1], truth[:1]), Said("others", found[1:], truth[1:])]
+    def repetition(cell: tuple[int, int, float, float], seed: int) -> list[Said]:
+        if algorithm == "glm":
+            found, truth = compared(*cell, seed), np.zeros(2)
+        else:
+            found, truth = averaged(*cell, seed, algorithm)
+        return [Said("two levels", found[:1], truth[:1]), Said("others", found[1:], truth[1:])]
 
-    for cell in cells:
-        persons, columns, epsilon = cell
-        yield f"{persons} participants, {columns} columns, ε {epsilon:g}", partial(repetition, cell)
+    for cell in UNEVEN_CELLS:
+        persons, columns, middle, epsilon = cell
+        name = f"{persons} participants, {columns} columns, others {middle:g}, ε {epsilon:g}"
+        yield name, partial(repetition, cell)
 
 
 def _cca() -> Iterator[tuple[str, Repetition]]:
@@ -155,7 +210,9 @@ def _cca() -> Iterator[tuple[str, Repetition]]:
 
 ANALYSES: Mapping[str, Callable[[], Iterator[tuple[str, Repetition]]]] = {
     "regression": _regression,
-    "average": _average,
+    "average": partial(_means, "average"),
+    "coordinate": partial(_means, "coordinate"),
+    "glm": partial(_means, "glm"),
     "cca": _cca,
 }
 

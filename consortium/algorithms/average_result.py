@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri
+from scipy.special import ndtri
 
 from consortium.algorithms.average_parameters import AverageParameters
 from consortium.algorithms.base import MOST_ROWS, Array, Captions, Release, Result, Shape, Table
@@ -18,6 +18,7 @@ from consortium.algorithms.coverage import (
 )
 from consortium.algorithms.findings import Cell, Finding, ImageSet, State
 from consortium.base.formatting import count
+from consortium.kernels.entry_variances import entry_variances
 from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
@@ -119,7 +120,7 @@ def _estimated(
     level, limit = mean_noise(bound, release.deviation) / there, parameters.bound
     mean, squares = moments[:size] / there, math.sqrt(2.0) * limit * moments[size:]
     if len(squares):
-        variances = _variances(mean, squares / there, level, limit)
+        variances = entry_variances(mean, squares / there, level, limit)
     else:
         variances = _evenly(mean, level, limit)
     chance = variances / (sum(shape.units) * there)
@@ -139,32 +140,6 @@ def _evenly(mean: Array, level: Array, bound: float) -> Array:
     """
     square = max(float(mean @ mean) - float(level @ level), 0.0)
     return np.full(len(mean), max(bound**2 - square, 0.0) / len(mean))
-
-
-def _variances(mean: Array, squares: Array, level: Array, bound: float) -> Array:
-    """Variance of every entry, from noisy means of entries and squares.
-
-    They are shrunk to the entries' mean in proportion to the noise in their differences (James and
-    Stein). The result is the expectation of a variance, which is not negative.
-    """
-    many, own = len(mean), math.sqrt(2.0) * bound * level  # noise of a mean square
-    found = squares - np.square(mean) + level**2
-    noise = own**2 + 4.0 * np.square(mean) * level**2
-    kept = 1.0
-    if many > 3:
-        apart, doubt = float(found.var(ddof=1)), float(noise.mean()) * (many - 3) / (many - 1)
-        kept = max(1.0 - doubt / apart, 0.0) if apart > 0 else 0.0
-    middle = found.mean() + kept * (found - found.mean())
-    spread = np.sqrt(noise * (kept + (1.0 - kept) / many))
-    return np.minimum(positive_mean(middle, spread), bound**2)
-
-
-def positive_mean(values: Array, spread: Array) -> Array:
-    """Expectation of normal numbers of which is known that they are not negative."""
-    with np.errstate(all="ignore"):
-        z = values / spread
-        density = np.exp(-np.square(z) / 2 - log_ndtr(z)) / math.sqrt(2 * math.pi)
-    return np.where(spread > 0, values + spread * density, np.maximum(values, 0.0))
 
 
 def _headline(found: Array, floor: float) -> str:

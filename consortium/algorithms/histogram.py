@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Annotated, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, field_validator
 from scipy.special import ndtri
 
@@ -40,6 +41,8 @@ from consortium.privacy.bounds import Bound
 from consortium.views.base import ViewName
 
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
+_ROUNDING = 2.0**-25
+"""Twice the largest rounding error of float32 from -1 to 1, as a fraction of that interval."""
 
 
 class HistogramParameters(AnalysisParameters):
@@ -69,13 +72,32 @@ class HistogramParameters(AnalysisParameters):
 
 
 def _bin_shares(plan: "Histogram", data: SiteData, query: Query, bound: Bound) -> Array:
-    """Part of the site's persons in each of K bins from -1 to 1, times the bound, length K."""
+    """Return the fraction of the site's participants in each of K bins, times the bound."""
     del query
-    bins, entries = plan.parameters.bins, data.table()[plan.entry]
-    values = np.clip(np.nan_to_num(entries.astype(np.float64)), -1.0, 1.0)
-    places = np.minimum((values + 1.0) / 2.0 * bins, bins - 1).astype(np.int64)
-    shares: Array = bound.norm * (np.bincount(places, minlength=bins) / len(values))
+    entries = np.nan_to_num(data.table()[plan.entry].astype(np.float64))
+    places = bins_of(np.clip(entries, -1.0, 1.0), plan.edges)
+    shares: Array = bound.norm * (np.bincount(places, minlength=len(plan.edges) - 1) / len(places))
     return shares
+
+
+def bins_of(entries: Array, edges: Array) -> NDArray[np.int64]:
+    """Return the bin of each entry, counted from 0.
+
+    A bin contains its lower edge, and the last bin also its upper one. A site stores entries as
+    float32, so a value at an edge may come back slightly below it. Entries that float32 cannot
+    distinguish from an edge count as on the edge.
+
+    Parameters
+    ----------
+    entries : array
+        Between -1 and 1, which stand for the first and the last edge.
+    edges : array, length K + 1
+        In the column's own unit.
+    """
+    low, high = float(edges[0]), float(edges[-1])
+    values = low + (entries + 1.0) / 2.0 * (high - low)
+    places = np.searchsorted(edges, values + _ROUNDING * (high - low), side="right") - 1
+    return np.clip(places, 0, len(edges) - 2).astype(np.int64)
 
 
 class Histogram(AnalysisPlan[HistogramParameters]):
@@ -103,6 +125,11 @@ class Histogram(AnalysisPlan[HistogramParameters]):
         """What the counted entry is called: its column, or else its number in the view."""
         view, label = self.shape.entry_names[self.entry]
         return label if isinstance(label, str) else f"entry {label} of {view}"
+
+    @cached_property
+    def edges(self) -> Array:
+        """Edges of the bins in the column's own unit, length K + 1."""
+        return np.linspace(*self.parameters.limits, self.parameters.bins + 1)
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease]:
@@ -164,7 +191,7 @@ def _width(plan: Histogram, deviation: float) -> float:
 def _result(plan: Histogram, release: Release) -> Result:
     parameters, name, half = plan.parameters, plan.column, plan.half_width(release.deviation)
     persons = round(plan.units_in(release).sum())
-    edges = np.linspace(*parameters.limits, parameters.bins + 1)
+    edges = plan.edges
     shares = release.values + (1.0 - release.values.sum()) / parameters.bins
     found, low, high = (np.clip(s, 0.0, 1.0) for s in (shares, shares - half, shares + half))
     width = _width(plan, release.deviation)

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 from consortium.privacy.bounds import Bound
 
+SQUARES_NORM = math.sqrt(1.5)
+"""Largest norm of (z, z²/(√2 P)), over P, the largest norm of z."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -36,6 +39,11 @@ class PartsBound(Bound):
 
     The statistic is the mean of the weighted vectors z; with ``cone`` it is the mean of z zᵀ, and
     ``norm`` is ‖z‖² at the most.
+
+    With ``squares`` the mean of (z, z²/(√2 P)) is released, P being the norm of each entry's part.
+    ``norm`` is then √1.5 ‖z‖ at the most, and the influence is stated. The squares cost nothing,
+    neither for a participant nor for a part or an entry that changes alone: see the page of
+    `coordinate`.
     """
 
     parts: tuple[Part, ...] = ()
@@ -45,6 +53,14 @@ class PartsBound(Bound):
     places: int = 1
     """Entries that the constant may stand in, one for each site, the others being zero; or one for
     all. Where it stands changes no norm, and it is no person's."""
+
+    squares: bool = False
+    """Whether the squares of the entries are released with them."""
+
+    @property
+    def reach(self) -> float:
+        """Largest norm of a weighted vector z; with ``cone`` of z zᵀ."""
+        return self.norm / SQUARES_NORM if self.squares else self.norm
 
     def part_spread(self, index: int, *, single: bool = False) -> float:
         """Largest distance of two contributions that differ in one part alone, times its influence.
@@ -69,7 +85,7 @@ class PartsBound(Bound):
             plain = math.sqrt(8.0) * reach * math.sqrt(self.norm - reach**2)
         else:
             plain = Bound(self.norm, cone=True).spread
-        return plain * self.spread / Bound(self.norm, self.cone).spread
+        return plain * self.spread / Bound(self.reach, self.cone).spread
 
 
 def choose_weights(

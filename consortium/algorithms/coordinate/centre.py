@@ -9,10 +9,10 @@ each other is worked out in `privacy.bayesian` and told in the result.
 The weights are in the plan's bound, which every site works out for itself. The queries have no
 arguments, so that nobody can ask for other levels than those that were approved.
 
-Forecasts: a mean's standard error is what a result tells, and needs no assumption. For coefficients
-it is assumed that nothing explains the target, whose own deviation is 0.3, and that entries vary
-alike, with standard deviation 0.4 or with one over the root of their view's number, within its
-radius.
+Forecasts: the standard error of a mean assumes the largest variance that the entries of a view can
+have together. For coefficients it is assumed that nothing explains the target, whose own deviation
+is 0.3, and that entries vary alike, with standard deviation 0.4 or with one over the root of their
+view's number, within its radius.
 """
 
 import math
@@ -31,18 +31,18 @@ from consortium.algorithms.coordinate.result import (
     mean_result,
     pool_sites,
     squares_result,
-    widest_variance,
 )
 from consortium.algorithms.coordinate.site import coordinate_mean, coordinate_moment
 from consortium.algorithms.linear import ASSUMED_DEVIATION, drawn_fits, report_uncertainty
 from consortium.algorithms.site_constants import SITE_MEANS
+from consortium.privacy.view_bounds import Part
 
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
 _DRAWS = 48
 
 
 class Coordinate(CoordinatePlan):
-    """One release: of D numbers, or of (D + S)(D + S + 1)/2 for least squares."""
+    """One release: of 2 D numbers, or of (D + S)(D + S + 1)/2 for least squares."""
 
     name = "coordinate"
     title = "levels of privacy by view"
@@ -78,12 +78,17 @@ def _means(plan: CoordinatePlan) -> tuple[Expectation, ...]:
     level, persons, expected = _pooled_level(plan), sum(plan.shape.units), []
     for (view, _), part in zip(plan.shape.views, plan.bound.parts, strict=True):
         noise = level / part.weight
-        error = math.hypot(noise, math.sqrt(widest_variance(part) / persons))
+        error = math.hypot(noise, math.sqrt(_widest_variance(part) / persons))
         name = f"standard error of a mean of '{view}'"
         expected.append(
-            Expectation(name, error, noise, error, False, "from noise alone to what is reported")
+            Expectation(name, error, noise, error, False, "from noise alone to all of chance")
         )
     return tuple(expected)
+
+
+def _widest_variance(part: Part) -> float:
+    """Mean variance of a view's entries at the most."""
+    return min(1.0, part.radius**2 / part.entries)
 
 
 def _coefficients(plan: CoordinatePlan) -> tuple[Expectation, ...]:

@@ -21,7 +21,7 @@ from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound
 from consortium.privacy.gdp import mu_of
 from consortium.privacy.mechanism import HEADROOM
-from consortium.privacy.view_bounds import Part, PartsBound, choose_weights
+from consortium.privacy.view_bounds import SQUARES_NORM, Part, PartsBound, choose_weights
 
 MOST_ROUNDING = 1e-3
 """Of the whole sensitivity: what a lattice may add to that of a view too."""
@@ -147,15 +147,14 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
         parts = tuple(map(Part, sizes, weights, self.radii))  # without the constant's weight
         constant = weights[-1] if squares else 0.0
         square = math.fsum(part.norm**2 for part in parts) + constant**2
-        norm = square if squares else math.sqrt(square)
-        influence = None
-        if (
-            parameters.randomize == "record"
-        ):  # the sum of n noisy vectors has n times their variance
-            most = HEADROOM * max(self.shape.units)
-            influence = Bound(norm, squares).spread * math.sqrt(most)
+        reach = square if squares else math.sqrt(square)
+        spread = Bound(reach, squares).spread
+        if parameters.randomize == "record":
+            # The sum of n noisy vectors has n times their variance.
+            spread *= math.sqrt(HEADROOM * max(self.shape.units))
         places = len(self.shape.units) if squares and parameters.site_constants else 1
-        return PartsBound(norm, squares, influence, parts, constant, places)
+        norm = reach if squares else SQUARES_NORM * reach
+        return PartsBound(norm, squares, spread, parts, constant, places, not squares)
 
     @cached_property
     def weights(self) -> Array:
@@ -188,7 +187,8 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
         if self.squares:
             entries = packed_size(entries + bound.places)
         else:  # noise of a vector of norm 1 for one that may be shorter
-            statistic, share = "coordinate_mean", min(1.0, bound.norm**2)
+            statistic, share = "coordinate_mean", min(1.0, bound.reach**2)
+            entries *= 2
         return (
             PlannedRelease("coordinate", statistic, entries, bound, 1, share, released=released),
         )

@@ -1,5 +1,6 @@
 """From the release of `coordinate` to means or coefficients, and what every view's level means."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,9 +12,9 @@ from consortium.algorithms.coordinate.plan import CoordinatePlan
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.linear import linear_result
 from consortium.base.formatting import number
+from consortium.kernels.entry_variances import entry_variances
 from consortium.kernels.noisy_least_squares import least_squares
 from consortium.privacy.bayesian import bayesian_level
-from consortium.privacy.view_bounds import Part
 
 _WHOLE = 1.999  # of the interval from -1 to 1: then nothing is known of a mean
 
@@ -34,15 +35,13 @@ def pool_sites(plan: CoordinatePlan, release: Release) -> Release:
 
 
 def mean_result(plan: CoordinatePlan, found: Release) -> Result:
-    """Mean of every entry, within the limits that everybody's has, with an interval.
+    """Return the mean of every entry, between the limits of its values, with an interval.
 
-    Chance among the persons is counted as if a view's radius were spread evenly over its entries,
-    whose variance is then R²/size at the most, and 1.
+    Chance among the participants is counted with the variance of the entry itself.
     """
-    plain, noise = found.values / plan.weights, found.deviation / plan.weights
-    persons = plan.units_in(found).sum()
-    widest = [widest_variance(part) for part in plan.bound.parts]
-    chance = np.repeat(widest, [part.entries for part in plan.bound.parts]) / persons
+    moments, entries = np.split(found.values, 2), plan.weights
+    plain, noise = moments[0] / entries, found.deviation / entries
+    chance = _variances(plan, plain, moments[1] / entries, noise) / plan.units_in(found).sum()
     deviations = np.sqrt(np.square(noise) + chance)
     error = (1 - plan.parameters.confidence) / 2
     half = -float(ndtri(error)) * deviations
@@ -61,9 +60,9 @@ def mean_result(plan: CoordinatePlan, found: Release) -> Result:
     }
     table = Table(
         f"Means over people like the participants, with {100 * plan.parameters.confidence:g} % "
-        "intervals, which account for the noise of privacy and for chance among the participants "
-        "(as if a view's radius were spread evenly over its entries). Found is what is apart from "
-        f"0 with an error of {200 * error:.3g} % over all entries together.",
+        "intervals, which account for the noise of privacy and for chance among the participants. "
+        f"Found is what differs from 0 with an error of {200 * error:.3g} % over all entries "
+        "together.",
         ("view", "entry", "mean"),
         tuple((*n, f) for n, f in zip(plan.shape.entry_names, findings, strict=True))[:MOST_ROWS],
     )
@@ -77,9 +76,16 @@ def mean_result(plan: CoordinatePlan, found: Release) -> Result:
     return Result(arrays, {}, loadings="mean", drawn="found", tables=tables, captions=words)
 
 
-def widest_variance(part: Part) -> float:
-    """Of an entry at the most, if the radius is spread evenly over the view."""
-    return min(1.0, part.radius**2 / part.entries)
+def _variances(plan: CoordinatePlan, mean: Array, squares: Array, noise: Array) -> Array:
+    """Variance of every entry, view by view: entries of a view have the same noise."""
+    found, start = [], 0
+    for part in plan.bound.parts:
+        own = slice(start, start + part.entries)
+        start = own.stop
+        scaled = math.sqrt(2.0) * part.radius * squares[own]
+        variances = entry_variances(mean[own], scaled, noise[own], part.radius)
+        found.append(np.minimum(variances, 1.0))
+    return np.concatenate(found)
 
 
 def _headline(findings: Sequence[Finding], deviations: Array, error: float) -> str:

@@ -1,5 +1,6 @@
 """A site's half of `coordinate`: means and products of weighted entries, view by view clipped."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,10 +13,17 @@ from consortium.privacy.view_bounds import PartsBound
 
 
 def coordinate_mean(_plan: object, data: SiteData, query: Query, bound: PartsBound) -> Array:
-    """Mean over persons of their weighted entries, length D."""
+    """Return means over participants of weighted entries z and of z²/(√2 P): 2 D numbers.
+
+    P is the largest norm of the entry's part, which is clipped by itself. The squares cost nothing,
+    as in `average` (`PartsBound`).
+    """
     del query
-    means = [part.mean(axis=1) for part in _weighted_columns(data, bound)]
-    return np.concatenate(means)
+    means, squares = [], []
+    for own, part in zip(_weighted_columns(data, bound), bound.parts, strict=True):
+        means.append(own.mean(axis=1))
+        squares.append((own * (own / (math.sqrt(2.0) * part.norm))).mean(axis=1))
+    return np.concatenate([*means, *squares])
 
 
 def coordinate_moment(_plan: object, data: SiteData, query: Query, bound: PartsBound) -> Array:

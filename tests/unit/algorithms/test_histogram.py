@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
-from consortium.algorithms.histogram import read_quantiles
+from consortium.algorithms.histogram import bins_of, read_quantiles
 from consortium.errors import StudyError
 from consortium.simulation.simulation import Simulation
+from consortium.views.column import Column
+from site_agent.data.tsv import encode_cell
 from tests.support.cases import drive, make_feature_sites, make_feature_study, shape_of, sites_of
 
 HISTOGRAM = REGISTRY["histogram"]
@@ -51,6 +55,37 @@ def test_without_noise_it_is_numpys_histogram_and_quantiles():
         assert low <= truth <= high
         assert high - low == pytest.approx(4.5), level  # a bin
         assert abs(value - truth) <= 4.5
+
+
+def entries_of(values, low, high):
+    """Return the entries that a site stores for a column's values."""
+    column = Column(low=low, high=high)
+    return np.array([encode_cell(repr(value), column)[0] for value in values], dtype=np.float32)
+
+
+@pytest.mark.parametrize(("low", "high", "bins"), [(0, 30, 30), (18, 90, 20), (18, 90, 12)])
+def test_every_integer_is_in_numpys_bin(low, high, bins):
+    values = np.arange(low, high + 1)
+    sites = sites_of(entries_of(values.tolist(), low, high)[None], (("score", 1),), (len(values),))
+    parameters = HISTOGRAM.Parameters(view="score", limits=(low, high), bins=bins)
+    result = drive(HISTOGRAM, parameters, sites)[2]
+    expected = np.histogram(values, bins, (low, high))[0]
+    assert [row[2] for row in result.tables["counts"].rows] == pytest.approx(expected)
+
+
+@given(
+    low=st.integers(-500, 500),
+    width=st.integers(1, 1_000),
+    bins=st.integers(2, 1_000),
+    unit=st.sampled_from([1, 2, 4, 10, 100, 1_000]),
+)
+def test_every_integer_and_decimal_is_in_its_bin_at_every_scale(low, width, bins, unit):
+    """The reference computes floor(k bins / width) in integers for k units above ``low``."""
+    edges = np.linspace(low / unit, (low + width) / unit, bins + 1)
+    values = [(low + step) / unit for step in range(width + 1)]
+    expected = [min(step * bins // width, bins - 1) for step in range(width + 1)]
+    stored = entries_of(values, low / unit, (low + width) / unit).astype(np.float64)
+    assert bins_of(stored, edges).tolist() == expected
 
 
 def test_a_private_study_finds_both_ages():
