@@ -21,6 +21,7 @@ from consortium.kernels.contrast_regression import (
     imbalance_variance,
 )
 from consortium.kernels.release_worth import worth_of
+from consortium.kernels.shrinkage import shrinkage_factor
 
 DETECTABLE = 3.34
 """Least detectable effect over its standard error: power .8 if a quarter of outcomes differ, at a
@@ -103,7 +104,8 @@ def update_forecast(plan: GlmPlan, learned: Learned, centring: Centring) -> Fore
     expected = expected_of(plan, centring, learned)
     balance = 0.0 if plan.parameters.smooth else expected_balance(expected)
     if balance and not plan.columns.slope:  # a slope's are seldom in balance: who is far is clipped
-        kept = balance / (balance + (2 * choice.reach * design.noise) ** 2 / BALANCE_SHARE)
+        noise = (2 * choice.reach * design.noise) ** 2 / BALANCE_SHARE
+        kept = float(shrinkage_factor(balance, noise))
         balance *= 1 - kept**2
     noise = (2 * choice.reach * choice.norm * design.noise) ** 2 * design.root
     parts = (

@@ -64,6 +64,21 @@ def test_without_noise_it_is_least_squares_with_a_constant_for_every_site():
     assert result.arrays["error"] == pytest.approx(errors, rel=0.35)
 
 
+def test_outcomes_that_are_centred_exactly_where_they_start_have_effects_without_noise():
+    people = calm_people(entries=40)
+    half = np.rint(64 * people.outcomes[:, : people.outcomes.shape[1] // 2]) / 64
+    mirrored = np.hstack([half, -half])
+    group = np.arange(mirrored.shape[1]) % 2 == 0
+    site = np.arange(mirrored.shape[1]) * 4 // mirrored.shape[1]
+    people = replace(people, outcomes=mirrored, group=group, site=site)
+    trial = make_trial(people, formula="dx1", covariates={})
+    found = run_trial(trial, 0.0, np.random.default_rng(0))
+    assert found.numbers["learned_shift"] < 1e-12
+    assert np.isfinite(found.arrays["p"]).all()
+    design = np.delete(people.design(), [1, 2, 3], axis=0)
+    assert found.arrays["effect"] == pytest.approx(least_squares(design, mirrored)[0], abs=1e-10)
+
+
 def test_without_covariates_counts_a_look_and_one_release_compare_the_groups_within_sites():
     people = calm_people()
     trial = make_trial(people, formula="dx1", covariates={})

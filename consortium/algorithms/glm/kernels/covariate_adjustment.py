@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from consortium.base.array import Array
+from consortium.kernels.shrinkage import shrinkage_factor
 
 LEAST_KEPT = 0.5
 """Least that slopes are shrunk to, however much noise is in them."""
@@ -211,8 +212,7 @@ def _site_means(sums: CovariateSums, persons: Array) -> _SiteMeans:
     raw = np.where(there[:, None], sums.means / count[:, None], 0.0)
     noise = np.where(there, (sums.noise["means"] / count) ** 2, 0.0)
     variances = np.where(hidden, _between_sites(raw, noise, there), 0.0)
-    drawn = hidden & (noise[:, None] > 0)
-    kept = np.where(drawn, variances / (variances + noise[:, None] + ~drawn), 1.0)
+    kept = np.where(hidden, shrinkage_factor(variances, noise[:, None]), 1.0)
     return _SiteMeans(raw, kept * raw, hidden, kept, noise, variances)
 
 

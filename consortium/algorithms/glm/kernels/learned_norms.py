@@ -14,6 +14,7 @@ from scipy.special import digamma
 from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
 from consortium.base.array import Array
 from consortium.kernels.noisy_shares import EstimatedShares
+from consortium.kernels.shrinkage import shrinkage_factor
 
 MOST_LOG = 4.0
 """What the logarithm of a pair's squared distance, over what is usual, is cut to; twice that for
@@ -104,7 +105,7 @@ def learn_norms(
     freedom = likeness.freedom
     usual = digamma(freedom / 2) + np.log(2 / freedom) + np.log(_WITHIN)
     found, doubt = sums.size / pairs, sums.noise["size"] / pairs
-    trust = width**2 / (width**2 + doubt**2)
+    trust = float(shrinkage_factor(width**2, doubt**2))
     log = trust * (found - usual)
     few = sums.kept + _CLEARLY * sums.noise["kept"] < _LOST * LEAST_KEPT * persons
     lost = few or abs(found) > most / _LOST + _CLEARLY * doubt
