@@ -14,9 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.glm_data import Array, Cell, People, Unkind, make_people
+from benchmarks.glm_data import Array, Cell, People, Unkind, deviation_within, make_people
 from benchmarks.glm_liar import Odd, odd_people, wrong_groups
-from benchmarks.glm_runs import Trial, judged, least_squares, make_trial, noise_of, run_trial
+from benchmarks.glm_runs import (
+    Trial,
+    judged,
+    least_squares,
+    make_trial,
+    mean_of,
+    noise_of,
+    run_trial,
+)
 from benchmarks.timing import Tally, command, heading, in_processes, line
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
@@ -211,7 +219,8 @@ def _with_norms(misfit: Misfit, people: People, generator: np.random.Generator) 
     right, usual = people.outcomes.mean(axis=1), people.outcomes.std(axis=1)
     signs = generator.choice([-1.0, 1.0], len(usual)) if misfit.signs else np.ones(len(usual))
     location = right - misfit.off * usual * signs
-    return replace(people, deviation=misfit.scale**signs * usual, location=location)
+    within = deviation_within(people.outcomes, people.group, people.site)
+    return replace(people, deviation=misfit.scale**signs * within, location=location)
 
 
 def _together(
@@ -261,7 +270,8 @@ def trial_for(misfit: Misfit, people: People) -> Trial:
 
 def _without_norms(trial: Trial, people: People, gaps: float) -> Trial:
     """The same study with limits five deviations about the location, and no norms."""
-    low, high = (people.location + sign * 5 * people.deviation for sign in (-1, 1))
+    usual = people.outcomes.std(axis=1)
+    low, high = (people.location + sign * 5 * usual for sign in (-1, 1))
     columns = {
         f"brain{v + 1}": {"low": float(low[v]), "high": float(high[v])} for v in range(len(low))
     }
@@ -318,29 +328,27 @@ def counted(
     truth, pooled = truth / deviation, pooled / deviation
     effect, low, high = (result.arrays[n] * unit for n in ("effect", "low", "high"))
     null, found = truth == 0, result.arrays["q"] <= plan.parameters.discoveries
-    covered, p = (low <= truth) & (truth <= high), result.arrays["p"]
-    shown = ~result.arrays["withheld"]
-    told, open_null = found & shown, null & shown
-    real = (~null).any()
+    covered, shown = (low <= truth) & (truth <= high), ~result.arrays["withheld"]
+    real = ~null & shown
     return {
         "stopped": 0.0,
         "withheld": float(result.arrays["withheld"].mean()),
         **judged(result.arrays, truth, null, unit),
-        "shown size": float(np.mean(p[open_null] < 0.05)) if open_null.any() else np.nan,
         "false": float((found & null).sum() / max(1, found.sum())),
-        "shown false": float((told & null).sum() / max(1, told.sum())),
-        "power": float(found[~null].mean()) if real else np.nan,
-        "covered null": float(covered[null].mean()) if null.any() else np.nan,
-        "covered real": float(covered[~null].mean()) if real else np.nan,
+        "power": float(found[~null].mean()) if (~null).any() else np.nan,
+        "covered null": mean_of(covered, null & shown),
+        "covered real": mean_of(covered, real),
         "pooled": float(np.mean(np.square(pooled - truth))),
         "forecast": float(np.mean(np.square(forecast_power(plan).error * unit))),
         "again": float(np.mean(np.square(result.numbers["forecast_error"] * unit))),
-        "slope": float(effect[~null] @ truth[~null] / (truth @ truth)) if real else np.nan,
+        "slope": float(effect[real] @ truth[real] / (truth[real] @ truth[real]))
+        if real.any()
+        else np.nan,
     }
 
 
 _COLUMNS = (
-    "cell | size | shown size | FDP | shown FDP | withheld | coverage null | real | power | RMSE | "
+    "cell | size | FDP | withheld | coverage null | real | power | RMSE | "
     "SE/RMSE | RMSE/pooled | slope | forecast/SE | again/SE | stopped"
 )
 
@@ -352,7 +360,7 @@ def row_of(name: str, tally: Tally) -> list[str]:
     error, stated = tally.root("square"), tally.root("stated")
     return [
         name,
-        *tally.texts("size", "shown size", "false", "shown false", "withheld"),
+        *tally.texts("size", "false", "withheld"),
         *tally.texts("covered null", "covered real", "power"),
         f"{error:.3f}",
         f"{stated / error:.2f}",

@@ -16,6 +16,9 @@ from consortium.kernels.shrinkage import shrinkage_factor
 
 SITE_VARIANCE = 0.25
 """τ²: part of an outcome's variance that lies between sites, before anything is known of it."""
+TOTAL_DEVIATION = (1 - SITE_VARIANCE) ** -0.5
+"""Usual standard deviation among all participants over that within groups and sites. Sums are in
+units of the former, studies state the latter and effects are reported in it."""
 PRIOR_WIDTH = 0.15  # of D around what is planned, in parts; and of τ² around its prior
 _SINGLE_WIDTH = 0.4  # of the variance by chance of a single outcome, around what is usual
 _LEAST_MEAN = 0.15  # of the variance by chance that outcomes have with sites' constants in it
@@ -74,6 +77,8 @@ class Expected:
     """Part of the persons who are clipped at all: weights stay out of balance by no more."""
     cut: float = 1.0
     """What clipping leaves of an outcome's variance, over c²."""
+    bias: float = 0.0
+    """How far effects may be off since covariates were cut."""
     width: float = PRIOR_WIDTH
     """How far the divisor may be from what is expected, in parts."""
 
@@ -141,6 +146,7 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     leak += float(balance[0]) * imbalance_variance(
         sites / expected.clip**2, expected.missed, expected
     )
+    leak += (expected.bias * divisor) ** 2
     unsure = doubt + divisor**2 * expected.unsure
     other = privacy + leak + sums.tails
     each = effects_of(sums.effects, sampling, other, divisor, unsure, freedom)

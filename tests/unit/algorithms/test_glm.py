@@ -21,6 +21,7 @@ from consortium.algorithms.glm.kernels.covariate_adjustment import (
     left_of_noise,
 )
 from consortium.errors import StudyError
+from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan
@@ -257,6 +258,7 @@ def test_the_plan_tells_what_half_the_epsilon_and_fewer_outcomes_would_see():
     assert errors["as it is"] > errors["means of ten groups of outcomes"]
     # By hand: noise 5 √V_e / (n μ_c), chance 2 / √n.
     by_hand = np.hypot(5 * np.sqrt(124) / 1000 * noise_of(4, 8), 2 / np.sqrt(1000))
+    by_hand *= TOTAL_DEVIATION
     assert errors["as it is"] == pytest.approx(by_hand, rel=0.15)
     assert "Its 992 participants tell as much as 992 in balanced sites" in table.caption
     assert {row[0]: row[-1] for row in table.rows}["twice the noise (near half the ε)"] == "no"
