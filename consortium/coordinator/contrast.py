@@ -21,7 +21,7 @@ _TERM = re.compile(
 )
 _SIGN = re.compile(r"(?:^|\s)([+-])\s")
 _CONFIDENCE = 0.975
-_WITHHELD = ("n/a", "nan")
+_WITHHELD = "n/a"
 _LEAST_ANGLE = 1e-6
 """Between combinations that are told apart: factors have nine digits after the point."""
 _ROUNDING = 1e-12
@@ -70,7 +70,7 @@ def released_coefficients(
 ) -> ReleasedCoefficients:
     """What two tables hold, of coefficients and of their errors: a mapping for each line."""
     coefficients = [row["coefficient"] for row in errors]
-    single = [row for row in single if row["chance"] not in _WITHHELD]
+    single = [row for row in single if row["chance"] != _WITHHELD]
     return ReleasedCoefficients(
         tuple((row["view"], row["entry"]) for row in single),
         _matrix(single, coefficients),

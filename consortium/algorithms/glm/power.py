@@ -30,13 +30,13 @@ DETECTABLE = 3.34
 false discovery rate of .05."""
 _GROUPS = 10
 _CLOSE = 0.75
-_GUESSED = 0.3  # of ln s²: how much of it lies within sites, and how outcomes go together
 _PLANNED = 0.97  # part of the divisor that is planned with
 _TOTAL_OFF = 1.7  # by which a total variance was too large where outcomes are more correlated
 _LARGEST_GAP, _GAP_STEP = 1.5, 0.1  # of groups; in head size the sexes differ by about 1.2
 _LEAST_PERSONS = 1e-3  # at the site that knows most, as an error that is a number
 _CRITICAL = DETECTABLE - float(ndtri(0.8))
 _RANGED = "how far forecasts were off where it was measured"
+_SURE = 0.95  # part of a forecast with which a study is stopped: larger parts stop good ones
 _OFF = 0.15  # largest part by which a forecast was off on unkind data: docs/analyses/glm.md
 
 
@@ -186,9 +186,9 @@ def _height_now(plan: GlmPlan, learned: Learned, centring: Centring) -> float:
 def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str:
     """Say why what is left of a study's budget would be spent for nothing; empty if it would not.
 
-    Where outcomes vary more than is stated, so much more must an effect be that is found. It counts
-    as far as it is sure, two standard errors below what was learned, and by more than forecasts are
-    off: who is stopped has lost a run.
+    Where outcomes vary more than is stated, an effect must be larger to be found. This counts one
+    standard error below what was learned, and forecasts count with a part of them, since a study
+    that is stopped has lost a run.
     """
     if learned.norms.lost:
         return (
@@ -199,13 +199,12 @@ def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str
     adjustment = learned.adjustment
     known = replace(adjustment, confounded=np.zeros_like(adjustment.confounded))
     found = update_forecast(plan, replace(learned, adjustment=known), centring)
-    factor = learned.ratio * math.exp(-math.hypot(learned.norms.doubt, _GUESSED))
+    factor = learned.ratio * math.exp(-learned.norms.doubt / 2)
     corrected = replace(found, detectable=max(factor, 1.0) * found.detectable)
-    sure = 1 - _OFF
-    if not why_hopeless(
-        plan,
-        replace(corrected, error=sure * corrected.error, detectable=sure * corrected.detectable),
-    ):
+    sure = replace(
+        corrected, error=_SURE * corrected.error, detectable=_SURE * corrected.detectable
+    )
+    if not why_hopeless(plan, sure):
         return ""
     reason = why_hopeless(plan, corrected)
     if factor > 1 and not why_hopeless(plan, found):
