@@ -65,6 +65,10 @@ class Misfit:
     """Whether the slope of age is asked for."""
     declared: bool = False
     """Whether sites' means of the covariates are declared."""
+    apart: float = 0.3
+    """Difference of the groups in age, in its deviations."""
+    narrow: float = 1.0
+    """True deviation of age and head size over the stated one."""
     odd: Odd | None = None
     analysis: dict[str, Any] = field(default_factory=dict)
 
@@ -117,6 +121,10 @@ CELLS: dict[str, Misfit] = {
     "10 % missing": Misfit(missing=True, gaps=0.1),
     "10 % missing, ε 8": Misfit(missing=True, gaps=0.1, epsilon=8.0),
     "1,000 x 68, 5 % missing": Misfit((1000, 68, 8), missing=True, gaps=0.05),
+    "groups 1.2 apart in age": Misfit(apart=1.2),
+    "the same, covariates' deviations × 1/2": Misfit(apart=1.2, narrow=2.0),
+    "the same, × 1/3, ε 8": Misfit(apart=1.2, narrow=3.0, epsilon=8.0),
+    "3,000 x 24, ε 8, 1.2 apart, × 2/3": Misfit((3000, 24, 8), 8.0, apart=1.2, narrow=1.5),
     "sites with other ages": Misfit(ages=0.8),
     "sites with other ages, ε 8": Misfit(ages=0.8, epsilon=8.0),
     "sites with other ages, 2,000, ε 1": Misfit((2000, 20, 8), ages=0.8, epsilon=1.0),
@@ -188,6 +196,7 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
     if misfit.rare is not None:
         kind = replace(kind, parts=(misfit.rare, misfit.rare), alone=False)
     people = make_people(persons, entries, sites, generator, effect=0.0, unkind=kind)
+    people = _groups_apart(people, misfit.apart)
     values, truth = people.outcomes, np.zeros(entries)
     residual = values - people.slopes @ people.covariates
     centre = np.stack([residual[:, people.site == s].mean(axis=1) for s in range(sites)], axis=1)
@@ -202,6 +211,16 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
         values = values + np.outer(truth, people.group)
     people = _asked_of(misfit, replace(people, outcomes=values, truth=truth), generator)
     return _with_norms(misfit, people, generator)
+
+
+def _groups_apart(people: People, apart: float) -> People:
+    """Participants whose groups differ by this in age, which their outcomes follow."""
+    if apart == Misfit.apart:
+        return people
+    covariates = people.covariates.copy()
+    covariates[0] += (apart - Misfit.apart) * (people.group - 0.5)
+    moved = people.slopes[:, :1] * (covariates[:1] - people.covariates[:1])
+    return replace(people, covariates=covariates, outcomes=people.outcomes + moved)
 
 
 def _asked_of(misfit: Misfit, people: People, generator: np.random.Generator) -> People:
@@ -261,6 +280,10 @@ def trial_for(misfit: Misfit, people: People) -> Trial:
             "icv1": scale,
             "sex1": {"mean": 0, "deviation": 1},
         }
+    if misfit.narrow != 1:
+        scale = {"mean": 0, "deviation": 1 / 8 / misfit.narrow}
+        levels = {"mean": 0, "deviation": 1}
+        analysis["covariates"] = {"age1": scale, "icv1": scale, "sex1": levels}
     trial = make_trial(people, **analysis)
     if misfit.missing:
         trial = _without_norms(trial, people, misfit.gaps)

@@ -37,6 +37,7 @@ _CAUSES = {
     "participants vary more (take logarithms or roots at all sites alike)",
 }
 _FAR_FACTOR = 0.75  # public deviations
+_FAR_RATIO, _SPREAD_DOUBT = 1.2, 0.03  # of standard deviations, and the error of a slope's own
 _FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35  # public deviations, of 2.5 that a column is cut to
 
 
@@ -106,6 +107,30 @@ def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:
     for doubt in doubts:
         found |= doubt.concerned
     return found
+
+
+def contradicted_sentences(plan: GlmPlan, learned: Learned) -> tuple[str, ...]:
+    """Say which stated standard deviations contradict what the first round learned."""
+    found = list[str]()
+    doubt = learned.norms.doubt / 2
+    if plan.in_stated_units and _contradicts(learned.ratio, doubt):
+        found.append(
+            f"Outcomes vary within groups and sites {learned.ratio:.2g} times as much as "
+            "analysis.norms.deviation states: the plan's forecast holds for that number."
+        )
+    spread = learned.spread / plan.design.unit
+    if plan.columns.slope and _contradicts(spread, _SPREAD_DOUBT):
+        found.append(
+            f"'{plan.columns.group.label}' varies within sites {spread:.2g} times as much as the "
+            "study expects: state analysis.covariates with 'within', the standard deviation within "
+            "sites, so that the plan's forecast holds."
+        )
+    return tuple(found)
+
+
+def _contradicts(ratio: float, doubt: float) -> bool:
+    """Whether a ratio is further from 1 than is allowed and than two standard errors explain."""
+    return abs(math.log(ratio)) > math.log(_FAR_RATIO) + 2 * doubt
 
 
 def states_of(doubts: list[PossibleBias], lacking: Array) -> tuple[str, ...]:

@@ -262,7 +262,8 @@ def why_hopeless(plan: GlmPlan, found: Forecast) -> str:
 def what_suffices(plan: GlmPlan, found: Forecast) -> str:
     """Say what would be enough: persons, outcomes, or a larger ε."""
     asked = plan.parameters.detect * found.kept
-    target = min(asked / DETECTABLE, 0.99 * found.alone)
+    # Where outcomes vary more than is stated, an effect that is found is larger for each error.
+    target = min(asked * found.error / found.detectable, 0.99 * found.alone)
     entries, ways = plan.outcomes, []
     factor = _needed_persons(found, target)
     if factor is not None:

@@ -17,6 +17,7 @@ from consortium.algorithms.glm.centring import (
 from consortium.algorithms.glm.declared import declared_sentences
 from consortium.algorithms.glm.doubts import (
     clipped_of,
+    contradicted_sentences,
     doubt_sentences,
     doubts_of,
     states_of,
@@ -94,6 +95,7 @@ def effects_result(
     headline = (
         *doubt_sentences(doubts, plan.outcomes),
         _headline(plan, significant, error, counted),
+        *contradicted_sentences(plan, learned),
         *filter(None, [withheld_sentence(lacking)]),
     )
     captions = Captions(

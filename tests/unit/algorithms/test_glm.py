@@ -80,6 +80,20 @@ def test_outcomes_that_are_centred_exactly_where_they_start_have_effects_without
     assert found.arrays["effect"] == pytest.approx(least_squares(design, mirrored)[0], abs=1e-10)
 
 
+@pytest.mark.parametrize("slope", [False, True])
+def test_without_noise_no_column_is_cut_however_small_its_stated_deviation(slope):
+    people = calm_people(1, persons=400)
+    norms = {"mean": 0, "deviation": 0.01}
+    asked = {"contrasts": {"age": "age1"}, "groups": {}} if slope else {}
+    trial = make_trial(people, covariates={"age1": norms, "icv1": norms}, **asked)
+    found = run_trial(trial, 0.0, np.random.default_rng(0))
+    columns = people.design()
+    order = [1, 0, *range(2, len(columns))] if slope else [*range(len(columns))]
+    effects = least_squares(columns[order], people.outcomes)[0]
+    unit = 8.0 * 0.01 if slope else 1.0
+    assert found.arrays["effect"] == pytest.approx(unit * effects, abs=1e-9)
+
+
 def test_without_covariates_counts_a_look_and_one_release_compare_the_groups_within_sites():
     people = calm_people()
     trial = make_trial(people, formula="dx1", covariates={})
