@@ -67,6 +67,8 @@ class Misfit:
     """Whether sites' means of the covariates are declared."""
     apart: float = 0.3
     """Difference of the groups in age, in its deviations."""
+    offsets: float = 0.6
+    """Deviation of sites' levels, in deviations within groups and sites."""
     narrow: float = 1.0
     """True deviation of age and head size over the stated one."""
     odd: Odd | None = None
@@ -125,6 +127,8 @@ CELLS: dict[str, Misfit] = {
     "the same, covariates' deviations × 1/2": Misfit(apart=1.2, narrow=2.0),
     "the same, × 1/3, ε 8": Misfit(apart=1.2, narrow=3.0, epsilon=8.0),
     "3,000 x 24, ε 8, 1.2 apart, × 2/3": Misfit((3000, 24, 8), 8.0, apart=1.2, narrow=1.5),
+    "levels of sites 2 apart": Misfit(offsets=2.0),
+    "levels of sites 2 apart, ε 8": Misfit(offsets=2.0, epsilon=8.0),
     "sites with other ages": Misfit(ages=0.8),
     "sites with other ages, ε 8": Misfit(ages=0.8, epsilon=8.0),
     "sites with other ages, 2,000, ε 1": Misfit((2000, 20, 8), ages=0.8, epsilon=1.0),
@@ -192,7 +196,7 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
     if misfit.odd:
         people = odd_people(misfit.odd, persons, entries, misfit.effect, misfit.part, generator)
         return _with_norms(misfit, _asked_of(misfit, people, generator), generator)
-    kind = _KIND
+    kind = replace(_KIND, offsets=misfit.offsets)
     if misfit.rare is not None:
         kind = replace(kind, parts=(misfit.rare, misfit.rare), alone=False)
     people = make_people(persons, entries, sites, generator, effect=0.0, unkind=kind)

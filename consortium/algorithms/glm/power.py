@@ -150,6 +150,7 @@ def update_forecast(plan: GlmPlan, learned: Learned, centring: Centring) -> Fore
         noise / choice.shares["effects"] / clip**2,
         expected.explained * expected.adjustment_noise
         + sites * expected.offset_noise
+        + (expected.bias * _PLANNED * expected.divisor / choice.clip) ** 2
         + balance / choice.clip**2 * imbalance_variance(sites, expected.missed, expected),
     )
     divisor = (_PLANNED * expected.divisor / choice.clip / _unit(plan)) ** 2
