@@ -19,6 +19,7 @@ Cell = Annotated[tuple[int, int, int], BeforeValidator(lambda text: text.split("
 
 EFFECTS = (0.25, 0.5)
 COVARIATES = ("age", "icv", "sex")
+_EXPLAINED = 0.15  # variance of an outcome within sites by the covariates
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class People:
     """V x 3. Effects of the covariates."""
     deviation: Array
     location: Array
-    """Length V. Public norms, off by 10 % and by 0.15 standard deviations."""
+    """Length V. Public norms: standard deviation within groups and sites, off by 10 %, and
+    location, off by 0.15 total standard deviations."""
 
     def design(self, chosen: NDArray[np.bool_] | None = None) -> Array:
         """Columns of group, covariates and a constant for each site, for ordinary least squares."""
@@ -67,6 +69,15 @@ class People:
         present = np.unique(self.site[keep])
         dummies = (self.site[keep][None, :] == present[:, None]).astype(np.float64)
         return np.vstack([self.group[keep].astype(np.float64), self.covariates[:, keep], dummies])
+
+
+def deviation_within(outcomes: Array, group: NDArray[np.bool_], site: NDArray[np.int64]) -> Array:
+    """Return each outcome's standard deviation within groups and sites, length V."""
+    own = outcomes.copy()
+    for cell in np.unique(2 * site + group):
+        chosen = 2 * site + group == cell
+        own[:, chosen] -= own[:, chosen].mean(axis=1, keepdims=True)
+    return np.asarray(own.std(axis=1))
 
 
 def site_sizes(persons: int, sites: int, generator: np.random.Generator) -> NDArray[np.int64]:
@@ -107,8 +118,10 @@ def make_people(
     slopes = generator.normal(0, [[0.3], [0.2], [0.15]], (3, entries)).T
     offsets = unkind.offsets * generator.standard_normal((entries, sites))
     outcomes = offsets[:, site] + slopes @ covariates + np.outer(truth, group) + within
-    usual = float(np.sqrt(1 + unkind.offsets**2 + 0.15))
-    deviation = usual * np.exp(unkind.norms * generator.standard_normal(entries))
+    usual = float(np.sqrt(1 + unkind.offsets**2 + _EXPLAINED))
+    deviation = float(np.sqrt(1 + _EXPLAINED)) * np.exp(
+        unkind.norms * generator.standard_normal(entries)
+    )
     location = 1.5 * unkind.norms * generator.standard_normal(entries) * usual
     return People(outcomes, group, covariates, site, truth, slopes, deviation, location)
 

@@ -14,9 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.glm_data import Array, Cell, People, Unkind, make_people
+from benchmarks.glm_data import Array, Cell, People, Unkind, deviation_within, make_people
 from benchmarks.glm_liar import Odd, odd_people, wrong_groups
-from benchmarks.glm_runs import Trial, judged, least_squares, make_trial, noise_of, run_trial
+from benchmarks.glm_runs import (
+    Trial,
+    judged,
+    least_squares,
+    make_trial,
+    mean_of,
+    noise_of,
+    run_trial,
+)
 from benchmarks.timing import Tally, command, heading, in_processes, line
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
@@ -57,6 +65,12 @@ class Misfit:
     """Whether the slope of age is asked for."""
     declared: bool = False
     """Whether sites' means of the covariates are declared."""
+    apart: float = 0.3
+    """Difference of the groups in age, in its deviations."""
+    offsets: float = 0.6
+    """Deviation of sites' levels, in deviations within groups and sites."""
+    narrow: float = 1.0
+    """True deviation of age and head size over the stated one."""
     odd: Odd | None = None
     analysis: dict[str, Any] = field(default_factory=dict)
 
@@ -109,6 +123,12 @@ CELLS: dict[str, Misfit] = {
     "10 % missing": Misfit(missing=True, gaps=0.1),
     "10 % missing, ε 8": Misfit(missing=True, gaps=0.1, epsilon=8.0),
     "1,000 x 68, 5 % missing": Misfit((1000, 68, 8), missing=True, gaps=0.05),
+    "groups 1.2 apart in age": Misfit(apart=1.2),
+    "the same, covariates' deviations × 1/2": Misfit(apart=1.2, narrow=2.0),
+    "the same, × 1/3, ε 8": Misfit(apart=1.2, narrow=3.0, epsilon=8.0),
+    "3,000 x 24, ε 8, 1.2 apart, × 2/3": Misfit((3000, 24, 8), 8.0, apart=1.2, narrow=1.5),
+    "levels of sites 2 apart": Misfit(offsets=2.0),
+    "levels of sites 2 apart, ε 8": Misfit(offsets=2.0, epsilon=8.0),
     "sites with other ages": Misfit(ages=0.8),
     "sites with other ages, ε 8": Misfit(ages=0.8, epsilon=8.0),
     "sites with other ages, 2,000, ε 1": Misfit((2000, 20, 8), ages=0.8, epsilon=1.0),
@@ -176,10 +196,11 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
     if misfit.odd:
         people = odd_people(misfit.odd, persons, entries, misfit.effect, misfit.part, generator)
         return _with_norms(misfit, _asked_of(misfit, people, generator), generator)
-    kind = _KIND
+    kind = replace(_KIND, offsets=misfit.offsets)
     if misfit.rare is not None:
         kind = replace(kind, parts=(misfit.rare, misfit.rare), alone=False)
     people = make_people(persons, entries, sites, generator, effect=0.0, unkind=kind)
+    people = _groups_apart(people, misfit.apart)
     values, truth = people.outcomes, np.zeros(entries)
     residual = values - people.slopes @ people.covariates
     centre = np.stack([residual[:, people.site == s].mean(axis=1) for s in range(sites)], axis=1)
@@ -194,6 +215,16 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
         values = values + np.outer(truth, people.group)
     people = _asked_of(misfit, replace(people, outcomes=values, truth=truth), generator)
     return _with_norms(misfit, people, generator)
+
+
+def _groups_apart(people: People, apart: float) -> People:
+    """Participants whose groups differ by this in age, which their outcomes follow."""
+    if apart == Misfit.apart:
+        return people
+    covariates = people.covariates.copy()
+    covariates[0] += (apart - Misfit.apart) * (people.group - 0.5)
+    moved = people.slopes[:, :1] * (covariates[:1] - people.covariates[:1])
+    return replace(people, covariates=covariates, outcomes=people.outcomes + moved)
 
 
 def _asked_of(misfit: Misfit, people: People, generator: np.random.Generator) -> People:
@@ -211,7 +242,8 @@ def _with_norms(misfit: Misfit, people: People, generator: np.random.Generator) 
     right, usual = people.outcomes.mean(axis=1), people.outcomes.std(axis=1)
     signs = generator.choice([-1.0, 1.0], len(usual)) if misfit.signs else np.ones(len(usual))
     location = right - misfit.off * usual * signs
-    return replace(people, deviation=misfit.scale**signs * usual, location=location)
+    within = deviation_within(people.outcomes, people.group, people.site)
+    return replace(people, deviation=misfit.scale**signs * within, location=location)
 
 
 def _together(
@@ -252,6 +284,10 @@ def trial_for(misfit: Misfit, people: People) -> Trial:
             "icv1": scale,
             "sex1": {"mean": 0, "deviation": 1},
         }
+    if misfit.narrow != 1:
+        scale = {"mean": 0, "deviation": 1 / 8 / misfit.narrow}
+        levels = {"mean": 0, "deviation": 1}
+        analysis["covariates"] = {"age1": scale, "icv1": scale, "sex1": levels}
     trial = make_trial(people, **analysis)
     if misfit.missing:
         trial = _without_norms(trial, people, misfit.gaps)
@@ -261,7 +297,8 @@ def trial_for(misfit: Misfit, people: People) -> Trial:
 
 def _without_norms(trial: Trial, people: People, gaps: float) -> Trial:
     """The same study with limits five deviations about the location, and no norms."""
-    low, high = (people.location + sign * 5 * people.deviation for sign in (-1, 1))
+    usual = people.outcomes.std(axis=1)
+    low, high = (people.location + sign * 5 * usual for sign in (-1, 1))
     columns = {
         f"brain{v + 1}": {"low": float(low[v]), "high": float(high[v])} for v in range(len(low))
     }
@@ -318,29 +355,27 @@ def counted(
     truth, pooled = truth / deviation, pooled / deviation
     effect, low, high = (result.arrays[n] * unit for n in ("effect", "low", "high"))
     null, found = truth == 0, result.arrays["q"] <= plan.parameters.discoveries
-    covered, p = (low <= truth) & (truth <= high), result.arrays["p"]
-    shown = ~result.arrays["withheld"]
-    told, open_null = found & shown, null & shown
-    real = (~null).any()
+    covered, shown = (low <= truth) & (truth <= high), ~result.arrays["withheld"]
+    real = ~null & shown
     return {
         "stopped": 0.0,
         "withheld": float(result.arrays["withheld"].mean()),
         **judged(result.arrays, truth, null, unit),
-        "shown size": float(np.mean(p[open_null] < 0.05)) if open_null.any() else np.nan,
         "false": float((found & null).sum() / max(1, found.sum())),
-        "shown false": float((told & null).sum() / max(1, told.sum())),
-        "power": float(found[~null].mean()) if real else np.nan,
-        "covered null": float(covered[null].mean()) if null.any() else np.nan,
-        "covered real": float(covered[~null].mean()) if real else np.nan,
+        "power": float(found[~null].mean()) if (~null).any() else np.nan,
+        "covered null": mean_of(covered, null & shown),
+        "covered real": mean_of(covered, real),
         "pooled": float(np.mean(np.square(pooled - truth))),
         "forecast": float(np.mean(np.square(forecast_power(plan).error * unit))),
         "again": float(np.mean(np.square(result.numbers["forecast_error"] * unit))),
-        "slope": float(effect[~null] @ truth[~null] / (truth @ truth)) if real else np.nan,
+        "slope": float(effect[real] @ truth[real] / (truth[real] @ truth[real]))
+        if real.any()
+        else np.nan,
     }
 
 
 _COLUMNS = (
-    "cell | size | shown size | FDP | shown FDP | withheld | coverage null | real | power | RMSE | "
+    "cell | size | FDP | withheld | coverage null | real | power | RMSE | "
     "SE/RMSE | RMSE/pooled | slope | forecast/SE | again/SE | stopped"
 )
 
@@ -352,7 +387,7 @@ def row_of(name: str, tally: Tally) -> list[str]:
     error, stated = tally.root("square"), tally.root("stated")
     return [
         name,
-        *tally.texts("size", "shown size", "false", "shown false", "withheld"),
+        *tally.texts("size", "false", "withheld"),
         *tally.texts("covered null", "covered real", "power"),
         f"{error:.3f}",
         f"{stated / error:.2f}",

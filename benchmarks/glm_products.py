@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from benchmarks.glm_data import Array
-from benchmarks.glm_runs import Trial, noise_of, run_trial, trial_of
+from benchmarks.glm_runs import Trial, mean_of, noise_of, run_trial, trial_of
 from benchmarks.timing import command, show
 
 SITES, OUTCOMES = 8, 20
@@ -80,7 +80,7 @@ def one_run(
     if "low" not in found:
         return np.nan, np.nan
     held = (found["low"] <= truth) & (truth <= found["high"])
-    return float(1 - held.mean()), float(found["withheld"].mean())
+    return 1 - mean_of(held, ~found["withheld"]), float(found["withheld"].mean())
 
 
 def main(runs: int = 20) -> None:

@@ -194,14 +194,21 @@ def judged(
     """Squares of errors, true and stated, coverage, and how often p is below .05 without effect.
 
     ``unit`` is what reported numbers are multiplied by; ``size`` is NaN where all have an effect.
+    Withheld outcomes, whose numbers are missing, count nowhere; all is NaN where all are withheld.
     """
     effect, error, low, high = (unit * found[name] for name in ("effect", "error", "low", "high"))
+    shown, null = np.isfinite(effect), null & np.isfinite(effect)
     return {
-        "square": float(np.mean(np.square(effect - truth))),
-        "stated": float(np.mean(np.square(error))),
-        "covered": float(np.mean((low <= truth) & (truth <= high))),
-        "size": float(np.mean(found["p"][null] < 0.05)) if null.any() else np.nan,
+        "square": mean_of(np.square(effect - truth), shown),
+        "stated": mean_of(np.square(error), shown),
+        "covered": mean_of((low <= truth) & (truth <= high), shown),
+        "size": mean_of(found["p"] < 0.05, null),
     }
+
+
+def mean_of(values: NDArray[Any], chosen: NDArray[np.bool_]) -> float:
+    """Return the mean of the chosen values; NaN if none is chosen."""
+    return float(np.mean(values[chosen])) if chosen.any() else np.nan
 
 
 def found_by(p: Array, rate: float = 0.05) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.glm_data import Array
+from benchmarks.glm_data import Array, deviation_within
 from benchmarks.glm_runs import TableData, Trial, judged, noise_of, run_trial
 from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.base import Shape
@@ -232,7 +232,7 @@ class Public(NamedTuple):
     sites that lies within units."""
     deviation: float
     age: float
-    """Of outcomes, and of ages over `_DEVIATION`."""
+    """Of outcomes within groups and sites, and of all ages over `_DEVIATION`."""
 
 
 @lru_cache
@@ -245,7 +245,8 @@ def public_of(cell: Cell) -> Public:
     if cell.kind == "age":
         differ = cell.apart**2 / (cell.apart**2 + 0.8**2)
     age = float(drawn.columns[0].std()) / _DEVIATION
-    return Public(1 / float(np.mean(1 / count)), differ, float(drawn.outcomes.std()), age)
+    within = deviation_within(drawn.outcomes, drawn.group > 0.5, drawn.site)
+    return Public(1 / float(np.mean(1 / count)), differ, float(within.mean()), age)
 
 
 def units_trial(rows: Rows, most: int = MOST, **analysis: Any) -> Trial:

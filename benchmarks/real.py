@@ -237,13 +237,21 @@ def one_run(
         found[kind] = {
             **judged(own, right, right == 0, unit[chosen]),
             "again": float(np.mean(forecast[chosen])),
-            "slope": float(effect @ right / (right @ right)),
+            "slope": _slope(effect, right),
             "found": float(told[chosen].sum()),
             "both": float((told & known)[chosen].sum()),
             "withheld": float(own["withheld"].mean()),
             "default mode": float(DEFAULT_MODE in np.array(people.names)[chosen & told]),
         }
     return found
+
+
+def _slope(effect: Array, right: Array) -> float:
+    """Return the slope of the reported effects on the pooled ones; NaN if none is reported."""
+    shown = np.isfinite(effect)
+    if not shown.any():
+        return np.nan
+    return float(effect[shown] @ right[shown] / (right[shown] @ right[shown]))
 
 
 _COLUMNS = (

@@ -21,6 +21,7 @@ _TERM = re.compile(
 )
 _SIGN = re.compile(r"(?:^|\s)([+-])\s")
 _CONFIDENCE = 0.975
+_WITHHELD = "n/a"
 _LEAST_ANGLE = 1e-6
 """Between combinations that are told apart: factors have nine digits after the point."""
 _ROUNDING = 1e-12
@@ -69,6 +70,7 @@ def released_coefficients(
 ) -> ReleasedCoefficients:
     """What two tables hold, of coefficients and of their errors: a mapping for each line."""
     coefficients = [row["coefficient"] for row in errors]
+    single = [row for row in single if row["chance"] != _WITHHELD]
     return ReleasedCoefficients(
         tuple((row["view"], row["entry"]) for row in single),
         _matrix(single, coefficients),
@@ -110,8 +112,8 @@ def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Tab
     )
     rows = zip(released.labels, np.column_stack(columns).tolist(), strict=True)
     return Table(
-        f"{expression.strip()}: effect on every outcome in public standard deviations, with 95 % "
-        "intervals; errors count chance and noise.",
+        f"{expression.strip()}: effect on every outcome that is not withheld, in standard "
+        "deviations within groups and sites, with 95 % intervals; errors count chance and noise.",
         _HEADINGS,
         tuple((*label, *numbers) for label, numbers in rows),
     )

@@ -12,9 +12,13 @@ import numpy as np
 from scipy.special import stdtr
 
 from consortium.base.array import Array
+from consortium.kernels.shrinkage import shrinkage_factor
 
 SITE_VARIANCE = 0.25
 """τ²: part of an outcome's variance that lies between sites, before anything is known of it."""
+TOTAL_DEVIATION = (1 - SITE_VARIANCE) ** -0.5
+"""Usual standard deviation among all participants over that within groups and sites. Sums are in
+units of the former, studies state the latter and effects are reported in it."""
 PRIOR_WIDTH = 0.15  # of D around what is planned, in parts; and of τ² around its prior
 _SINGLE_WIDTH = 0.4  # of the variance by chance of a single outcome, around what is usual
 _LEAST_MEAN = 0.15  # of the variance by chance that outcomes have with sites' constants in it
@@ -73,6 +77,8 @@ class Expected:
     """Part of the persons who are clipped at all: weights stay out of balance by no more."""
     cut: float = 1.0
     """What clipping leaves of an outcome's variance, over c²."""
+    bias: float = 0.0
+    """How far effects may be off since covariates were cut."""
     width: float = PRIOR_WIDTH
     """How far the divisor may be from what is expected, in parts."""
 
@@ -140,6 +146,7 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     leak += float(balance[0]) * imbalance_variance(
         sites / expected.clip**2, expected.missed, expected
     )
+    leak += (expected.bias * divisor) ** 2
     unsure = doubt + divisor**2 * expected.unsure
     other = privacy + leak + sums.tails
     each = effects_of(sums.effects, sampling, other, divisor, unsure, freedom)
@@ -156,7 +163,7 @@ def squared_balance(sums: ContrastSums, expected: Expected) -> Array:
     """b̂²: what is expected of every row's squared Σ c w, given what was found with noise."""
     width = expected_balance(expected)
     noise = sums.noise["balance"] ** 2
-    kept = width / (width + noise)
+    kept = shrinkage_factor(width, noise)
     found: Array = np.square(kept * sums.balance) + width * (1 - kept)
     return found
 
@@ -229,11 +236,9 @@ def tested_effects(
 
 
 def shrink_gaussian(found: float, noise: float, centre: float, width: float) -> tuple[float, float]:
-    """Mean and variance of a number that was found with noise, given what was expected of it."""
-    if noise == 0:
-        return found, 0.0
-    precision = 1 / noise**2 + 1 / width**2
-    return (found / noise**2 + centre / width**2) / precision, 1 / precision
+    """Return mean and variance of a number released with noise, given what was expected of it."""
+    kept = float(shrinkage_factor(width**2, noise**2))
+    return centre + kept * (found - centre), kept * noise**2
 
 
 def shrink_squares(sums: ContrastSums, expected: Expected) -> Array:
@@ -241,7 +246,7 @@ def shrink_squares(sums: ContrastSums, expected: Expected) -> Array:
     mean = max(float(sums.squares.mean()), _LEAST_MEAN * expected.clip**2 * expected.squares)
     chance = sums.noise["squares"] ** 2 + 4 * mean**2 / expected.persons
     real = max(0.0, float(sums.squares.var()) - chance)
-    kept = real / (real + chance)
+    kept = shrinkage_factor(real, chance)
     least = np.clip(_CLEARLY * np.sqrt(chance), _LEAST_SQUARE * mean, 0.3 * mean)
     shrunk: Array = np.maximum(mean + kept * (sums.squares - mean), least)
     return shrunk

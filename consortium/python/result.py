@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from consortium.python.scratch import Img
 
 _COMPONENTS, _ERRORS, _MASK = "_components", "_stat-stderr", "_mask"
+_MISSING = "n/a"
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,7 +418,8 @@ def _read_table(path: Path) -> DataFrame:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             heads, *rows = csv.reader(file, delimiter="\t")
-            return data_frame(heads, [[_number(cell, cell) for cell in row] for row in rows])
+            cells = [[math.nan if x == _MISSING else _number(x, x) for x in row] for row in rows]
+            return data_frame(heads, cells)
     except (OSError, ValueError, csv.Error) as error:
         raise OutputError(f"{path} is damaged; copy the folder again.") from error
 

@@ -22,6 +22,7 @@ from consortium.space.templates import DENSE, read_dense
 
 _MAPS = ".nii.gz", DENSE
 _KEYS = ("view", "entry")
+_MISSING = "n/a"
 _OF_ANALYSIS = ("Analysis", "AnalysisParameters")
 
 
@@ -205,6 +206,7 @@ def _contrast(path: Path, study: str) -> str:
 def _effects(path: Path) -> dict[tuple[str, str], tuple[float, float]]:
     rows = read_rows(path)
     complete = [row for row in rows if {*_KEYS, "effect", "error"} <= row.keys()]
+    complete = [row for row in complete if _MISSING not in (row["effect"], row["error"])]
     found = {}
     for row in complete:
         effect, error = float(row["effect"]), float(row["error"])

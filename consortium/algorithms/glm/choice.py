@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
 from scipy.special import chdtr, chdtrc  # scipy.stats has them, and takes half a second to load
 
 from consortium.algorithms.base import Array
@@ -65,6 +66,12 @@ def slope_left(reach: float) -> tuple[float, float]:
     beyond = math.erfc(reach / math.sqrt(2))
     inside = 1 - beyond - reach * math.sqrt(2 / math.pi) * math.exp(-(reach**2) / 2)
     return 1 - beyond, inside + reach**2 * beyond
+
+
+def clipped_at(height: float) -> float:
+    """Return c(h) at any height; below the table in proportion to it."""
+    heights = [0.0, *CLIPPED]
+    return float(np.interp(height, heights, [0.0, *CLIPPED.values()]))
 
 
 def touched_of(height: float, freedom: float) -> float:

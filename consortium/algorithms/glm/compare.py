@@ -12,6 +12,7 @@ from consortium.algorithms.glm.entries import Columns
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.rows import rows_of, there_of
 from consortium.base.formatting import number
+from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 
 _OFF = 0.25  # of the participants, in another group than the study expects
 _NAMED = 5
@@ -104,9 +105,9 @@ def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -
         return ()
     with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):  # of empty rows
         means, scales = np.nanmean(table, axis=1), np.nanstd(table, axis=1)
-    norms, found = parameters.norms, list[str]()
-    far = np.abs(means - columns.location) > _FAR * columns.deviation
-    wide = (scales > _FACTOR * columns.deviation) | (scales < columns.deviation / _FACTOR)
+    norms, found, usual = parameters.norms, list[str](), columns.deviation / TOTAL_DEVIATION
+    far = np.abs(means - columns.location) > _FAR * usual
+    wide = (scales > _FACTOR * usual) | (scales < usual / _FACTOR)
     if norms.location is not None and norms.deviation is not None and far.any():
         own, stated = (columns.own(values) for values in (means, columns.location))
         place = int(np.argmax(far))
@@ -118,7 +119,7 @@ def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -
         )
     if norms.deviation is not None and wide.any():
         place = int(np.argmax(wide))
-        own, stated = (columns.units * values for values in (scales, columns.deviation))
+        own, stated = (columns.units * values for values in (scales, usual))
         found.append(
             f"{_named(columns, wide)} vary here by less than a fourth or more than four times the "
             f"deviation in analysis.norms ({number(own[place])} instead of "

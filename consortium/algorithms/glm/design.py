@@ -32,7 +32,7 @@ from consortium.algorithms.glm.choice import (
     slope_left,
     tail_of,
 )
-from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT, ROOMY_LIMIT
+from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT, UNCUT
 from consortium.algorithms.glm.groups import SLOPE_WITHIN, Groups
 from consortium.algorithms.glm.kernels.covariate_adjustment import (
     LEAST_KEPT,
@@ -44,7 +44,6 @@ from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrela
 from consortium.kernels.contrast_regression import SITE_VARIANCE
 
 _MOST_FOR_MEANS = 0.3  # of the budget, of a slope
-_ROOMY = 1e3  # reach that nobody is beyond
 _SHARED_EFFECT = 0.3  # public standard deviations: what clipping takes of it is an error, too
 _MOST_SMOOTH = 1.5  # h of a smooth basis
 _MOST_LOST = 0.13  # part of such an effect
@@ -118,7 +117,7 @@ class Design:
     @property
     def covariate_reach(self) -> float:
         """B_x, norm that a person's columns together are clipped to."""
-        limit = COVARIATE_LIMIT if self.noise == 0 else math.sqrt(2)
+        limit = UNCUT if self.noise == 0 else math.sqrt(2)
         return limit * math.sqrt(self.clipped_columns)
 
     @property
@@ -136,7 +135,10 @@ class Design:
     @property
     def slope(self) -> float:
         """γ₀, of the contrast on a covariate."""
-        return max(self.gap * self.usual_spread, _LEAST_GAP)
+        return self._slope_at(self.gap)
+
+    def _slope_at(self, gap: float) -> float:
+        return max(gap * self.usual_spread, _LEAST_GAP)
 
     @property
     def usual_spread(self) -> float:
@@ -146,8 +148,34 @@ class Design:
     @property
     def expected_explained(self) -> float:
         """R² that groups as far apart as `gap` lead to, beyond what is usual."""
-        surplus = max(self.gap**2 - _USUAL_GAP**2, 0.0)
+        return self.explained_at(self.gap)
+
+    def explained_at(self, gap: float) -> float:
+        """Return R² of groups that differ by ``gap`` in a covariate, beyond what is usual."""
+        surplus = max(gap**2 - _USUAL_GAP**2, 0.0)
         return min(surplus * self.usual_spread, 0.9)
+
+    def parts_at(self, gap: float) -> tuple[float, float, float]:
+        """Return sampling, privacy and leak of the chosen bound if groups differ by another gap.
+
+        The shares of the budget are those that were planned. Noise in the covariates' moments and
+        means counts in proportion to γ², and the contrast loses what the covariates explain.
+
+        Parameters
+        ----------
+        gap : float
+            Difference of the groups in one covariate, in its standard deviations.
+        """
+        choice, (sampling, privacy, leak) = self.choice, self.choice.parts
+        if self.noise == 0 or self.groups.slope or not self.covariates:
+            return choice.parts
+        costs = self._costs(choice.norm, choice.contrast_reach, choice.weights)
+        before = self._leak(costs, choice.shares, choice.weights)
+        grown = (self._slope_at(gap) / self.slope) ** 2
+        costs |= {name: grown * costs[name] for name in ("moment", "means") if name in costs}
+        leak *= self._leak(costs, choice.shares, choice.weights) / before
+        left = (1 - self.explained_at(gap)) / (1 - self.expected_explained)
+        return sampling / left, privacy / left**2, leak / left**2
 
     @property
     def product_reach(self) -> float:
@@ -179,7 +207,17 @@ class Design:
     @property
     def outcome_limit(self) -> float:
         """Standard deviations that outcomes are cut to in the last round."""
-        return ROOMY_LIMIT if self.noise == 0 else OUTCOME_LIMIT
+        return UNCUT if self.noise == 0 else OUTCOME_LIMIT
+
+    @property
+    def covariate_limit(self) -> float:
+        """Standard deviations that each covariate is cut to."""
+        return UNCUT if self.noise == 0 else COVARIATE_LIMIT
+
+    @property
+    def room(self) -> float:
+        """By how much bounds without noise are larger, so that nothing is cut."""
+        return UNCUT if self.noise == 0 else 1.0
 
     def at_height(self, height: float, slope_reach: float | None = None) -> ChosenBound:
         """All that follows from a clipping bound of so many times the usual norm.
@@ -201,6 +239,8 @@ class Design:
         information, squares = groups.information(weights)
         if groups.slope:  # w is in units of ŝ
             squares, information = float(groups.persons.sum()), self.unit * groups.persons.sum()
+        else:
+            squares *= 1 - self.expected_explained
         privacy = (2 * reach * norm * noise) ** 2 * self.root / shares["effects"]
         leak = clip**2 * self._leak(costs, shares, weights)
         chance = (
@@ -318,7 +358,7 @@ class Design:
 
     @property
     def _without_clipping(self) -> ChosenBound:
-        largest = ROOMY_LIMIT * math.sqrt(self.outcomes) * self.likeness.stretch
+        largest = UNCUT * math.sqrt(self.outcomes) * self.likeness.stretch
         usual = self.at_height(max(CLIPPED))
         cut = 1.0 if self._smooth else cut_of(usual.height, self.likeness.freedom)
         parts = (usual.parts[0] / usual.clip**2 / cut, 0.0, 0.0)
@@ -327,9 +367,9 @@ class Design:
             clip=1.0,
             left=(1.0, 1.0),
             lost=0.0,
-            contrast_reach=_ROOMY if self.groups.slope else 1.0,
-            reach=_ROOMY,
-            divisor=_ROOMY,
+            contrast_reach=UNCUT if self.groups.slope else 1.0,
+            reach=UNCUT,
+            divisor=UNCUT**2 if self.groups.slope else UNCUT,
             norm=largest,
             weights=np.ones(len(self.groups.persons)),  # one-group sites tell of covariates
             error=math.sqrt(parts[0]),

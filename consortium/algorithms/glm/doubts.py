@@ -12,15 +12,32 @@ import numpy as np
 from consortium.algorithms.base import Array
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.declared import clipped_columns
+from consortium.algorithms.glm.estimation import cut_bias
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import Effects
 
+REPORTED = "reported"
+"""State of an outcome whose numbers are not withheld."""
 _HALF = 0.5  # of an effect's stated error
 _LEFT = 0.1  # of a centre's distance from where it was looked for, after it was learned
 _TOGETHER = 0.5  # as correlation of sites' means and levels: then .7 is half the error's square
 _MOST_CLIPPED = 0.6
+_TAIL_PART = 0.4  # of an effect's stated error: what a correction leaves open varies with its noise
+_CAUSES = {
+    "factors of a product": "a column of a product or a square has another mean than is stated, "
+    "and where these are centred decides what clipping takes (correct analysis.covariates)",
+    "cut column": "the slope's column has another mean or deviation than is stated, so that much "
+    "of it was cut (correct analysis.covariates)",
+    "site means": "sites whose participants differ in covariates may differ in outcomes, too, and "
+    "noise hides by how much (declare analysis.site_means)",
+    "cut covariates": "covariates vary more than is stated, so that they were cut where the groups "
+    "differ in them (correct analysis.covariates)",
+    "long tails": "they may have long tails to one side, of which clipping took more where "
+    "participants vary more (take logarithms or roots at all sites alike)",
+}
 _FAR_FACTOR = 0.75  # public deviations
+_FAR_RATIO, _SPREAD_DOUBT = 1.2, 0.03  # of standard deviations, and the error of a slope's own
 _FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35  # public deviations, of 2.5 that a column is cut to
 
 
@@ -28,6 +45,8 @@ _FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35  # public deviations, of 2.5 that a column
 class PossibleBias:
     """A cause of bias, and how far it could move each effect."""
 
+    name: str
+    """For the tables' column `state`."""
     cause: str
     """Completes "because"."""
     concerned: Array
@@ -37,30 +56,27 @@ class PossibleBias:
 def doubts_of(
     plan: GlmPlan, found: Effects, learned: Learned, there: Centring
 ) -> list[PossibleBias]:
-    """Every cause that concerns an outcome. Columns are cut even where there is no noise."""
+    """Return every cause that concerns an outcome; none without noise, as nothing is cut then."""
+    if plan.shape.noise == 0:
+        return []
+    clipped = clipped_of(found, learned)
     moves: dict[str, Array | float] = {
-        "a column of a product or a square has another mean than is stated, and where these are "
-        "centred decides what clipping takes (correct analysis.covariates)": _factors(
-            plan, learned, there
-        ),
-        "the slope's column has another mean or deviation than is stated, so that much of it was "
-        "cut (correct analysis.covariates)": _column(plan, learned, there),
+        "factors of a product": _factors(plan, learned, there),
+        "cut column": _column(plan, learned, there),
+        "location": _centre(found, learned),
+        "site means": _confounding(found, learned),
+        "cut covariates": cut_bias(plan, learned),
+        "long tails": _HALF / _TAIL_PART * _tails(found),
+        "clipped": np.inf if clipped > _MOST_CLIPPED else 0.0,
     }
-    if plan.shape.noise > 0:
-        clipped = clipped_of(found, learned)
-        moves |= {
-            _centre_sentence(plan, learned): _centre(found, learned),
-            "sites whose participants differ in covariates may differ in outcomes, too, and noise "
-            "hides by how much (declare analysis.site_means)": _confounding(found, learned),
-            "they may have long tails to one side, of which clipping took more where participants "
-            "vary more (take logarithms or roots at all sites alike)": _tails(found),
-            f"{100 * clipped:.0f} % were clipped away": np.inf if clipped > _MOST_CLIPPED else 0.0,
-        }
+    causes = _CAUSES | {
+        "location": _centre_sentence(plan, learned),
+        "clipped": f"{100 * clipped:.0f} % were clipped away",
+    }
+    errors = found.each.errors
     doubts = [
-        PossibleBias(
-            cause, np.broadcast_to(move, found.each.errors.shape) > _HALF * found.each.errors
-        )
-        for cause, move in moves.items()
+        PossibleBias(name, causes[name], np.broadcast_to(move, errors.shape) > _HALF * errors)
+        for name, move in moves.items()
     ]
     return [doubt for doubt in doubts if doubt.concerned.any()]
 
@@ -80,7 +96,7 @@ def doubt_sentences(doubts: list[PossibleBias], outcomes: int) -> tuple[str, ...
     causes = "; and because ".join(doubt.cause for doubt in doubts)
     sentence = (
         f"{many} of {outcomes} outcomes can't be judged, because {causes}: that could move an "
-        "effect by more than half its stated error, so that 'found' is withheld for them."
+        "effect by about half its stated error or more, so that their numbers are withheld."
     )
     return (sentence,)
 
@@ -91,6 +107,45 @@ def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:
     for doubt in doubts:
         found |= doubt.concerned
     return found
+
+
+def contradicted_sentences(plan: GlmPlan, learned: Learned) -> tuple[str, ...]:
+    """Say which stated standard deviations contradict what the first round learned."""
+    found = list[str]()
+    doubt = learned.norms.doubt / 2
+    if plan.in_stated_units and _contradicts(learned.ratio, doubt):
+        found.append(
+            f"Outcomes vary within groups and sites {learned.ratio:.2g} times as much as "
+            "analysis.norms.deviation states: the plan's forecast holds for that number."
+        )
+    spread = learned.spread / plan.design.unit
+    if plan.columns.slope and _contradicts(spread, _SPREAD_DOUBT):
+        found.append(
+            f"'{plan.columns.group.label}' varies within sites {spread:.2g} times as much as the "
+            "study expects: state analysis.covariates with 'within', the standard deviation within "
+            "sites, so that the plan's forecast holds."
+        )
+    return tuple(found)
+
+
+def _contradicts(ratio: float, doubt: float) -> bool:
+    """Whether a ratio is further from 1 than is allowed and than two standard errors explain."""
+    return abs(math.log(ratio)) > math.log(_FAR_RATIO) + 2 * doubt
+
+
+def states_of(doubts: list[PossibleBias], lacking: Array) -> tuple[str, ...]:
+    """Return why each outcome's numbers are withheld, or that they are reported.
+
+    Parameters
+    ----------
+    lacking : array of bool, length V
+        Outcomes that too few participants have.
+    """
+    causes = [*((doubt.name, doubt.concerned) for doubt in doubts), ("missing values", lacking)]
+    return tuple(
+        f"withheld: {', '.join(own)}" if own else REPORTED
+        for own in ([name for name, which in causes if which[v]] for v in range(len(lacking)))
+    )
 
 
 def _centre_sentence(plan: GlmPlan, learned: Learned) -> str:
@@ -149,6 +204,11 @@ def _confounding(found: Effects, learned: Learned) -> float:
 
 
 def _tails(found: Effects) -> Array:
-    """What a correction for long tails leaves open: of each outcome, and no less than of most."""
-    usual = np.median(found.tails)
-    return np.asarray(np.sqrt(np.maximum(found.tails, usual)) / found.divisor)
+    """Return what a correction for long tails leaves open: of each outcome, no less than of most.
+
+    An outcome with a larger error than most may have the longer tail, so that it is judged by
+    theirs.
+    """
+    usual, errors = np.median(found.tails), found.each.errors
+    larger = np.maximum(errors / np.median(errors), 1.0)
+    return np.asarray(larger * np.sqrt(np.maximum(found.tails, usual)) / found.divisor)

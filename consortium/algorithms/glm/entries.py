@@ -12,6 +12,7 @@ from consortium.algorithms.glm.formula import factors
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.rows import Table
 from consortium.errors import StudyError
+from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.views import View
 from consortium.views.column import Column
 
@@ -23,8 +24,10 @@ MOST_MISSING = 0.2
 """Part of their outcomes that persons in memory may lack, where no view says another."""
 _SQUARE_SPREAD = 2.1
 """What squares of standardized values are divided by, so that none up to the limit is cut."""
-COVARIATE_LIMIT, OUTCOME_LIMIT, ROOMY_LIMIT = 2.5, 8.0, 16.0
-"""Standard deviations that covariates and outcomes are cut to; the last, outcomes without noise."""
+COVARIATE_LIMIT, OUTCOME_LIMIT = 2.5, 16.0
+"""Standard deviations that covariates and outcomes are cut to."""
+UNCUT = 1e3
+"""The same without noise: more than any participant has."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,8 @@ class Products:
     means: Array
     deviations: Array
     """k x 2. Public ones, which factors are centred on and divided by."""
+    limit: float = COVARIATE_LIMIT
+    """What factors are cut to, in public deviations."""
 
     def take(self, table: Table, rows: Array) -> Array:
         """Rows of the persons' vectors, D x n, below which the products are: len(rows) x n."""
@@ -66,7 +71,7 @@ class Products:
             own = rows[place] - len(table)
             values = table[self.rows[own]] - self.means[own][:, None]
             values = values / self.deviations[own][:, None]
-            taken[place] = np.clip(values, -COVARIATE_LIMIT, COVARIATE_LIMIT).prod(axis=0)
+            taken[place] = np.clip(values, -self.limit, self.limit).prod(axis=0)
         return taken
 
 
@@ -198,7 +203,8 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
     if norms.location is not None:
         location = (_each(norms.location, len(rows), "location") - middles) / halves
     if norms.deviation is not None:
-        deviation = _each(norms.deviation, len(rows), "deviation") / halves
+        stated = _each(norms.deviation, len(rows), "deviation")
+        deviation = TOTAL_DEVIATION * stated / halves
     return Columns(
         rows.astype(np.int64),
         location,
@@ -213,7 +219,7 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
         _covariate_norm(parameters, group),
         _averages(parameters, labels),
         limited > 0,
-        _products(parameters, factored),
+        _products(parameters, factored, COVARIATE_LIMIT if shape.noise > 0 else UNCUT),
     )
 
 
@@ -266,11 +272,13 @@ def _product(row: int, term: str, pair: tuple[GlmEntry, GlmEntry]) -> GlmEntry:
     return GlmEntry(row, f"{one.label}:{other.label}", start=(0.0, spread), product=True)
 
 
-def _products(parameters: GlmParameters, pairs: list[tuple[GlmEntry, GlmEntry]]) -> Products:
+def _products(
+    parameters: GlmParameters, pairs: list[tuple[GlmEntry, GlmEntry]], limit: float
+) -> Products:
     norms = np.array([[_covariate_norm(parameters, e) for e in pair] for pair in pairs])
     rows = np.array([[entry.row for entry in pair] for pair in pairs], dtype=np.int64)
     norms = norms.reshape(-1, 2, 2)
-    return Products(rows.reshape(-1, 2), norms[:, :, 0], norms[:, :, 1])
+    return Products(rows.reshape(-1, 2), norms[:, :, 0], norms[:, :, 1], limit)
 
 
 def _averages(parameters: GlmParameters, outcomes: Labels) -> Array:

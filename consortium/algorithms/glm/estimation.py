@@ -59,25 +59,34 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
     information, squares = there.information
     if plan.design.grouped:
         squares *= adjustment.information / information
+    squares *= 1 - adjustment.explained
     if plan.columns.slope:
         divisor, squares = choice.left[0] * unit * persons, choice.left[1] * persons
     parts = there.weights * there.groups.persons * there.groups.spread
     return Expected(
-        choice.clip * divisor,
-        squares,
-        choice.clip,
-        persons,
-        plan.parameters.explained,
-        plan.likeness.roots / learned.norms.present**2,
-        moments / unit**2,
-        offsets / unit**2 + there.offsets,
-        float(learned.missed()),
-        _unevenness(parts / max(parts.sum(), 1e-12), there.groups.persons / persons),
-        learned.norms.shares.unsure,
-        _touched(plan, learned),
-        cut_of(choice.height, plan.likeness.freedom),
-        float(np.hypot(PRIOR_WIDTH, learned.norms.doubt / 2)),  # c follows the learned scale
+        divisor=choice.clip * divisor,
+        squares=squares,
+        clip=choice.clip,
+        persons=persons,
+        explained=plan.parameters.explained,
+        root=plan.likeness.roots / learned.norms.present**2,
+        adjustment_noise=moments / unit**2,
+        offset_noise=offsets / unit**2 + there.offsets,
+        missed=float(learned.missed()),
+        unevenness=_unevenness(parts / max(parts.sum(), 1e-12), there.groups.persons / persons),
+        unsure=learned.norms.shares.unsure,
+        touched=_touched(plan, learned),
+        cut=cut_of(choice.height, plan.likeness.freedom),
+        bias=cut_bias(plan, learned),
+        width=float(np.hypot(PRIOR_WIDTH, learned.norms.doubt / 2)),  # c follows the learned scale
     )
+
+
+def cut_bias(plan: GlmPlan, learned: Learned) -> float:
+    """Return how far effects of a group may be off since covariates were cut."""
+    if plan.columns.slope or not plan.covariates or plan.shape.noise == 0:
+        return 0.0
+    return learned.adjustment.cut_bias(plan.parameters.explained)
 
 
 def _unevenness(information: Array, persons: Array) -> float:

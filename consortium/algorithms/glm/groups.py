@@ -39,7 +39,7 @@ class Groups:
     """Whether the contrast is of a column with limits, which knows no groups: weights are 1, and
     what q (1 - q) is to groups is the column's variance within sites."""
     within: float = SLOPE_WITHIN
-    """That variance: the usual one, or what declared means leave."""
+    """That variance: the stated one, what declared means leave, or the usual one."""
 
     def knowing(self, means: Array) -> Groups:
         """The same with what a slope's declared means, in public deviations, leave within sites."""

@@ -15,16 +15,19 @@ from consortium.algorithms.glm.kernels.learned_norms import (
     LearnedNorms,
     LookSums,
     learn_norms,
+    squared_norm_ratio,
 )
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.ring import pair_weight
+from consortium.kernels.contrast_regression import SITE_VARIANCE, TOTAL_DEVIATION
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
-from consortium.privacy.block_bounds import BlocksBound
+from consortium.privacy.block_bounds import Block, BlocksBound
 
 _LEFT_OF_WAY = 0.07  # to a centre that is far: who is furthest out is shortened most
 _LEAST_INFORMATION = 0.1  # of that of units whose rows are all of one group
 _LEAST_SPREAD = 0.03  # ŝ², of a slope's column
+_MOST_TOTAL = 100.0  # over the usual variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +43,15 @@ class Learned:
     """By contrast and moment. In sums over persons; 0 without covariates."""
     spread: float
     """ŝ, deviation of a slope's column within sites and beside the covariates; else 1."""
+    total: float
+    """Variance of the outcomes about the learned centres, sites' differences included, over the
+    usual one; of learned outcomes."""
+    ratio: float
+    """Learned standard deviations over the stated ones; 1 where none are stated, and the learned
+    ones are the unit."""
     unit: float
-    """What one learned deviation is in the unit that effects are told in: s where deviations are
-    stated, 1 where the learned ones are the unit."""
+    """What one of ``scales`` is in the unit that effects are reported in, the standard deviation
+    within groups and sites."""
 
     def missed(self, squares: Array | float = 1.0) -> Array | float:
         """Variance of the learned centres, in learned deviations: by noise, and of a long way.
@@ -90,15 +99,43 @@ def read_first_round(
     persons = there.groups.persons
     sums, noise = sums_in(stage, release, float(persons.sum()))
     norms = _norms(plan, persons, sums, noise)
+    # With one standard deviation more, as noise would otherwise look like differences of sites.
+    kept = (float(sums["kept"][0]) + noise["kept"]) / float(persons.sum())
+    total = _total(plan, norms, kept, _block(stage, "location").norm)
     start, columns = plan.deviation, plan.columns
     adjustment, own = _adjust(plan, there, sums, noise)
     spread = 1.0
     if columns.slope:
         left = adjustment.information * (1 - adjustment.explained) / float(persons.sum())
         spread = float(np.sqrt(max(left, _LEAST_SPREAD)))
-    unit = plan.narrowed * (norms.factor if plan.in_stated_units else 1.0)
+    ratio = norms.factor if plan.in_stated_units else 1.0
+    unit = plan.narrowed * TOTAL_DEVIATION * ratio
     location, scales = columns.location + start * norms.shift, start * norms.factor
-    return Learned(norms, location, scales, adjustment, own, spread, unit)
+    return Learned(
+        norms=norms,
+        location=location,
+        scales=scales,
+        adjustment=adjustment,
+        noise=own,
+        spread=spread,
+        total=total,
+        ratio=ratio,
+        unit=unit,
+    )
+
+
+def _block(stage: PlannedRelease, name: str) -> Block:
+    assert isinstance(stage.bound, BlocksBound)  # noqa: S101 - for the type checker
+    return stage.bound.block(name)
+
+
+def _total(plan: GlmPlan, norms: LearnedNorms, kept: float, reach: float) -> float:
+    """Variance about the learned centres over the usual one, never below what lies within sites."""
+    usual = plan.outcomes * plan.likeness.root
+    about_start = squared_norm_ratio(max(kept, 0.0), reach, plan.likeness)
+    centre = float(np.square(plan.likeness.encode(norms.shift[:, None])).sum()) / usual
+    found = (about_start - centre) / norms.factor**2
+    return float(np.clip(found, 1 - SITE_VARIANCE, _MOST_TOTAL))
 
 
 def _norms(

@@ -12,6 +12,7 @@ from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.base.formatting import count, number
+from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 
 _SHOWN = 10  # names in a sentence
 
@@ -76,13 +77,15 @@ def _units(plan: GlmPlan, learned: Learned) -> str:
         start = "stated norms"
     elif norms.location is not None or norms.deviation is not None:
         start = "norms that were stated in part"
-    unit = "" if plan.in_stated_units else ", in which effects are reported"
     factor, noisy = number(learned.norms.factor), plan.shape.noise > 0
     drawn = ", and drawn to these as far as they are noise" if noisy else ""
+    cut = f", and cut at {plan.design.outcome_limit:g} of them{columns}" if noisy else ""
+    unit = "stated" if plan.in_stated_units else "learned"
     return (
         f"Outcomes' locations, and one factor of all standard deviations ({factor}), were learned "
-        f"in the first round, starting from {start}{drawn}. Outcomes were expressed in these "
-        f"deviations{unit}, and cut at {plan.design.outcome_limit:g} of them{columns}."
+        f"in the first round, starting from {start}{drawn}. Outcomes were expressed in total "
+        f"deviations{cut}; effects are reported in {unit} standard deviations within groups and "
+        f"sites, which were taken to be {number(1 / TOTAL_DEVIATION)} of these."
     )
 
 

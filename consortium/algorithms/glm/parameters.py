@@ -49,10 +49,11 @@ class Norms(FrozenModel):
     number, or one for each. The first round learns where they really lie, from here; without it
     from the middle of each column's limits."""
     deviation: Deviation | tuple[Deviation, ...] | None = None
-    """Total standard deviation among participants, between and within scanners: one number, or one
-    for each outcome. Effects are reported in this unit. The first round learns by what all are off
-    together. Without it that starts from an eighth of the distance between each column's limits,
-    and effects are reported in the deviations that were learned."""
+    """Standard deviation among participants of one group at one site, as papers report it: one
+    number, or one for each outcome. Effects are reported in this unit. The first round learns one
+    factor for all, and the report says if it contradicts what is stated. Without it the first round
+    starts from an eighth of the distance between each column's limits, and effects are reported in
+    the deviations that were learned."""
     correlation: float = Field(default=0.25, ge=0, le=_MOST_CORRELATION)
     """Usual correlation of two outcomes. A wrong one costs precision only. Of no meaning with
     `basis: smooth`."""
@@ -69,7 +70,17 @@ class CovariateNorm(FrozenModel):
     mean: Location
     """Usual mean among participants."""
     deviation: Deviation
-    """Usual standard deviation among participants."""
+    """Usual standard deviation among all participants. Columns are cut at 2.5 of it, and slopes are
+    reported for one."""
+    within: Deviation | None = None
+    """Usual standard deviation among the participants of one site, which decides how well a slope
+    is known (default: what declared site means leave, else 0.9 of ``deviation``)."""
+
+    @model_validator(mode="after")
+    def _smaller_within(self) -> CovariateNorm:
+        if self.within is not None and self.within > self.deviation:
+            raise ValueError("within: must be at most deviation, which counts sites' differences")
+        return self
 
 
 class GlmParameters(AnalysisParameters):
@@ -105,8 +116,8 @@ class GlmParameters(AnalysisParameters):
     norms: Norms = Field(default_factory=Norms)
     """What is publicly known of the outcomes' location and deviation, to start from: see below."""
     covariates: dict[Term, CovariateNorm] = Field(default_factory=dict)
-    """Usual mean and standard deviation of columns with limits; by default the middle of the limits
-    and a quarter of the distance between them."""
+    """Usual mean and standard deviations of columns with limits; by default the middle of the
+    limits and a quarter of the distance between them."""
     site_means: dict[Term, dict[Label, FiniteFloat]] = Field(default_factory=dict)
     """Sites' own means of columns that explain, in the column's unit, by site (of a column of two
     levels the part of the participants who are of the second). They become public, as the numbers
@@ -114,7 +125,8 @@ class GlmParameters(AnalysisParameters):
     means are released."""
     gap: float = Field(default=0.3, ge=0, le=3)
     """Largest difference of the groups in a covariate that is expected, in its standard
-    deviations."""
+    deviations. State it where the groups differ much, as the sexes do in head size (about 1.2):
+    the budget and the forecast follow it."""
     explained: float = Field(default=0.15, gt=0, lt=1)
     """Part of an outcome's variance that the covariates explain, from the literature: too small a
     number makes tests a little too bold where noise is large."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.glm.declared import clipped_columns
-from consortium.algorithms.glm.entries import COVARIATE_LIMIT
 from consortium.algorithms.glm.groups import capped_weights
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.rows import (
@@ -132,7 +131,7 @@ def _covariates(plan: GlmPlan, table: Table, site: int) -> tuple[Array, Array]:
     rows = np.array([entry.row for entry in entries], dtype=np.int64)
     means = means + scales * np.nan_to_num(plan.declared[site])
     taken = plan.columns.products.take(table, rows)
-    x, known = standardize_outcomes(taken, means, scales, COVARIATE_LIMIT)
+    x, known = standardize_outcomes(taken, means, scales, plan.design.covariate_limit)
     return x, np.asarray(known.all(axis=0))
 
 

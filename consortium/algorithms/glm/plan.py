@@ -5,6 +5,7 @@ persons is expected to be of which: the plan needs neither data nor the sites' o
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from consortium.algorithms.glm.choice import (
 )
 from consortium.algorithms.glm.declared import declared_means
 from consortium.algorithms.glm.design import Design
-from consortium.algorithms.glm.entries import COVARIATE_LIMIT, MOST_MISSING, Columns, resolve
+from consortium.algorithms.glm.entries import MOST_MISSING, Columns, resolve
 from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.kernels.learned_norms import MOST_LOG
 from consortium.algorithms.glm.kernels.outcome_correlation import (
@@ -81,7 +82,10 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         _check_outcomes(parameters, self.outcomes)
         self.declared = declared_means(parameters, shape, self.columns)
         self.groups = _groups(parameters, shape, self.columns)
-        if self.columns.slope and not np.isnan(self.declared[:, 0]).any():
+        norm = parameters.covariates.get(self.columns.group.label)
+        if self.columns.slope and norm is not None and norm.within is not None:
+            self.groups = replace(self.groups, within=(norm.within / norm.deviation) ** 2)
+        elif self.columns.slope and not np.isnan(self.declared[:, 0]).any():
             self.groups = self.groups.knowing(self.declared[:, 0])
         if not self.groups.spread.any():
             raise StudyError(
@@ -197,7 +201,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             means = len(self.groups.persons) * self.design.unknown
             blocks.append(Block("means", means, reach, 2 * reach, rest * shares["means"]))
         if self.design.column_share:
-            most = self.lift * (COVARIATE_LIMIT**2 if self.columns.slope else 1.0)
+            most = self.lift * (self.design.covariate_limit**2 if self.columns.slope else 1.0)
             blocks.append(Block("column", 1, most, most, rest * self.design.column_share))
         return blocks
 
@@ -246,7 +250,8 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     def _second(self) -> BlocksBound:
         choice, groups = self.choice, len(self.columns.averages)
         effects, divisor = choice.reach * choice.norm, choice.divisor * self.lift
-        squares = math.sqrt(self.lift) * (1.2 * math.sqrt(self.outcomes + groups) + 2)
+        room = self.design.room
+        squares = room * math.sqrt(self.lift) * (1.2 * math.sqrt(self.outcomes + groups) + 2)
         shares, below = self.design.fixed_shares, 1.0 if self.columns.slope else BELOW
         return bound_blocks(
             [
@@ -259,7 +264,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
                 ),
                 Block("divisor", 1, divisor, (1 + below) * divisor, shares["divisor"]),
                 squares_block("squares", self.outcomes + groups, squares, shares["squares"]),
-                Block("spread", 1, _MOST_SPREAD, _MOST_SPREAD, shares["spread"]),
+                Block("spread", 1, room * _MOST_SPREAD, room * _MOST_SPREAD, shares["spread"]),
                 Block("balance", self.rows, choice.reach, 2 * choice.reach, shares["balance"]),
                 *self._of_tails,
                 *self._of_means,
@@ -288,8 +293,8 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         shares, averages = self.design.mean_shares, self.columns.averages
         correlation, p = self.parameters.norms.correlation, self.covariates
         usual = correlation + (1 - correlation) * np.square(averages).sum(axis=1)
-        product = _MOST_PRODUCT * math.sqrt(p * float(usual.sum()))
-        square = _MOST_SQUARE * float(np.linalg.norm(usual))
+        product = self.design.room * _MOST_PRODUCT * math.sqrt(p * float(usual.sum()))
+        square = self.design.room * _MOST_SQUARE * float(np.linalg.norm(usual))
         found = {
             "products": (p * len(averages), product, 2 * product),
             "spreads": (len(averages), square, math.sqrt(2) * square),

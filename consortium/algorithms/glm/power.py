@@ -9,31 +9,35 @@ from scipy.special import ndtr, ndtri
 from consortium.algorithms.base import Array, Expectation, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.glm.centring import Centring
-from consortium.algorithms.glm.choice import BALANCE_SHARE, WITHIN
+from consortium.algorithms.glm.choice import BALANCE_SHARE, WITHIN, clipped_at
 from consortium.algorithms.glm.estimation import expected_of
+from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.worth import POOLED
 from consortium.errors import StudyError
 from consortium.kernels.contrast_regression import (
     SITE_VARIANCE,
+    TOTAL_DEVIATION,
     expected_balance,
     imbalance_variance,
 )
 from consortium.kernels.release_worth import worth_of
+from consortium.kernels.shrinkage import shrinkage_factor
 
 DETECTABLE = 3.34
 """Least detectable effect over its standard error: power .8 if a quarter of outcomes differ, at a
 false discovery rate of .05."""
-RESIDUAL = 1 / 1.15
-"""Standard deviation within groups and sites over the whole one."""
 _GROUPS = 10
 _CLOSE = 0.75
-_GUESSED = 0.3  # of ln s²: how much of it lies within sites, and how outcomes go together
 _PLANNED = 0.97  # part of the divisor that is planned with
+_TOTAL_OFF = 1.7  # by which a total variance was too large where outcomes are more correlated
+_LARGEST_GAP, _GAP_STEP = 1.5, 0.1  # of groups; in head size the sexes differ by about 1.2
+_LEAST_PERSONS = 1e-3  # at the site that knows most, as an error that is a number
 _CRITICAL = DETECTABLE - float(ndtri(0.8))
 _RANGED = "how far forecasts were off where it was measured"
-_OFF = 0.12  # largest part by which a forecast was off on unkind data: docs/analyses/glm.md
+_SURE = 0.95  # part of a forecast with which a study is stopped: larger parts stop good ones
+_OFF = 0.15  # largest part by which a forecast was off on unkind data: docs/analyses/glm.md
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,8 @@ class Forecast:
     """What a study will see."""
 
     error: float
-    """Expected standard error of an effect, in the outcomes' public standard deviations."""
+    """Expected standard error of an effect, in the outcomes' standard deviations within groups and
+    sites."""
     sampling: float
     privacy: float
     leak: float
@@ -49,24 +54,29 @@ class Forecast:
     alone: float
     """Standard error of the site that knows most, on its own; infinite if there is no other."""
     detectable: float
-    """Effect that is found with power .8, in standard deviations within groups and sites."""
+    """Effect that is found with power .8."""
     effective: float
     """Persons who in balanced groups of every site would tell as much as those there are."""
     kept: float
     """Part of its size that a narrow difference keeps in what is released."""
 
 
-def forecast_power(plan: GlmPlan) -> Forecast:
-    """Foretell a study from what is public before it."""
+def forecast_power(plan: GlmPlan, gap: float | None = None) -> Forecast:
+    """Forecast a study from what is public before it.
+
+    Parameters
+    ----------
+    gap : float, optional
+        Difference of the groups in a covariate, where it is not the one that was planned with.
+    """
     choice, groups = plan.choice, plan.groups
+    gap = plan.parameters.gap if gap is None else gap
     information, squares = groups.information(choice.weights)
-    sampling, privacy, leak = choice.parts
-    most, alone = _squares_of(plan, math.inf)[0].max(), math.inf
-    if len(groups.persons) > 1:
-        alone = plan.narrowed * math.sqrt(WITHIN * plan.likeness.resolved / most)
-    own, varied = _squares_of(plan, plan.lift)
+    sampling, privacy, leak = plan.design.parts_at(gap)
+    left = 1.0 if plan.columns.slope or not plan.covariates else 1 - plan.design.explained_at(gap)
+    own, varied = _squares_of(plan, groups, plan.lift)
     whole, chance = choice.weights @ own / information, choice.weights**2 @ varied / squares
-    divisor = (whole if plan.columns.slope else whole**2) / plan.narrowed**2
+    divisor = (whole if plan.columns.slope else whole**2) / _unit(plan) ** 2
     sampling *= float(chance / whole if plan.columns.slope else chance)  # a slope's w are over ŝ
     sampling, privacy, leak = (float(part / divisor) for part in (sampling, privacy, leak))
     error = math.sqrt(sampling + privacy + leak)
@@ -75,20 +85,41 @@ def forecast_power(plan: GlmPlan) -> Forecast:
         sampling,
         privacy,
         leak,
-        alone,
-        DETECTABLE * error / RESIDUAL,
+        _alone(plan, groups, left),
+        DETECTABLE * error,
         4 * information**2 / squares,
         min(plan.likeness.kept, 1.0),
     )
 
 
-def _squares_of(plan: GlmPlan, lift: float) -> tuple[Array, Array]:
+def _unit(plan: GlmPlan) -> float:
+    """Return one of the units that sums are in, in standard deviations within groups and sites."""
+    return float(plan.narrowed * TOTAL_DEVIATION)
+
+
+def _alone(plan: GlmPlan, groups: Groups, left: float) -> float:
+    """Return the standard error of the site that knows most, on its own and without noise.
+
+    Parameters
+    ----------
+    groups : Groups
+        As the study expects them, or as they were counted.
+    left : float
+        Part of the contrast that the covariates don't explain, at that site as everywhere.
+    """
+    if len(groups.persons) < 2:
+        return math.inf
+    most = max(float(_squares_of(plan, groups, math.inf)[0].max()), _LEAST_PERSONS)
+    return _unit(plan) * math.sqrt(WITHIN * plan.likeness.resolved / (left * most))
+
+
+def _squares_of(plan: GlmPlan, groups: Groups, lift: float) -> tuple[Array, Array]:
     """Sums by site of <t, t> of its units, and of what their outcomes' sums vary by.
 
     Where rows of units differ the first is more than of one row, as far as its bound, so many times
     a row's, allows; a slope's is seldom reached.
     """
-    groups, units = plan.groups, plan.parameters.units
+    units = plan.parameters.units
     if units is None:
         own = groups.persons * groups.spread
         return own, own
@@ -98,54 +129,83 @@ def _squares_of(plan: GlmPlan, lift: float) -> tuple[Array, Array]:
 
 
 def update_forecast(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
-    """The forecast made again after the first round, in learned deviations."""
+    """Forecast a study again after its first round, in learned standard deviations.
+
+    The largest site is compared as it was counted, and adjusted for the same covariates: what these
+    explain of the contrast raises both errors.
+    """
     choice, design, before = plan.choice, plan.design, forecast_power(plan)
     expected = expected_of(plan, centring, learned)
     balance = 0.0 if plan.parameters.smooth else expected_balance(expected)
     if balance and not plan.columns.slope:  # a slope's are seldom in balance: who is far is clipped
-        kept = balance / (balance + (2 * choice.reach * design.noise) ** 2 / BALANCE_SHARE)
+        noise = (2 * choice.reach * design.noise) ** 2 / BALANCE_SHARE
+        kept = float(shrinkage_factor(balance, noise))
         balance *= 1 - kept**2
     noise = (2 * choice.reach * choice.norm * design.noise) ** 2 * design.root
+    total = max(learned.total / _TOTAL_OFF, 1.0)
+    sites = max(total - (1 - SITE_VARIANCE), SITE_VARIANCE)
+    clip = clipped_at(_height_now(plan, learned, centring) / math.sqrt(total))
     parts = (
         WITHIN * plan.likeness.resolved * expected.cut * expected.squares,
-        noise / choice.shares["effects"] / choice.clip**2,
+        noise / choice.shares["effects"] / clip**2,
         expected.explained * expected.adjustment_noise
-        + SITE_VARIANCE * expected.offset_noise
-        + balance / choice.clip**2 * imbalance_variance(SITE_VARIANCE, expected.missed, expected),
+        + sites * expected.offset_noise
+        + (expected.bias * _PLANNED * expected.divisor / choice.clip) ** 2
+        + balance / choice.clip**2 * imbalance_variance(sites, expected.missed, expected),
     )
-    divisor = (_PLANNED * expected.divisor / choice.clip / plan.narrowed) ** 2
+    divisor = (_PLANNED * expected.divisor / choice.clip / _unit(plan)) ** 2
     sampling, privacy, leak = (part / divisor for part in parts)
     error = math.sqrt(sampling + privacy + leak)
+    left = 1 - learned.adjustment.explained
+    if plan.columns.slope:
+        left = learned.spread**2 / plan.groups.within
     return replace(
         before,
         error=error,
         sampling=sampling,
         privacy=privacy,
         leak=leak,
-        detectable=DETECTABLE * error / RESIDUAL,
+        alone=_alone(plan, centring.groups, left),
+        detectable=DETECTABLE * error,
     )
+
+
+def _height_now(plan: GlmPlan, learned: Learned, centring: Centring) -> float:
+    """Return the norm that a usual participant is clipped to, over the usual norm.
+
+    A participant's weight bounds the norm: those of sites with equal groups have room to spare,
+    and covariates that the groups differ in take some of it.
+    """
+    choice, groups, weights = plan.choice, centring.groups, centring.weights
+    if plan.columns.slope:
+        return choice.height
+    information = weights * groups.persons * groups.spread
+    usual = float(information @ (weights * groups.largest)) / max(information.sum(), 1e-12)
+    return choice.height * choice.reach / math.hypot(usual, *learned.adjustment.slopes)
 
 
 def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str:
     """Say why what is left of a study's budget would be spent for nothing; empty if it would not.
 
-    Where outcomes vary more than is stated, so much more must an effect be that is found. It counts
-    as far as it is sure, two standard errors below what was learned, and by more than forecasts are
-    off: who is stopped has lost a run.
+    Where outcomes vary more than is stated, an effect must be larger to be found. This counts one
+    standard error below what was learned, and forecasts count with a part of them, since a study
+    that is stopped has lost a run.
     """
     if learned.norms.lost:
         return (
             "the outcomes lie so far from their norms, or limits, that neither centre nor scale "
             "could be learned; state analysis.norms in the outcomes' unit"
         )
-    found = update_forecast(plan, learned, centring)
-    factor = learned.unit / plan.narrowed * math.exp(-math.hypot(learned.norms.doubt, _GUESSED))
+    # How closely sites' levels follow their covariates is a guess, so nobody is stopped for it.
+    adjustment = learned.adjustment
+    known = replace(adjustment, confounded=np.zeros_like(adjustment.confounded))
+    found = update_forecast(plan, replace(learned, adjustment=known), centring)
+    factor = learned.ratio * math.exp(-learned.norms.doubt / 2)
     corrected = replace(found, detectable=max(factor, 1.0) * found.detectable)
-    sure = 1 - _OFF
-    if not why_hopeless(
-        plan,
-        replace(corrected, error=sure * corrected.error, detectable=sure * corrected.detectable),
-    ):
+    sure = replace(
+        corrected, error=_SURE * corrected.error, detectable=_SURE * corrected.detectable
+    )
+    if not why_hopeless(plan, sure):
         return ""
     reason = why_hopeless(plan, corrected)
     if factor > 1 and not why_hopeless(plan, found):
@@ -166,8 +226,7 @@ def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
         for each in expected
     ]
     best, middle, worst = (
-        float(ndtr(left * RESIDUAL / (off * found.error) - _CRITICAL))
-        for off in (1 - _OFF, 1, 1 + _OFF)
+        float(ndtr(left / (off * found.error) - _CRITICAL)) for off in (1 - _OFF, 1, 1 + _OFF)
     )
     name = f"power to find an effect of {asked:g}"
     power = Expectation(name, middle, worst, best, ranged=_RANGED)
@@ -204,7 +263,8 @@ def why_hopeless(plan: GlmPlan, found: Forecast) -> str:
 def what_suffices(plan: GlmPlan, found: Forecast) -> str:
     """Say what would be enough: persons, outcomes, or a larger ε."""
     asked = plan.parameters.detect * found.kept
-    target = min(asked * RESIDUAL / DETECTABLE, 0.99 * found.alone)
+    # Where outcomes vary more than is stated, an effect that is found is larger for each error.
+    target = min(asked * found.error / found.detectable, 0.99 * found.alone)
     entries, ways = plan.outcomes, []
     factor = _needed_persons(found, target)
     if factor is not None:
@@ -271,20 +331,20 @@ def tabulate_power(plan: GlmPlan) -> Table:
     """Tabulate what the study will see, and what others near it would."""
     parameters, shape, count = plan.parameters, plan.shape, plan.outcomes
     louder, softer = (replace(shape, noise=factor * shape.noise) for factor in (2.0, 0.5))
-    near = type(plan)
+    make = type(plan)
     plans = {
         "as it is": plan,
-        "twice the noise (near half the ε)": near(parameters, louder),
-        "half the noise (near twice the ε)": near(parameters, softer),
+        "twice the noise (near half the ε)": make(parameters, louder),
+        "half the noise (near twice the ε)": make(parameters, softer),
     }
     if parameters.smooth:
         longer = parameters.model_copy(update={"cutoff": 1.5 * plan.cutoff})
-        plans["with a cutoff half as long again"] = near(longer, shape)
+        plans["with a cutoff half as long again"] = make(longer, shape)
     else:
-        plans["a quarter of the outcomes"] = near(parameters, shape, max(count // 4, 1))
+        plans["a quarter of the outcomes"] = make(parameters, shape, max(count // 4, 1))
         if count > _GROUPS:
-            plans["means of ten groups of outcomes"] = near(parameters, shape, _GROUPS)
-    found = {name: forecast_power(each) for name, each in plans.items()}
+            plans["means of ten groups of outcomes"] = make(parameters, shape, _GROUPS)
+    found = {name: (near, forecast_power(near)) for name, near in plans.items()}
     rows = [
         (
             name,
@@ -292,24 +352,36 @@ def tabulate_power(plan: GlmPlan) -> Table:
             math.sqrt(each.sampling),
             each.detectable,
             each.alone if math.isfinite(each.alone) else Finding(),
-            _verdict(plan, each),
+            judge_worth(near, each),
         )
-        for name, each in found.items()
+        for name, (near, each) in found.items()
     ]
     return Table(
-        f"Expected errors of effects on {count} outcomes, in public standard deviations: whole, "
-        "of chance alone, and of the site that knows most, without noise. The least detectable "
-        "effect, in standard deviations within groups and sites, is found with power 0.8. "
-        f"{_effective(plan, found['as it is'])}",
+        f"Expected errors of effects on {count} outcomes, in standard deviations within groups and "
+        "sites: whole, of chance alone, and of the site that knows most, without noise. The least "
+        f"detectable effect is found with power 0.8. {_effective(plan, found['as it is'][1])}",
         ("study", "error", "chance alone", "least detectable", "largest site", "worth it"),
         tuple(rows),
     )
 
 
-def _verdict(plan: GlmPlan, found: Forecast) -> str:
+def judge_worth(plan: GlmPlan, found: Forecast) -> str:
+    """Say whether a study is worth it, and up to which difference of the groups in covariates.
+
+    Nobody knows before the first round how much of the contrast the covariates explain, and that
+    may make a study worthless.
+    """
     if why_hopeless(plan, found):
         return "no"
-    return "hardly: close to the largest site" if found.error > _CLOSE * found.alone else "yes"
+    if found.error > _CLOSE * found.alone:
+        return "hardly: close to the largest site"
+    if plan.columns.slope or not plan.covariates:
+        return "yes"
+    gaps = np.arange(plan.parameters.gap, _LARGEST_GAP, _GAP_STEP)
+    far = [gap for gap in gaps if why_hopeless(plan, forecast_power(plan, float(gap)))]
+    if not far:
+        return "yes"
+    return f"yes, if the groups differ by less than {far[0]:.1f} deviations in every covariate"
 
 
 def _effective(plan: GlmPlan, found: Forecast) -> str:

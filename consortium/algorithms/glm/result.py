@@ -15,7 +15,14 @@ from consortium.algorithms.glm.centring import (
     counted_sentences,
 )
 from consortium.algorithms.glm.declared import declared_sentences
-from consortium.algorithms.glm.doubts import clipped_of, doubt_sentences, doubts_of, withheld_by
+from consortium.algorithms.glm.doubts import (
+    clipped_of,
+    contradicted_sentences,
+    doubt_sentences,
+    doubts_of,
+    states_of,
+    withheld_by,
+)
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
@@ -23,7 +30,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.methods import methods_text
 from consortium.algorithms.glm.plan import GlmPlan
-from consortium.algorithms.glm.power import DETECTABLE, RESIDUAL, update_forecast
+from consortium.algorithms.glm.power import DETECTABLE, update_forecast
 from consortium.algorithms.glm.smooth import basis_sentences
 from consortium.algorithms.glm.tables import (
     averages_table,
@@ -63,9 +70,10 @@ def effects_result(
     lacking = learned.norms.shares.withheld
     withheld = withheld_by(doubts, plan.outcomes) | lacking
     significant = (each.q <= parameters.discoveries) & ~withheld
-    own = _available(_arrays(each, parameters.confidence, learned.unit), lacking)
+    own = _arrays(each, parameters.confidence, learned.unit)
+    drawn_from, own = _of_maps(own, withheld), _published(own, withheld)
     arrays = {
-        "loadings": _loadings(plan, own["effect"]),
+        "loadings": _loadings(plan, drawn_from["effect"]),
         "found": _loadings(plan, significant) > 0,
         "withheld": withheld,
         **own,
@@ -87,6 +95,7 @@ def effects_result(
     headline = (
         *doubt_sentences(doubts, plan.outcomes),
         _headline(plan, significant, error, counted),
+        *contradicted_sentences(plan, learned),
         *filter(None, [withheld_sentence(lacking)]),
     )
     captions = Captions(
@@ -96,30 +105,46 @@ def effects_result(
         found=bool(significant.any()),
         methods=methods_text(plan, learned, there.groups.persons),
     )
-    tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays)}
-    tables |= _more(plan, found, learned, more, arrays)
-    images = _images(plan, arrays, significant)
+    states = states_of(doubts, lacking)
+    tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays, states)}
+    tables |= _more(plan, found, learned, more, arrays, states)
+    images = _images(plan, arrays | drawn_from, significant)
     drawn = partial(Result, loadings="loadings", drawn="found")
     return drawn(arrays, numbers, tables=tables, captions=captions, images=images)
 
 
-def _available(arrays: dict[str, Array], lacking: Array) -> dict[str, Array]:
-    """Replace the estimates of outcomes that too few participants have by those of no effect."""
+def _published(arrays: dict[str, Array], withheld: Array) -> dict[str, Array]:
+    """Return estimates with missing values where they are withheld."""
+    return {name: np.where(withheld, np.nan, own) for name, own in arrays.items()}
+
+
+def _of_maps(arrays: dict[str, Array], withheld: Array) -> dict[str, Array]:
+    """Return estimates with those of no effect where they are withheld, as maps have no gaps."""
     none: dict[str, Array | float] = {"p": 1.0, "q": 1.0, "error": arrays["error"]}
-    return {name: np.where(lacking, none.get(name, 0.0), own) for name, own in arrays.items()}
+    return {name: np.where(withheld, none.get(name, 0.0), own) for name, own in arrays.items()}
 
 
 def _more(
-    plan: GlmPlan, found: Effects, learned: Learned, more: FurtherFindings, arrays: dict[str, Array]
+    plan: GlmPlan,
+    found: Effects,
+    learned: Learned,
+    more: FurtherFindings,
+    arrays: dict[str, Array],
+    states: tuple[str, ...],
 ) -> dict[str, Table]:
-    """Tables of means and coefficients, where the study asks for them; means join the arrays."""
+    """Tables of means and coefficients, where the study asks for them; means join the arrays.
+
+    A mean is withheld with any of its outcomes.
+    """
     tables = dict[str, Table]()
     if more.means is not None:
         means = _arrays(more.means, plan.parameters.confidence, learned.unit)
+        withheld = np.asarray((plan.columns.averages[:, arrays["withheld"]] > 0).any(axis=1))
+        means = _published(means, withheld)
         arrays |= {f"average_{name}": values for name, values in means.items()}
-        tables[f"averages-{plan.parameters.contrast}"] = averages_table(plan, means)
+        tables[f"averages-{plan.parameters.contrast}"] = averages_table(plan, means, withheld)
     if more.coefficients is not None:
-        tables |= coefficient_tables(plan, found, more.coefficients, learned.unit)
+        tables |= coefficient_tables(plan, found, more.coefficients, learned.unit, states)
     return tables
 
 
@@ -130,10 +155,8 @@ def _errors(
     error = learned.unit * float(np.sqrt(np.mean(found.each.errors**2)))
     return {
         "mean_error": error,
-        "forecast_error": learned.unit
-        / plan.narrowed
-        * update_forecast(plan, learned, there).error,
-        "detectable": DETECTABLE * error / RESIDUAL,
+        "forecast_error": learned.ratio * update_forecast(plan, learned, there).error,
+        "detectable": DETECTABLE * error,
         "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
         "explained_by_covariates": learned.adjustment.explained,
         "clipped": clipped_of(found, learned),

@@ -1,11 +1,12 @@
 """Tables of what `glm` finds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from consortium.algorithms.base import MOST_ROWS, Array, Table
 from consortium.algorithms.findings import Cell
+from consortium.algorithms.glm.doubts import REPORTED
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import Effects
@@ -14,8 +15,9 @@ COEFFICIENTS, ERRORS = "coefficients", "coefficients-errors"
 """Names of the tables that later contrasts are made of."""
 _COMMON = ("freedom", "doubt")
 _NUMBERS = ("effect", "error", "t", "p", "q", "low", "high")
-_EFFECTS = ("view", "entry", *_NUMBERS, "found", "deviation")
-_MEANS = ("group", "outcomes", *_NUMBERS, "found")
+_EFFECTS = ("view", "entry", *_NUMBERS, "found", "state", "deviation")
+_MEANS = ("group", "outcomes", *_NUMBERS, "found", "state")
+_MISSING = "n/a"
 _NOTE = (
     "Errors count chance among participants and the noise of privacy; q is the false discovery "
     "rate (Benjamini-Hochberg)."
@@ -36,8 +38,11 @@ _ABOUT = {
     "q": "Least false discovery rate at which this would be a discovery (Benjamini-Hochberg).",
     "low": "Lower end of the interval.",
     "high": "Upper end of the interval.",
-    "found": "Whether q is at most the rate of false discoveries that the study accepts; withheld "
-    "where something could move the effect by more than half its error.",
+    "found": "Whether q is at most the rate of false discoveries that the study accepts (yes, no, "
+    "or withheld).",
+    "state": "Whether the row's numbers are reported, or withheld, and why: something could move "
+    "the effect by more than half its error, or too few participants have the outcome. Withheld "
+    "numbers are missing values (n/a).",
     "deviation": "Unit of the effect: the stated standard deviation of the outcome; without one, "
     "an eighth of the width of its limits times a factor that was learned for all outcomes "
     "together, which is no estimate of this outcome's own. Times it, effect, error and interval "
@@ -75,13 +80,17 @@ def effect_meaning(plan: GlmPlan) -> str:
     return f"Difference {named}, {unit}{where}."
 
 
-def effects_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
+def effects_table(plan: GlmPlan, arrays: Mapping[str, Array], states: Sequence[str]) -> Table:
     """One row for each outcome; of more than a thousand, those with the smallest p."""
     order = np.arange(plan.outcomes)
     if plan.outcomes > MOST_ROWS:
         order = np.sort(np.argsort(arrays["p"], kind="stable")[:MOST_ROWS])
     rows = [
-        (*plan.columns.labels[v], *_numbers(plan, arrays, v), float(arrays["deviation"][v]))
+        (
+            *plan.columns.labels[v],
+            *_numbers(plan, arrays, v, states[v]),
+            float(arrays["deviation"][v]),
+        )
         for v in order.tolist()
     ]
     percent = f"{100 * plan.parameters.confidence:g}"
@@ -107,12 +116,13 @@ def image_views(plan: GlmPlan) -> tuple[str, ...]:
     return tuple(name for name in plan.parameters.outcome_views if name in images)
 
 
-def averages_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
+def averages_table(plan: GlmPlan, arrays: Mapping[str, Array], withheld: Array) -> Table:
     """One row for each group of outcomes."""
+    states = np.where(withheld, "withheld: with an outcome of the group", REPORTED).tolist()
     sizes = (plan.columns.averages > 0).sum(axis=1)
     names = list(plan.parameters.averages)
     each = enumerate(zip(names, sizes.tolist(), strict=True))
-    rows = [(name, int(n), *_numbers(plan, arrays, g)) for g, (name, n) in each]
+    rows = [(name, int(n), *_numbers(plan, arrays, g, states[g])) for g, (name, n) in each]
     return Table(
         f"Mean effect of '{plan.parameters.contrasted}' on groups of outcomes, with errors of its "
         f"own: noise averages out, and chance as far as outcomes are not correlated. {_NOTE} "
@@ -124,7 +134,7 @@ def averages_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
 
 
 def coefficient_tables(
-    plan: GlmPlan, found: Effects, every: Coefficients, unit: float
+    plan: GlmPlan, found: Effects, every: Coefficients, unit: float, states: Sequence[str]
 ) -> dict[str, Table]:
     """Coefficients of every outcome, and what the errors of their combinations are made of.
 
@@ -140,8 +150,13 @@ def coefficient_tables(
     both = units[:, None] * units
     chance, noise = every.sampling * both, unit**2 * every.noise * both
     spread = unit**2 * found.variances / found.divisor**2
+    missing = (_MISSING,) * (1 + len(values))
     rows: list[tuple[Cell, ...]] = [
-        (*label, float(spread[v]), *values[:, v].tolist()) for v, label in enumerate(columns.labels)
+        (
+            *label,
+            *((float(spread[v]), *values[:, v].tolist()) if state == REPORTED else missing),
+        )
+        for v, (label, state) in enumerate(zip(columns.labels, states, strict=True))
     ]
     errors: list[tuple[Cell, ...]] = [
         (e.label, *e.compared, every.freedom, every.doubt, *chance[k].tolist(), *noise[k].tolist())
@@ -153,7 +168,8 @@ def coefficient_tables(
             f"Every coefficient of every outcome, adjusted for site, in the outcome's "
             f"{effect_units(plan)}: a level against the first one, or per public standard "
             "deviation of a column with limits. 'chance' is the variance of the first by chance "
-            "alone. consortium contrast makes others of them.",
+            "alone. Withheld outcomes have missing values (n/a), for the reason in the first "
+            "contrast's table. consortium contrast makes other contrasts of them.",
             ("view", "entry", "chance", *names),
             tuple(rows),
             voxels_of=image_views(plan),
@@ -168,8 +184,11 @@ def coefficient_tables(
     }
 
 
-def _numbers(plan: GlmPlan, arrays: Mapping[str, Array], place: int) -> tuple[float | str, ...]:
+def _numbers(
+    plan: GlmPlan, arrays: Mapping[str, Array], place: int, state: str
+) -> tuple[float | str, ...]:
+    """Return the numbers of a row, whether it is found, and its state."""
+    if state != REPORTED:
+        return (*(_MISSING for _ in _NUMBERS), "withheld", state)
     found = "yes" if arrays["q"][place] <= plan.parameters.discoveries else "no"
-    if "withheld" in arrays and arrays["withheld"][place]:
-        found = "withheld"
-    return (*(float(arrays[name][place]) for name in _NUMBERS), found)
+    return (*(float(arrays[name][place]) for name in _NUMBERS), found, state)

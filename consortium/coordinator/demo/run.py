@@ -285,7 +285,8 @@ def _show_contrast(
         for row, true, moved in rows:
             effect = moved / float(row["deviation"])
             weight = PATIENTS.weights.get(names[true], 1.0)
-            numbers = (f"{float(row[each]):.2f}" for each in ("effect", "error", "q"))
+            told = [row[each] for each in ("effect", "error", "q")]
+            numbers = (each if each == "n/a" else f"{float(each):.2f}" for each in told)
             table.add_row(names[true], *numbers, row["found"], f"{effect:.2f}", f"{weight:g}")
     console.print(table)
     console.print(_TRUTH)

@@ -21,6 +21,7 @@ from consortium.algorithms.glm.kernels.covariate_adjustment import (
     left_of_noise,
 )
 from consortium.errors import StudyError
+from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan
@@ -62,6 +63,35 @@ def test_without_noise_it_is_least_squares_with_a_constant_for_every_site():
     assert result.numbers["clipped"] == pytest.approx(0.0, abs=1e-10)
     # Pairs know the variance of the outcomes within sites, of which covariates explain a part.
     assert result.arrays["error"] == pytest.approx(errors, rel=0.35)
+
+
+def test_outcomes_that_are_centred_exactly_where_they_start_have_effects_without_noise():
+    people = calm_people(entries=40)
+    half = np.rint(64 * people.outcomes[:, : people.outcomes.shape[1] // 2]) / 64
+    mirrored = np.hstack([half, -half])
+    group = np.arange(mirrored.shape[1]) % 2 == 0
+    site = np.arange(mirrored.shape[1]) * 4 // mirrored.shape[1]
+    people = replace(people, outcomes=mirrored, group=group, site=site)
+    trial = make_trial(people, formula="dx1", covariates={})
+    found = run_trial(trial, 0.0, np.random.default_rng(0))
+    assert found.numbers["learned_shift"] < 1e-12
+    assert np.isfinite(found.arrays["p"]).all()
+    design = np.delete(people.design(), [1, 2, 3], axis=0)
+    assert found.arrays["effect"] == pytest.approx(least_squares(design, mirrored)[0], abs=1e-10)
+
+
+@pytest.mark.parametrize("slope", [False, True])
+def test_without_noise_no_column_is_cut_however_small_its_stated_deviation(slope):
+    people = calm_people(1, persons=400)
+    norms = {"mean": 0, "deviation": 0.01}
+    asked = {"contrasts": {"age": "age1"}, "groups": {}} if slope else {}
+    trial = make_trial(people, covariates={"age1": norms, "icv1": norms}, **asked)
+    found = run_trial(trial, 0.0, np.random.default_rng(0))
+    columns = people.design()
+    order = [1, 0, *range(2, len(columns))] if slope else [*range(len(columns))]
+    effects = least_squares(columns[order], people.outcomes)[0]
+    unit = 8.0 * 0.01 if slope else 1.0
+    assert found.arrays["effect"] == pytest.approx(unit * effects, abs=1e-9)
 
 
 def test_without_covariates_counts_a_look_and_one_release_compare_the_groups_within_sites():
@@ -242,6 +272,7 @@ def test_the_plan_tells_what_half_the_epsilon_and_fewer_outcomes_would_see():
     assert errors["as it is"] > errors["means of ten groups of outcomes"]
     # By hand: noise 5 √V_e / (n μ_c), chance 2 / √n.
     by_hand = np.hypot(5 * np.sqrt(124) / 1000 * noise_of(4, 8), 2 / np.sqrt(1000))
+    by_hand *= TOTAL_DEVIATION
     assert errors["as it is"] == pytest.approx(by_hand, rel=0.15)
     assert "Its 992 participants tell as much as 992 in balanced sites" in table.caption
     assert {row[0]: row[-1] for row in table.rows}["twice the noise (near half the ε)"] == "no"

@@ -31,7 +31,7 @@ def test_model_unit_clipping_errors_and_tests_are_told():
     )
     assert re.search(r"one factor of all standard deviations \([01]\.\d+\), were learned", text)
     assert "starting from stated norms, and drawn to these as far as they are noise" in text
-    assert "cut at 8 of them; columns with limits at 2.5 of theirs" in text
+    assert "cut at 16 of them; columns with limits at 2.5 of theirs" in text
     assert re.search(r"stated correlation \(0\.25\).* at most (0|1)\.\d+ times what is usual", text)
     assert "by each site's share of the group, from counts" in text
     assert "It was adjusted for age1, icv1 and sex1 by least squares within sites" in text

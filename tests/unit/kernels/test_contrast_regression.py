@@ -52,6 +52,8 @@ def test_false_discovery_rates_are_those_of_scipy(p):
 
 def test_a_posterior_lies_where_precision_says():
     assert shrink_gaussian(4.0, 0.0, 1.0, 1.0) == (4.0, 0.0)
+    assert shrink_gaussian(4.0, 0.0, 1.0, 0.0) == (4.0, 0.0)
+    assert shrink_gaussian(4.0, 1.0, 1.0, 0.0) == (1.0, 0.0)
     mean, variance = shrink_gaussian(4.0, 1.0, 1.0, 0.5)
     assert mean == pytest.approx((4 + 4 * 1) / 5)
     assert variance == pytest.approx(1 / 5)
@@ -163,6 +165,16 @@ def test_small_variances_among_large_ones_are_not_taken_for_a_third_of_them():
     sums = sums_of([5.0] * 40, [50.0] * 20 + [1.0] * 20, squares=0.2)
     found = estimate_effects(sums, replace(EXPECTED, persons=1e6))
     assert found.variances[-1] == pytest.approx(1.0, rel=0.1)
+
+
+def test_without_noise_a_balance_that_is_not_expected_is_what_it_is():
+    sums = sums_of([5.0] * 4, [25.0] * 4)
+    found = [
+        estimate_effects(replace(sums, balance=np.array([b])), replace(EXPECTED, touched=0.0))
+        for b in (0.0, 3.0)
+    ]
+    assert [each.balance[0] for each in found] == [0, 9]
+    assert np.isfinite(found[0].each.errors).all()
 
 
 def test_weights_that_do_not_cancel_let_sites_and_a_missed_centre_through():

@@ -249,7 +249,7 @@ def test_groups_that_nobody_states_are_counted_and_paid_for() -> None:
         for image, group in zip(imgs, design["group"], strict=True)
     ]
     model = _glm(groups=None, share=0.5, epsilon=20.0, analysis=None)
-    assert model.forecast(400)["worth it"][0] == "yes"
+    assert model.forecast(400)["worth it"][0].startswith("yes")
     with pytest.raises(StudyError, match="say how many participants"):
         model.forecast()
     model.fit(design, shifted)

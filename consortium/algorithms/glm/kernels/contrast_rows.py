@@ -22,6 +22,7 @@ from consortium.kernels.contrast_regression import (
     freedom_of_squares,
     imbalance_variance,
 )
+from consortium.kernels.shrinkage import shrinkage_factor
 
 _LEAST_VARIANCE = 0.3  # of a mean of outcomes, over what their correlation lets expect
 _USUAL_DOUBT = 0.3  # of that expectation
@@ -192,6 +193,6 @@ def _leak_of_means(
 
 def _drawn(found: Array, noise: Array, centre: Array | float, width: Array | float) -> Array:
     """Draw numbers that were found with noise of a variance to what is expected of them."""
-    kept = np.square(width) / (np.square(width) + noise)
+    kept = shrinkage_factor(np.square(width), noise)
     drawn: Array = centre + kept * (found - centre)
     return drawn

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from consortium.base.array import Array
+from consortium.kernels.shrinkage import shrinkage_factor
 
 LEAST_KEPT = 0.5
 """Least that slopes are shrunk to, however much noise is in them."""
@@ -21,6 +22,7 @@ _USUAL_WITHIN, _WIDTH_WITHIN, _LEAST_WITHIN = 0.6, 0.3, 0.05
 _DOUBTED = 0.75  # deviations of its noise
 TOGETHER = 0.7
 """Correlation, in an error, of sites' levels with what shrinking hides of their means."""
+_CUT_GAP, _CUT_POWER = 0.6, 3  # fitted to simulated groups that differ by 0.8 and 1.4 deviations
 _COLLINEAR = 1e-9  # of the persons' weight: an eigenvalue below is rounding
 
 
@@ -49,6 +51,8 @@ class Adjustment:
     confounded: Array = field(default_factory=lambda: np.zeros(0))
     """Length columns. Σ a_s n_s (1 - k_s) t: what shrinking leaves of a column's means by site, of
     deviation t."""
+    square: float = 0.0
+    """Mean squared norm of a participant's clipped covariates, over their number."""
 
     @property
     def levels(self) -> Array:
@@ -57,6 +61,25 @@ class Adjustment:
         Noise in its means by site goes with nothing; what shrinking hides may go with levels.
         """
         return np.asarray(self.offsets + np.square(TOGETHER * self.confounded))
+
+    def cut_bias(self, explained: float) -> float:
+        """Return how far effects may be off since covariates were cut, in total deviations.
+
+        Formula: κ β k ‖G‖/N_a, with κ = 0.6 (m/2)³/p. G/N_a is the groups' difference in the
+        covariates and β² the part of an outcome's variance that they explain. A covariate that is
+        cut at both ends lacks a part κ of the difference, which becomes part of the effect. Right
+        deviations have a mean square m of about 0.9, and halved ones of 1.3 to 1.6; κ was fitted
+        to .05 to .2 for one covariate and .01 to .2 for two.
+
+        Parameters
+        ----------
+        explained : float
+            β².
+        """
+        columns = max(len(self.products), 1)
+        lacking = _CUT_GAP * (min(self.square, 2.0) / 2) ** _CUT_POWER / columns
+        gap = self.kept * float(np.linalg.norm(self.products)) / self.information
+        return lacking * gap * float(np.sqrt(explained))
 
     def squared(self, columns: Array) -> float:
         """Σ γ² of numbers that stand by column; a slope's own column counts as it is."""
@@ -121,6 +144,7 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
         products,
         kept,
         (weights * persons) @ left * np.sqrt(sites.variances),
+        float(np.trace(sums.moment)) / (whole * max(len(within), 1)),
     )
 
 
@@ -211,8 +235,7 @@ def _site_means(sums: CovariateSums, persons: Array) -> _SiteMeans:
     raw = np.where(there[:, None], sums.means / count[:, None], 0.0)
     noise = np.where(there, (sums.noise["means"] / count) ** 2, 0.0)
     variances = np.where(hidden, _between_sites(raw, noise, there), 0.0)
-    drawn = hidden & (noise[:, None] > 0)
-    kept = np.where(drawn, variances / (variances + noise[:, None] + ~drawn), 1.0)
+    kept = np.where(hidden, shrinkage_factor(variances, noise[:, None]), 1.0)
     return _SiteMeans(raw, kept * raw, hidden, kept, noise, variances)
 
 

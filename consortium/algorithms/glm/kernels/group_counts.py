@@ -3,6 +3,7 @@
 import numpy as np
 
 from consortium.base.array import Array
+from consortium.kernels.shrinkage import shrinkage_factor
 
 COUNT_NOISE = 2 / np.sqrt(3.0)
 """Noise in the number of participants of a group over that in their halves of ±1/2. The number is
@@ -22,8 +23,7 @@ def count_variances(persons: Array, noise: float) -> Array:
         Standard deviation of the noise in a count.
     """
     usual = np.square(_WIDTH * np.asarray(persons, dtype=np.float64))
-    doubts: Array = usual * noise**2 / np.maximum(usual + noise**2, np.finfo(float).tiny)
-    return doubts
+    return np.asarray(shrinkage_factor(usual, noise**2) * noise**2)
 
 
 def estimate_proportions(
@@ -60,6 +60,6 @@ def estimate_proportions(
     doubts = count_variances(persons, noise)
     usual = np.square(_WIDTH * np.asarray(persons, dtype=np.float64))
     there = usual > 0
-    trust = np.where(there, usual / np.where(there, usual + noise**2, 1.0), 0.0)
+    trust = np.where(there, shrinkage_factor(usual, noise**2), 0.0)
     raw = np.where(there, counts / np.where(there, persons, 1.0), 0.0)
     return np.clip(trust * raw + (1 - trust) * expected, 0.0, 1.0), doubts

@@ -9,11 +9,13 @@ lose next to nothing.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import digamma
+from scipy.special import chdtri, digamma
 
 from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
 from consortium.base.array import Array
+from consortium.kernels.contrast_regression import SITE_VARIANCE
 from consortium.kernels.noisy_shares import EstimatedShares
+from consortium.kernels.shrinkage import shrinkage_factor
 
 MOST_LOG = 4.0
 """What the logarithm of a pair's squared distance, over what is usual, is cut to; twice that for
@@ -22,10 +24,10 @@ LEAST_KEPT = 0.1
 """Of the persons, after clipping: with less nothing can be said of the outcomes' centre."""
 STATED_WIDTH, MISSING_WIDTH = 1.0, 2.5
 """Standard deviation of the log of the variance around what is stated, or only guessed."""
-_WITHIN = 0.75  # of an outcome's variance, within sites
 _LOST = 1.25  # of the least kept, and of the largest logarithm, from where on norms are lost
 _CLEARLY = 2.0  # deviations of noise
 _TINY = 1e-12
+_QUANTILES, _HALVINGS, _RATIOS = 200, 40, (1e-2, 1e4)  # of squared norms
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,14 +104,40 @@ def learn_norms(
     present = sums.shares.divisors
     shift, shared, own = _centre(sums.location, sums.noise["location"], kept, likeness, present)
     freedom = likeness.freedom
-    usual = digamma(freedom / 2) + np.log(2 / freedom) + np.log(_WITHIN)
+    usual = digamma(freedom / 2) + np.log(2 / freedom) + np.log(1 - SITE_VARIANCE)
     found, doubt = sums.size / pairs, sums.noise["size"] / pairs
-    trust = width**2 / (width**2 + doubt**2)
+    trust = float(shrinkage_factor(width**2, doubt**2))
     log = trust * (found - usual)
     few = sums.kept + _CLEARLY * sums.noise["kept"] < _LOST * LEAST_KEPT * persons
     lost = few or abs(found) > most / _LOST + _CLEARLY * doubt
     scale, unknown = float(np.exp(log / 2)), float(np.sqrt(trust) * doubt)
     return LearnedNorms(shift, scale, unknown, shared, own, sums.shares, bool(lost))
+
+
+def squared_norm_ratio(kept: float, reach: float, likeness: OutcomeCorrelation) -> float:
+    """Return the mean squared norm of R^-¼u over its usual one, from what clipping left.
+
+    It is the ratio with which participants whose squared norms follow a χ² law would keep as much.
+    Differences between sites are part of these norms, which those of pairs within a site are not.
+
+    Parameters
+    ----------
+    kept : float
+        Mean of min(1, B/‖R^-¼u‖) over participants.
+    reach : float
+        B.
+    likeness : OutcomeCorrelation
+        R.
+    """
+    freedom = likeness.freedom
+    parts = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+    squares = likeness.entries * likeness.root * chdtri(freedom, parts) / freedom
+    low, high = np.log(_RATIOS)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        left = np.minimum(1.0, reach / np.sqrt(np.exp(middle) * squares)).mean()
+        low, high = (middle, high) if left > kept else (low, middle)
+    return float(np.exp((low + high) / 2))
 
 
 def _centre(

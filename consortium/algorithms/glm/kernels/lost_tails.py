@@ -15,6 +15,7 @@ import numpy as np
 
 from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
 from consortium.base.array import Array
+from consortium.kernels.shrinkage import shrinkage_factor
 
 _POWER = 4.0  # of what is taken, in the ratio of deviations between persons, sites' levels included
 _UNSURE = 0.35  # of θ: tails are not all of a kind
@@ -158,7 +159,7 @@ def lost_tails(
 def _theta(lean: TailLoss, released: float, sums: TailSums) -> tuple[float, float, float]:
     """θ, its variance, and how uneven chance is."""
     noise = (sums.noise["lean"] / lean.information) ** 2 + _SPREAD**2 / lean.information
-    kept = lean.width**2 / (lean.width**2 + noise)
+    kept = float(shrinkage_factor(lean.width**2, noise))
     change, doubt = kept * released / lean.information, math.sqrt(kept * noise)
     theta, low, high = (lean.theta(change + sign * doubt) for sign in (0, -1, 1))
     uneven = _UNEVEN * min(abs(change * _WIDTH / lean.width), 1.0) ** 2
@@ -185,10 +186,11 @@ def _drawn(
     with np.errstate(over="ignore"):  # what is infinite is kept
         all_kept = _kept(float(np.square(sums.tail)), shared, usual)
         each_kept = _kept(float(np.mean(np.square(around))), own, usual)
-    unsure = min(1 / math.sqrt(len(around) + 2), usual**2 / (usual**2 + own))
+    unsure = min(1 / math.sqrt(len(around) + 2), float(shrinkage_factor(usual**2, own)))
     found = all_kept * sums.tail + each_kept * around
     return found, all_kept * shared, max(each_kept, unsure) * own
 
 
 def _kept(square: float, noise: float, usual: float) -> float:
-    return min(max(0.0, 1 - noise / max(square, _TINY)), usual**2 / (usual**2 + noise))
+    prior = float(shrinkage_factor(usual**2, noise))
+    return min(max(0.0, 1 - noise / max(square, _TINY)), prior)

@@ -35,6 +35,10 @@ class OutcomeCorrelation(Protocol):
     """R of V outcomes, of which d numbers are released."""
 
     @property
+    def entries(self) -> int:
+        """V."""
+
+    @property
     def released(self) -> int:
         """How many numbers: d."""
 
