@@ -1,8 +1,9 @@
 """``python -m benchmarks.networks [PART ...]``: what group ICA finds, and whether it says so truly.
 
 Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``smooth``, ``errors``, ``templates``,
-``rounds``, ``peers`` and ``bound``; ``halves FOLDER``, ``home FOLDER``, ``home_told FOLDER``,
-``likeness FOLDER`` and ``bound FOLDER`` read real participants' series. The release is simulated:
+``rounds``, ``peers``, ``shapes`` and ``bound``; ``halves FOLDER``, ``found FOLDER``,
+``overlap FOLDER``, ``yardstick FOLDER``, ``home FOLDER``, ``home_told FOLDER``, ``likeness FOLDER``
+and ``bound FOLDER`` read real participants' series. The release is simulated:
 the mechanism's noise is added to the mean of all participants' projectors, which is worked out once
 for each basis; ``rounds`` plays whole runs.
 """
@@ -203,8 +204,10 @@ def errors(runs: int = 100) -> None:
     )
 
 
-OF_FOLDERS = ("halves", "home", "home_told", "likeness", "bound")
+OF_FOLDERS = ("halves", "home", "home_told", "likeness", "bound", "found", "overlap", "yardstick")
 """Parts that read real participants' series."""
+VERDICTS = ("found", "shapes", "overlap", "yardstick")
+"""Parts of `benchmarks.network_verdicts`."""
 HERE: Mapping[str, Callable[[], None]] = {
     "plain": plain,
     "hard": hard,
@@ -212,7 +215,8 @@ HERE: Mapping[str, Callable[[], None]] = {
     "null": null,
     "errors": errors,
 }
-PARTS = ("plain", "hard", "calibration", "null", "smooth", "errors", "templates", "rounds", "peers")
+PARTS: tuple[str, ...] = ("plain", "hard", "calibration", "null", "smooth", "shapes", "errors")
+PARTS += ("templates", "rounds", "peers")
 """In the order in which all are carried out; those that are not here have a module of their own."""
 
 
@@ -220,7 +224,8 @@ def main(*names: str) -> None:
     """Carry out parts, or the one that reads a folder."""
     asked = names[:1] if names and names[0] in OF_FOLDERS else names or PARTS
     for name in asked:
-        part = HERE.get(name) or getattr(import_module(f"benchmarks.network_{name}"), name)
+        module = "verdicts" if name in VERDICTS else name
+        part = HERE.get(name) or getattr(import_module(f"benchmarks.network_{module}"), name)
         part(*map(Path, names[1:] if name in OF_FOLDERS else ()))
 
 

@@ -8,7 +8,6 @@ from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.subspace import ProjectorPlan
 from consortium.algorithms.worth import POOLED, worth_sentence, would_be_enough
 from consortium.base.formatting import count, number
-from consortium.errors import StudyError
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import STRENGTHS
 from consortium.kernels.release_worth import Worth, variance_of_projectors, worth_of
@@ -66,15 +65,6 @@ def sentences(plan: ProjectorPlan) -> tuple[str, ...]:
             "more."
         )
     return (*lines, *filter(None, [worth_sentence(subspace_worth(plan), USUAL)]))
-
-
-def refuse_hopeless(plan: ProjectorPlan) -> None:
-    """Refuse a study that is expected to find nothing, unless it is to run anyway.
-
-    Raises StudyError with what would be enough.
-    """
-    if not plan.asked.anyway and plan.shape.noise and plan.hopeless:
-        raise StudyError(f"field 'privacy.epsilon': {_too_little(plan)}")
 
 
 def _too_little(plan: ProjectorPlan) -> str:

@@ -1,6 +1,7 @@
 """What a release is worth, in words: the same in plan, design, report and at the hospital."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -32,9 +33,9 @@ def _rounded(value: float) -> str:
     return f"{rough:,.0f}" if rough >= 10 else f"{rough:g}"
 
 
-_MOST_FACTOR = 1000.0
-"""Less noise than this is not worth naming."""
 _STEP = 1.1
+_MOST_STEPS = 73
+"""A factor of 1,000: less noise than that is not worth naming."""
 
 
 def would_be_enough(shape: Shape, sees: Callable[[Shape], bool]) -> str:
@@ -47,13 +48,14 @@ def would_be_enough(shape: Shape, sees: Callable[[Shape], bool]) -> str:
     sees : callable
         Whether a study of a shape is expected to see anything.
     """
-    factor = 1.0
-    while factor < _MOST_FACTOR:
-        factor *= _STEP
-        if sees(replace(shape, noise=shape.noise / factor)):
-            break
-    if factor >= _MOST_FACTOR:
+
+    def is_enough(steps: int) -> bool:
+        return sees(replace(shape, noise=shape.noise / _STEP**steps))
+
+    steps = bisect_left(range(_MOST_STEPS), True, lo=1, key=is_enough)
+    if steps == _MOST_STEPS:
         return "bring many more participants or a larger epsilon"
+    factor = _STEP**steps
     return (
         f"about {math.ceil(sum(shape.units) * factor):,} participants would be enough, or an "
         f"epsilon about {factor:.1f} times as large"

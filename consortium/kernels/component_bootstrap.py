@@ -148,8 +148,8 @@ class Networks:
     """Shape (R,). How far from Gaussian each map is."""
 
     @property
-    def expected(self) -> Array:
-        """Expected correlation of each map with the truth, shape (R,)."""
+    def replay_correlations(self) -> Array:
+        """Mean correlation of each map with its replays, shape (R,)."""
         return np.asarray(self.correlations.mean(axis=0))
 
     def first(self, count: int) -> Networks:

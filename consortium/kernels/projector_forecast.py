@@ -20,6 +20,9 @@ STRENGTHS = (0.85, 0.25)
 straight line between: about that of made-up persons, with strong and with weak networks."""
 NETWORK = 9.0
 """Assumed size of a network's spots: standard deviation of a Gaussian, mm."""
+_DENSITY, _WEIGHTS, _WEAKEST = 0.25, (0.3, 1.0), 0.5
+"""Part of the dimensions that a simulated network has, their weights, and the size of the smallest
+network over that of the largest."""
 
 
 def expected_cosines(count: int, size: int, deviation: float) -> Array:
@@ -39,6 +42,31 @@ def expected_cosines(count: int, size: int, deviation: float) -> Array:
     # Released, a direction of strength θ has the eigenvalue θ + edge²/(4θ), beyond the edge.
     visible = strengths > 1.05 * law.edge / 2.0
     return np.asarray(np.where(visible, np.sqrt(law.overlaps(strengths)), 0.0))
+
+
+def usual_projector(count: int, size: int, generator: np.random.Generator) -> Array:
+    """Simulate the mean of projectors of participants with usual networks, d x d.
+
+    Networks are sparse and random, of unequal sizes, and overlap. The strengths of their directions
+    fall geometrically, as those of 20 directions of real participants in 200 regions, and so do
+    those beyond ``count``.
+
+    Parameters
+    ----------
+    count : int
+        K.
+    size : int
+        d, more than K.
+    """
+    networks = generator.uniform(*_WEIGHTS, (size, count))
+    networks *= generator.random((size, count)) < _DENSITY
+    networks *= np.geomspace(1.0, _WEAKEST, count)
+    directions, _, _ = np.linalg.svd(networks, full_matrices=True)
+    strengths = np.geomspace(*STRENGTHS, count)
+    left = count - strengths.sum()
+    rest = np.exp(-np.arange(1, size - count + 1) * STRENGTHS[1] / left)
+    rest = np.minimum(rest * left / rest.sum(), STRENGTHS[1])
+    return np.asarray((directions * np.concatenate([strengths, rest])) @ directions.T)
 
 
 @dataclass(frozen=True)

@@ -129,14 +129,14 @@ class PrivateGroupICA(_Components):
 
     >>> model = PrivateGroupICA(10, epsilon=8.0, delta=1e-5)
     >>> print(model.forecast(300)["forecast"][1])  # doctest: +ELLIPSIS
-    With networks of usual strength 10 of 10 directions are seen. ...
+    If networks have their usual strengths, about ... of 10 components are found: ...
 
     So few participants that nothing can be seen are refused before their images are read:
 
     >>> model.forecast(20)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    consortium.errors.StudyError: ...the noise over 20 participants hides all networks...
+    consortium.errors.StudyError: ...the noise over 20 participants hides nearly all...
     """
 
     _algorithm: ClassVar[str] = "group_ica"

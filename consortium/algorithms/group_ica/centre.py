@@ -11,17 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from consortium.algorithms.base import Case, Local, Query, Run, Table
+from consortium.algorithms.group_ica.forecast import expect, forecast_sentences, refuse_hopeless
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.group_ica.result import make_result
 from consortium.algorithms.subspace import mean_projector
-from consortium.algorithms.subspace_forecast import (
-    USUAL,
-    expect,
-    refuse_hopeless,
-    sentences,
-    subspace_worth,
-)
+from consortium.algorithms.subspace_forecast import USUAL, subspace_worth
 from consortium.algorithms.worth import worth_sentence
 
 
@@ -44,8 +39,8 @@ class GroupIca(GroupIcaPlan):
     refuse_hopeless = refuse_hopeless
 
     def foretell(self) -> Table:
-        """Resolution, directions that are seen, and how well."""
-        rows = tuple((line,) for line in sentences(self))
+        """Return resolution, components that are expected to be found, and how well."""
+        rows = tuple((line,) for line in forecast_sentences(self))
         return Table("What this study will see", ("forecast",), rows)
 
     expect = expect

@@ -4,13 +4,13 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import DRAWN, SURE, Finding, ImageSet
-from consortium.algorithms.group_ica.kernels.agreement import REACH, expected_range, of_replays
+from consortium.algorithms.group_ica.forecast import YARDSTICK
+from consortium.algorithms.group_ica.kernels.agreement import REACH, expected_range
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
-from consortium.algorithms.group_ica.separation import GroupRelease, separate_release
+from consortium.algorithms.group_ica.separation import GroupRelease, Separated, separate_release
 from consortium.algorithms.worth import worth_sentence
 from consortium.base.formatting import count
 from consortium.kernels.component_bootstrap import Networks, NoisyDirections
@@ -53,9 +53,8 @@ def make_result(release: Release, plan: GroupIcaPlan, reach: float = REACH) -> R
         return _nothing(directions, plan)
     maps = fine(networks.weights) - coarse(networks.weights).mean(axis=0)
     errors = networks.errors(fine, coarse)
-    calibrated = plan.parameters.separation == "varimax"
-    expected = of_replays(networks.expected) if calibrated else networks.expected
-    found = _findings(networks, expected, separated.significant, plan, reach)
+    expected = separated.expected
+    found = _findings(networks, separated, plan, reach)
     in_full = tuple(_in_full(each, plan.resolved, reach) for each in found)
     reported = [each.reported for each in found]
     worth = _worth(directions, release.deviation, released.shape)
@@ -94,23 +93,16 @@ def _as_they_are(weights: Array) -> Array:
 
 
 def _findings(
-    networks: Networks,
-    expected: Array,
-    significant: NDArray[np.bool_],
-    plan: GroupIcaPlan,
-    reach: float,
+    networks: Networks, separated: Separated, plan: GroupIcaPlan, reach: float
 ) -> tuple[Finding, ...]:
-    """Expected correlation of each component at the basis's resolution, with its range.
+    """Return the expected correlation of each component at the basis's resolution, with its range.
 
-    One is found if its expected correlation reaches ``least`` and it is stronger than in smooth
-    data without networks, whose waves would come out alike in every replay, too. Of one that is
-    not found no number is told.
+    The number of a component that is not found is withheld.
     """
-    low, high = _ends(networks, expected, plan, reach)
-    certain = significant & (networks.expected >= plan.asked.least)
+    low, high = _ends(networks, separated.expected, plan, reach)
     return tuple(
         Finding(float(e), float(a), float(b), "found" if sure else "withheld")
-        for e, a, b, sure in zip(expected, low, high, certain, strict=True)
+        for e, a, b, sure in zip(separated.expected, low, high, separated.found, strict=True)
     )
 
 
@@ -171,7 +163,8 @@ def _table(
         "How well each component is expected to agree with what there would be without noise, at "
         f"the basis's resolution. One with less than {least:g}, or "
         f"{null}, is not {word}, and its number is withheld. In full: what a reader would measure "
-        f"with maps that have all details, if the network is of usual size. {worth}".rstrip(),
+        "with maps that have all details, if the network is of usual size. "
+        f"{YARDSTICK} {worth}".rstrip(),
         ("component", "expected correlation", "in full", "state"),
         tuple(rows),
     )

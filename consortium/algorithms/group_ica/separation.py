@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Array, Shape
+from consortium.algorithms.group_ica.kernels.agreement import of_replays
 from consortium.algorithms.group_ica.kernels.network_nulls import (
     beyond_null,
     contrast_of_chance,
@@ -77,8 +78,11 @@ class Separated:
     directions: NoisyDirections
     networks: Networks | None
     """None if nothing stands out of the noise."""
-    significant: NDArray[np.bool_]
-    """True or false, shape (R,). Whether each is stronger than persons without networks explain."""
+    expected: Array
+    """Shape (R,). Expected correlation of each network with the truth."""
+    found: NDArray[np.bool_]
+    """True or false, shape (R,). Whether each is expected to agree with the truth by ``least`` and
+    is stronger than participants without networks explain."""
 
 
 def separate_release(released: GroupRelease, generator: np.random.Generator) -> Separated:
@@ -86,15 +90,22 @@ def separate_release(released: GroupRelease, generator: np.random.Generator) -> 
     parameters = released.plan.parameters
     seen = released.directions()
     if not seen.count:
-        return Separated(seen, None, np.zeros(0, dtype=bool))
+        return _nothing(seen)
     directions, way = _taken_apart(released, seen)
     networks = find_networks(directions, way, parameters.replays, generator)
     networks = networks.first(parameters.most)
     if not networks.weights.shape[1]:
-        return Separated(directions, None, np.zeros(0, dtype=bool))
-    return Separated(
-        directions, networks, _significant(released, directions, networks, way, generator)
-    )
+        return _nothing(directions)
+    again = networks.replay_correlations
+    expected = of_replays(again) if parameters.separation == "varimax" else again
+    found = expected >= parameters.least
+    if found.any():
+        found &= _significant(released, directions, networks, way, generator)
+    return Separated(directions, networks, expected, found)
+
+
+def _nothing(directions: NoisyDirections) -> Separated:
+    return Separated(directions, None, np.zeros(0), np.zeros(0, dtype=bool))
 
 
 def _taken_apart(
@@ -117,8 +128,6 @@ def _significant(
 ) -> NDArray[np.bool_]:
     """Beyond both nulls; where the basis has no places, beyond the white one."""
     parameters, weights = released.plan.parameters, networks.weights
-    if not (networks.expected >= parameters.least).any():
-        return np.zeros(weights.shape[1], dtype=bool)
     places, matrix = released.places, released.matrix
     null = (
         white_null(directions)

@@ -10,6 +10,7 @@ from rich.console import Console
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query, Release
 from consortium.algorithms.group_ica.at_home import results_at_home
+from consortium.algorithms.group_ica.forecast import AGREEMENT, FOUND, YARDSTICK
 from consortium.algorithms.group_ica.result import _headline
 from consortium.algorithms.subspace import (
     directions_of,
@@ -227,12 +228,15 @@ def test_what_is_said_to_be_enough_is_enough(brains):
 
 def test_a_forecast_says_resolution_and_accuracy(brains):
     asked = study(8.0)
-    first, second, *_ = told(asked, make_plan(asked, shape_of(brains)).shape)
-    assert "waves longer than" in first
-    assert "directions are seen" in second
     plan = make_plan(asked, shape_of(brains))
-    (found,) = [e for e in plan.analysis.expect() if e.name == "components found"]
-    assert f"network. {found.value:g} of them are expected to reach" in second
+    first, second, third, *_ = told(asked, plan.shape)
+    assert f"{plan.analysis.cutoff:g} mm" in first
+    numbers = {e.name: e for e in plan.analysis.expect()}
+    assert f"about {numbers[FOUND].value:.1f} of {NETWORKS} components" in second
+    assert f"{numbers[AGREEMENT].value:.2f}" in third
+    assert YARDSTICK in third
+    expected = numbers["expected correlation"]
+    assert 0.7 <= expected.low <= expected.value <= expected.high < 1.0
 
 
 def test_only_persons_are_its_unit():
@@ -277,7 +281,7 @@ def test_a_plan_prints_the_forecast(brains):
     assert Outlook(plan).as_json()["forecast"] == [{"forecast": line} for line in lines]
     console = Console(record=True, width=200, file=io.StringIO())
     show_plan(plan, console)
-    assert "directions are seen" in console.export_text()
+    assert "components found" in console.export_text()
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast_power
+from consortium.algorithms.group_ica.forecast import forecast_networks
 from consortium.coordinator.design import Assumed, design, design_studies, project_accounts
 from consortium.errors import StudyError
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
@@ -43,11 +44,10 @@ def test_numbers_are_those_that_the_plan_foretells():
     assert told["standard error"].value == pytest.approx(found.error)
     assert told["least detectable effect"].value == pytest.approx(found.detectable)
     ica = _assumed("group_ica", (60,) * 8)
-    cosines = ica.plan.analysis.cosines
+    networks = forecast_networks(ica.plan.analysis)
     told = {each.name: each for each in Outlook(ica.plan).expected}
-    seen = cosines[cosines > 0]
-    assert told["expected correlation"].value == pytest.approx(math.sqrt(np.mean(seen**2)))
-    assert told["components found"].value == np.count_nonzero(cosines >= 0.7)
+    assert told["expected correlation"].value == pytest.approx(np.mean(networks.expected))
+    assert told["components found"].value == networks.found
 
 
 def test_power_is_08_at_the_least_detectable_effect():

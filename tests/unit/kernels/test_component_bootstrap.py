@@ -79,7 +79,7 @@ def test_components_of_smooth_noise_are_told_as_chance():
     matrix = 0.9 * vectors @ vectors.T + 0.1 * own / np.linalg.norm(own, 2)
     directions = find_directions(matrix, SymmetricNoise(SIZE, 1e-3), 4)
     found = find_networks(directions, FastIca(plain, 3), 10, generator)
-    assert found.expected.min() > 0.9
+    assert found.replay_correlations.min() > 0.9
     assert found.contrast.max() <= contrast_of_chance(directions, plain, 4, generator)
 
 
@@ -97,7 +97,7 @@ def test_expected_correlations_and_errors_are_those_of_repeated_releases(way):
             values = found.weights - found.weights.mean(axis=0)
             cosines = np.corrcoef(vectors.T, values.T)[:4, 4:]
             order = np.abs(cosines).argmax(axis=1)
-            told.append(found.expected[order])
+            told.append(found.replay_correlations[order])
             true.append(np.abs(cosines)[np.arange(4), order])
             maps.append(values[:, order])
             errors.append(found.errors(plain, plain)[:, order])
@@ -111,7 +111,7 @@ def test_maps_are_surest_first_and_their_larger_tail_is_positive():
     found = find_networks(
         find_directions(matrix, law, 3), Varimax(plain), 10, np.random.default_rng(0)
     )
-    assert (np.diff(found.expected) <= 0).all()
+    assert (np.diff(found.replay_correlations) <= 0).all()
     assert (np.mean((found.weights - found.weights.mean(axis=0)) ** 3, axis=0) > 0).all()
 
 

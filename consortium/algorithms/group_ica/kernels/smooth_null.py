@@ -7,7 +7,7 @@ the release's noise and with other persons, it tells how much of a map chance an
 beyond that part.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import isotonic_regression
 
+from consortium.algorithms.group_ica.kernels.smooth_shape import EVEN, estimate_shape
 from consortium.base.array import Array
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.spatial_ica import one_sign
@@ -49,28 +50,23 @@ class SmoothPlaces:
     own: Callable[[], tuple[Array, ...]] | None = None
     """Gives covariances to take in the place of those of `KERNELS` between the coordinates."""
 
-    @cached_property
-    def covariances(self) -> tuple[Array, ...]:
-        """Of persons who vary alike everywhere, between the maps around the places."""
-        return tuple(kernels_between(self.coordinates)) if self.own is None else self.own()
+    def covariances(self, matrix: Array) -> tuple[Array, ...]:
+        """Return covariances of participants who vary alike everywhere, each d x d.
+
+        They are isotropic, or have the anisotropy and the left-right symmetry of ``matrix``, whose
+        dimensions are the maps around the places.
+        """
+        if self.own is not None:
+            return self.own()
+        shapes = EVEN, estimate_shape(matrix, self.coordinates)
+        return tuple(each for shape in shapes for each in shape.kernels(self.coordinates, KERNELS))
 
     @cached_property
     def around(self) -> Array:
         """Weights of a mean over the places near each, d x d."""
-        weights = next(kernels_between(self.coordinates, ((_NEAR * np.sqrt(2.0) / _FWHM, 2),)))
+        weights = next(EVEN.kernels(self.coordinates, ((_NEAR * np.sqrt(2.0) / _FWHM, 2),)))
         found: Array = weights / weights.sum(axis=1, keepdims=True)
         return found
-
-
-def kernels_between(
-    coordinates: Array, kernels: Sequence[tuple[float, int]] = KERNELS
-) -> Iterator[Array]:
-    """Each kernel between places, d x d."""
-    squares = np.sum(coordinates**2, axis=1)
-    apart = squares[:, None] + squares - 2.0 * coordinates @ coordinates.T
-    apart = np.sqrt(np.maximum(apart, 0.0))
-    for length, power in kernels:
-        yield np.exp(-((apart / length) ** power))
 
 
 @lru_cache(maxsize=1)
@@ -93,7 +89,7 @@ def _on_surface(basis: SurfaceBasis) -> Iterator[Array]:
             total += (along * side.heat((width / _FWHM) ** 2)[0]) @ along.T
         yield total
     some = slice(None, None, max(1, -(-len(matrix) // _MOST_VERTICES)))
-    for kernel in kernels_between(basis.coordinates[some].astype(np.float32), _THROUGH):
+    for kernel in EVEN.kernels(basis.coordinates[some].astype(np.float32), _THROUGH):
         yield np.asarray(matrix[some].T @ (kernel @ matrix[some].astype(np.float32)))
 
 
@@ -213,9 +209,10 @@ def _fit_uneven(matrix: Array, places: SmoothPlaces, usual: tuple[int, int]) -> 
     How much persons vary around each place is raised or lowered until the null is as strong around
     it as the release is.
     """
-    even = [_fit(matrix, each) for each in places.covariances]
+    covariances = places.covariances(matrix)
+    even = [_fit(matrix, each) for each in covariances]
     order = [int(number) for number in np.argsort([-each.size for each in even])[:_CLOSEST]]
-    close = [places.covariances[number] for number in order]
+    close = [covariances[number] for number in order]
     best, strong = even[order[0]], places.around @ np.diag(matrix)
     last, chosen, varies = best, close[0], np.ones(len(matrix))
     for _ in range(_ROUNDS):
