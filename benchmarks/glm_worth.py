@@ -259,8 +259,8 @@ def _real_rows(folder: Path) -> Iterator[list[str]]:
             yield [f"fcon1000, 148 thicknesses, sex, {name}", *row]
         for source, files in (("fcon1000", many), ("OpenNeuro", few)):
             nuclei = read_table(folder, files, nuclei=True)
-            given = {"age": age, "icv": head}
-            row = real_row(nuclei, "sex + age + icv", epsilon, covariates=given)
+            both = {"age": age, "icv": head}
+            row = real_row(nuclei, "sex + age + icv", epsilon, covariates=both)
             yield [f"{source}, 12 nuclei, sex with age and head size", *row]
 
 
