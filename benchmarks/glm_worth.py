@@ -262,6 +262,8 @@ def _real_rows(folder: Path) -> Iterator[list[str]]:
             both = {"age": age, "icv": head}
             row = real_row(nuclei, "sex + age + icv", epsilon, covariates=both)
             yield [f"{source}, 12 nuclei, sex with age and head size", *row]
+            row = real_row(nuclei, "sex + age + icv", epsilon, covariates=given, gap=1.2)
+            yield [f"{source}, the same, gap 1.2 stated", *row]
 
 
 def main(studies: int = 50, folder: Path | None = None) -> None:

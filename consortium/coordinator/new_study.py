@@ -95,7 +95,9 @@ QUESTIONS: Mapping[str, DraftQuestion] = {
         "lh_*_thickness for all regions",
         read=_columns,
     ),
-    "deviation": DraftQuestion("Their usual standard deviation, if known", _LEARNED, _deviation),
+    "deviation": DraftQuestion(
+        "Their usual standard deviation within a site and group, if known", _LEARNED, _deviation
+    ),
     "column": DraftQuestion("Column of participants.tsv that is looked at, or has the groups"),
     "levels": DraftQuestion("The two groups in it, with a comma", "control,patient", _words),
     "groups": DraftQuestion(

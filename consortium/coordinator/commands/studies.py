@@ -65,7 +65,7 @@ ANSWERS: Mapping[str, str] = {
     "components": "Most networks that are looked for; else 10. glm: output folder of a run whose "
     "networks are compared.",
     "outcomes": "glm: columns that are compared, with commas, as lh_*_thickness.",
-    "deviation": "glm: their usual standard deviation, if known.",
+    "deviation": "glm: their usual standard deviation within a site and group, if known.",
     "column": "histogram: what is looked at; glm: where the groups stand.",
     "levels": "glm: the two groups, with a comma; else control,patient.",
     "groups": "glm: participants of each group at a site, with a comma, or a table (.tsv, .csv) "
