@@ -1,6 +1,7 @@
 """``python -m benchmarks.uneven [ANALYSIS ...]``: intervals where participants are not all alike.
 
 `regression`: a column that few have, and residuals that differ between them and the others.
+`logistic`: labels that a column of two levels explains, by any effect.
 `average`, `coordinate` and `glm` (averages of outcomes): a column of two levels next to others that
 vary less.
 `cca`: views whose variance lies in few directions, so that noise hides the others.
@@ -64,6 +65,26 @@ def regressed(
     sites = _sites(table, (("x", COLUMNS), ("y", 1)))
     found = answer("regression", {"target": "y", "bound": 1.6}, sites, epsilon, rng)
     return regression.findings(found)
+
+
+def labelled(
+    persons: int, part: float, effects: Sequence[float], epsilon: float | None, seed: int
+) -> list[Finding]:
+    """Logistic coefficients of eight columns.
+
+    The first columns are of two levels and have the given effects. The first has its upper level in
+    ``part`` of the participants. The column after them has an effect of 1, the others have none.
+    """
+    rng = np.random.default_rng(seed)
+    x = SPREAD * rng.standard_normal((COLUMNS, persons))
+    parts = np.append(part, np.full(len(effects) - 1, 0.5))
+    x[: len(effects)] = np.where(rng.random((len(effects), persons)) < parts[:, None], 1.0, -1.0)
+    x = np.clip(x, -1.0, 1.0)
+    value = np.append(effects, 1.0) @ x[: len(effects) + 1] - 0.5
+    y = np.where(rng.random(persons) < 1.0 / (1.0 + np.exp(-value)), 1.0, -1.0)
+    sites = _sites(np.vstack([x, y]), (("x", COLUMNS), ("y", 1)))
+    asked = {"target": "y", "bound": 2.0, "model": "logistic"}
+    return regression.findings(answer("regression", asked, sites, epsilon, rng))
 
 
 def uneven_table(
@@ -176,6 +197,30 @@ def _regression() -> Iterator[tuple[str, Repetition]]:
         yield name, partial(repetition, cell)
 
 
+def _logistic() -> Iterator[tuple[str, Repetition]]:
+    cells: list[tuple[int, float, tuple[float, ...], float]] = [
+        (persons, part, (effect,), epsilon)
+        for persons, epsilon in ((1500, 8.0), (8000, 8.0))
+        for part in (0.5, 0.1)
+        for effect in (0.5, 1.0, 1.5, 2.0)
+    ]
+    cells += [(8000, 0.5, (effect, effect), 8.0) for effect in (0.5, 1.0)]
+
+    def repetition(cell: tuple[int, float, tuple[float, ...], float], seed: int) -> list[Said]:
+        found, effects = labelled(*cell, seed), cell[2]
+        rest = [1.0, *[0.0] * (COLUMNS - len(effects) - 1)]
+        return [
+            Said("two levels", found[: len(effects)], effects),
+            Said("others", found[len(effects) :], rest),
+        ]
+
+    for cell in cells:
+        persons, part, effects, epsilon = cell
+        stated = " and ".join(f"{2 * effect:g}" for effect in effects)
+        name = f"{persons} participants, {part:g} in level, log OR {stated}, ε {epsilon:g}"
+        yield name, partial(repetition, cell)
+
+
 def _means(algorithm: str) -> Iterator[tuple[str, Repetition]]:
     """Return the uneven cells, the same for every analysis of means."""
 
@@ -210,6 +255,7 @@ def _cca() -> Iterator[tuple[str, Repetition]]:
 
 ANALYSES: Mapping[str, Callable[[], Iterator[tuple[str, Repetition]]]] = {
     "regression": _regression,
+    "logistic": _logistic,
     "average": partial(_means, "average"),
     "coordinate": partial(_means, "coordinate"),
     "glm": partial(_means, "glm"),

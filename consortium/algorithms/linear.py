@@ -3,8 +3,8 @@
 An analysis says what was asked in a `LeastSquaresQuestion`; what it made of the release is a `Fit`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -37,11 +37,27 @@ class Model:
     """What is added to the constants."""
     least_squares: bool = True
     """Whether constants and explained share are those of least squares, too."""
+    own: Mapping[int, Sequence[Callable[[float], float]]] = field(default_factory=dict)
+    """For an entry by place, functions of its coefficient of least squares: the first is the
+    model's coefficient, and all are what it may be."""
+    fails: bool = False
+    """Whether the coefficients are not those of the model, so that none is reported."""
 
-    def coefficient(self, value: float, low: float, high: float, *, found: bool) -> Finding:
-        """Say a coefficient; its interval is the widest that the factor's range makes of it."""
-        ends = [f * end for f in (self.least, self.most) for end in (low, high)]
-        return Finding(self.factor * value, min(ends), max(ends), "found" if found else "not found")
+    def coefficient(
+        self, place: int, value: float, low: float, high: float, *, found: bool
+    ) -> Finding:
+        """Return a coefficient with the widest interval that its possible functions make of it."""
+        if self.fails:
+            return Finding(state="withheld")
+        if place in self.own:
+            functions = self.own[place]
+            value, ends = functions[0](value), [f(end) for f in functions for end in (low, high)]
+        else:
+            ends = [f * end for f in (self.least, self.most) for end in (low, high)]
+            value *= self.factor
+        if not np.isfinite(ends).all():
+            return Finding(state="withheld")
+        return Finding(value, min(ends), max(ends), "found" if found else "not found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +210,13 @@ def report_uncertainty(question: LeastSquaresQuestion, fit: Fit) -> LinearTables
     found = tuple(
         Finding(state="withheld")
         if unknown[k]
-        else model.coefficient(fit.coefficients[k], ends[0][k], ends[1][k], found=bool(apart[k]))
+        else model.coefficient(
+            k,
+            float(fit.coefficients[k]),
+            float(ends[0][k]),
+            float(ends[1][k]),
+            found=bool(apart[k]),
+        )
         for k in range(many)
     )
     levels = tuple(

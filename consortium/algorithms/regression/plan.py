@@ -8,16 +8,17 @@ import numpy as np
 from consortium.algorithms.base import (
     MOST_SOLVED_FEATURES,
     AnalysisPlan,
+    Array,
     PlannedRelease,
     Shape,
 )
 from consortium.algorithms.linear import LeastSquaresQuestion, Model, check_identified
-from consortium.algorithms.regression.kernels.logistic_from_moments import TAYLOR, logistic_factor
+from consortium.algorithms.regression.kernels.logistic_from_moments import TAYLOR
+from consortium.algorithms.regression.kernels.logistic_groups import logistic_factors
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.kernels.noisy_least_squares import ExplainedShare, Fit
-from consortium.kernels.noisy_moment import NoisyMoment
 from consortium.privacy.bounds import Bound
 
 INFLUENCE_SHARE = 0.05
@@ -90,6 +91,14 @@ class RegressionPlan(AnalysisPlan[RegressionParameters]):
         persons = sum(self.shape.units)
         return Bound(3.0 * math.sqrt(self.shape.features) + 2.0 * math.sqrt(persons), cone=True)
 
+    @property
+    def _several(self) -> Array:
+        """Whether each explaining entry is a level of a column of three or more."""
+        found = np.zeros(self.shape.features, dtype=bool)
+        for entries, value in self.shape.known_sums:
+            found[entries] = bool(value)
+        return np.delete(found, self.target)
+
     @cached_property
     def asked(self) -> LeastSquaresQuestion:
         """What least squares are asked."""
@@ -100,15 +109,14 @@ class RegressionPlan(AnalysisPlan[RegressionParameters]):
         return LeastSquaresQuestion(
             *(self.shape, parameters.target, self.target, self.constants),
             *(weights, np.arange(len(weights)), parameters.confidence),
-            partial(model_of, parameters),
+            partial(model_of, parameters, self._several),
             _SMALLER if published else "",
         )
 
 
-_MOST_VARIANCE = 0.999  # of what explains labels of -1 and +1
-
-
-def model_of(parameters: RegressionParameters, fit: Fit, share: ExplainedShare | None) -> Model:
+def model_of(
+    parameters: RegressionParameters, several: Array, fit: Fit, share: ExplainedShare | None
+) -> Model:
     """Turn least squares into the model.
 
     Minimizing c20 s² + c11 s y + c10 s over b and w gives w = -c11 / (2 c20) times least squares,
@@ -122,26 +130,12 @@ def model_of(parameters: RegressionParameters, fit: Fit, share: ExplainedShare |
         return Model()
     if parameters.approximation == "taylor":
         return Model(TAYLOR, TAYLOR, TAYLOR)
-    return _logistic(fit.moment, share)
-
-
-def _logistic(moment: NoisyMoment, share: ExplainedShare | None) -> Model:
-    """Range of the factor over the interval of what is explained, with sites' means or the whole's.
-
-    Means of small sites are mostly noise, and their mean is not; the truth is between.
-    """
-    at, parts = moment.constants, moment.parts
-    own = moment.matrix[at, -1] / (np.where(parts > 0, parts, 1.0) * moment.weights[at])
-    means = own / moment.weights[-1]
-    groups = [(means.tolist(), parts.tolist())]
-    if len(parts) > 1:
-        groups.append(([float(parts @ means)], [1.0]))
-    low, high = (share.low * share.variance, share.high * share.variance) if share else (0.0, 1.0)
-    ends = [
-        logistic_factor(min(max(variance, 0.0), _MOST_VARIANCE), *group)
-        for variance in (low, high)
-        for group in groups
-    ]
-    likely = share.value * share.variance if share else 0.0
-    factor = logistic_factor(min(max(likely, 0.0), _MOST_VARIANCE), *groups[0])
-    return Model(factor, min(ends), max(ends), least_squares=False)
+    whole = share.variance if share else 1.0
+    ends = (share.value, share.low, share.high) if share else (0.0, 0.0, 1.0)
+    found = logistic_factors(fit, several, (ends[0] * whole, ends[1] * whole, ends[2] * whole))
+    return Model(
+        *(found.factor, found.least, found.most),
+        least_squares=False,
+        own=found.own,
+        fails=found.fails,
+    )

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 from scipy.stats import t
 
-from benchmarks.uneven import regressed
+from benchmarks.uneven import labelled, regressed
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Shape
 from consortium.errors import StudyError
@@ -129,6 +129,27 @@ def test_logistic_coefficients_are_found_where_the_taylor_polynomial_fails():
     taylor = explaining(fit(table, model="logistic", approximation="taylor"))
     assert np.linalg.norm(found - truth) < 0.06 * np.linalg.norm(truth)
     assert np.linalg.norm(taylor - truth) > 2 * np.linalg.norm(found - truth)
+
+
+@pytest.mark.parametrize(("part", "effect"), [(0.5, 1.0), (0.5, 2.0), (0.1, 1.0)])
+def test_logistic_intervals_hold_the_coefficient_of_a_column_of_two_levels(effect, part):
+    """The Gaussian formula alone reports 1.17 for 1 and 8 for 2, without noise."""
+    found = [labelled(8000, part, (effect,), None, seed) for seed in range(6)]
+    own = [each[0] for each in found]
+    assert sum(each.low <= effect <= each.high for each in own) >= 5
+    assert np.mean([each.value for each in own]) == pytest.approx(effect, abs=0.1)
+    assert np.mean([each.high - each.low for each in own]) < 0.3 + 0.25 * effect
+    assert sum(each[1].low <= 1.0 <= each[1].high for each in found) >= 4
+
+
+def test_two_columns_of_levels_that_explain_much_leave_no_logistic_coefficient():
+    assert not any(each.reported for each in labelled(8000, 0.5, (1.0, 1.0), None, 0))
+    assert all(each.bounded for each in labelled(8000, 0.5, (1.0, 0.1), None, 0))
+
+
+def test_labels_that_a_level_separates_have_no_coefficient():
+    first, *_ = labelled(2000, 0.5, (8.0,), None, 0)
+    assert not first.reported
 
 
 def test_logistic_as_scikit_learn():

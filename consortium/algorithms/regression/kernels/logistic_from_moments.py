@@ -20,7 +20,9 @@ from scipy.optimize import brentq
 TAYLOR = 2.0
 """Factor of the second-order Taylor polynomial: -(-1/2) / (2 · 1/8)."""
 _MOST_SPREAD = 8.0  # of s; beyond, the labels are all but separated
-_MOST_MEAN = 0.999
+_HALVINGS = 44
+MOST_MEAN = 0.999
+"""Largest mean of labels that is told from 1."""
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 _SHARES: NDArray[Any] = _WEIGHTS / _WEIGHTS.sum()
 
@@ -49,9 +51,9 @@ def logistic_factor(variance: float, means: Sequence[float], parts: Sequence[flo
     def missing(factor: float) -> float:
         wide = factor * spread
         if not len(means):
-            return factor * _slope(wide, 0.0) - 1.0
-        slopes = (p * _slope(wide, centre_of(wide, m)) for m, p in zip(means, parts, strict=True))
-        return factor * sum(slopes) - 1.0
+            return factor * float(_slopes(wide, np.zeros(1))[0]) - 1.0
+        slopes = _slopes(wide, centres_of(wide, np.asarray(means)))
+        return factor * float(slopes @ np.asarray(parts)) - 1.0
 
     if missing(TAYLOR) >= 0:
         return TAYLOR
@@ -60,17 +62,19 @@ def logistic_factor(variance: float, means: Sequence[float], parts: Sequence[flo
     return float(brentq(missing, TAYLOR, most, xtol=1e-10))
 
 
-def _slope(spread: float, centre: float) -> float:
-    """E[½ sech²(s/2)] for s ~ N(centre, spread²)."""
-    return float(_SHARES @ (0.5 / np.cosh((centre + spread * _NODES) / 2) ** 2))
+def _slopes(spread: float, centres: NDArray[Any]) -> NDArray[Any]:
+    """E[½ sech²(s/2)] for s ~ N(centre, spread²), for each of the centres."""
+    values = (centres[:, None] + spread * _NODES) / 2
+    return np.asarray((0.5 / np.cosh(values) ** 2) @ _SHARES)
 
 
-def centre_of(spread: float, mean: float) -> float:
-    """Mean of s ~ N(·, spread²) for which E[tanh(s/2)] is ``mean``."""
-    limited = float(np.clip(mean, -_MOST_MEAN, _MOST_MEAN))
-
-    def missing(centre: float) -> float:
-        return float(_SHARES @ np.tanh((centre + spread * _NODES) / 2)) - limited
-
-    far = 10.0 + 5.0 * spread
-    return float(brentq(missing, -far, far, xtol=1e-10))
+def centres_of(spread: float, means: NDArray[Any]) -> NDArray[Any]:
+    """Mean of s ~ N(·, spread²) for which E[tanh(s/2)] is each of the means, by bisection."""
+    wanted = np.clip(means, -MOST_MEAN, MOST_MEAN)
+    low = np.full(len(wanted), -10.0 - 5.0 * spread)
+    high = -low
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        below = np.tanh((middle[:, None] + spread * _NODES) / 2) @ _SHARES < wanted
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray((low + high) / 2)
