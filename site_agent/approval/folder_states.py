@@ -50,12 +50,11 @@ class FolderStates:
         Returns
         -------
         list of str
-            A sentence for each approval that does not count any more, and for a left-out table that
-            lacks participants.
+            A sentence for each approval that does not count any more.
         """
         lines = self.settle_approvals(at)
         self.settle_roster(at)
-        return [*lines, *self.settle_left_out(at)]
+        return lines
 
     def verify(self) -> None:
         """Compare roster and left-out table with the ledger, and write nothing; raises as `settle`.
@@ -154,9 +153,9 @@ class FolderStates:
     def settle_left_out(self, at: str) -> list[str]:
         """Record who is left out: everyone in the table, and everyone who was recorded before.
 
-        There is a line whatever the table holds, so that the number of lines in the ledger, which
-        is public, doesn't show whether somebody was added. A table that lacks participants refuses
-        nothing for the same reason. They stay left out.
+        To be called once before each run. There is a line whatever the table holds, so that the
+        number of lines in the ledger, which is public, doesn't show whether somebody was added. A
+        table that lacks participants refuses nothing for the same reason. They stay left out.
 
         Returns
         -------

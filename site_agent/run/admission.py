@@ -6,7 +6,7 @@ When it takes no further part in a run it says a code, and nothing of its data.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ from site_agent.data.cap import Cap
 from site_agent.data.people import left_out_here, site_tables
 from site_agent.data.survey import in_turn
 from site_agent.engines.base import Engine
-from site_agent.layout import ENDED, REFUSED
+from site_agent.layout import ENDED, LEFT_OUT, REFUSED
 from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data, Drive, Loading
 from site_agent.policy.policy import StudyRequest, refuse_by_policy
@@ -146,6 +146,8 @@ class Admission:
             raise self._unfit
         site.anchor.check()
         self.settle_folder()
+        if site.store.load(run, LEFT_OUT) is None:  # the run holds no price yet
+            self._tell(self._states.settle_left_out(site.now()))
         permission, centre = partial(self._permission, approval), approval.keys[CENTRE].hex()
         permission()
         if (centre, run) not in site.ledger.runs(study.study, [centre]):
@@ -163,7 +165,10 @@ class Admission:
 
     def settle_folder(self) -> None:
         """Compare the site's folder with its ledger; raises as `FolderStates.settle`."""
-        for line in self._states.settle(self.site.now()):
+        self._tell(self._states.settle(self.site.now()))
+
+    def _tell(self, lines: Iterable[str]) -> None:
+        for line in lines:
             self.site.log.line_once(line)
 
     @property

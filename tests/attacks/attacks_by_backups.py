@@ -143,7 +143,7 @@ def backup_with_a_shorter_left_out_table(stage: Stage) -> bool:
     config.save(folder)
     first = sorted(path.name for path in place.dataset("north").glob("sub-*"))[0]
     table.write_text(f"{header}{first}\twithdrew\n", encoding="utf-8")
-    _states(place).settle("noon")
+    _states(place).settle_left_out("noon")
     table.write_text(header, encoding="utf-8")
     assert _answers(stage, place)
     return "takes part in small-0001 with 3 participants" in stage.said[-1]

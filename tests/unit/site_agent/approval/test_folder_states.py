@@ -131,24 +131,24 @@ def test_a_left_out_table_may_grow_and_shrinks_only_if_confirmed(
     states = _states(place, table)
     for rows in ("sub-1\tage\n", "sub-1\tage\nsub-2\tmotion\n", "2\tmotion\nSUB-01\tage\n"):
         table.write_text(HEADER + rows, encoding="utf-8")
-        assert states.settle("noon") == []
+        assert states.settle_left_out("noon") == []
     assert _left_out(states) == ["001", "2"]
     table.write_text(f"{HEADER}2\tmotion\nsub-3\tage\n", encoding="utf-8")
     with pytest.raises(ConfigurationError, match="last run, and 1 participant is missing"):
         states.verify()
     assert states.count_left_out() == (2, 1)
     for _ in range(2):
-        assert len(states.settle("noon")) == 1
+        assert len(states.settle_left_out("noon")) == 1
         assert _left_out(states) == ["001", "2", "3"]
-    (sentence,) = _states(place).settle("noon")  # site.yaml names no table any more
+    (sentence,) = _states(place).settle_left_out("noon")  # site.yaml names no table any more
     assert "3 participants are missing" in sentence
     assert _left_out(states) == ["001", "2", "3"]
     states.confirm_left_out("noon")
-    assert states.settle("noon") == []
+    assert states.settle_left_out("noon") == []
     assert states.count_left_out() == (2, 0)
     assert _left_out(states) == ["2", "3"]
     table.unlink()
-    assert states.settle("noon") == []  # a run can't load its data then
+    assert states.settle_left_out("noon") == []  # a run can't load its data then
     assert _left_out(states) == ["2", "3"]
 
 
@@ -162,8 +162,8 @@ def test_the_number_of_lines_does_not_depend_on_who_is_left_out(
     table.write_text(f"{HEADER}{rows}", encoding="utf-8")
     before = states.ledger.head().seq
     for _ in range(2):
-        states.settle("noon")
-    assert states.ledger.head().seq - before == 4  # approval, roster, and one each time
+        states.settle_left_out("noon")
+    assert states.ledger.head().seq - before == 2
 
 
 def test_the_marks_of_a_left_out_table_charge_no_one(
@@ -173,7 +173,7 @@ def test_the_marks_of_a_left_out_table_charge_no_one(
     table = tmp_path / "left_out.tsv"
     table.write_text(f"{HEADER}sub-1\tage\n", encoding="utf-8")
     states = _states(place, table)
-    states.settle("noon")
+    states.settle_left_out("noon")
     assert states.ledger.knows_any(["2"])  # no one was charged
     exported = export_json(
         states.ledger, site="north", at="noon", key=load_identity(place.site("north")).key
