@@ -194,7 +194,7 @@ def real_row(
     Parameters
     ----------
     unit : float
-        What a slope is reported for, in the column's own unit.
+        Step of the column that a slope is reported for, in the column's own unit.
     """
     terms = formula.split(" + ")
     constants = (data.site[None] == np.unique(data.site)[:, None]).astype(np.float64)
@@ -247,7 +247,8 @@ def _real_rows(folder: Path) -> Iterator[list[str]]:
         "location": tuple(thick.outcomes.mean(axis=1).tolist()),
         "deviation": tuple(deviation_within(thick.outcomes, thick.site < 0, thick.site).tolist()),
     }
-    age, head = {"mean": 29, "deviation": 15}, {"mean": 1.5e6, "deviation": 1.6e5}
+    age: dict[str, float] = {"mean": 29, "deviation": 15}
+    head: dict[str, float] = {"mean": 1.5e6, "deviation": 1.6e5}
     for epsilon in (4.0, 8.0):
         for name, given in (("", age), (", within 8.25", age | {"within": 8.25})):
             row = real_row(
