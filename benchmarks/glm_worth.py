@@ -15,6 +15,7 @@ within groups and sites. Releases have noise of the exact law, one colluding sit
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -260,10 +261,10 @@ def _real_rows(folder: Path) -> Iterator[list[str]]:
             yield [f"fcon1000, 148 thicknesses, sex, {name}", *row]
         for source, files in (("fcon1000", many), ("OpenNeuro", few)):
             nuclei = read_table(folder, files, nuclei=True)
-            given = {"age": age, "icv": head}
-            row = real_row(nuclei, "sex + age + icv", epsilon, covariates=given)
+            both = {"age": age, "icv": head}
+            row = real_row(nuclei, "sex + age + icv", epsilon, covariates=both)
             yield [f"{source}, 12 nuclei, sex with age and head size", *row]
-            row = real_row(nuclei, "sex + age + icv", epsilon, covariates=given, gap=1.2)
+            row = real_row(nuclei, "sex + age + icv", epsilon, covariates=both, gap=1.2)
             yield [f"{source}, the same, gap 1.2 stated", *row]
 
 
@@ -272,7 +273,7 @@ def main(studies: int = 50, folder: Path | None = None) -> None:
     heading("studies | plainly worth it | wrong stops of these | exceeding the limit | stopped")
     for name, (wide, gap) in _KINDS.items():
         drawn = (simulated(number, wide, gap) for number in range(4 * studies))
-        judged = [each for each in drawn if each is not None][:studies]
+        judged = [*islice((each for each in drawn if each is not None), studies)]
         plain, over = [e for e in judged if e.plainly], [e for e in judged if e.exceeds > 1]
         wrong = sum(e.stopped and e.exceeds <= 1 for e in plain)
         counts = len(plain), wrong, len(over), sum(e.stopped for e in over)

@@ -359,7 +359,8 @@ def tabulate_power(plan: GlmPlan) -> Table:
     return Table(
         f"Expected errors of effects on {count} outcomes, in standard deviations within groups and "
         "sites: in total, by chance only, and of the site that knows most, without noise. The "
-        f"least detectable effect is found with power 0.8. {_effective(plan, found['as it is'][1])}",
+        "least detectable effect is found with power 0.8. "
+        f"{_effective(plan, found['as it is'][1])}",
         ("study", "error", "chance alone", "least detectable", "largest site", "worth it"),
         tuple(rows),
     )
