@@ -15,6 +15,7 @@ within groups and sites. Releases have noise of the exact law, one colluding sit
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +195,7 @@ def real_row(
     Parameters
     ----------
     unit : float
-        What a slope is reported for, in the column's own unit.
+        Step of the column that a slope is reported for, in the column's own unit.
     """
     terms = formula.split(" + ")
     constants = (data.site[None] == np.unique(data.site)[:, None]).astype(np.float64)
@@ -247,7 +248,8 @@ def _real_rows(folder: Path) -> Iterator[list[str]]:
         "location": tuple(thick.outcomes.mean(axis=1).tolist()),
         "deviation": tuple(deviation_within(thick.outcomes, thick.site < 0, thick.site).tolist()),
     }
-    age, head = {"mean": 29, "deviation": 15}, {"mean": 1.5e6, "deviation": 1.6e5}
+    age: dict[str, float] = {"mean": 29, "deviation": 15}
+    head: dict[str, float] = {"mean": 1.5e6, "deviation": 1.6e5}
     for epsilon in (4.0, 8.0):
         for name, given in (("", age), (", within 8.25", age | {"within": 8.25})):
             row = real_row(
@@ -262,7 +264,7 @@ def _real_rows(folder: Path) -> Iterator[list[str]]:
             both = {"age": age, "icv": head}
             row = real_row(nuclei, "sex + age + icv", epsilon, covariates=both)
             yield [f"{source}, 12 nuclei, sex with age and head size", *row]
-            row = real_row(nuclei, "sex + age + icv", epsilon, covariates=given, gap=1.2)
+            row = real_row(nuclei, "sex + age + icv", epsilon, covariates=both, gap=1.2)
             yield [f"{source}, the same, gap 1.2 stated", *row]
 
 
@@ -271,7 +273,7 @@ def main(studies: int = 50, folder: Path | None = None) -> None:
     heading("studies | plainly worth it | wrong stops of these | exceeding the limit | stopped")
     for name, (wide, gap) in _KINDS.items():
         drawn = (simulated(number, wide, gap) for number in range(4 * studies))
-        judged = [each for each in drawn if each is not None][:studies]
+        judged = [*islice((each for each in drawn if each is not None), studies)]
         plain, over = [e for e in judged if e.plainly], [e for e in judged if e.exceeds > 1]
         wrong = sum(e.stopped and e.exceeds <= 1 for e in plain)
         counts = len(plain), wrong, len(over), sum(e.stopped for e in over)

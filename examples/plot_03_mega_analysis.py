@@ -68,7 +68,7 @@ analysis:
 result = cc.simulate(folder / "study.yaml", {name: folder / name for name in HOSPITALS}, seed=2)
 
 # %%
-# Effects in public standard deviations (0.22 mm), with 95 % intervals.
+# Effects in stated standard deviations (0.22 mm), with 95 % intervals.
 table = pd.DataFrame(result.tables["contrastpatients"])
 found = table["found"] == "yes"
 print("found:", ", ".join(table["entry"][found]) or "nothing")

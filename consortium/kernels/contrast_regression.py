@@ -85,7 +85,7 @@ class Expected:
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Effects with errors and tests, in the outcomes' public standard deviation."""
+    """Effects with errors and tests, in the outcomes' learned total standard deviations."""
 
     effects: Array
     errors: Array

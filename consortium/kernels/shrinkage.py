@@ -1,4 +1,4 @@
-"""Shrinkage of a noisy number: how much of it is kept, given what was expected of it."""
+"""Shrinkage of a noisy number towards its expected value."""
 
 import numpy as np
 

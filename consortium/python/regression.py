@@ -50,10 +50,11 @@ class PrivateGLM(PrivateEstimator):
     delta : float
         δ of every fit; far below one over the number of participants.
     deviation, location : float, optional
-        Public norms: standard deviation of the images' values among participants, and their usual
-        value, in the images' unit. Effects are reported in this deviation. Both are learned by the
-        first release; without them that starts from 1 and 0, and finds deviations from about 0.05
-        to 5 and values within a few of them. Effects are then in the deviation that was learned.
+        Public norms: standard deviation of the images' values within a site and group, and their
+        usual value, in the images' unit. Effects are reported in this deviation. Both are learned
+        by the first release; without them that starts from 1 and 0, and finds deviations from about
+        0.05 to 5 and values within a few of them. Effects are then in the deviation that was
+        learned.
     correlation : float
         Usual correlation of two voxels; a wrong one costs precision only.
     detect : float

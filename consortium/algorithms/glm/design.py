@@ -151,7 +151,7 @@ class Design:
         return self.explained_at(self.gap)
 
     def explained_at(self, gap: float) -> float:
-        """Return R² of groups that differ by ``gap`` in a covariate, beyond what is usual."""
+        """Return R² of groups that differ by ``gap`` in a covariate, beyond the usual R²."""
         surplus = max(gap**2 - _USUAL_GAP**2, 0.0)
         return min(surplus * self.usual_spread, 0.9)
 

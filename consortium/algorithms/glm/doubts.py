@@ -29,7 +29,7 @@ _CAUSES = {
     "and where these are centred decides what clipping takes (correct analysis.covariates)",
     "cut column": "the slope's column has another mean or deviation than is stated, so that much "
     "of it was cut (correct analysis.covariates)",
-    "site means": "sites whose participants differ in covariates may differ in outcomes, too, and "
+    "site means": "sites whose participants differ in covariates may also differ in outcomes, and "
     "noise hides by how much (declare analysis.site_means)",
     "cut covariates": "covariates vary more than is stated, so that they were cut where the groups "
     "differ in them (correct analysis.covariates)",
@@ -110,7 +110,7 @@ def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:
 
 
 def contradicted_sentences(plan: GlmPlan, learned: Learned) -> tuple[str, ...]:
-    """Say which stated standard deviations contradict what the first round learned."""
+    """Say which stated standard deviations contradict those learned in the first round."""
     found = list[str]()
     doubt = learned.norms.doubt / 2
     if plan.in_stated_units and _contradicts(learned.ratio, doubt):
@@ -204,7 +204,7 @@ def _confounding(found: Effects, learned: Learned) -> float:
 
 
 def _tails(found: Effects) -> Array:
-    """Return what a correction for long tails leaves open: of each outcome, no less than of most.
+    """Return the bias that a correction for long tails leaves open, at least that of most outcomes.
 
     An outcome with a larger error than most may have the longer tail, so that it is judged by
     theirs.

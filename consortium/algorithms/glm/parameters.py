@@ -51,9 +51,9 @@ class Norms(FrozenModel):
     deviation: Deviation | tuple[Deviation, ...] | None = None
     """Standard deviation among participants of one group at one site, as papers report it: one
     number, or one for each outcome. Effects are reported in this unit. The first round learns one
-    factor for all, and the report says if it contradicts what is stated. Without it the first round
-    starts from an eighth of the distance between each column's limits, and effects are reported in
-    the deviations that were learned."""
+    factor for all, and the report says if it contradicts the stated numbers. Without them the
+    first round starts from an eighth of the distance between each column's limits, and effects are
+    reported in the learned deviations."""
     correlation: float = Field(default=0.25, ge=0, le=_MOST_CORRELATION)
     """Usual correlation of two outcomes. A wrong one costs precision only. Of no meaning with
     `basis: smooth`."""
@@ -74,7 +74,7 @@ class CovariateNorm(FrozenModel):
     reported for one."""
     within: Deviation | None = None
     """Usual standard deviation among the participants of one site, which decides how well a slope
-    is known (default: what declared site means leave, else 0.9 of ``deviation``)."""
+    is known (default: the part that declared site means leave, or 0.9 of ``deviation``)."""
 
     @model_validator(mode="after")
     def _smaller_within(self) -> CovariateNorm:

@@ -62,7 +62,7 @@ class Forecast:
 
 
 def forecast_power(plan: GlmPlan, gap: float | None = None) -> Forecast:
-    """Forecast a study from what is public before it.
+    """Forecast a study from numbers that are public before it.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str
     """Say why what is left of a study's budget would be spent for nothing; empty if it would not.
 
     Where outcomes vary more than is stated, an effect must be larger to be found. This counts one
-    standard error below what was learned, and forecasts count with a part of them, since a study
+    standard error below the learned ratio, and forecasts count with a part of them, since a study
     that is stopped has lost a run.
     """
     if learned.norms.lost:
@@ -196,7 +196,7 @@ def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str
             "the outcomes lie so far from their norms, or limits, that neither centre nor scale "
             "could be learned; state analysis.norms in the outcomes' unit"
         )
-    # How closely sites' levels follow their covariates is a guess, so nobody is stopped for it.
+    # How closely sites' levels follow their covariates is a guess, so no study is stopped for it.
     adjustment = learned.adjustment
     known = replace(adjustment, confounded=np.zeros_like(adjustment.confounded))
     found = update_forecast(plan, replace(learned, adjustment=known), centring)
@@ -358,8 +358,9 @@ def tabulate_power(plan: GlmPlan) -> Table:
     ]
     return Table(
         f"Expected errors of effects on {count} outcomes, in standard deviations within groups and "
-        "sites: whole, of chance alone, and of the site that knows most, without noise. The least "
-        f"detectable effect is found with power 0.8. {_effective(plan, found['as it is'][1])}",
+        "sites: in total, by chance only, and of the site that knows most, without noise. The "
+        "least detectable effect is found with power 0.8. "
+        f"{_effective(plan, found['as it is'][1])}",
         ("study", "error", "chance alone", "least detectable", "largest site", "worth it"),
         tuple(rows),
     )

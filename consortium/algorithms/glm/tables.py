@@ -43,17 +43,17 @@ _ABOUT = {
     "state": "Whether the row's numbers are reported, or withheld, and why: something could move "
     "the effect by more than half its error, or too few participants have the outcome. Withheld "
     "numbers are missing values (n/a).",
-    "deviation": "Unit of the effect: the stated standard deviation of the outcome; without one, "
-    "an eighth of the width of its limits times a factor that was learned for all outcomes "
-    "together, which is no estimate of this outcome's own. Times it, effect, error and interval "
-    "are in the outcome's own unit.",
+    "deviation": "Unit of the effect: the stated standard deviation of the outcome within groups "
+    "and sites; without one, an eighth of the width of its limits times a factor that was learned "
+    "for all outcomes together, which is not an estimate of this outcome's own. Times it, effect, "
+    "error and interval are in the outcome's own unit.",
 }
 
 
 def effect_unit(plan: GlmPlan) -> str:
     """The unit that effects are told in."""
     if plan.in_stated_units:
-        return "in the outcome's public standard deviation"
+        return "in the outcome's stated standard deviation within groups and sites"
     return "in the unit of the column deviation, which was learned for all outcomes together"
 
 

@@ -404,7 +404,7 @@ def test_long_tails_of_a_rare_group_that_varies_more_make_no_effects(side):
 @pytest.mark.parametrize("cell", ["skewed, grows by .4", "either side, grows by .2"])
 def test_long_tails_of_who_varies_more_with_age_make_no_slopes(cell):
     found = means_of(CELLS[f"slope, {cell}"], 16)
-    # .26 and .15 before a slope knew what clipping takes; the first is withheld.
+    # .26 and .15 without a correction for long tails; the first is withheld.
     assert found["withheld"] > 0.9 or found["size"] < 0.1
     assert found["false"] < 0.08
 

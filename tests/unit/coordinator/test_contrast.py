@@ -193,6 +193,16 @@ def test_combinations_without_any_error_are_no_test(folder):
         compare_coefficients(released, f"{'9' * 400} * ward=b")
 
 
+def test_withheld_outcomes_are_in_no_contrast(folder, tmp_path):
+    shutil.copytree(folder / "tables", tmp_path / "tables")
+    (path,) = (tmp_path / "tables").glob("desc-*glmcoefficients_results.tsv")
+    lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+    lines[2][2:] = ["n/a"] * len(lines[2][2:])
+    write_text(path, "\n".join("\t".join(line) for line in lines) + "\n")
+    entries = [row[1] for row in compare_coefficients(read_released(tmp_path), "diagnosis").rows]
+    assert entries == ["region1", "region3"]
+
+
 def test_tables_without_lines_are_refused(folder, tmp_path):
     for path in (folder / "tables").glob("*.tsv"):
         head = path.read_text(encoding="utf-8").partition("\n")[0]

@@ -49,6 +49,16 @@ def test_a_damaged_folder_is_told(tmp_path: Path) -> None:
         cc.open_result(copy)
 
 
+def test_a_missing_number_of_a_table_is_no_number(tmp_path: Path) -> None:
+    copy = finished().copy(tmp_path).out
+    path = next(copy.glob("tables/*components_results.tsv"))
+    head, first, *rest = path.read_text(encoding="utf-8").splitlines()
+    cells = [first.split("\t")[0], *["n/a"] * (len(head.split("\t")) - 1)]
+    path.write_text("\n".join([head, "\t".join(cells), *rest]) + "\n", encoding="utf-8")
+    row = cc.open_result(copy).tables["components"].iloc[0]
+    assert row.isna().sum() == len(row) - 1
+
+
 def test_a_simulation_in_memory_and_from_files_are_one(tmp_path: Path) -> None:
     values = {
         "study": "small",

@@ -115,7 +115,7 @@ def learn_norms(
 
 
 def squared_norm_ratio(kept: float, reach: float, likeness: OutcomeCorrelation) -> float:
-    """Return the mean squared norm of R^-¼u over its usual one, from what clipping left.
+    """Return the mean squared norm of R^-¼u over its usual one, from the mean clip factor.
 
     It is the ratio with which participants whose squared norms follow a χ² law would keep as much.
     Differences between sites are part of these norms, which those of pairs within a site are not.

@@ -5,7 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from consortium.algorithms.glm.kernels.learned_norms import LookSums, learn_norms
+from consortium.algorithms.glm.kernels.learned_norms import (
+    LookSums,
+    learn_norms,
+    squared_norm_ratio,
+)
 from consortium.algorithms.glm.kernels.outcome_correlation import EqualCorrelation
 from consortium.kernels.noisy_shares import estimate_shares
 from consortium.privacy.clipping import clip_factors, column_norms
@@ -45,6 +49,15 @@ def test_a_centre_and_a_scale_that_are_off_are_found(off, scale):
     assert found.shift == pytest.approx(centre, abs=0.07 * scale + 0.05 * abs(off))
     assert found.factor == pytest.approx(scale, rel=0.05)
     assert (found.missed(), found.doubt, found.lost) == (0.0, 0.0, False)
+
+
+@pytest.mark.parametrize("sites", [0.0, 0.25, 4.0])
+def test_what_clipping_left_tells_how_far_sites_differ(sites):
+    generator = np.random.default_rng(4)
+    levels = np.sqrt(sites) * generator.standard_normal((20, 40))
+    values = values_of(np.zeros(20), 1.0, 3) + levels[:, np.arange(PERSONS) % 40]
+    kept = clip_factors(3.0, column_norms(LIKENESS.encode(values))).mean()
+    assert squared_norm_ratio(float(kept), 3.0, LIKENESS) == pytest.approx(0.75 + sites, rel=0.2)
 
 
 def test_norms_that_are_right_are_left_alone_where_noise_rules():
