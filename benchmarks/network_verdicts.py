@@ -118,7 +118,7 @@ SHAPES: Mapping[str, tuple[tuple[float, float, float], float]] = {
 """Width at half height along each axis, and correlation of mirrored places."""
 PERSONS, EPSILONS = (200, 600, 2000), (4.0, 8.0)
 SHARES = np.array([75, 45, 30, 20, 12, 8, 5, 5]) / 200
-RUNS, VOXEL_RUNS, VOXEL_PERSONS = 5, 2, 600
+RUNS, VOXEL_RUNS, VOXEL_PERSONS, VOXEL_EPSILON = 3, 1, 600, 4.0
 _ROWS = 500
 
 
@@ -126,7 +126,7 @@ def shapes() -> None:
     """Studies of participants without networks that find something."""
     rows = [[name, *_of_shape(name)] for name in SHAPES]
     cells = [f"{persons:,}, ε {epsilon:g}" for persons in PERSONS for epsilon in EPSILONS]
-    cells += [f"voxels, {VOXEL_PERSONS}, ε {epsilon:g}" for epsilon in EPSILONS]
+    cells.append(f"voxels, {VOXEL_PERSONS}, ε {VOXEL_EPSILON:g}")
     show(
         f"Smooth noise without networks: studies that find something, of {RUNS} over regions and "
         f"{VOXEL_RUNS} over voxels",
@@ -141,10 +141,9 @@ def _of_shape(name: str) -> list[str]:
     for persons in PERSONS:
         plans = [region_plan(_sizes(persons), epsilon, places) for epsilon in EPSILONS]
         counts += _count(seen, persons, plans, RUNS)
-    for epsilon in EPSILONS:
-        made = _voxel_plan(epsilon)
-        known: Any = made.analysis
-        counts += _count(_in_basis(known.cutoff, name), VOXEL_PERSONS, [made], VOXEL_RUNS)
+    made = _voxel_plan()
+    known: Any = made.analysis
+    counts += _count(_in_basis(known.cutoff, name), VOXEL_PERSONS, [made], VOXEL_RUNS)
     return [str(each) for each in counts]
 
 
@@ -182,10 +181,10 @@ def _in_basis(cutoff: float, name: str) -> Array:
     return total
 
 
-def _voxel_plan(epsilon: float) -> Plan:
+def _voxel_plan() -> Plan:
     sizes = _sizes(VOXEL_PERSONS)
     shape = extent().shape(sizes, tuple(VOLUMES * size for size in sizes), "subject")
-    return make_plan(_study(sizes, epsilon, {"resolution": 8}), shape)
+    return make_plan(_study(sizes, VOXEL_EPSILON, {"resolution": 8}), shape)
 
 
 def _sizes(persons: int) -> tuple[int, ...]:

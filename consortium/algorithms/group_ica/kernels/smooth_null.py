@@ -21,7 +21,8 @@ from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.spatial_ica import one_sign
 from consortium.kernels.surface_basis import SurfaceBasis
 
-KERNELS = ((8.0, 2), (12.0, 2), (18.0, 2), (27.0, 2), (20.0, 1), (60.0, 1))
+_LENGTHS = 8.0, 10.0, 12.0, 14.5, 18.0, 22.0, 27.0
+KERNELS = *((length, 2) for length in _LENGTHS), (20.0, 1), (60.0, 1)
 """Length ℓ in mm and power p of covariances exp(-(distance/ℓ)^p), of which the best is taken."""
 _ALONG = 6.0, 8.0, 12.0, 16.0, 20.0, 25.0, 30.0, 37.0, 45.0
 """Widths at half height in mm of noise that was smoothed along a cortex."""
@@ -32,7 +33,7 @@ _THROUGH = tuple(
 _FWHM = 2.3548
 _NEAR = 60.0  # mm, width at half height of what counts as near a place: networks are narrower
 _MOST_UNEVEN = 2.0  # times as strong, or as weak, as usual
-_CLOSEST, _ROUNDS, _STEPS = 5, 2, 4
+_CLOSEST, _ROUNDS, _STEPS = 12, 2, 4
 _CHANGES = 0.1, 10.0
 _EXPECTED_DRAWS, _MOST_VOLUMES, _TINY = 8, 200, 1e-12
 _MOST_VERTICES = 6000
