@@ -104,8 +104,19 @@ def show_status(standing: RunStatus, out: Console) -> None:
     idle = "not running" if standing.ended else "not running; start it with 'consortium run'"
     centre = "at work" if standing.running else idle
     out.print(f"{standing.run}: {standing.step}; the centre is {centre}.", soft_wrap=True)
-    table = Table("site", "last message", "state", "since", "until")
+    counted = any(site.count for site in standing.sites)
+    numbers = ("estimated number", "nominal") if counted else ()
+    table = Table("site", "last message", "state", "since", "until", *numbers)
     for site in standing.sites:
         since, until = (moment(at) if at else "" for at in (site.since, site.until))
-        table.add_row(site.name, site.heard, site.state, since, until)
+        count = site.count
+        sizes = (f"{count.units:,} ± {count.deviation:.2g}", f"{count.nominal:,}") if count else ()
+        table.add_row(site.name, site.heard, site.state, since, until, *sizes)
     out.print(table)
+    for site in standing.sites:
+        if site.count is not None and site.count.few:
+            out.print(
+                f"{site.name}: the estimated number is far below the nominal one. Ask its staff "
+                "whether its agent reads the right data.",
+                soft_wrap=True,
+            )

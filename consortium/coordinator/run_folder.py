@@ -6,7 +6,7 @@ Site by site: who is awaited, since when, and until when.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from consortium.base.atomic import DAMAGED, write_bytes
@@ -16,6 +16,7 @@ from consortium.engine.clock import read_waiting
 from consortium.engine.closing import read_end, seems_complete
 from consortium.engine.mailbox import NOT_APPROVED
 from consortium.engine.names import MOST_NOTICE, Names
+from consortium.engine.unit_counts import COUNTS, is_far_below
 from consortium.errors import OutputError
 from consortium.exchange.base import Exchange
 from consortium.study.spec import Study
@@ -106,6 +107,18 @@ def read_run(folder: Path) -> RunRecord | None:
 
 
 @dataclass(frozen=True)
+class SiteCount:
+    """Number of a site's participants or volumes, estimated from the releases of a run."""
+
+    units: int
+    deviation: float
+    """Standard deviation of the noise in ``units``."""
+    nominal: int
+    few: bool
+    """Whether the number is clearly less than half of the nominal one."""
+
+
+@dataclass(frozen=True)
 class SiteStanding:
     """What is known of a site in a run."""
 
@@ -118,6 +131,8 @@ class SiteStanding:
     since: float | None = None
     until: float | None = None
     """Unix times: since when it is awaited, and until when."""
+    count: SiteCount | None = None
+    """Estimated number of its participants, or volumes, so far; None before the first round."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +157,7 @@ def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunS
     waiting = read_waiting(folder) if running else None  # a dead centre's deadlines mean nothing
     present = exchange.children(place)
     ended = "end" in present
+    counts = read_counts(folder)
     step, kind = _step(exchange, run, present)
     there = exchange.children(kind) if kind else []
     refused = exchange.children(Names(run).refusals())
@@ -155,15 +171,36 @@ def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunS
         state = "loading" if state == "awaited" and heard == LOADS else state
         state = "left out" if name not in started else state
         state = "refused" if name in refused else state
+        since = until = None
         if state in ("awaited", "loading") and waiting is not None and name in waiting.sites:
             state = "not approved" if waiting.sites[name] == NOT_APPROVED else state
-            until = waiting.deadlines.get(name, waiting.until)
-            sites.append(SiteStanding(name, heard, state, waiting.since, until))
-        else:
-            sites.append(SiteStanding(name, heard, state))
+            since, until = waiting.since, waiting.deadlines.get(name, waiting.until)
+        standing = SiteStanding(name, heard, state, since, until)
+        sites.append(replace(standing, count=counts.get(name)))
     if ended:
         step += " (complete)" if seems_complete(exchange, run) else " (given up)"
     return RunStatus(run, step, ended, running, tuple(sites))
+
+
+def read_counts(folder: Path) -> dict[str, SiteCount]:
+    """Return the estimated number of units of each site so far; empty before the first round.
+
+    Raises OutputError if the centre's note is damaged.
+    """
+    path = work_folder(folder) / COUNTS
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        deviation = float(content["deviation"])
+        return {
+            str(name): SiteCount(
+                round(units), deviation, int(nominal), is_far_below(units, deviation, nominal)
+            )
+            for name, (units, nominal) in content["units and nominal"].items()
+        }
+    except FileNotFoundError:
+        return {}
+    except DAMAGED as error:
+        raise OutputError(f"{path} is damaged; remove it.") from error
 
 
 def _step(exchange: Exchange, run: str, present: list[str]) -> tuple[str, str]:

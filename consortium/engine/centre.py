@@ -12,7 +12,9 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Result
+from consortium.base.atomic import write_json
 from consortium.base.one_thread import one_thread
+from consortium.base.work import work_folder
 from consortium.engine.clock import Clock, WaitFile, Waiting
 from consortium.engine.closing import Closing, end_notice, most_closing
 from consortium.engine.kept_round import Kept
@@ -34,6 +36,7 @@ from consortium.engine.round_messages import RoundMessages, not_started, shortag
 from consortium.engine.run_context import RunContext, read_start, start_notice
 from consortium.engine.session import Round, Session
 from consortium.engine.transcript import TRANSCRIPT, Transcript
+from consortium.engine.unit_counts import COUNTS
 from consortium.errors import (
     ConsortiumError,
     ExchangeError,
@@ -75,6 +78,7 @@ class Centre:
         self._identity = identity
         self._exchange = exchange
         self._names = Names(context.run)
+        self._folder = folder
         self._transcript = Transcript(folder / TRANSCRIPT)
         wait_file = WaitFile(folder, clock.wall)
         self._mail = Mailbox(context, identity, exchange, clock, wait_file, log)
@@ -253,7 +257,16 @@ class Centre:
             Kept(number, done.stage, done.statistic, done.survivors, ring, digest)
         )
         self._resumes = False
+        self._note_counts(session)
         return done
+
+    def _note_counts(self, session: Session) -> None:
+        """Write down the estimated number of units of each site, for `consortium status`."""
+        counts, plan = session.counts, session.plan
+        rows = zip(counts.estimate.tolist(), plan.shape.units, strict=True)
+        sites = dict(zip(plan.study.sites, map(list, rows), strict=True))
+        content = {"units and nominal": sites, "deviation": counts.deviation}
+        write_json(work_folder(self._folder) / COUNTS, content)
 
     def _ask(self, session: Session, *, resumes: bool) -> bytes:
         """Post the pending query, or find the one that was posted before a crash.

@@ -8,8 +8,17 @@ import numpy as np
 from consortium.base.array import Array
 from consortium.kernels.simplex import project_to_simplex
 
+COUNTS = "counts.json"
+"""Note of a running centre with the estimated numbers so far."""
+_CLEARLY = 3.0
+"""Standard deviations of a count."""
 _LEAST_UNITS = 1.0
 _LEAST_DEVIATION = 1e-9  # of counts without noise
+
+
+def is_far_below(units: float, deviation: float, nominal: float) -> bool:
+    """Whether an estimated number of units is clearly less than half of the nominal number."""
+    return units + _CLEARLY * deviation < nominal / 2
 
 
 class UnitCounts:

@@ -10,14 +10,13 @@ import math
 from typing import NamedTuple
 
 from consortium.base.formatting import count, number, percent, power_of_ten
+from consortium.engine.unit_counts import is_far_below
 from consortium.privacy.gdp import ADDS_UP, FALSE_ALARMS, TWO_READERS, best_guess, detection_power
 from consortium.privacy.loss import boost_text
 from consortium.report.privacy_report import SEEDED, Guarantee, PrivacyReport
 from consortium.study.spec import how_checked
 
 UNITS = {"subject": "participant", "timepoint": "volume"}
-_CLEARLY = 3.0
-"""Standard deviations of a count."""
 LEAST_SHOWN = 1e-20
 """Probabilities below are shown as this one."""
 AGREEMENT = 1e-6
@@ -110,7 +109,7 @@ def few_sentences(report: PrivacyReport) -> list[str]:
         f"deviation {number(site.units_deviation)}), far below the nominal {site.nominal:,}. Ask "
         "its staff whether its agent reads the right data."
         for site in report.sites
-        if site.answered and site.units + _CLEARLY * site.units_deviation < site.nominal / 2
+        if site.answered and is_far_below(site.units, site.units_deviation, site.nominal)
     ]
 
 

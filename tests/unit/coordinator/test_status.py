@@ -11,7 +11,8 @@ from rich.console import Console
 from consortium.base.lock import only_one
 from consortium.coordinator.console_tables import show_status
 from consortium.coordinator.demo.prepare import DemoFolders
-from consortium.coordinator.run_folder import RunStatus, SiteStanding, run_status
+from consortium.coordinator.run_folder import RunStatus, SiteCount, SiteStanding, run_status
+from consortium.engine.unit_counts import is_far_below
 from consortium.errors import SiteError, ThresholdError
 from consortium.study.slots import SHORTEST
 from tests.support.local_consortium import SITES, STUDY, LocalConsortium, build, conduct, limit
@@ -204,3 +205,27 @@ def test_a_table_for_people() -> None:
         assert said in text
         assert "2023-11-1" in text
         assert text.count("round 3 (contribution)") == 2
+
+
+def test_estimated_numbers_are_shown_from_the_first_round_on(place: DemoFolders) -> None:
+    local = Watched(place)
+    centre = local.centre()
+    centre.open()
+    assert all(site.count is None for site in local.look().sites)
+    centre.step()
+    for site in local.look().sites:
+        assert site.count is not None
+        assert site.count.nominal == 10
+        assert site.count.deviation > 0
+        assert abs(site.count.units - 3) < 6 * site.count.deviation + 1
+
+
+@pytest.mark.parametrize(("units", "said"), [(4, True), (6, False)])
+def test_a_site_with_clearly_too_few_participants_is_named(units: int, said: bool) -> None:
+    count = SiteCount(units, 2.0, 20, few=is_far_below(units, 2.0, 24))
+    out = io.StringIO()
+    sites = (SiteStanding("north", "round 1 (contribution)", "answered", count=count),)
+    found = RunStatus(RUN, "round 1 (contribution)", False, True, sites)
+    show_status(found, Console(file=out, width=160))
+    assert f"{units} ± 2" in out.getvalue()
+    assert ("far below the nominal" in out.getvalue()) == said
