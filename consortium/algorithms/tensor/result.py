@@ -1,12 +1,18 @@
 """From the released moments of a mixture or of topics to centres and weights."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.findings import Finding
+from consortium.algorithms.tensor.kernels.one_kind import (
+    fewer_topics,
+    independent_entries,
+    limit_of,
+    linked_eigenvalue,
+)
 from consortium.algorithms.tensor.kernels.spiked_covariance import (
     Whitening,
     flat_variance,
@@ -15,7 +21,7 @@ from consortium.algorithms.tensor.kernels.spiked_covariance import (
 from consortium.algorithms.tensor.kernels.tensor import contract_tensor, orthogonal_components
 from consortium.algorithms.tensor.plan import CONSTANT, TensorPlan
 from consortium.base.formatting import count
-from consortium.kernels.moments import unpack_symmetric
+from consortium.kernels.moments import pack_symmetric, unpack_symmetric
 from consortium.privacy.clipping import clip_columns
 
 _MARGINS = (1.3, 2.5)
@@ -41,6 +47,8 @@ class Moments:
     edge: float
     taken: Mapping[str, Array] = field(default_factory=dict)
     error: float = 0.0
+    stands_out: bool = True
+    """Whether the second moment shows as many components."""
 
 
 def moment_without_levels(plan: TensorPlan, release: Release) -> tuple[Array, Array, Array, float]:
@@ -78,6 +86,7 @@ def mixture_moments(plan: TensorPlan, release: Release) -> Moments:
     """Read the second moment of (x, c e), without what sites' levels add to it."""
     components = plan.parameters.components
     square, mean, offsets, error = moment_without_levels(plan, release)
+    stands_out = components < 2 or _kinds_stand_out(plan, release)
     flat = flat_variance(square, mean, components)
     edge = release.deviation * float(np.sqrt(2.0 * plan.size))
     deviation = release.deviation / (plan.constant**2 * (1 + CONSTANT**-2))
@@ -86,7 +95,26 @@ def mixture_moments(plan: TensorPlan, release: Release) -> Moments:
     spread = components + (variance + error) * float(np.sum(1 / whitening.values))
     scale = _scale(plan, spread, deviation)
     taken = {"offsets": offsets} if plan.constants > 1 else {}
-    return Moments(whitening, mean, variance, scale, edge, taken, error)
+    return Moments(whitening, mean, variance, scale, edge, taken, error, stands_out)
+
+
+def _kinds_stand_out(plan: TensorPlan, release: Release) -> bool:
+    """Whether entries are correlated beyond what participants of one kind would show."""
+
+    def covariance(moment: Array) -> Array:
+        own = replace(release, values=pack_symmetric(moment))
+        square, mean, _, error = moment_without_levels(plan, own)
+        return np.asarray(square - np.outer(mean, mean) + error * np.eye(plan.size))
+
+    rank, size = plan.parameters.components - 1, plan.size
+    moment = unpack_symmetric(release.values)
+    found = covariance(moment)
+    variances, expected = np.maximum(np.diag(found), 0.0), moment.copy()
+    expected[:size, :size] -= found - np.diag(variances)
+    units, seed = float(plan.units_in(release).sum()), plan.parameters.seed
+    simulated = independent_entries(expected, variances, units, release.deviation, seed)
+    limit = limit_of(lambda drawn: linked_eigenvalue(covariance(drawn), rank), simulated)
+    return linked_eigenvalue(found, rank) > limit
 
 
 def topic_moments(plan: TensorPlan, release: Release) -> Moments:
@@ -97,7 +125,21 @@ def topic_moments(plan: TensorPlan, release: Release) -> Moments:
     # A word's entries add up to 1, so that the rows' sums are the frequencies of the words.
     mean = _frequencies(matrix.sum(axis=1))
     spread = float(mean @ np.square(whitening.forward).sum(axis=1))
-    return Moments(whitening, mean, 0.0, _scale(plan, spread, release.deviation), edge)
+    scale = _scale(plan, spread, release.deviation)
+    stands_out = plan.parameters.components < 2 or _topics_stand_out(plan, release, mean)
+    return Moments(whitening, mean, 0.0, scale, edge, stands_out=stands_out)
+
+
+def _topics_stand_out(plan: TensorPlan, release: Release, frequencies: Array) -> bool:
+    """Whether the least eigenvalue of the topics exceeds that of fewer topics."""
+    components, units = plan.parameters.components, float(plan.units_in(release).sum())
+    moment, seed = unpack_symmetric(release.values), plan.parameters.seed
+    asked = (frequencies, components - 1, units, release.deviation, seed)
+
+    def least(matrix: Array) -> float:
+        return float(np.linalg.eigvalsh(matrix)[-components])
+
+    return least(moment) > limit_of(least, fewer_topics(moment, *asked))
 
 
 def _scale(plan: TensorPlan, spread: float, deviation: float) -> float:
@@ -150,7 +192,8 @@ def tensor_result(plan: TensorPlan, model: Moments, tensor: Array) -> Result:
     centres = _frequencies(centres) if plan.words else clip_columns(centres, plan.reach)
     strengths = np.einsum("il,il->l", contract_tensor(tensor, directions), directions)
     agreements = roots * strengths
-    found = bool(np.all((agreements >= AGREES[0]) & (agreements <= AGREES[1])))
+    agrees = bool(np.all((agreements >= AGREES[0]) & (agreements <= AGREES[1])))
+    found = agrees and model.stands_out
     return Result(
         {"centres": _placed(plan, centres), "weights": roots**2},
         {"variance": model.variance, "noise_edge": model.edge, "found": len(roots) if found else 0},

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from benchmarks.honesty.running import Persons, answer
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
 from consortium.algorithms.site_constants import SITE_MEANS
@@ -323,3 +324,22 @@ def test_studies_that_can_t_be_are_refused(analysis, views, message):
 def test_parameters_that_make_no_sense_are_refused(wrong):
     with pytest.raises(ValidationError):
         TENSOR.Parameters.model_validate(wrong)
+
+
+def independent(seed, *, kinds):
+    """Whether two kinds are found among 1,500 participants of one kind, or of two."""
+    rng = np.random.default_rng(seed)
+    table = 0.15 * rng.standard_normal((6, 1500)) + 0.3
+    if kinds == 1:
+        table[:3] *= 2.0
+    else:
+        table[3:, 600:] -= 0.6
+    sites = [Persons(each, (("x", 6),)) for each in np.hsplit(table[:, rng.permutation(1500)], 4)]
+    result = answer("tensor", {"components": 2, "bound": 1.5}, sites, 8.0, rng)
+    return result.numbers["found"] > 0
+
+
+def test_one_kind_of_independent_entries_is_not_taken_for_two():
+    """Agreement of the moments alone reports two kinds in every one of these studies."""
+    assert sum(independent(seed, kinds=1) for seed in range(10)) <= 2
+    assert sum(independent(seed, kinds=2) for seed in range(3)) == 3
