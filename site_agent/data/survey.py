@@ -121,7 +121,7 @@ def twin_folders(labels: Spellings) -> dict[str, SkippedPerson]:
 
 
 def over_the_limit(label: str) -> SkippedPerson:
-    """Say that the ledger holds no price of a run for a participant."""
+    """Return that a participant is not among those of a run's hold."""
     detail = (
         f"sub-{label} has no budget left for this study by the ledger, or was added after the "
         "run began; left out."

@@ -58,7 +58,7 @@ EMPTY = Head(0, START)
 class LedgerEntry:
     """A line of the ledger, with its kind in ``event`` and the time, for people, in ``at``.
 
-    'reserve', 'spend' and 'void' are about one round. 'hold' is the price of a whole run, which
+    'reserve', 'spend' and 'void' are about one round. 'hold' is the loss of a whole run, which
     counts until the line 'release'; both have the round 0.
     'state' records a state of the site's folder (`site_agent.ledger.states`) and costs nothing.
     'tell' stands in ledgers of versions that sent exact numbers of participants; it costs nothing

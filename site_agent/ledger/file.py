@@ -317,7 +317,7 @@ class LedgerFile:
         price: float,
         study: OneStudy | None,
     ) -> list[str]:
-        """Return who can't pay a price; parameters as `LedgerReader.over_limit`."""
+        """Return who has no budget left for a loss; parameters as `LedgerReader.over_limit`."""
         rows = self.rows(labels)
         over = np.zeros(len(rows), np.bool_)
         if study is not None:

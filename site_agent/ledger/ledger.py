@@ -31,7 +31,7 @@ from site_agent.ledger.limits import (
     OneStudy,
     check_begin,
     check_charge,
-    check_price,
+    check_loss,
     counted,
 )
 from site_agent.ledger.reader import LedgerReader
@@ -75,18 +75,18 @@ class Ledger(LedgerReader):
     def hold(
         self, charge: Charge, labels: Sequence[str], limits: LedgerLimits, at: str
     ) -> tuple[str, list[str]]:
-        """Hold the price of a whole run for the participants who can pay it; once.
+        """Hold the loss of a whole run for the participants who have the budget; once.
 
-        Who can't pay is left out of the run, and nobody else is refused anything. The limits are
+        Whoever lacks the budget is left out of the run, and no run is refused. The limits are
         compared in the transaction that writes the line, so that two runs never count on the same
-        budget. A run that holds its price already keeps its participants: nobody is added. Raises
+        budget. A run that has a hold keeps its participants: nobody is added. Raises
         PrivacyError if no further run may begin; nothing is written. Raises LedgerError if the run
-        holds another price, or was released, or the ledger was closed.
+        holds another loss, or was released, or the ledger was closed.
 
         Parameters
         ----------
         charge : Charge
-            The run's price, with the round 0 and no participants.
+            The run's loss, with the round 0 and no participants.
         labels : sequence of str
             Participants who qualify for the run.
         at : str
@@ -95,13 +95,13 @@ class Ledger(LedgerReader):
         Returns
         -------
         group : str
-            Digest of the participants for whom the price is held, as `Charge.persons` names it.
+            Digest of the participants of the hold, as in `Charge.persons`.
         left_out : list of str
             Those of the labels who are not among them.
         """
         with self._marking() as file:
             file.check_halt()
-            check_price(charge)
+            check_loss(charge)
             held = file.find(charge, "hold")
             if held is None:
                 check_begin(file.sums, charge, limits)
@@ -113,7 +113,7 @@ class Ledger(LedgerReader):
                 return group, sorted(over)
             if file.find(charge, "release") or replace(held, persons="") != charge:
                 raise LedgerError(
-                    f"{charge.run} has ended here, or held another price before, so the site "
+                    f"{charge.run} has ended here, or held another loss before, so the site "
                     "answers no further. Take part in a new run."
                 )
             inside = {*file.named_in(held.persons, labels)}
@@ -140,7 +140,7 @@ class Ledger(LedgerReader):
     def reserve(self, charge: Charge, limits: LedgerLimits, at: str) -> bool:
         """Reserve a round's price; False if this very charge was reserved before.
 
-        It is paid from what its run holds (`hold`). Without a hold every limit is compared in the
+        It is covered by what its run holds (`hold`). Without a hold every limit is compared in the
         transaction that writes the line, so that no order of runs, agents or processes passes one.
         Raises BudgetError, PrivacyError if a limit does not cover it; nothing is written. Raises
         LedgerError if the hold does not cover it, the round is in the ledger with another price or

@@ -1,8 +1,8 @@
 """What may be charged to a ledger, and the sums that every charge is compared with.
 
-A run holds its whole price for its participants before its first round, and the hold counts as if
-it were charged. The run's rounds are then paid from it, and can't fail because another run was
-charged meanwhile. Its release at the run's end leaves what the rounds did cost.
+Before its first round a run holds the whole privacy loss of its participants, and the hold counts
+as charged. The run's rounds are covered by it, and can't fail because another run was charged
+meanwhile. Its release at the run's end leaves the losses of the rounds.
 
 A charge of unit ``subject`` counts in the account of single volumes, too: what hides all
 of a person's scans hides each of them no better than that. The converse is not bounded
@@ -51,7 +51,7 @@ class LedgerLimits:
     """Runs of the study that may ever cost something, by the approval."""
     run: float = 0.0
     """Loss of the whole run as planned. The first charge of a run that holds nothing is compared
-    with the limits as if it were as large, so that no run begins that can't be paid to its end."""
+    with the limits as if it were as large, so that no run begins that the limits don't cover to its end."""
     centres: frozenset[str] = frozenset()
     """Public keys, in hexadecimal, that the consortium has or had: its study is one, whichever of
     them signed it."""
@@ -61,13 +61,13 @@ class LedgerLimits:
 
 @dataclass
 class _Hold:
-    """The price that a run holds, and the rounds that are paid from it."""
+    """The loss that a run holds, and its rounds that were charged."""
 
     charge: Charge
     rounds: list[Charge] = field(default_factory=list)
 
     def covers(self, charge: Charge) -> bool:
-        """Whether a round of the same participants can be paid from what is left."""
+        """Whether a round of the same participants fits into the rest of the hold."""
         ours, theirs = self.charge, charge
         if (ours.persons, ours.unit, ours.study) != (theirs.persons, theirs.unit, theirs.study):
             return False
@@ -94,7 +94,7 @@ class Sums:
     def add(self, entry: LedgerEntry) -> None:
         """Count a reservation or a hold, or subtract one that was made void or released.
 
-        A reservation of a run that holds its price counts from the release on. Other lines cost
+        A reservation of a run with a hold counts from the release on. Other lines cost
         nothing.
         """
         charge = entry.charge
@@ -115,7 +115,7 @@ class Sums:
                 self._add_round(key, charge, sign)
 
     def _add_round(self, key: tuple[str, str, str], charge: Charge, sign: int) -> None:
-        """Count a round, or note that it is paid from its run's hold."""
+        """Count a round, or note that its run's hold covers it."""
         hold = self._holds.get(key)
         if hold is None:
             self._count(charge, sign)
@@ -194,7 +194,7 @@ class Sums:
         return {(key, run) for key, had in runs.items() for run, lines in had.items() if lines}
 
     def under_way(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
-        """Keys and names of a study's runs that were charged, or hold their price."""
+        """Return keys and names of a study's runs that were charged or have a hold."""
         held = {(x.centre, x.run) for x in self.holds if x.study == study and x.centre in centres}
         return self.runs(study, centres) | held
 
@@ -241,7 +241,7 @@ def check_charge(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
     and no further one may begin. Raises BudgetError if it, or for a run's first charge the whole
     run, would pass a limit.
     """
-    check_price(charge)
+    check_loss(charge)
     begins = not sums.begun(charge)
     hold = sums.hold(charge)
     if hold is not None:
@@ -266,10 +266,10 @@ def no_run_left(study: str, runs: float) -> PrivacyError:
     )
 
 
-def check_price(charge: Charge) -> None:
+def check_loss(charge: Charge) -> None:
     """Raise BudgetError if a charge's μ is not a finite number of at least 0."""
     if not 0.0 <= charge.mu < math.inf:
-        raise BudgetError(f"μ = {charge.mu} is no price; tell the people of the study.")
+        raise BudgetError(f"μ = {charge.mu} is no privacy loss. Ask the coordinator of the study.")
 
 
 def check_begin(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:

@@ -146,7 +146,7 @@ class Admission:
             raise self._unfit
         site.anchor.check()
         self.settle_folder()
-        if site.store.load(run, LEFT_OUT) is None:  # the run holds no price yet
+        if site.store.load(run, LEFT_OUT) is None:  # the run has no hold yet
             self._tell(self._states.settle_left_out(site.now()))
         permission, centre = partial(self._permission, approval), approval.keys[CENTRE].hex()
         permission()

@@ -34,7 +34,7 @@ class Charges:
     Parameters
     ----------
     persons : str
-        Digest of the participants for whom the run holds its price.
+        Digest of the participants of the run's hold.
     permission : callable
         Returns what the site's people allow of the study now, or raises why they don't.
     log_trouble : callable

@@ -77,7 +77,7 @@ class JoinedRun:
     announced: bytes
     """SHA-256 of what the centre announced, which this site's people approved."""
     persons: str
-    """Digest of the participants for whom the ledger holds the run's price."""
+    """Digest of the participants of the run's hold in the ledger."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Setup:
         return self._step.__name__.strip("_").replace("_", " ")
 
     def _load(self) -> bool:
-        """Wait until the data are in the cache, and hold the run's price for the participants.
+        """Wait until the data are in the cache, and hold the run's privacy loss.
 
         The centre is told once that they are not yet, and nothing of how far it is: who came how
         late would tell of single persons' scans. Both messages leave at ends of the loading slot,
@@ -141,7 +141,7 @@ class Setup:
             self._tell_loading()
             return False
         data, site = self.loading.data, self.site
-        self._persons = self._hold_price(data)
+        self._persons = self._hold_loss(data)
         for each in data.survey.skipped:
             if each.reason == "unusable":
                 site.log.line(f"left out of {self.context.run}: {each.detail}")
@@ -151,12 +151,12 @@ class Setup:
             self.slots.hold(ledger_slot(nominal_shape(self.context.study, self.context.extent)))
         return True
 
-    def _hold_price(self, data: Data) -> str:
-        """Hold the run's price in the ledger, and leave out whoever can't pay it."""
+    def _hold_loss(self, data: Data) -> str:
+        """Hold the run's loss in the ledger, and leave out whoever has no budget left."""
         site, run = self.site, self.context.run
-        price = run_price(site, self.context)
-        limits = self.permission().limits(site.policy, price.mu)
-        group, left_out = site.ledger.hold(price, data.people, limits, site.now())
+        whole = run_charge(site, self.context)
+        limits = self.permission().limits(site.policy, whole.mu)
+        group, left_out = site.ledger.hold(whole, data.people, limits, site.now())
         if site.store.load(run, LEFT_OUT) is None:  # for the site's page
             site.store.save(run, LEFT_OUT, json.dumps(left_out).encode())
         if left_out:
@@ -271,8 +271,8 @@ class Setup:
         return nominal_shape(study, self.context.extent)
 
 
-def run_price(site: Site, run: RunContext) -> Charge:
-    """Return the price of a whole run, which its first line in the ledger holds.
+def run_charge(site: Site, run: RunContext) -> Charge:
+    """Return the charge of a whole run, which its first line in the ledger holds.
 
     It is the most that the study promises, which is public before the run.
     """

@@ -76,7 +76,7 @@ def _centre(local: LocalConsortium, number: int) -> Centre:
 
 
 def _two_runs(root: Path, *, spent: bool) -> tuple[LocalConsortium, dict[str, int]]:
-    """Two runs that are set up before either asks a question, where east can pay for one.
+    """Two runs that are set up before either asks a question, where east has the budget for one.
 
     Returned are the sizes of all that east puts on the exchange, by name.
     """
@@ -100,8 +100,8 @@ def _two_runs(root: Path, *, spent: bool) -> tuple[LocalConsortium, dict[str, in
     return local, {str(p.relative_to(place.files.exchange)): p.stat().st_size for p in own}
 
 
-def test_runs_that_are_set_up_together_are_alike_whoever_can_pay(tmp_path: Path) -> None:
-    """The first run holds its price before the second is set up, which then has nobody."""
+def test_runs_that_are_set_up_together_are_alike_whoever_has_budget_left(tmp_path: Path) -> None:
+    """The first run holds its loss before the second is set up, which then has nobody."""
     local, sizes = _two_runs(tmp_path / "first", spent=False)
     said = local.said("east")
     assert "takes part in small-0001 with 3 participants" in said

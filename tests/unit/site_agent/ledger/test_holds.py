@@ -1,4 +1,4 @@
-"""A run holds its price for its participants from loading to its end."""
+"""A run holds its privacy loss for its participants from loading to its end."""
 
 import math
 from collections import defaultdict
@@ -18,14 +18,14 @@ SITE, CENTRE = "5a" * 32, "ce" * 32
 EVERYBODY = ["01", "02", "03"]
 
 
-def price(run: str, mu: float = 0.8, study: str = "small") -> Charge:
-    """A run's price."""
+def whole(run: str, mu: float = 0.8, study: str = "small") -> Charge:
+    """The charge of a whole run."""
     return Charge("data", study, run, 0, "", "", "subject", mu, SITE, CENTRE, "", 0.0)
 
 
 def round_of(run: str, number: int, persons: str, mu: float = 0.3) -> Charge:
     """A round of a run."""
-    of = replace(price(run, mu), round=number, stage="pca", statistic="moment", query="9e" * 32)
+    of = replace(whole(run, mu), round=number, stage="pca", statistic="moment", query="9e" * 32)
     return replace(of, persons=persons)
 
 
@@ -38,8 +38,8 @@ def spent(ledger: Ledger, label: str) -> float:
     return ledger.total("data", "subject", [label])
 
 
-def test_the_price_counts_until_the_release_and_then_the_rounds(ledger: Ledger) -> None:
-    group, left_out = ledger.hold(price("r-1"), EVERYBODY, up_to(1), "now")
+def test_the_hold_counts_until_the_release_and_then_the_rounds(ledger: Ledger) -> None:
+    group, left_out = ledger.hold(whole("r-1"), EVERYBODY, up_to(1), "now")
     assert (left_out, spent(ledger, "02")) == ([], 0.8)
     for number in (1, 2):
         assert ledger.reserve(round_of("r-1", number, group), up_to(1), "now")
@@ -53,39 +53,39 @@ def test_the_price_counts_until_the_release_and_then_the_rounds(ledger: Ledger) 
 
 def test_a_run_without_rounds_costs_nothing_and_is_none_of_those_approved(ledger: Ledger) -> None:
     one = replace(up_to(9), runs=1)
-    ledger.hold(price("r-1"), EVERYBODY, one, "now")
+    ledger.hold(whole("r-1"), EVERYBODY, one, "now")
     with pytest.raises(PrivacyError):
-        ledger.hold(price("r-2"), EVERYBODY, one, "now")
+        ledger.hold(whole("r-2"), EVERYBODY, one, "now")
     ledger.release("r-1", SITE, "now")
     assert spent(ledger, "01") == 0.0
     assert ledger.knows_any(["elsewhere"])  # nobody was charged
-    group, _ = ledger.hold(price("r-2"), EVERYBODY, one, "now")
+    group, _ = ledger.hold(whole("r-2"), EVERYBODY, one, "now")
     ledger.reserve(round_of("r-2", 1, group), one, "now")
     ledger.release("r-2", SITE, "now")
     with pytest.raises(PrivacyError):
-        ledger.hold(price("r-3"), EVERYBODY, one, "now")
+        ledger.hold(whole("r-3"), EVERYBODY, one, "now")
 
 
-def test_who_cannot_pay_both_runs_is_left_out_of_the_second(ledger: Ledger) -> None:
-    ledger.hold(price("r-1"), ["01"], up_to(1), "now")
-    group, left_out = ledger.hold(price("r-2", study="another"), EVERYBODY, up_to(1), "now")
+def test_who_has_no_budget_for_both_runs_is_left_out_of_the_second(ledger: Ledger) -> None:
+    ledger.hold(whole("r-1"), ["01"], up_to(1), "now")
+    group, left_out = ledger.hold(whole("r-2", study="another"), EVERYBODY, up_to(1), "now")
     assert left_out == ["01"]
     assert group == ledger.enroll(["02", "03"])
-    assert ledger.hold(price("r-3"), EVERYBODY, LedgerLimits({}), "now")[1] == EVERYBODY
+    assert ledger.hold(whole("r-3"), EVERYBODY, LedgerLimits({}), "now")[1] == EVERYBODY
     own = LedgerLimits({"subject": 9.0}, study=1.0)
-    assert ledger.hold(price("r-4", study="another"), EVERYBODY, own, "now")[1] == ["02", "03"]
+    assert ledger.hold(whole("r-4", study="another"), EVERYBODY, own, "now")[1] == ["02", "03"]
 
 
 def test_a_run_keeps_its_participants_after_a_restart(ledger: Ledger) -> None:
-    group, _ = ledger.hold(price("r-1"), ["01", "02"], up_to(1), "now")
-    again = Ledger(ledger.path).hold(price("r-1"), ["sub-2", "03"], up_to(0.1), "later")
+    group, _ = ledger.hold(whole("r-1"), ["01", "02"], up_to(1), "now")
+    again = Ledger(ledger.path).hold(whole("r-1"), ["sub-2", "03"], up_to(0.1), "later")
     assert again == (group, ["03"])
     assert len(ledger.entries()) == 1
 
 
 @pytest.mark.parametrize("wrong", ["more", "others", "another unit"])
-def test_only_what_the_run_holds_is_paid_from_it(wrong: str, ledger: Ledger) -> None:
-    group, _ = ledger.hold(price("r-1"), EVERYBODY, up_to(9), "now")
+def test_only_what_the_run_holds_is_charged(wrong: str, ledger: Ledger) -> None:
+    group, _ = ledger.hold(whole("r-1"), EVERYBODY, up_to(9), "now")
     ledger.reserve(round_of("r-1", 1, group, 0.6), up_to(9), "now")
     charge = round_of("r-1", 2, group)
     if wrong == "more":
@@ -99,10 +99,10 @@ def test_only_what_the_run_holds_is_paid_from_it(wrong: str, ledger: Ledger) -> 
 
 
 def test_a_run_that_was_released_holds_nothing_again(ledger: Ledger) -> None:
-    ledger.hold(price("r-1"), EVERYBODY, up_to(9), "now")
+    ledger.hold(whole("r-1"), EVERYBODY, up_to(9), "now")
     ledger.release("r-1", SITE, "now")
     with pytest.raises(LedgerError):
-        ledger.hold(price("r-1"), EVERYBODY, up_to(9), "now")
+        ledger.hold(whole("r-1"), EVERYBODY, up_to(9), "now")
 
 
 LINES = st.lists(
@@ -119,7 +119,7 @@ LINES = st.lists(
 @settings(max_examples=40, deadline=None)
 @given(LINES)
 def test_sums_are_those_of_holds_and_of_the_rounds_of_other_runs(lines) -> None:
-    """Beside a plain account: of each run the price while it is held, and the rounds otherwise."""
+    """Beside a plain account: of each run the hold until its release, and the rounds from then on."""
     with TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "ledger.sqlite")
         held: dict[str, tuple[str, set[str]]] = {}
@@ -128,7 +128,7 @@ def test_sums_are_those_of_holds_and_of_the_rounds_of_other_runs(lines) -> None:
         for number, (event, which, people, mu) in enumerate(lines, start=1):
             run = f"r-{which}"
             if event == "hold" and run not in held and run not in over:
-                group, _ = ledger.hold(price(run), sorted(people), up_to(9), "now")
+                group, _ = ledger.hold(whole(run), sorted(people), up_to(9), "now")
                 held[run] = group, people
             elif event == "reserve" and run in held:
                 charge = round_of(run, number, held[run][0], mu)
