@@ -51,7 +51,7 @@ class LedgerLimits:
     """Runs of the study that may ever cost something, by the approval."""
     run: float = 0.0
     """Loss of the whole run as planned. The first charge of a run that holds nothing is compared
-    with the limits as if it were as large, so that no run begins that the limits don't cover to its end."""
+    with the limits as if it were as large: no run begins that they don't cover to its end."""
     centres: frozenset[str] = frozenset()
     """Public keys, in hexadecimal, that the consortium has or had: its study is one, whichever of
     them signed it."""

@@ -119,7 +119,7 @@ LINES = st.lists(
 @settings(max_examples=40, deadline=None)
 @given(LINES)
 def test_sums_are_those_of_holds_and_of_the_rounds_of_other_runs(lines) -> None:
-    """Beside a plain account: of each run the hold until its release, and the rounds from then on."""
+    """Compare with a plain account: each run's hold until its release, then its rounds."""
     with TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "ledger.sqlite")
         held: dict[str, tuple[str, set[str]]] = {}

@@ -241,7 +241,7 @@ def test_total_never_exceeds_the_limit(tmp_path_factory, prices, limit) -> None:
 @pytest.mark.parametrize("mu", [math.nan, math.inf, -0.1])
 def test_a_price_that_is_no_price_is_refused(tmp_path: Path, mu: float) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    with pytest.raises(BudgetError, match="is no price"):
+    with pytest.raises(BudgetError, match="is no privacy loss"):
         ledger.reserve(replace(CHARGE, mu=mu), up_to(1.0), "now")
     assert ledger.entries() == []
 
