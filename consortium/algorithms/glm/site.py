@@ -24,6 +24,7 @@ from consortium.algorithms.glm.persons import (
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.ring import Pairs, clips_in, ring_of
 from consortium.algorithms.glm.rows import rows_of
+from consortium.kernels.tiles import product_of_columns
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.clipping import (
     clip_columns,
@@ -205,7 +206,7 @@ def _group_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
         return _Weights(people.contrast, first, largest, people.covariates, within)
     slopes, centre = _slopes(query), query.arguments["centres"][query.site]
     centred = people.covariates - centre[:, None]
-    shift = slopes @ centred
+    shift = product_of_columns(slopes[None], centred)[0]
     first = people.weight * (people.contrast - shift)
     largest = people.weight * (people.largest + np.abs(shift))
     within = _rows_left(people, slopes)
@@ -221,7 +222,7 @@ def _slope_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
     """
     slopes, centre = _slopes(query), query.arguments["centres"][query.site]
     centred = people.covariates - centre[1:, None]
-    left = people.contrast - centre[0] - slopes @ centred
+    left = people.contrast - centre[0] - product_of_columns(slopes[None], centred)[0]
     # Smaller ones, which no honest centre sends, would make rounding a weight.
     spread = np.maximum(query.arguments["spread"], _LEAST_SPREAD)
     most = plan.choice.contrast_reach
@@ -244,7 +245,9 @@ def _rows_left(people: Persons, slopes: Array) -> Array | None:
     """What a (t - γᵀx) of units' rows differs by from their means; nothing of single rows."""
     if people.within is None:
         return None
-    left = people.within.contrast - np.tensordot(slopes, people.within.covariates, axes=1)
+    contrast, covariates = people.within.contrast, people.within.covariates
+    columns = covariates.reshape(len(covariates), -1)
+    left = contrast - product_of_columns(slopes[None], columns).reshape(contrast.shape)
     return np.asarray(people.weight * left)
 
 
