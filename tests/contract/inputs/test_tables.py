@@ -304,3 +304,15 @@ def test_a_table_of_sessions_of_another_participant_leaves_out_its_own(
     view = view_of("sub-*/sub-*_sessions.tsv", "age")
     vectors, lacking = read_table(tmp_path, view, by_session=True)
     assert (set(vectors), set(lacking)) == ({"01_ses-1", "02_ses-1"}, {"03"})
+
+
+def test_a_folder_whose_table_cannot_be_looked_for_leaves_out_its_participant_only(
+    tmp_path: Path,
+) -> None:
+    """The file's name is too long for the file system, as a folder without rights would be."""
+    (tmp_path / f"sub-{'a' * 251}").mkdir()
+    (tmp_path / "sub-01").mkdir()
+    (tmp_path / "sub-01" / "sub-01_sessions.tsv").write_text("session_id\tage\nses-1\t20\n")
+    view = view_of("sub-*/sub-*_sessions.tsv", "age")
+    vectors, _ = read_table(tmp_path, view, by_session=True)
+    assert set(vectors) == {"01_ses-1"}
