@@ -71,7 +71,7 @@ class FolderStates:
     def settle_approvals(self, at: str) -> list[str]:
         """Let no approval count that is older than its newest line; record those that are newer.
 
-        What a run of a study holds that is not approved any more is released.
+        The holds of runs whose study is not approved any more are released.
         """
         lines, recorded = [*self.older_approvals().values()], self._recorded_serials()
         raise_serials(self.folder, self.identity, recorded)
