@@ -20,7 +20,8 @@ from consortium.errors import TableError
 
 _OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff", b"\x00")
 """Bytes in the beginning of a file in UTF-16 or UTF-32, with or without its mark."""
-_HEAD = 64
+_HEAD = 4
+"""Bytes of the header, so that no row decides about the encoding."""
 _LABELS = "participant_id"
 """Column of BIDS whose cells begin with ``sub-``, and those of row names don't."""
 _INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u200e\u200f\u2060"))
@@ -49,8 +50,7 @@ class DelimitedTable:
     lines : iterable of str
         Its lines with their line ends.
     again : callable, optional
-        Returns the lines once more. With it, a table of which every row has one cell more than the
-        header has row names.
+        Returns the lines once more. With it, the table may have row names.
 
     Raises
     ------
@@ -112,21 +112,34 @@ class DelimitedTable:
     def every_row(self) -> Iterator[TableRow]:
         """Yield the rows that have any cell with content, also those of a wrong width.
 
-        If every row has one cell more than the header, the first cell of each is a row name, as
-        ``write.table`` of R writes it, and is dropped.
+        A row name without a name in the header, as ``write.table`` of R writes it, is dropped. In a
+        table with a column participant_id each row is judged by its own cells, so that no
+        participant decides how another one is read. Other tables have row names if every row has
+        one cell more than the header.
         """
-        many, first = len(self.header), True
+        many, first = len(self.header), _LABELS not in self.header
         for row in self._parsed():
             width = len(row.cells)
             if first and width == self._widest + 1:
                 self.has_row_names = self._all_have_names()
             first = False
-            if self.has_row_names:
+            if width == self._widest + 1 and self._is_shifted(row.cells):
+                self.has_row_names = True
+                yield TableRow(row.line, row.cells[1 : 1 + many])
+            elif self.has_row_names and _LABELS not in self.header:
                 yield TableRow(row.line, row.cells[1 : 1 + many])
             elif many <= width <= self._widest:
                 yield TableRow(row.line, row.cells[:many])
             else:
                 yield TableRow(row.line, row.cells, self._wrong_width(row))
+
+    def _is_shifted(self, cells: Sequence[str]) -> bool:
+        """Whether a participant's label, which begins with ``sub-``, is one column too far."""
+        if self._again is None or _LABELS not in self.header:
+            return False
+        place = self.header.index(_LABELS)
+        labelled = [cell.strip().lower().startswith("sub-") for cell in cells[place : place + 2]]
+        return labelled == [False, True]
 
     def _all_have_names(self) -> bool:
         """Whether every row has one cell more than the header, read from the beginning again.
@@ -136,15 +149,11 @@ class DelimitedTable:
         """
         if self._again is None:
             return False
-        has_last, are_names = False, self.header[:1] != (_LABELS,)
+        has_last = False
         for row in DelimitedTable(self.path, self._again())._parsed():
             if len(row.cells) != self._widest + 1:
                 return False
             has_last = has_last or bool(row.cells[-1].strip())
-            labelled = [cell.strip().lower().startswith("sub-") for cell in row.cells[:2]]
-            are_names = are_names or labelled != [True, False]
-        if not are_names:
-            return False
         if not has_last:
             raise TableError(
                 self.path,

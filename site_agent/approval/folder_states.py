@@ -15,7 +15,7 @@ from pathlib import Path
 from consortium.base.formatting import count
 from consortium.errors import ConfigurationError, DataError, StudyError
 from consortium.membership.keys import Identity
-from site_agent.approval.approval import newest_serials, raise_serials
+from site_agent.approval.approval import approvals, newest_serials, raise_serials
 from site_agent.config import SiteConfig
 from site_agent.data.people import read_left_out, reasons_left_out, site_tables
 from site_agent.data.survey import SkippedPerson
@@ -69,7 +69,10 @@ class FolderStates:
     # -- approvals --------------------------------------------------------------------------
 
     def settle_approvals(self, at: str) -> list[str]:
-        """Let no approval count that is older than its newest line; record those that are newer."""
+        """Let no approval count that is older than its newest line; record those that are newer.
+
+        The holds of runs whose study is not approved any more are released.
+        """
         lines, recorded = [*self.older_approvals().values()], self._recorded_serials()
         raise_serials(self.folder, self.identity, recorded)
         for study, (serial, is_approved) in newest_serials(self.folder, self.identity).items():
@@ -77,7 +80,21 @@ class FolderStates:
                 word = "approved" if is_approved else "withdrawn"
                 state = State("approval", self._key, study=study, serial=serial, word=word)
                 self.ledger.record(state, at)
+        self._release_withdrawn(at)
         return lines
+
+    def _release_withdrawn(self, at: str) -> None:
+        """Release what runs hold whose study is not approved, or that an earlier key took part in.
+
+        Such a run can't go on here. Its end may never be heard, since its coordinator may remove
+        the run from the exchange. Nothing is released while a record can't be read.
+        """
+        unread: list[str] = []
+        found = approvals(self.folder, self.identity, unread.append)
+        approved = {each.study.study for each in found}
+        for charge in () if unread else self.ledger.holds_of(self._keys):
+            if charge.site != self._key or charge.study not in approved:
+                self.ledger.release(charge.run, charge.site, at)
 
     def _recorded_serials(self) -> dict[str, int]:
         found: dict[str, int] = {}

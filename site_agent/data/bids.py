@@ -9,6 +9,7 @@ from consortium.errors import DataError
 from consortium.study.data_section import DataSection
 from consortium.views.meshes import side_file_names
 from site_agent.data.folders import (
+    exists,
     files_below,
     foreign_home,
     homes_in,
@@ -281,7 +282,7 @@ def _right_of(path: Path) -> Path | None:
     """Return the right hemisphere's GIFTI file next to the left one's, or None."""
     for name in side_file_names(path.name)[1:]:
         right = path.with_name(name)
-        return right if right.exists() else None
+        return right if exists(right) else None
     return None
 
 
@@ -300,4 +301,4 @@ def _confounds(bold: Path, home: _Home | None) -> Path | None:
             if path.name.endswith(f"_{suffix}.tsv") and _with_reconstruction(path) == recording:
                 return path
     beside = bold.with_name(f"{stem_of(bold)}_confounds.tsv")
-    return beside if beside.exists() else None
+    return beside if exists(beside) else None

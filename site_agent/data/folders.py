@@ -174,7 +174,7 @@ def _list(
 
 def _is_broken_folder(entry: "os.DirEntry[str]") -> bool:
     """Return whether a link leads nowhere and has the name of a folder."""
-    return "." not in entry.name and not _exists(entry.path)
+    return "." not in entry.name and not exists(entry.path)
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
@@ -184,7 +184,8 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
         return False
 
 
-def _exists(path: str) -> bool:
+def exists(path: str | Path) -> bool:
+    """Whether a path exists; False also in a folder that can't be opened."""
     try:
         return Path(path).exists()
     except OSError:
@@ -193,7 +194,7 @@ def _exists(path: str) -> bool:
 
 def _unfollowed(link: str, home: Path, root: Path, visited: set[str]) -> str | None:
     """Return why a link is not followed, '' if its folder was read already; None if it is."""
-    if not _exists(link):
+    if not exists(link):
         return "is a link to a missing folder"
     target = os.path.realpath(link)
     if any(_is_inside(target, each) for each in visited):
@@ -307,7 +308,7 @@ def foreign_home(home: Path, root: Path) -> str | None:
     if not home.is_symlink():
         return None
     reason = "is a link to a missing folder"
-    if _exists(str(home)):
+    if exists(str(home)):
         reason = _outside(Path(os.path.realpath(home)), root) or ""
         reason = reason or foreign_place(home, home.name, root) or ""
     if not reason:

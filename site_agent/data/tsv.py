@@ -4,6 +4,7 @@ A participant's value of a column becomes entries of a feature vector.
 """
 
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -109,7 +110,7 @@ def view_rows(
     names = [name for name, _ in view.single_columns]
     if by_session and view.is_by_person and view.file.endswith(SESSIONS_TABLE):
         for label, path in personal_files(folder, view.file):
-            if path.exists() or path.is_symlink():
+            if os.path.lexists(path):  # False also in a folder that can't be opened
                 yield from _own_sessions(label, path, names, wording)
         return
     if view.is_by_person:

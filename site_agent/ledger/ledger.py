@@ -143,8 +143,8 @@ class Ledger(LedgerReader):
         It is covered by what its run holds (`hold`). Without a hold every limit is compared in the
         transaction that writes the line, so that no order of runs, agents or processes passes one.
         Raises BudgetError, PrivacyError if a limit does not cover it; nothing is written. Raises
-        LedgerError if the hold does not cover it, the round is in the ledger with another price or
-        question, or the ledger was closed.
+        LedgerError if the hold does not cover it or was released, the round is in the ledger with
+        another price or question, or the ledger was closed.
 
         Parameters
         ----------
@@ -160,6 +160,11 @@ class Ledger(LedgerReader):
                     "and is not paid for again; take part in a new run."
                 )
             if known is None:
+                if file.find(replace(charge, round=0), "release") is not None:
+                    raise LedgerError(
+                        f"{charge.run} has ended here, so the site answers no further. Take part "
+                        "in a new run."
+                    )
                 check_charge(file.sums, charge, limits)
                 file.append(charge, "reserve", at)
             elif known != charge:

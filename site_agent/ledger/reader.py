@@ -11,7 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from consortium.errors import LedgerError
-from site_agent.ledger.entries import EMPTY, Head, LedgerEntry, follow, standing_reservations
+from site_agent.ledger.entries import (
+    EMPTY,
+    Charge,
+    Head,
+    LedgerEntry,
+    follow,
+    standing_reservations,
+)
 from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.limits import OneStudy, Sums, counted
 from site_agent.ledger.persons import PersonSums, exact_root, exact_square
@@ -214,6 +221,17 @@ class LedgerReader:
         with self._writing() as file:
             rows = file.rows(labels)  # first, since it joins spellings
             return int(np.setdiff1d(file.members(group), rows).size) if group else 0
+
+    def holds_of(self, sites: Collection[str]) -> list[Charge]:
+        """Return the prices that the runs of some sites hold.
+
+        Parameters
+        ----------
+        sites : collection of str
+            Public keys of the sites, in hexadecimal.
+        """
+        with self._writing() as file:
+            return [charge for charge in file.sums.holds if charge.site in sites]
 
     def members(self, group: str, labels: Sequence[str]) -> list[str]:
         """Return those of some labels, in any spelling, who are in a group.

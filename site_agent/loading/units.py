@@ -74,9 +74,13 @@ def rows_by_person(views: Sequence[Collection[str]]) -> dict[str, list[str]]:
     return found
 
 
-def _in_order(row: str) -> list[str | int]:
-    """Return a key that sorts the sessions 2 and 10 by their numbers."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", row)]
+def _in_order(row: str) -> list[tuple[int, str]]:
+    """Return a key that sorts the sessions 2 and 10 by their numbers, of any number of digits."""
+    parts = re.split(r"(\d+)", row)
+    plain = [part.lstrip("0") if part.isdecimal() else part for part in parts]
+    return [
+        (len(own) if part.isdecimal() else 0, own) for part, own in zip(parts, plain, strict=True)
+    ]
 
 
 def families_of(

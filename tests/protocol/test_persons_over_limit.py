@@ -1,6 +1,8 @@
 """A study goes on without participants who have no budget left; its plan does not change."""
 
+import shutil
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,9 @@ from consortium.engine.centre import Centre
 from consortium.errors import StudyError
 from consortium.membership.keys import load_identity
 from consortium.membership.roster import read_roster
+from site_agent.approval.withdrawal import take_back
 from site_agent.data.bids import labels_in
-from site_agent.layout import LEDGER
+from site_agent.layout import APPROVED, LEDGER
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Policy
 from tests.support.charges import up_to
@@ -126,3 +129,35 @@ def test_the_end_of_a_run_leaves_what_its_rounds_cost(tmp_path: Path) -> None:
     pump(local)
     (charge,) = [e.charge for e in book.entries() if e.event == "reserve"]
     assert book.total("", "subject", people) == charge.mu < held
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_a_withdrawal_releases_a_run_whose_end_is_never_heard(
+    tmp_path: Path, running: bool
+) -> None:
+    """The coordinator removes a run from the exchange that was set up and never ended."""
+    local = LocalConsortium(settle(tmp_path / "place"))
+    local.centre().open()
+    if not running:
+        local.agents.clear()
+    book = Ledger(local.place.site("east") / LEDGER)
+    people = labels_in(local.place.dataset("east"))
+    shutil.rmtree(local.place.files.exchange / "runs")
+    pump(local)
+    assert book.total("", "subject", people) > 0
+    assert take_back(local.place.site("east"), "small", date(2026, 11, 21)) is None
+    assert book.total("", "subject", people) == 0.0
+    pump(local)
+    assert book.total("", "subject", people) == 0.0
+
+
+def test_nothing_is_released_while_an_approval_cannot_be_read(tmp_path: Path) -> None:
+    local = LocalConsortium(settle(tmp_path / "place"))
+    local.centre().open()
+    book = Ledger(local.place.site("east") / LEDGER)
+    people = labels_in(local.place.dataset("east"))
+    held = book.total("", "subject", people)
+    (local.place.site("east") / APPROVED / "small.json").write_text("{")
+    local.agents.clear()
+    local.agent("east")._begin()
+    assert book.total("", "subject", people) == held > 0

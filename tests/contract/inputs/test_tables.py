@@ -102,6 +102,25 @@ def test_row_names_as_r_writes_them_move_no_cell(
     assert list(found.values()) == wanted[["age", "iq"]].to_numpy().tolist()
 
 
+@pytest.mark.parametrize(
+    "damaged", ["2\tsub-02\t30", "2\tsub-02", "sub-02\t30\t99", "2\tsub-02\t30\t99\tx", "2"]
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_damaged_row_decides_about_no_other_participants_row_names(
+    tmp_path: Path, damaged: str, place: int
+) -> None:
+    rows = ["1\tsub-01\t20\t90", "3\tsub-03\t40\t95"]
+    rows.insert(place, damaged)
+    (tmp_path / "t.tsv").write_text("\n".join(("participant_id\tage\tiq", *rows)))
+    vectors, _ = read_table(tmp_path, view_of("t.tsv", "age", "iq"))
+    assert {"01", "03"} <= set(vectors)
+
+
+def test_a_byte_of_one_row_decides_about_no_encoding(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("participant_id\tage\nsub-01\t2\0\nsub-02\t30\n")
+    assert values_of(tmp_path, "t.tsv", "age") == {"02": [30]}
+
+
 def rows_of(path: Path) -> list[list[str]]:
     with open_table(path, MOST) as table:
         return [list(table.header), *(list(row.cells) for row in table.rows())]
@@ -178,6 +197,8 @@ HEADS: dict[str, tuple[str, Callable[[Path], object]]] = {
 }
 """Header and reader of each kind of table."""
 ROWS = {
+    "participants": ("sub-01\t2", "sub-02\t4"),
+    "given": ("sub-01\t2", "sub-02\t4"),
     "confounds": ("1\t2", "3\t4"),
     "events": ("1\tgo", "2\tgo"),
     "atlas labels": ("1\ta", "2\tb"),
@@ -283,3 +304,15 @@ def test_a_table_of_sessions_of_another_participant_leaves_out_its_own(
     view = view_of("sub-*/sub-*_sessions.tsv", "age")
     vectors, lacking = read_table(tmp_path, view, by_session=True)
     assert (set(vectors), set(lacking)) == ({"01_ses-1", "02_ses-1"}, {"03"})
+
+
+def test_a_folder_whose_table_cannot_be_looked_for_leaves_out_its_participant_only(
+    tmp_path: Path,
+) -> None:
+    """The file's name is too long for the file system, as a folder without rights would be."""
+    (tmp_path / f"sub-{'a' * 251}").mkdir()
+    (tmp_path / "sub-01").mkdir()
+    (tmp_path / "sub-01" / "sub-01_sessions.tsv").write_text("session_id\tage\nses-1\t20\n")
+    view = view_of("sub-*/sub-*_sessions.tsv", "age")
+    vectors, _ = read_table(tmp_path, view, by_session=True)
+    assert set(vectors) == {"01_ses-1"}

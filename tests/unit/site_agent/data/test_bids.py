@@ -299,3 +299,17 @@ def test_a_session_that_is_written_otherwise_is_named(tmp_path):
     touch(tmp_path, f"sub-2/ses-1/func/sub-2_ses-1_task-rest_{SPACE}_bold.nii.gz")
     _, (skipped,) = find_subjects(tmp_path, DataSection(session="1"))
     assert "has ses-01 instead of ses-1" in skipped.detail
+
+
+def test_a_name_too_long_for_a_table_beside_it_is_no_error(tmp_path):
+    """The file system refuses to look for the table, as in a folder without rights."""
+    ending = "_space-MNI152NLin2009cAsym_bold.nii.gz"
+    for label in ("1", "2"):
+        folder = tmp_path / f"sub-{label}" / "func"
+        folder.mkdir(parents=True)
+        start = f"sub-{label}_task-rest"
+        if label == "2":
+            start += f"_acq-{'a' * (250 - len(start) - 5 - len(ending))}"
+        (folder / f"{start}{ending}").touch()
+    subjects, _ = find_subjects(tmp_path, DataSection())
+    assert {"1"} <= {subject.label for subject in subjects}

@@ -66,6 +66,17 @@ def test_a_run_without_rounds_costs_nothing_and_is_none_of_those_approved(ledger
         ledger.hold(whole("r-3"), EVERYBODY, one, "now")
 
 
+def test_a_run_that_was_released_covers_no_further_round(ledger: Ledger) -> None:
+    """Else the limits decide, which another run may have reached meanwhile for some."""
+    group, _ = ledger.hold(whole("r-1"), EVERYBODY, up_to(1), "now")
+    assert ledger.reserve(round_of("r-1", 1, group), up_to(1), "now")
+    ledger.release("r-1", SITE, "now")
+    assert not ledger.reserve(round_of("r-1", 1, group), up_to(1), "now")
+    with pytest.raises(LedgerError):
+        ledger.reserve(round_of("r-1", 2, group), up_to(1), "now")
+    assert spent(ledger, "01") == 0.3
+
+
 def test_who_has_no_budget_for_both_runs_is_left_out_of_the_second(ledger: Ledger) -> None:
     ledger.hold(whole("r-1"), ["01"], up_to(1), "now")
     group, left_out = ledger.hold(whole("r-2", study="another"), EVERYBODY, up_to(1), "now")
@@ -130,7 +141,7 @@ def test_sums_are_those_of_holds_and_of_the_rounds_of_other_runs(lines) -> None:
             if event == "hold" and run not in held and run not in over:
                 group, _ = ledger.hold(whole(run), sorted(people), up_to(9), "now")
                 held[run] = group, people
-            elif event == "reserve" and run in held:
+            elif event == "reserve" and run in held and run not in over:
                 charge = round_of(run, number, held[run][0], mu)
                 if sum(each.mu**2 for each in (*rounds[run], charge)) <= 0.64:
                     ledger.reserve(charge, up_to(9), "now")

@@ -351,3 +351,10 @@ def test_one_participants_spelling_of_a_session_moves_no_other(tmp_path: Path, f
         assert data.people == ("01", "02", "03")
         assert np.ptp(rows_in(data, 2), axis=2).max() == 0
         assert rows_in(data, 2)[0, -1, 0] != rows_in(data, 2)[1, -1, 0]
+
+
+def test_a_label_of_any_number_of_digits_is_a_row():
+    long = "7" * 5000
+    found = rows_by_person([[long, "10", "9", "09_ses-10", "09_ses-2"]])
+    assert list(found) == ["9", "09", "10", long]
+    assert found["09"] == ["09_ses-2", "09_ses-10"]
