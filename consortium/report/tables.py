@@ -148,7 +148,7 @@ def _about(run: Finished, table: Table, *, placed: bool) -> dict[str, Any]:
         columns |= {
             axis: {
                 "Description": f"Centre of the voxel in {run.study.data.space}, or the vertex on "
-                f"its mesh, to the {way}; {_MISSING} for what is neither.",
+                f"its mesh, to the {way}; {_MISSING} for other entries.",
                 "Units": "mm",
             }
             for axis, way in _AXES.items()

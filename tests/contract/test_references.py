@@ -164,14 +164,14 @@ def glm_study(groups):
     """Thickness in two groups, adjusted for age."""
     study = make_study("pca", {"components": 1}, views=(("x", 1),)).model_dump(exclude_unset=True)
     region, levels = {"low": 1.0, "high": 4.5}, {"levels": ["a", "b"]}
-    person = {"dx": levels, "age": {"low": 18, "high": 90}}
+    columns = {"dx": levels, "age": {"low": 18, "high": 90}}
     return Study.model_validate(
         study
         | {
             "algorithm": "glm",
             "features": [
                 {"name": "cortex", "source": "table", "columns": {"r[1-8]": region}},
-                {"name": "person", "source": "table", "columns": person},
+                {"name": "person", "source": "table", "columns": columns},
             ],
             "privacy": study["privacy"] | {"scheme": "none"},
             "analysis": {

@@ -1,6 +1,6 @@
 """No result publishes a number that it withholds: tables, loadings and Python frames have a gap.
 
-A state says why. Studies of so few participants withhold most of their numbers.
+A state says why. Studies of ten participants withhold most of their numbers.
 """
 
 import csv
