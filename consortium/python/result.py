@@ -341,9 +341,9 @@ def read_result(folder: Path, surfaces: Mesh | Sequence[Path] | None) -> StudyRe
     mask = images[masks[0]].image if len(masks) == 1 else None
     tables = {}
     for file in sorted(folder.glob("tables/*_results.tsv")):
-        tables[_title(file, report.study)] = read_table(file)
+        tables[_title(file, report.study)] = read_result_table(file)
     for file in sorted(folder.rglob("*_loadings.tsv")):
-        tables[file.name.removesuffix(".tsv")] = read_table(file)
+        tables[file.name.removesuffix(".tsv")] = read_result_table(file)
     return StudyResult(privacy_of(report), images, tables, mask, bare)
 
 
@@ -414,7 +414,7 @@ def _without_wall(image: SurfaceImage) -> SurfaceImage:
     return SurfaceImage(image.mesh, parts)
 
 
-def read_table(path: Path) -> DataFrame:
+def read_result_table(path: Path) -> DataFrame:
     """Read a TSV file of a result, with missing values for n/a."""
     try:
         with path.open(newline="", encoding="utf-8") as file:

@@ -10,7 +10,7 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.findings import WITHHELD, Finding
-from consortium.python.result import read_table
+from consortium.python.result import read_result_table
 from consortium.report.finished import Finished
 from consortium.report.tables import cell_json, write_tables
 from consortium.report.views import write_loadings
@@ -72,7 +72,7 @@ def read_lines(path):
 
 def check_gap(path, number, headings):
     """Require that a line has no numbers under the headings, in the file and in Python."""
-    line, frame = read_lines(path)[number], read_table(path)
+    line, frame = read_lines(path)[number], read_result_table(path)
     for heading in headings:
         assert line[heading] == "n/a"
         assert frame[heading].dtype == float
@@ -90,7 +90,7 @@ def test_withheld_findings_are_missing_values_with_a_state(finished, name, tmp_p
                 own = {heading, f"{heading} low", f"{heading} high"} & line.keys()
                 check_gap(path, number, own)
                 assert line[f"{heading} state"] == WITHHELD
-                assert read_table(path)[f"{heading} state"][number] == WITHHELD
+                assert read_result_table(path)[f"{heading} state"][number] == WITHHELD
                 seen += 1
     assert seen or name in (*NONE_WITHHELD, "admm", "glm")
 
@@ -119,7 +119,7 @@ def test_entries_that_are_withheld_have_no_number_in_any_file(finished, name, tm
                 check_gap(path, number, RESULTS.intersection(table.columns))
                 stem = f"desc-small{name}{view}_loadings"
                 if stem in written:
-                    check_gap(written[stem], place, [read_table(written[stem]).columns[1]])
+                    check_gap(written[stem], place, [read_result_table(written[stem]).columns[1]])
                 seen += 1
     assert seen
 
