@@ -61,7 +61,7 @@ def test_a_norm_of_squares_that_vanish_is_found_within_a_minute(
 ) -> None:
     monkeypatch.setattr(_EXTREME, _only_finite)
     case = _case(cases, name)
-    # A search that begins anew is faster than one that climbs on from a move of rounding alone.
+    # Restarts are faster than one search that stays near a move by rounding errors.
     searches = (
         search(case, 60 / STARTS, np.random.default_rng([SEED, start]), until_broken=True)
         for start in range(STARTS)
