@@ -90,7 +90,8 @@ def average_result(
         return Result(arrays, numbers, images=images, captions=words)
     images = {} if shares is None else _coverage_images(parameters, shape, shares)
     tables = {"means": _table(parameters, shape, estimated)}
-    shown = partial(Result, loadings="mean", drawn="found", images=images)
+    withheld = estimated.withheld[:, None]
+    shown = partial(Result, loadings="mean", drawn="found", withheld=withheld, images=images)
     return shown(arrays, numbers, tables=tables, captions=words)
 
 

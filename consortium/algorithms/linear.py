@@ -21,8 +21,8 @@ from consortium.kernels.stabilized_squares import stabilized_squares
 ASSUMED_DEVIATION = 0.3
 """Assumed deviation of a target, or of another entry, that lies within -1 and 1."""
 _MEANING = (
-    "Change of the model's value with one unit of an entry, all others equal; 0 for the target, "
-    "and for what is withheld."
+    "Change of the model's value with one unit of an entry, all others equal; 0 for the target. "
+    "Withheld coefficients are missing values (n/a) in tables, and 0 in maps."
 )
 
 
@@ -186,6 +186,9 @@ def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
         {"persons": fit.moment.units, "noise_deviation": fit.moment.deviation},
         loadings="coefficients",
         drawn="found",
+        withheld=np.insert([not f.reported for f in uncertainty.coefficients], target, False)[
+            :, None
+        ],
         tables=_tables(question, uncertainty),
         captions=Captions(
             "coefficient",

@@ -78,6 +78,9 @@ class Result:
     drawn: str = ""
     """Name of a D x K array that is true where loadings stand out of noise and chance: the page
     draws no others. Empty: all do."""
+    withheld: Array | None = None
+    """D x K, true where loadings are withheld. They are missing values (n/a) in tables, and 0 in
+    maps, which have no gaps. None: no loading is withheld."""
     tables: Mapping[str, Table] = field(default_factory=dict)
     """Tables for the report and for TSV files. Where the first heading is `captions.column`, a row
     tells about the column of the loadings with that number."""

@@ -341,9 +341,9 @@ def read_result(folder: Path, surfaces: Mesh | Sequence[Path] | None) -> StudyRe
     mask = images[masks[0]].image if len(masks) == 1 else None
     tables = {}
     for file in sorted(folder.glob("tables/*_results.tsv")):
-        tables[_title(file, report.study)] = _read_table(file)
+        tables[_title(file, report.study)] = read_result_table(file)
     for file in sorted(folder.rglob("*_loadings.tsv")):
-        tables[file.name.removesuffix(".tsv")] = _read_table(file)
+        tables[file.name.removesuffix(".tsv")] = read_result_table(file)
     return StudyResult(privacy_of(report), images, tables, mask, bare)
 
 
@@ -414,18 +414,19 @@ def _without_wall(image: SurfaceImage) -> SurfaceImage:
     return SurfaceImage(image.mesh, parts)
 
 
-def _read_table(path: Path) -> DataFrame:
+def read_result_table(path: Path) -> DataFrame:
+    """Read a TSV file of a result, with missing values for n/a."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             heads, *rows = csv.reader(file, delimiter="\t")
-            cells = [[math.nan if x == _MISSING else _number(x, x) for x in row] for row in rows]
+            cells = [[_number(x, x) for x in row] for row in rows]
             return data_frame(heads, cells)
     except (OSError, ValueError, csv.Error) as error:
         raise OutputError(f"{path} is damaged; copy the folder again.") from error
 
 
 def data_frame(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> DataFrame:
-    """A table of rows; a column of numbers alone is of floats.
+    """Return a table of rows, in which n/a is a missing value; a column of numbers is of floats.
 
     Raises
     ------
@@ -434,7 +435,8 @@ def data_frame(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> DataFrame
     """
     import pandas as pd  # costs half a second, which only who has tables should pay
 
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(heads)
+    cells = [[math.nan if cell == _MISSING else cell for cell in row] for row in rows]
+    columns = list(zip(*cells, strict=True)) if rows else [()] * len(heads)
     return pd.DataFrame({head: list(x) for head, x in zip(heads, columns, strict=True)})
 
 

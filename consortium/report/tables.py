@@ -1,11 +1,12 @@
 """Tables of a finished study as TSV files, each with a sidecar.
 
 Source: BIDS 1.11, derivatives; the suffixes are not in the standard (see `dataset.NOT_IN_BIDS`).
-A cell is written alike on the page, in a TSV file and in JSON. What is not told is written as these
-words everywhere, and never as a number.
+A withheld number is the word "withheld" on the page and in JSON. In a TSV file it is a missing
+value (n/a), and the column of its state has the word.
 """
 
 import io
+import math
 from collections.abc import Sequence
 from csv import writer
 from dataclasses import replace
@@ -24,7 +25,7 @@ from consortium.space.study_space import AnyViewSpace, Space
 
 Plain = float | int | str
 INTERVAL = "low", "high", "state"
-_ENTRY, _NOWHERE = "entry", "n/a"
+_ENTRY, _MISSING = "entry", "n/a"
 _AXES = {"x": "right", "y": "front", "z": "top"}
 """Columns of a voxel's place, and where their numbers grow."""
 _DIGITS = 3  # of a mm
@@ -58,33 +59,40 @@ def plain_table(table: Table) -> Table:
     """Write a table for TSV, without findings.
 
     A column of findings of which any has an interval becomes four: the values, ``low``, ``high``
-    and ``state`` after the column's heading. Any other keeps one column.
+    and ``state`` after the column's heading. One without intervals of which any is withheld becomes
+    two: the values and ``state``. Any other keeps one column.
     """
-    wide = [_has_intervals(table, k) for k in range(len(table.columns))]
+    ends = [_more_columns(table, k) for k in range(len(table.columns))]
     columns = [
         each
-        for name, spread in zip(table.columns, wide, strict=True)
-        for each in ((name, *(f"{name} {end}" for end in INTERVAL)) if spread else (name,))
+        for name, more in zip(table.columns, ends, strict=True)
+        for each in (name, *(f"{name} {end}" for end in more))
     ]
     rows = [
-        tuple(x for cell, spread in zip(row, wide, strict=True) for x in _plain_cells(cell, spread))
+        tuple(x for cell, more in zip(row, ends, strict=True) for x in _plain_cells(cell, more))
         for row in table.rows
     ]
     return Table(table.caption, tuple(columns), tuple(rows))
 
 
-def _has_intervals(table: Table, column: int) -> bool:
-    cells = (row[column] for row in table.rows)
-    return any(isinstance(cell, Finding) and cell.bounded for cell in cells)
+def _more_columns(table: Table, column: int) -> tuple[str, ...]:
+    """Return the ends of the headings of further columns that a column of findings needs."""
+    findings = [cell for row in table.rows if isinstance(cell := row[column], Finding)]
+    if any(each.bounded for each in findings):
+        return INTERVAL
+    return () if all(each.reported for each in findings) else ("state",)
 
 
-def _plain_cells(cell: Cell, spread: bool) -> tuple[Plain, ...]:
+def _plain_cells(cell: Cell, more: tuple[str, ...]) -> tuple[Plain, ...]:
     if not isinstance(cell, Finding):
-        return (cell, "n/a", "n/a", "n/a") if spread else (cell,)
-    if not cell.reported:
-        return (WITHHELD,) * (4 if spread else 1)
-    ends = (cell.low, cell.high) if cell.bounded else (WITHHELD, WITHHELD)
-    return (cell.value, *ends, cell.state) if spread else (cell.value,)
+        return (cell, *(_MISSING for _ in more))
+    fields = [getattr(cell, name) for name in ("value", *more)]
+    return tuple(_MISSING if is_missing(each) else each for each in fields)
+
+
+def is_missing(cell: Plain) -> bool:
+    """Return whether a cell is not a number although it is a float."""
+    return isinstance(cell, float) and math.isnan(cell)
 
 
 def _number(value: float) -> str:
@@ -121,7 +129,7 @@ def with_places(table: Table, space: Space) -> Table:
 
 def _place(entry: Cell, coordinates: Array | None) -> tuple[Cell, ...]:
     if coordinates is None:
-        return (_NOWHERE,) * len(_AXES)
+        return (_MISSING,) * len(_AXES)
     return tuple(np.round(coordinates[int(str(entry)) - 1], _DIGITS).tolist())
 
 
@@ -140,7 +148,7 @@ def _about(run: Finished, table: Table, *, placed: bool) -> dict[str, Any]:
         columns |= {
             axis: {
                 "Description": f"Centre of the voxel in {run.study.data.space}, or the vertex on "
-                f"its mesh, to the {way}; {_NOWHERE} for what is neither.",
+                f"its mesh, to the {way}; {_MISSING} for other entries.",
                 "Units": "mm",
             }
             for axis, way in _AXES.items()
@@ -169,6 +177,8 @@ def write_loading_rows(
 ) -> Path:
     """Write rows of names and of what each column of a view's loadings holds.
 
+    A number that is missing is written n/a.
+
     Raises OutputError if the folder can't be written.
     """
     study = run.study
@@ -176,7 +186,8 @@ def write_loading_rows(
     write_json(path.with_suffix(".json"), about_loadings(run, view))
     many = len(rows[0]) - len(heads)
     columns = (f"{run.result.captions.column}-{k + 1}" for k in range(many))
-    return _write_tsv(path, Table("", (*heads, *columns), tuple(rows)))
+    cells = [tuple(_MISSING if is_missing(cell) else cell for cell in row) for row in rows]
+    return _write_tsv(path, Table("", (*heads, *columns), tuple(cells)))
 
 
 def about_loadings(run: Finished, view: AnyViewSpace) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from consortium.algorithms.base import Array
 from consortium.privacy.block_bounds import BlocksBound, bound_blocks
 
 SEED, SECONDS = 20261122, 6.0
+STARTS = 20
+"""Number of searches that share a minute."""
 _EXTREME = "consortium.privacy.clipping._extreme"
 
 
@@ -53,14 +55,18 @@ def _case(cases: list[Attack], name: str) -> Attack:
     return next(case for case in cases if case.name.startswith(name))
 
 
-@pytest.mark.parametrize("name", ["cca.stacked_location"])
+@pytest.mark.parametrize("name", ["tensor.topic_third", "cca.stacked_location", "pca.power time"])
 def test_a_norm_of_squares_that_vanish_is_found_within_a_minute(
     cases: list[Attack], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_EXTREME, _only_finite)
-    generator = np.random.default_rng(SEED)
-    found = search(_case(cases, name), 60, generator, until_broken=True)
-    assert found.worst > 1.001 or found.differ
+    case = _case(cases, name)
+    # Restarts are faster than one search that stays near a move by rounding errors.
+    searches = (
+        search(case, 60 / STARTS, np.random.default_rng([SEED, start]), until_broken=True)
+        for start in range(STARTS)
+    )
+    assert any(found.worst > 1.001 or found.differ for found in searches)
 
 
 def test_a_refusal_that_tells_of_one_unit_is_found_within_a_minute(

@@ -1,6 +1,7 @@
 """What the sites agreed on: their models, their mean, and how far apart they are."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtri
@@ -60,9 +61,9 @@ def admm_result(
         f"Coefficient of the log odds of {plan.parameters.target}.",
         found=bool(found.any()),
     )
-    return Result(
-        arrays, numbers, loadings="coefficients", drawn="found", tables=tables, captions=words
-    )
+    withheld = np.insert(~np.delete(found, target), target, False)[:, None]
+    shown = partial(Result, loadings="coefficients", drawn="found", withheld=withheld)
+    return shown(arrays, numbers, tables=tables, captions=words)
 
 
 def _course(plan: AdmmPlan, apart: Sequence[float], gains: Sequence[float]) -> dict[str, Table]:

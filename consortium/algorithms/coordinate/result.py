@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtri
@@ -70,10 +71,13 @@ def mean_result(plan: CoordinatePlan, found: Release) -> Result:
     words = Captions(
         "mean",
         _headline(findings, deviations, error),
-        "Mean over all participants; 0 for what is withheld.",
+        "Mean over all participants. Withheld means are missing values (n/a) in tables, and 0 in "
+        "maps.",
         found=any(f.state == "found" for f in findings),
     )
-    return Result(arrays, {}, loadings="mean", drawn="found", tables=tables, captions=words)
+    withheld = np.array([not f.reported for f in findings])[:, None]
+    shown = partial(Result, loadings="mean", drawn="found", withheld=withheld)
+    return shown(arrays, {}, tables=tables, captions=words)
 
 
 def _variances(plan: CoordinatePlan, mean: Array, squares: Array, noise: Array) -> Array:

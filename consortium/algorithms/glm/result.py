@@ -109,7 +109,8 @@ def effects_result(
     tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays, states)}
     tables |= _more(plan, found, learned, more, arrays, states)
     images = _images(plan, arrays | drawn_from, significant)
-    drawn = partial(Result, loadings="loadings", drawn="found")
+    hidden = _loadings(plan, withheld) > 0
+    drawn = partial(Result, loadings="loadings", drawn="found", withheld=hidden)
     return drawn(arrays, numbers, tables=tables, captions=captions, images=images)
 
 

@@ -67,9 +67,17 @@ def write_loadings(folder: Path, run: Finished) -> list[Path]:
     """
     if run.loadings is None:
         return []
-    parts = split_views(run.space, run.loadings)
+    withheld = run.result.withheld
+    hidden = np.zeros(run.loadings.shape, bool) if withheld is None else withheld
+    parts = zip(split_views(run.space, run.loadings), split_views(run.space, hidden), strict=True)
     return [
-        REPORTS[view.view.source].write(folder, run, view, values)
-        for view, values in parts
+        REPORTS[view.view.source].write(folder, run, view, _without(values, own, view))
+        for (view, values), (_, own) in parts
         if values.any()
     ]
+
+
+def _without(values: Array, withheld: Array, view: AnyViewSpace) -> Array:
+    """Return a view's loadings with missing values, or 0 in maps, where they are withheld."""
+    is_map = view.view.is_image or view.mesh is not None
+    return np.where(withheld, 0.0 if is_map else np.nan, values)

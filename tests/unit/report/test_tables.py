@@ -34,9 +34,11 @@ def test_the_page_writes_a_finding_with_its_interval_and_says_what_is_not_found(
     assert [cell_text(cell) for cell in ("a-b", 3, -0.5)] == ["a-b", "3", "−0.5"]
 
 
-def test_what_is_not_told_is_words_everywhere_and_never_a_number():
+def test_a_withheld_number_is_missing_and_its_state_says_so():
     table = plain_table(Table("", ("x", "p"), ((SOUND, Finding(0.01)), (UNREPORTED, UNREPORTED))))
-    assert table.rows[1] == ("withheld",) * 5
+    assert table.columns == ("x", "x low", "x high", "x state", "p", "p state")
+    assert table.rows[0] == (0.31, -0.12, 0.5, "found", 0.01, "found")
+    assert table.rows[1] == ("n/a", "n/a", "n/a", "withheld", "n/a", "withheld")
     assert cell_text(UNREPORTED) == cell_json(UNREPORTED) == "withheld"
 
 
