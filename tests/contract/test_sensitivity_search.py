@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.sensitivity import table
-from benchmarks.sensitivity_cases import Attack, all_attacks
+from benchmarks.sensitivity_cases import Attack, all_attacks, arguments_of, with_arguments
 from benchmarks.sensitivity_search import Outcome, search, together
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array
@@ -155,3 +155,27 @@ def test_outcomes_of_two_processes_add_up() -> None:
     assert (found.trials, found.answered, found.worst, found.differ) == (15, 13, 0.9, 3)
     assert found.broken
     assert table([found]).row_count == 2
+
+
+@pytest.mark.parametrize("units", [4, 5, 9])
+def test_slopes_and_centres_that_cancel_leave_no_rounding_that_others_decide(
+    units: int, cases: list[Attack]
+) -> None:
+    """Matrix products round a column by the number of columns, and here nothing else is left."""
+    tried = 0
+    for case in cases:
+        arguments = arguments_of(case.start)
+        if not case.name.startswith("glm.") or len(arguments.get("slopes", ())) < 2:
+            continue
+        arguments["slopes"] = np.full(len(arguments["slopes"]), 1.5e-62)
+        arguments["centres"] = np.zeros_like(arguments["centres"])
+        arguments["centres"][:, -2:] = 7e176, -7e176
+        question = with_arguments(case.start, arguments)
+        blocks = tuple(question.blocks[k % len(question.blocks)] for k in range(units))
+        for removed in (False, True):
+            with np.errstate(all="ignore"):
+                ratio = case.ratio(replace(question, blocks=blocks, removed=removed))
+            assert ratio is not None, case.name
+            assert ratio <= 1 + 1e-9, case.name
+            tried += 1
+    assert tried > 8
