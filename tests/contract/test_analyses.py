@@ -65,7 +65,7 @@ PARTS = (
         "power",
         "methods",
     ),
-    *("separation", "tables", "result", "forecast", "centre"),
+    *("separation", "tables", "forecast", "result", "centre"),
     "at_home",
 )
 """Of an analysis that is a folder: each imports only from those before it. `parameters`, `plan`

@@ -181,7 +181,8 @@ def _height_now(plan: GlmPlan, learned: Learned, centring: Centring) -> float:
         return choice.height
     information = weights * groups.persons * groups.spread
     usual = float(information @ (weights * groups.largest)) / max(information.sum(), 1e-12)
-    return choice.height * choice.reach / math.hypot(usual, *learned.adjustment.slopes)
+    lengths = math.hypot(usual, *learned.adjustment.slopes)
+    return choice.height * choice.reach / lengths if lengths > 0 else choice.height
 
 
 def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str:
