@@ -65,7 +65,7 @@ PARTS = (
         "power",
         "methods",
     ),
-    *("separation", "tables", "forecast", "result", "centre"),
+    *("separation", "tables", "result", "forecast", "centre"),
     "at_home",
 )
 """Of an analysis that is a folder: each imports only from those before it. `parameters`, `plan`

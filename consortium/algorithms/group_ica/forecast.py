@@ -11,7 +11,7 @@ import numpy as np
 
 from consortium.algorithms.base import Expectation, Shape
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.plan import GroupIcaPlan
+from consortium.algorithms.group_ica.plan import YARDSTICK, GroupIcaPlan
 from consortium.algorithms.group_ica.separation import GroupRelease, separate_release
 from consortium.algorithms.subspace_forecast import USUAL, subspace_worth
 from consortium.algorithms.worth import POOLED, worth_sentence, would_be_enough
@@ -22,12 +22,6 @@ from consortium.kernels.projector_forecast import usual_projector
 
 FOUND = "components found"
 AGREEMENT = "mean expected correlation of all components"
-YARDSTICK = (
-    "In mean correlation with 20 networks of other participants, 20 random smooth maps score 0.47, "
-    "and one hospital of 15, 88 or 150 participants alone reaches 0.79, 0.84 or 0.87 without noise "
-    "(published series of 200 regions)."
-)
-"""Measured by `python -m benchmarks.networks yardstick`."""
 _RANGED = "from the least to the largest of the components that are found"
 _LEAST_FOUND = 2
 _DRAWS, _REPLAYS = 3, 10

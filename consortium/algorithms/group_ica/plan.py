@@ -6,6 +6,13 @@ from consortium.algorithms.base import AnalysisPlan, PlannedRelease, Shape
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.subspace import ProjectorPlan
 
+YARDSTICK = (
+    "In mean correlation with 20 networks of other participants, 20 random smooth maps score 0.47, "
+    "and one hospital of 15, 88 or 150 participants alone reaches 0.79, 0.84 or 0.87 without noise "
+    "(published series of 200 regions)."
+)
+"""Measured by `python -m benchmarks.networks yardstick`."""
+
 
 class GroupIcaPlan(ProjectorPlan, AnalysisPlan[GroupIcaParameters]):
     """What every site and the centre know before the release."""
