@@ -14,7 +14,7 @@ from nilearn.datasets import load_mni152_brain_mask
 import consortium as cc
 
 # %%
-# Simulated scans of 80 participants, in memory; paths of NIfTI files, or of a BIDS data set, do as
+# Simulated scans of 120 participants, in memory; paths of NIfTI files, or of a BIDS data set, do as
 # well.
 rng, brain = np.random.default_rng(0), load_mni152_brain_mask(resolution=18)
 inside = brain.get_fdata() > 0
@@ -22,7 +22,7 @@ places = nib.affines.apply_affine(brain.affine, np.argwhere(inside))
 visual = np.exp(-np.square((places - (0, -85, 5)) / 22).sum(axis=1) / 2)
 frontal = np.exp(-np.square((places - (0, 45, 20)) / 22).sum(axis=1) / 2)
 imgs = []
-for _ in range(80):
+for _ in range(120):
     values = np.zeros((*inside.shape, 50), dtype=np.float32)
     values[inside] = rng.normal(size=(len(places), 50))
     for network in (visual, frontal):
@@ -32,7 +32,7 @@ for _ in range(80):
 # %%
 # From here on it is ten lines. What to expect costs nothing; the fit costs ε.
 model = cc.PrivateGroupICA(2, epsilon=8.0, delta=1e-5, resolution=18.0)
-for sentence in model.forecast(persons=80, volumes=50)["forecast"]:
+for sentence in model.forecast(persons=120, volumes=50)["forecast"]:
     print(sentence)
 model.fit(imgs)
 for number, expected in enumerate(model.expected_, start=1):

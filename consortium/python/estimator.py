@@ -148,7 +148,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         plan = make_plan(study, extent.shape([persons], [persons * volumes], "subject"))
         table = Outlook(plan).nearby
         assert table is not None  # noqa: S101 - for the type checker
-        return data_frame(table.columns, plain_table(table).rows)
+        plain = plain_table(table)
+        return data_frame(plain.columns, plain.rows)
 
     def _study(self, folder: Path, table: PersonTable | None = None) -> Study:
         """The study of one site that the parameters stand for, its public files in a folder."""

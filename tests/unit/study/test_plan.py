@@ -375,7 +375,7 @@ def test_a_plan_with_as_few_sites_as_may_answer_is_of_the_smallest(name, case):
     assert fewest.analysis.shape.noise > 0
 
 
-@pytest.mark.parametrize(("persons", "enough"), [(30, False), (60, True)])
+@pytest.mark.parametrize(("persons", "enough"), [(40, False), (80, True)])
 def test_too_few_that_may_answer_are_a_reason_to_refuse(persons, enough):
     study = study_of("group_ica", REGISTRY["group_ica"].cases[0], epsilon=8.0)
     analysis = study.analysis.model_copy(update={"components": 4, "anyway": False})
