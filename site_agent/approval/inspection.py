@@ -400,6 +400,7 @@ def say_yes(
     approval = approve_papers(folder, site.identity, papers, terms)
     try:
         states.settle(at)
+        states.settle_left_out(at)
         exchange = site.config.open_exchange()
         trouble = open_anchor(folder, site.config, site.identity).post()
         post_consent(exchange, site.identity.key, case.study.study, approval.consent(name))
