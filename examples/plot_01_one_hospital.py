@@ -20,12 +20,12 @@ rng, brain = np.random.default_rng(0), load_mni152_brain_mask(resolution=18)
 inside = brain.get_fdata() > 0
 places = nib.affines.apply_affine(brain.affine, np.argwhere(inside))
 visual = np.exp(-np.square((places - (0, -85, 5)) / 22).sum(axis=1) / 2)
-frontal = np.exp(-np.square((places - (0, 45, 20)) / 22).sum(axis=1) / 2)
+parietal = np.exp(-np.square((places - (48, -45, 40)) / 22).sum(axis=1) / 2)
 imgs = []
 for _ in range(120):
     values = np.zeros((*inside.shape, 50), dtype=np.float32)
     values[inside] = rng.normal(size=(len(places), 50))
-    for network in (visual, frontal):
+    for network in (visual, parietal):
         values[inside] += np.outer(network, rng.laplace(size=50))
     imgs.append(nib.Nifti1Image(values, brain.affine))
 
