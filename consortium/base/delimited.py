@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import errno
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -37,7 +38,7 @@ class TableRow(NamedTuple):
     cells: Sequence[str]
     """As many as the header has, in its order, unless the row is in trouble."""
     trouble: TableError | None = None
-    """Why the cells can't be assigned to columns."""
+    """Why the cells can't be assigned to columns, or can't be read."""
 
 
 class DelimitedTable:
@@ -56,7 +57,7 @@ class DelimitedTable:
     ------
     TableError
         If the header can't be read, or while `rows` are read: a row has another width than the
-        header, or a quoted cell is not closed.
+        header, or a quoted cell is not closed or is followed by other text.
     """
 
     def __init__(
@@ -71,14 +72,10 @@ class DelimitedTable:
         first = self._source.peek()
         self._separator = "\t" if "\t" in first or "," not in first else ","
         csv.field_size_limit(_LONGEST_CELL)
-        self._reader = csv.reader(
-            self._source,
-            delimiter=self._separator,
-            strict=True,
-            skipinitialspace=self._separator == ",",
-        )
         self._line = 0
         found = next(self._parsed(), None)
+        if found is not None and found.trouble is not None:
+            raise found.trouble
         cells = [] if found is None else found.cells
         names = [_plain_name(cell) for cell in cells]
         self._widest = len(names)
@@ -110,7 +107,10 @@ class DelimitedTable:
             yield row
 
     def every_row(self) -> Iterator[TableRow]:
-        """Yield the rows that have any cell with content, also those of a wrong width.
+        """Yield the rows that have any cell with content, also those that have `trouble`.
+
+        A quoted cell that is not closed is trouble of its own line only: the lines after it are
+        read as rows of their own.
 
         A row name without a name in the header, as ``write.table`` of R writes it, is dropped. In a
         table with a column participant_id each row is judged by its own cells, so that no
@@ -119,6 +119,9 @@ class DelimitedTable:
         """
         many, first = len(self.header), _LABELS not in self.header
         for row in self._parsed():
+            if row.trouble is not None:
+                yield row
+                continue
             width = len(row.cells)
             if first and width == self._widest + 1:
                 self.has_row_names = self._all_have_names()
@@ -151,7 +154,7 @@ class DelimitedTable:
             return False
         has_last = False
         for row in DelimitedTable(self.path, self._again())._parsed():
-            if len(row.cells) != self._widest + 1:
+            if row.trouble is None and len(row.cells) != self._widest + 1:
                 return False
             has_last = has_last or bool(row.cells[-1].strip())
         if not has_last:
@@ -166,31 +169,47 @@ class DelimitedTable:
 
     def _parsed(self) -> Iterator[TableRow]:
         """Yield every row that is not blank, with the line where it begins."""
+        reader = self._new_reader()
         while True:
             self._source.forget()
+            begins = self._line + 1
             try:
-                cells = next(self._reader)
+                cells = next(reader)
+                trouble = self._swallowed_row(begins, cells)
             except StopIteration:
                 return
             except csv.Error as error:
-                raise self._unparsed(error) from error
-            begins, self._line = self._line + 1, self._reader.line_num
+                trouble = self._unparsed(begins, error)
+            if trouble is not None:
+                cells = self._source.first_line_only().split(self._separator)
+                cells = [cell.strip().strip('"') for cell in cells]
+                reader = self._new_reader()
+            self._line += len(self._source.kept)
             if any(cell.strip() for cell in cells):
-                self._check_one_row(begins, cells)
-                yield TableRow(begins, cells)
+                yield TableRow(begins, cells, trouble)
 
-    def _check_one_row(self, begins: int, cells: Sequence[str]) -> None:
-        """Refuse a quoted cell that may have swallowed another row.
+    def _new_reader(self) -> Iterator[list[str]]:
+        return csv.reader(
+            self._source,
+            delimiter=self._separator,
+            strict=True,
+            skipinitialspace=self._separator == ",",
+        )
+
+    def _swallowed_row(self, begins: int, cells: Sequence[str]) -> TableError | None:
+        """Return an error if a quoted cell may contain another row.
 
         A line within the cell looks like a row if it has as many cells, and the first is one word,
         with a digit if the row's own first cell has one.
         """
+        if len(cells) <= 1:
+            return None
         needs_digit = _has_digit(cells[0])
         for number, line in enumerate(self._source.kept[1:], start=begins + 1):
             first = line.partition(self._separator)[0].strip().strip('"')
             is_label = bool(_WORD.fullmatch(first)) and (_has_digit(first) or not needs_digit)
-            if len(cells) > 1 and line.count(self._separator) == len(cells) - 1 and is_label:
-                raise TableError(
+            if is_label and line.count(self._separator) == len(cells) - 1:
+                return TableError(
                     self.path,
                     "quotes",
                     f"a quoted cell that begins in line {begins} must end "
@@ -198,9 +217,9 @@ class DelimitedTable:
                     "remove the line break from the cell.",
                     line=begins,
                 )
+        return None
 
-    def _unparsed(self, error: csv.Error) -> TableError:
-        line = self._line + 1
+    def _unparsed(self, line: int, error: csv.Error) -> TableError:
         if "NUL" in str(error):
             return wrong_encoding(self.path)
         return TableError(
@@ -313,7 +332,7 @@ class _Remembered(Iterator[str]):
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = iter(lines)
-        self._ahead: list[str] = []
+        self._ahead: deque[str] = deque()
         self.kept: list[str] = []
 
     def peek(self) -> str:
@@ -327,7 +346,13 @@ class _Remembered(Iterator[str]):
     def forget(self) -> None:
         self.kept = []
 
+    def first_line_only(self) -> str:
+        """Return the first line that is kept; those after it will be read again."""
+        self._ahead.extendleft(reversed(self.kept[1:]))
+        del self.kept[1:]
+        return self.kept[0]
+
     def __next__(self) -> str:
-        line = self._ahead.pop(0) if self._ahead else next(self._lines)
+        line = self._ahead.popleft() if self._ahead else next(self._lines)
         self.kept.append(line)
         return line

@@ -1,14 +1,16 @@
 """Tables of persons: public limits only, and a sentence for every line that can't be used."""
 
+import io
 import os
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from consortium.base.delimited import DelimitedTable
 from consortium.errors import DataError, TableError
 from consortium.views.column import Column
 from consortium.views.table import TableView
@@ -126,14 +128,21 @@ def test_a_table_that_is_wrong_is_an_error_in_one_sentence(tmp_path: Path, case:
 
 
 @pytest.mark.parametrize("cell", ['"50', '"50""', '50,"x', '"50"x'])
-def test_a_quote_that_is_not_closed_is_an_error_that_names_its_line(
-    tmp_path: Path, cell: str
+@pytest.mark.parametrize("at", range(3))
+def test_a_quote_that_is_not_closed_leaves_out_its_own_participant(
+    tmp_path: Path, cell: str, at: int
 ) -> None:
-    table = tmp_path / "participants.csv"
-    table.write_text(f"participant_id,age,iq\nsub-01,{cell},1\nsub-02,80,2\nsub-03,20,3\n")
+    rows = ["sub-01,20,1", "sub-02,50,2", "sub-03,80,3"]
+    whole = {"01": [-1.0], "02": [0.0], "03": [1.0]}
+    rows[at] = f"sub-0{at + 1},{cell},7"
+    (tmp_path / "participants.csv").write_text("\n".join(("participant_id,age,iq", *rows)) + "\n")
+    vectors, lacking = read_table(tmp_path, view("participants.csv"))
+    del whole[f"0{at + 1}"]
+    assert {label: own.tolist() for label, own in vectors.items()} == whole
+    assert {label: own.reason for label, own in lacking.items()} == {f"0{at + 1}": "unusable"}
     with pytest.raises(TableError) as caught:
-        read_table(tmp_path, view("participants.csv"))
-    assert (caught.value.kind, caught.value.line) == ("quotes", 2)
+        list(person_rows(tmp_path / "participants.csv", ["age"]))
+    assert (caught.value.kind, caught.value.line) == ("quotes", at + 2)
 
 
 def test_two_quotes_that_are_not_closed_swallow_no_row(tmp_path: Path) -> None:
@@ -141,9 +150,27 @@ def test_two_quotes_that_are_not_closed_swallow_no_row(tmp_path: Path) -> None:
     rows = ("sub-01,80,a", 'sub-02,20,"b', "sub-03,20,c", 'sub-04,20,d"', "sub-05,80,e")
     for kept in (rows, (*rows[:2], *rows[3:])):
         table.write_text("\n".join(("participant_id,age,note", *kept)) + "\n")
-        with pytest.raises(TableError) as caught:
-            read_table(tmp_path, view("participants.csv"))
-        assert (caught.value.kind, caught.value.line) == ("quotes", 3)
+        vectors, lacking = read_table(tmp_path, view("participants.csv"))
+        labels = {row[4:6] for row in kept}
+        assert "02" in lacking
+        assert {*vectors, *lacking} == labels
+        assert {"01", "05"} <= set(vectors)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    cell=st.text(st.sampled_from('",\t a1\n\r'), max_size=8),
+    at=st.integers(0, 2),
+    separator=st.sampled_from("\t,"),
+)
+def test_no_cell_changes_the_values_of_another_row(cell: str, at: int, separator: str) -> None:
+    """A note of one participant, whatever characters it has."""
+    rows = [["sub-01", "a", "80"], ["sub-02", "b", "20"], ["sub-03", "c", "50"]]
+    rows[at][1] = cell
+    lines = [separator.join(row) + "\n" for row in (["participant_id", "note", "age"], *rows)]
+    table = DelimitedTable(Path("participants.tsv"), io.StringIO("".join(lines), newline=""))
+    read = [list(row.cells) for row in table.every_row() if row.trouble is None]
+    assert [row for n, row in enumerate(rows) if n != at and row not in read] == []
 
 
 @pytest.mark.parametrize("sign", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
