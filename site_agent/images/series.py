@@ -6,6 +6,7 @@ Some persons' blocks are a value, for whichever process of the site computes wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -106,6 +107,8 @@ class SiteDataset:
         self.empty = ""
         """Why the data set has no participant with the study's files; empty if it has."""
         self._damaged: dict[str, SkippedPerson] = {}  # reasons why preparing failed
+        self._loaded: dict[str, tuple[str, ...]] = {}  # names of a participant's blocks
+        self._reported: set[str] = set()  # participants whose files changed after loading
         self._last: tuple[NDArray[Any], Block] | None = None
 
     @property
@@ -252,13 +255,13 @@ class SiteDataset:
         """
         yield "headers"
         subjects = self.survey.subjects
-        ahead = self.engine.map(
-            try_cache_blocks, map(self._one, range(len(subjects))), self.largest
-        )
+        ahead = self.engine.map(load_blocks, map(self._one, range(len(subjects))), self.largest)
         yield f"1 of {len(subjects)}"
-        for done, (subject, trouble) in enumerate(zip(subjects, ahead, strict=True), start=1):
-            if trouble is not None:
-                self._damaged[subject.label] = trouble
+        for done, (subject, outcome) in enumerate(zip(subjects, ahead, strict=True), start=1):
+            if isinstance(outcome, SkippedPerson):
+                self._damaged[subject.label] = outcome
+            else:
+                self._loaded[subject.label] = outcome
             yield f"{min(done + 1, len(subjects))} of {len(subjects)}"
         if self._damaged:
             for counted in ("survey", "_used"):
@@ -310,10 +313,30 @@ class SiteDataset:
         reduced.flags.writeable = False
         return reduced
 
+    def new_faults(self) -> Iterator[str]:
+        """Yield a sentence for each participant whose files changed since loading, once."""
+        for people in (self._people("features"), self._people("maps")):
+            for label, sentence in people.changed():
+                if label not in self._reported:
+                    self._reported.add(label)
+                    yield sentence
+
     def _people(self, resolution: Resolution) -> PersonBlocks:
         used = self._used
         target = self.space.maps_target if resolution == "maps" else self.space.target
-        return PersonBlocks(used.subjects, used.lengths, self.data, target, self.cache, self.unit)
+        loaded = [self._loaded.get(subject.label, ()) for subject in used.subjects]
+        # One name for each of `_one`: the features', and the maps' where they have their own.
+        keys = tuple(each[-1 if resolution == "maps" else 0] for each in loaded if each)
+        keys = keys if len(keys) == len(loaded) else ()
+        return PersonBlocks(
+            subjects=used.subjects,
+            lengths=used.lengths,
+            data=self.data,
+            target=target,
+            cache=self.cache,
+            unit=self.unit,
+            keys=keys,
+        )
 
     def _one(self, number: int) -> tuple[PersonBlocks, ...]:
         """All that is prepared of one participant who qualifies."""
@@ -366,21 +389,62 @@ class PersonBlocks:
     """The site's; a worker reads and writes the same folder."""
     unit: Unit = "subject"
     """The study's unit of privacy."""
+    keys: tuple[str, ...] = ()
+    """Names of the blocks in the cache if all were loaded, otherwise none."""
 
     def __getitem__(self, some: slice) -> PersonBlocks:
-        """A few of them."""
-        return replace(self, subjects=self.subjects[some], lengths=self.lengths[some])
+        """Return a few of them."""
+        return replace(
+            self, subjects=self.subjects[some], lengths=self.lengths[some], keys=self.keys[some]
+        )
+
+    def current_key(self, number: int) -> str:
+        """Return the name of a block as its files are now; raises DataError if one is missing."""
+        return block_key(self.subjects[number], self.data, self.target, self.unit)
 
     def blocks(self) -> Iterator[Block]:
         """Yield one after the other, prepared first if it is not in the cache.
 
-        Raises DataError if an image or table can't be used; the message names the file.
+        Loaded blocks stay as they were loaded, whatever happens to their files. Raises DataError if
+        an image or table can't be used and the blocks were not loaded; the message names the file.
         """
-        for subject, length in zip(self.subjects, self.lengths, strict=True):
-            prepared_as = subject, self.data, self.target, self.unit
-            shape = self.target.features, length
-            yield self.cache.get(
-                block_key(*prepared_as), shape, partial(preprocess_person, *prepared_as)
+        for number in range(len(self.subjects)):
+            yield self._loaded(number) if self.keys else self._get(number, self.current_key(number))
+
+    def _get(self, number: int, key: str) -> Block:
+        make = partial(preprocess_person, self.subjects[number], self.data, self.target, self.unit)
+        return self.cache.get(key, self._shape(number), make)
+
+    def _shape(self, number: int) -> tuple[int, int]:
+        return self.target.features, self.lengths[number]
+
+    def _loaded(self, number: int) -> Block:
+        """Return a block that was loaded, or zeros if neither cache nor unchanged files have it.
+
+        So no participant's files can end a run that has begun.
+        """
+        key = self.keys[number]
+        stored = self.cache.find(key, self._shape(number))
+        if stored is not None:
+            return stored
+        with suppress(DataError):
+            if self.current_key(number) == key:
+                return self._get(number, key)
+        return np.zeros(self._shape(number), dtype=np.float32, order="F")
+
+    def changed(self) -> Iterator[tuple[str, str]]:
+        """Yield label and sentence for each participant whose files changed since loading."""
+        for number, key in enumerate(self.keys):
+            with suppress(DataError):
+                if self.current_key(number) == key:
+                    continue
+            subject = self.subjects[number]
+            is_kept = self.cache.find(key, self._shape(number)) is not None
+            use = "the data as they were loaded" if is_kept else "zeros in their place"
+            yield (
+                subject.label,
+                f"{subject.runs[0].bold} or another file of its participant was changed or removed "
+                f"while a run uses it; the run goes on with {use}. Put the file back.",
             )
 
 
@@ -391,13 +455,20 @@ def cache_blocks(kinds: Sequence[PersonBlocks]) -> None:
             pass
 
 
-def try_cache_blocks(kinds: Sequence[PersonBlocks]) -> SkippedPerson | None:
-    """Bring a participant's blocks into the cache, or return why they are left out."""
+def load_blocks(kinds: Sequence[PersonBlocks]) -> SkippedPerson | tuple[str, ...]:
+    """Bring a participant's blocks into the cache.
+
+    Returns
+    -------
+    tuple of str or SkippedPerson
+        The names of the blocks, or why the participant is left out.
+    """
     try:
+        keys = tuple(each.current_key(0) for each in kinds)
         cache_blocks(kinds)
     except DataError as error:
         return left_out_for(kinds[0].subjects[0], error)
-    return None
+    return keys
 
 
 def left_out_for(subject: Subject, error: DataError) -> SkippedPerson:

@@ -276,6 +276,10 @@ class FeatureDataset:
             self._read(view)
         yield f"{len(self.survey.lengths)} participants"
 
+    def new_faults(self) -> Iterator[str]:
+        """Yield nothing: no file is read again once the vectors are loaded."""
+        yield from ()
+
     def table(self) -> NDArray[np.float64]:
         """D x M_s, one column per person in the order of their labels; not to be written to.
 

@@ -228,6 +228,8 @@ class Rounds:
         heard = self._hearsay.due(asked.stage, self._neighbours.heard)
         mechanism = asked.stage.mechanism
         statistic = local_statistic(self._plan.analysis, self._data, query, mechanism)
+        for fault in self._data.new_faults():
+            self._site.log.line(fault)
         units = self._data.units
         part = units / self._plan.shape.units[self._index]
         key = self._charges.noise_key(asked.digest, statistic.tobytes(), units)

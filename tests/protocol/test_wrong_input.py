@@ -103,6 +103,39 @@ def test_one_unusable_image_ends_no_run_and_is_told_to_its_own_people(
     assert b"sub-002" not in sent
 
 
+@pytest.mark.parametrize("is_cached", [True, False])
+@pytest.mark.parametrize("what", ["removed", "replaced"])
+def test_an_image_that_changes_during_a_run_changes_no_run(
+    what: str, is_cached: bool, tmp_path: Path
+) -> None:
+    place = settle(tmp_path / "place")
+    local = LocalConsortium(place)
+    centre = local.centre()
+    centre.open()
+    assert centre.session is not None
+    centre.step()
+    image = _image(place)
+    if what == "removed":
+        image.unlink()
+    else:
+        _truncate(place)
+    blocks = [*(place.site("east") / "cache").rglob("*.npy")]
+    assert blocks
+    if not is_cached:
+        for block in blocks:
+            block.unlink()
+    while centre.session.pending is not None:
+        centre.step()
+    assert all(np.isfinite(array).all() for array in centre.finish().arrays.values())
+    lines = [line for line in local.said("east").splitlines() if str(image) in line]
+    assert len(lines) == 1
+    assert ("zeros" in lines[0]) is not is_cached
+    assert all(
+        [entry.charge.round for entry in ledger(place, site)] == [1, 1, 2, 2, 3, 3]
+        for site in SITES
+    )
+
+
 def test_a_data_set_that_is_gone(tmp_path: Path) -> None:
     """Its own log names it; everybody else hears the site's name and the kind of trouble."""
     place = settle(tmp_path / "place")
