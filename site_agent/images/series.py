@@ -107,7 +107,7 @@ class SiteDataset:
         self.empty = ""
         """Why the data set has no participant with the study's files; empty if it has."""
         self._damaged: dict[str, SkippedPerson] = {}  # reasons why preparing failed
-        self._loaded: dict[str, tuple[str, ...]] = {}  # names of a participant's blocks
+        self._loaded: dict[tuple[str, tuple[str, ...]], str] = {}  # keys by label and target
         self._reported: set[str] = set()  # participants whose files changed after loading
         self._last: tuple[NDArray[Any], Block] | None = None
 
@@ -261,7 +261,7 @@ class SiteDataset:
             if isinstance(outcome, SkippedPerson):
                 self._damaged[subject.label] = outcome
             else:
-                self._loaded[subject.label] = outcome
+                self._loaded |= {(subject.label, target): key for target, key in outcome}
             yield f"{min(done + 1, len(subjects))} of {len(subjects)}"
         if self._damaged:
             for counted in ("survey", "_used"):
@@ -315,8 +315,9 @@ class SiteDataset:
 
     def new_faults(self) -> Iterator[str]:
         """Yield a sentence for each participant whose files changed since loading, once."""
-        for people in (self._people("features"), self._people("maps")):
-            for label, sentence in people.changed():
+        kinds: tuple[Resolution, ...] = ("features", "maps") if self.space.fine else ("features",)
+        for kind in kinds:
+            for label, sentence in self._people(kind).changed():
                 if label not in self._reported:
                     self._reported.add(label)
                     yield sentence
@@ -324,10 +325,8 @@ class SiteDataset:
     def _people(self, resolution: Resolution) -> PersonBlocks:
         used = self._used
         target = self.space.maps_target if resolution == "maps" else self.space.target
-        loaded = [self._loaded.get(subject.label, ()) for subject in used.subjects]
-        # One name for each of `_one`: the features', and the maps' where they have their own.
-        keys = tuple(each[-1 if resolution == "maps" else 0] for each in loaded if each)
-        keys = keys if len(keys) == len(loaded) else ()
+        found = [self._loaded.get((each.label, tuple(target.digests))) for each in used.subjects]
+        keys = tuple(key for key in found if key is not None)
         return PersonBlocks(
             subjects=used.subjects,
             lengths=used.lengths,
@@ -335,7 +334,7 @@ class SiteDataset:
             target=target,
             cache=self.cache,
             unit=self.unit,
-            keys=keys,
+            keys=keys if len(keys) == len(found) else (),
         )
 
     def _one(self, number: int) -> tuple[PersonBlocks, ...]:
@@ -441,11 +440,11 @@ class PersonBlocks:
             subject = self.subjects[number]
             is_kept = self.cache.find(key, self._shape(number)) is not None
             use = "the data as they were loaded" if is_kept else "zeros in their place"
-            yield (
-                subject.label,
+            sentence = (
                 f"{subject.runs[0].bold} or another file of its participant was changed or removed "
-                f"while a run uses it; the run goes on with {use}. Put the file back.",
+                f"while a run uses it; the run goes on with {use}. Put the file back."
             )
+            yield subject.label, sentence
 
 
 def cache_blocks(kinds: Sequence[PersonBlocks]) -> None:
@@ -455,16 +454,18 @@ def cache_blocks(kinds: Sequence[PersonBlocks]) -> None:
             pass
 
 
-def load_blocks(kinds: Sequence[PersonBlocks]) -> SkippedPerson | tuple[str, ...]:
+def load_blocks(
+    kinds: Sequence[PersonBlocks],
+) -> SkippedPerson | list[tuple[tuple[str, ...], str]]:
     """Bring a participant's blocks into the cache.
 
     Returns
     -------
-    tuple of str or SkippedPerson
-        The names of the blocks, or why the participant is left out.
+    list or SkippedPerson
+        For each block the digests of its target and its key, or why the participant is left out.
     """
     try:
-        keys = tuple(each.current_key(0) for each in kinds)
+        keys = [(tuple(each.target.digests), each.current_key(0)) for each in kinds]
         cache_blocks(kinds)
     except DataError as error:
         return left_out_for(kinds[0].subjects[0], error)
