@@ -1,22 +1,23 @@
-"""A contribution as it travels: long vectors as payload, with the signed envelope at their end.
+"""Contributions as they are sent: long vectors as payload, followed by the signed envelope.
 
-The masked vector is a ciphertext already: whoever lacks one of the seeds under it sees uniform
-numbers. It is not encrypted again, only authenticated, beside the open vector, which is both. And
-a signature needs a hash that nobody can find collisions for: SHA-256 takes four times as long as
-the cipher that masks. Hub and site share a key, though, under which AES-GCM's tag binds a message
-at a tenth of that cost. So the site signs digest and tag (its *seal*) in place of the vectors:
-who changes the vectors fails at the tag, who changes the seal fails at the signature.
+The masked vector is already a ciphertext: without all the seeds of its masks it looks like uniform
+numbers. So it is authenticated and not encrypted again. The open vector is encrypted and
+authenticated. A signature over the vectors would need a collision-resistant hash, and SHA-256 takes
+four times as long as the cipher of the masks. But the hub and the site share a key, under which the
+tag of AES-GCM authenticates a message at a tenth of that cost. So the site signs the digest and the
+tag (its *seal*) instead of the vectors. A changed vector fails the check of the tag, and a changed
+seal that of the signature.
 
-The seal is no evidence for third parties, for the hub knows the key and could fit other bytes to
-it. So the site signs a manifest as well, for everybody: SHA-256 of each MiB of what it sends. The
-hub shows all survivors' manifests before it asks for anything that opens masks, so that no vector
-can be chosen once the others' sum is known.
+The seal is not evidence for third parties, because the hub has the key and could find other bytes
+with the same seal. So the site also signs a manifest, which all parties can check: the SHA-256 of
+each MiB that it sends. The hub publishes the manifests of all survivors before it asks for the
+seeds that remove masks. So no vector can be chosen after the sum of the others is known.
 
 Vectors are packed (see `consortium.secagg.packing`).
 Layout: masked vector, encrypted open vector, tag, envelope, length of the envelope (4 bytes,
-little-endian), manifest, length of the manifest. With the vector in front, the hub adds it where
-it lies. Where everybody may read the open vector, it lies readable behind the masked one, is
-authenticated with it, and nothing but the tag follows.
+little-endian), manifest, length of the manifest. The vector comes first, so the hub can add it
+without copying. An open vector that all may read follows the masked one unencrypted, is
+authenticated with it, and only the tag follows.
 """
 
 import hashlib
@@ -45,7 +46,7 @@ class Vectors:
 
 
 class SealedVectors:
-    """A contribution in the making: it is masked where it will be sent from.
+    """Buffer of a contribution, in which the vector is masked without a copy.
 
     A copy of some megabytes takes as long as masks from two peers, most of it for fresh pages of
     memory; NumPy asks for large ones.
@@ -60,7 +61,7 @@ class SealedVectors:
     heard : sequence of Heard
         Neighbours' answers that the manifest lists.
     clear : bool
-        Whether the open vector lies readable behind the masked one.
+        Whether the open vector follows the masked one unencrypted.
     """
 
     def __init__(
@@ -166,7 +167,7 @@ def unload(
 
 
 def opened_digest(context: bytes, vector: bytes | memoryview) -> bytes:
-    """What a site signs of an open vector that becomes public: SHA-256 of it as a broadcast."""
+    """Return the SHA-256 of an open vector's broadcast, which a site signs if it is released."""
     message = messages.Broadcast(context, cast("bytes", vector))
     return hashlib.sha256(messages.encode(message)).digest()
 
@@ -179,9 +180,9 @@ def digests(data: memoryview) -> tuple[bytes, ...]:
 
 @dataclass(frozen=True)
 class Parts:
-    """A contribution as it arrived, taken apart and not yet believed.
+    """Parts of a received contribution, not yet verified.
 
-    ``before`` is everything before the manifest, of which it tells.
+    ``before`` is everything before the manifest, which contains its digests.
     """
 
     envelope: bytes
@@ -219,7 +220,7 @@ def check_manifest(
     sealed: messages.Contribution,
     released: memoryview | None = None,
 ) -> bool:
-    """Whether a manifest tells of exactly this contribution.
+    """Return whether a manifest belongs to exactly this contribution.
 
     ``released`` is the open vector, if it becomes public as it is.
     """
@@ -233,18 +234,18 @@ def check_manifest(
 def contribution_contradicts(
     found: bytes, own: bytes | memoryview, roster: Mapping[str, bytes]
 ) -> bool:
-    """Whether a sender has signed something else in the place of a message, with payload or none.
+    """Return whether a sender has signed another message in place of its own.
 
-    Vectors that were changed under the sender's own envelope don't count: anybody can do that.
+    Changed vectors under the sender's own envelope don't count, because any party can change them.
 
     Parameters
     ----------
     found : bytes
-        Anything at all.
+        Any bytes, with or without payload.
     own : bytes
         The sender's own message.
     roster : mapping of str to bytes
-        Everybody's Ed25519 public key.
+        Ed25519 public keys by name.
     """
     try:
         return envelope.contradicts(found, bytes(own), roster)

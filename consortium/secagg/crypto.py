@@ -33,35 +33,35 @@ _LOW_ORDER = frozenset(
 
 
 def pack_tuple(*parts: str | int | bytes) -> bytes:
-    """Encode a tuple so that no two different tuples have the same bytes (MessagePack)."""
+    """Encode a tuple as MessagePack, in which different tuples have different bytes."""
     return msgspec.msgpack.encode(parts)
 
 
 def digest(*parts: str | int | bytes) -> bytes:
-    """SHA-256 of `pack_tuple`, 32 bytes."""
+    """Return the SHA-256 of `pack_tuple`, 32 bytes."""
     return hashlib.sha256(pack_tuple(*parts)).digest()
 
 
 def derive(
     key: bytes, *info: str | int | bytes, length: int = KEY_BYTES, salt: bytes = b""
 ) -> bytes:
-    """HKDF-SHA256 (RFC 5869) with the packed ``info``; at most 8160 bytes."""
+    """Return at most 8160 bytes of HKDF-SHA256 (RFC 5869) with the packed ``info``."""
     return HKDF(hashes.SHA256(), length, salt, pack_tuple(*info)).derive(key)
 
 
 def shared_secret(private: X25519PrivateKey, public: bytes) -> bytes:
-    """X25519 (RFC 7748): the 32-byte secret that both owners compute.
+    """Return the 32-byte secret of X25519 (RFC 7748) that both owners compute.
 
-    Raises ProtocolError if the public key is one of those that agree on zero with everybody.
+    Raises ProtocolError if the public key has low order, so that every agreement with it is zero.
     """
     check_public_key(public, "the partner")
     return private.exchange(X25519PublicKey.from_public_bytes(public))
 
 
 def check_public_key(public: bytes, owner: str) -> None:
-    """Refuse a public key of low order, whose agreements are no secret.
+    """Refuse a public key of low order, because agreements with it are not secret.
 
-    Raises ProtocolError: it names the ``owner``.
+    Raises ProtocolError, which names the ``owner``.
     """
     u = (int.from_bytes(public, "little") & ((1 << 255) - 1)) % _PRIME
     if len(public) != KEY_BYTES or u in _LOW_ORDER:
@@ -92,18 +92,18 @@ def encrypt_apart(
     """Encrypt and authenticate; returns the digest and, uncopied, the ciphertext with its tag.
 
     A site that crashes, or is restored from an older copy of its disk, derives its keys again and
-    may then encrypt something else. AES-GCM would give itself away if a key and nonce came
-    twice, so the working key is derived from ``key`` and a keyed digest of the message, and the
-    nonce is fixed: two different messages never share a working key, and equal ones give equal
-    bytes. (AES-GCM-SIV promises the same at five times the cost.)
+    may then encrypt another message. AES-GCM is broken if a key and nonce are used twice. So the
+    working key is derived from ``key`` and a keyed digest of the message, and the nonce is fixed.
+    Two different messages never share a working key, and equal ones give equal bytes. AES-GCM-SIV
+    has the same property at five times the cost.
 
     Parameters
     ----------
     key, plaintext : bytes
         As in `encrypt`.
     beside : bytes
-        Authenticated, too, but neither encrypted nor returned. Its keyed digest stands for it, so
-        that it is read once.
+        Also authenticated, but neither encrypted nor returned. Only its keyed digest enters the
+        cipher, so it is read once.
     """
     mark = keyed_digest(key, beside)
     synthetic = keyed_digest(key, plaintext, mark)
@@ -111,14 +111,14 @@ def encrypt_apart(
 
 
 def keyed_digest(key: bytes, *parts: bytes | memoryview) -> bytes:
-    """32 bytes that nobody without the key can tell from random ones, for a tuple of strings.
+    """Return a keyed digest of a tuple of strings, 32 bytes that look random without the key.
 
     A universal hash under a pseudorandom function, each with a key of its own: GHASH (as the tag
     that AES-GCM gives to associated data) of each part, all under HMAC-SHA256. Two strings of n
-    bytes, chosen without the key, agree with probability n/2^131 at most; unlike a tag, the digest
-    may be shown for any number of messages, because HMAC hides the hash's value. It costs a tenth
-    of SHA-256. M. N. Wegman and J. L. Carter, New hash functions and their use in authentication
-    and set equality, Journal of Computer and System Sciences 22 (1981).
+    bytes, chosen without the key, have equal digests with probability of at most n/2^131. Unlike a
+    tag, the digest may be shown for any number of messages, because HMAC hides the value of the
+    hash. It costs a tenth of SHA-256. M. N. Wegman and J. L. Carter, New hash functions and their
+    use in authentication and set equality, Journal of Computer and System Sciences 22 (1981).
     """
     keys = derive(key, "plaintext digest", length=2 * KEY_BYTES)
     universal = AESGCM(keys[:KEY_BYTES])

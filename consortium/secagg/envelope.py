@@ -18,7 +18,7 @@ from consortium.secagg.crypto import pack_tuple
 
 LABEL = "consortium envelope 1"
 OVERHEAD = 512
-"""Bytes that an envelope adds to its body, at most, with names of up to 63 characters."""
+"""Maximum number of bytes that an envelope adds to its body, with names of up to 63 characters."""
 ROUNDS = 2**32
 
 
@@ -32,7 +32,7 @@ class _Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
     signature: bytes
 
     def signed(self) -> bytes:
-        """Bytes under the signature."""
+        """Return the bytes under the signature."""
         digest = hashlib.sha256(self.body).digest()
         return _under(self.run, self.sender, self.kind, self.round, digest)
 
@@ -43,7 +43,7 @@ def _under(run: str, sender: str, kind: str, number: int, digest: bytes) -> byte
 
 @dataclass(frozen=True)
 class Opened:
-    """What an envelope says, once its signature was found good."""
+    """Content of an envelope whose signature was verified."""
 
     sender: str
     kind: str
@@ -94,7 +94,7 @@ def unseal(
     sender: str | None = None,
     round: int | None = None,  # noqa: A002
 ) -> Opened:
-    """Check a message and take it out of its envelope.
+    """Check a message and return the content of its envelope.
 
     Raises ProtocolError if the message is too large, malformed, or not the one expected. Raises
     SignatureError if the signature is not the sender's over exactly these bytes.
@@ -102,15 +102,15 @@ def unseal(
     Parameters
     ----------
     roster : mapping of str to bytes
-        Everybody's Ed25519 public key, 32 bytes.
+        Ed25519 public keys by name, 32 bytes each.
     run, kind : str
-        What the message must say.
+        Required in the message.
     limit : int
         Largest size of ``data`` in bytes, checked before anything is parsed.
     sender : str, optional
-        Who must have sent it; anybody of the roster if left out.
+        Required sender (default: any name of the roster).
     round : int, optional
-        Round that it must belong to; any round if left out.
+        Required round (default: any).
     """
     if len(data) > limit:
         raise ProtocolError(
@@ -138,9 +138,9 @@ def unseal(
 
 
 def read_unchecked(data: bytes) -> Opened:
-    """What an envelope says, **unchecked**: to learn whose keys it is to be checked with.
+    """Return the content of an envelope **unchecked**, to find the keys to check it with.
 
-    Raises ProtocolError if it is no envelope.
+    Raises ProtocolError if it is not an envelope.
     """
     return _opened(_parse(data, "stored"))
 
@@ -152,7 +152,7 @@ def _opened(envelope: _Envelope) -> Opened:
 def has_signed(
     key: bytes, *, run: str, sender: str, kind: str, number: int, digest: bytes, signature: bytes
 ) -> bool:
-    """Whether a sender has signed a message of which only the digest is at hand.
+    """Return whether a sender has signed a message with a given digest.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def has_signed(
     digest : bytes
         SHA-256 of the message's body.
     signature : bytes
-        What was taken from its envelope.
+        Signature in its envelope.
     """
     try:
         identity = Ed25519PublicKey.from_public_bytes(key)
@@ -176,14 +176,14 @@ def has_signed(
 
 
 def contradicts(found: bytes, own: bytes, roster: Mapping[str, bytes]) -> bool:
-    """Whether a sender has signed something else for the same run, kind and round.
+    """Return whether a sender has signed another message for the same run, kind and round.
 
-    Raises ProtocolError if ``own`` is no such message.
+    Raises ProtocolError if ``own`` is not such a message.
 
     Parameters
     ----------
     found : bytes
-        Anything at all.
+        Any bytes.
     own : bytes
         A message that `seal` made.
     roster : mapping of str to bytes

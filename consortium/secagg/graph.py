@@ -1,33 +1,33 @@
-"""Who holds shares of whose seeds, and who has a mask in common with whom.
+"""The graph of a run: which sites have shares of a site's seeds, and which pairs share a mask.
 
-With few sites everybody holds a share of everybody's seeds, its own included, and every two sites
-have a mask in common. With many each site draws its holders and names them in its advertisement, so
-that the bundle of keys, whose digest is part of every mask, fixes one graph for all:
+With few sites, each site has a share of every site's seeds, also of its own, and every two sites
+share a mask. With many, each site draws its holders and names them in its advertisement. The bundle
+of keys, whose digest is part of every mask, then fixes one graph for all:
 
 - the *holders* of a site are those it drew, never itself; they get the shares of its seeds;
 - its *owners* are the sites that drew it;
-- its *neighbours*, with whom it has a mask in common, are both.
+- its *neighbours*, which share a mask with it, are both.
 
-The draw depends on the site's secret and on what was agreed before the run, and on nobody's
-keys: it has one outcome, whatever others do before or after. An advertisement that names too
-few holders, or its own site, is no sound one. A site that names only friends of the centre has
-merely given its own seeds away, which a friend of the centre could do by word of mouth; it can't
-take away an edge that an honest site drew.
+The draw depends on the site's secret and on the agreement before the run, and not on any party's
+keys. So it has one outcome, whatever others do before or after. An advertisement that names too
+few holders, or its own site, is refused. A site that names only sites that collude with the centre
+has given its own seeds away, which a colluding site could do anyway. It can't remove an edge that
+an honest site drew.
 
 How few neighbours a site needs, for masks and shares within a random graph instead of among all: J.
 Bell, K. A. Bonawitz, A. Gascón, T. Lepoint and M. Raykova, Secure single-server aggregation with
 (poly)logarithmic overhead, CCS 2020.
 
-Setting: n sites, c of them and the centre collude, h = n − c are honest, d may drop out. Who
-colludes is settled before the draws: a centre that wins sites over after it has seen the graph can
-choose those around one victim, and no bound below holds against it (that of a complete graph does).
-Each site draws k of the others from its own secret, which no key of another can influence: from a
-public seed the centre and its friends, who choose their keys last, could try keys until the graph
-suits them. What they can do is to have the run started anew, which is another draw and another
-failure probability. The k are the site's *holders*: they get the shares of its seeds, of which t
-open one. Two sites share a pair mask if either drew the other. A site answers one list a round,
-with at least n − d survivors on it. An event is named that must not happen, and its probability
-bounded over the draws of honest sites:
+Setting: n sites, c of them and the centre collude, h = n − c are honest, d may drop out. The
+colluding sites are fixed before the draws: a centre that wins sites over after it has seen the
+graph can choose those around one victim. No bound below protects against it, but a complete graph
+does. Each site draws k of the others from its own secret, which no key of another site can
+influence. With a public seed, the colluding parties, who choose their keys last, could try keys
+until the graph suits them. They can still have the run started again, which is another draw and
+another failure probability. The k are the site's *holders*: they get the shares of its seeds, and t
+shares recover one. Two sites share a pair mask if either drew the other. A site answers one list a
+round, with at least n − d survivors on it. Each item names an event that must not happen and bounds
+its probability over the draws of honest sites:
 
 1. *Some honest site has more than x colluding holders*: at most h P[Hyp(n − 1, c, k) > x]. Without
    it, both secrets of one honest site never open if t > (k + x)/2 (as in `threshold`).
@@ -35,18 +35,19 @@ bounded over the draws of honest sites:
    each member of K needs t − x of these answers: |K| <= h d/(t − x), the *hidden losses*. The
    answers to different lists are spread over all neighbourhoods, which is why this is more than
    the d of a complete graph, and why noise must be planned for h − |K| honest sites.
-3. *The honest sites without K fall apart*, so that more than one sum is learnt: some set A of at
-   most half of them, and the rest B, drew nobody from each other. Union bound over A and K, with
+3. *The honest sites without K are not connected*, and more than one sum is learnt: some set A of at
+   most half of them, and the rest B, drew no site of each other. Union bound over A and K, with
    C(|A| − 1 + |K| + c, k)/C(n − 1, k) for each member of A, C(n − 1 − |A|, k)/C(n − 1, k) of B.
 
-Honest sites that were shown different bundles of keys share no mask that cancels, and an honest
-site that was shown another draw of itself goes no further: both leave less to learn, not more.
+Honest sites that received different bundles of keys share no mask that cancels, and an honest
+site that received another draw of its own stops. Both leave less to learn, not more.
 
-That drop-outs stop a round is no question of privacy; with y the most that a neighbourhood loses
-except with the same probability (if who drops out does not depend on the graph), t = k − y. If none
-may drop out, no honest site ever lists one as lost, and the least t of 1 is enough. So few holders
-would do then that one colluding site more than supposed could open somebody's seeds, where a
-complete graph loses little by it. k and t are therefore chosen as if a third of the sites colluded.
+Whether drop-outs stop a round does not concern privacy. Let y be the largest number that a
+neighbourhood loses except with the same probability, if drop-outs do not depend on the graph. Then
+t = k − y. If none may drop out, no honest site ever lists one as lost, and the smallest t of item 1
+is enough. Very few holders would then be needed, and one more colluding site than assumed could
+recover a site's seeds, where a complete graph loses little. k and t are therefore chosen as if a
+third of the sites colluded.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,9 +62,9 @@ FAILURE = 2.0**-40
 MOST_HIDDEN = 0.02
 """Hidden losses as a share of the honest sites: they cost as much of the noise's variance."""
 SUPPOSED = 3
-"""One site of so many is taken for colluding at least when k and t are chosen without drop-outs."""
+"""Without drop-outs, k and t are chosen as if one site of this number colluded."""
 MOST_HOLDERS = 0.5
-"""Holders as a share of the sites: with more of them nearly everybody is everybody's neighbour."""
+"""Maximum share of the sites that are holders: above it nearly all sites are neighbours."""
 LOT_BYTES = 16
 """Bytes of a lot; two of 256 sites draw the same with probability below 2^-112."""
 
@@ -77,8 +78,8 @@ class Neighbourhood:
     threshold: int
     """t, of k shares."""
     hidden: int
-    """Honest sites that may be missing from a sum without anybody's noticing; plan the noise for as
-    many drop-outs, or for the announced ones if they are more."""
+    """Number of honest sites that may be missing from a sum unnoticed. Noise is planned for this
+    number of drop-outs, or for the announced number if that is larger."""
     failure: float
     """Most probability, over the graph, that the promise does not hold; add it to δ."""
 
@@ -103,9 +104,9 @@ def plan_neighbourhood(
     failure : float
         Target of the failure probability, and of that of a round's being stopped by drop-outs.
     most_hidden : float
-        Hidden losses as a share of the honest sites, at most.
+        Maximum of the hidden losses as a share of the honest sites.
     most_holders : float
-        Holders as a share of the other sites, at most.
+        Maximum of the holders as a share of the other sites.
 
     Returns
     -------
@@ -144,7 +145,7 @@ def _plan(
 
 
 def least_safe(sites: int, dropouts: int, holders: int, threshold: int) -> bool:
-    """Whether k and t are safe at least if no site works for the centre.
+    """Return whether k and t are safe at least if no site colludes with the centre.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def _risk(sites: int, colluding: int, hidden: int, k: int, bad: int) -> float:
 
 
 def _most(population: int, marked: int, drawn: int, failure: float, times: int) -> int:
-    """Marked ones that none of several draws exceeds but with probability ``failure``."""
+    """Return the number of marked ones that draws exceed with probability ``failure`` only."""
     for most in range(min(marked, drawn) + 1):
         if times * draw_tail(population, marked, drawn, most) <= failure:
             return most
@@ -172,7 +173,7 @@ def _most(population: int, marked: int, drawn: int, failure: float, times: int) 
 
 
 def draw_tail(population: int, marked: int, drawn: int, most: int) -> float:
-    """P[more than ``most`` marked ones in a draw without replacement], hypergeometric, exact."""
+    """Return P[more than ``most`` marked ones in a draw without replacement], hypergeometric."""
     above = range(most + 1, min(marked, drawn) + 1)
     ways = sum(comb(marked, i) * comb(population - marked, drawn - i) for i in above)
     return ways / comb(population, drawn)
@@ -184,7 +185,7 @@ def split_bound(sites: int, colluding: int, removed: int, k: int) -> float:
 
 
 def _splits(sites: int, colluding: int, removed: int, k: int) -> Iterator[float]:
-    """Logarithms of the union bound's terms, one for each size of the smaller part."""
+    """Yield logarithms of the union bound's terms, one for each size of the smaller part."""
     honest = sites - colluding
     everything = _log_comb(sites - 1, k)
     for size in range(1, (honest - removed) // 2 + 1):
@@ -198,7 +199,7 @@ def _splits(sites: int, colluding: int, removed: int, k: int) -> Iterator[float]
 
 
 def _log_comb(n: int, k: int) -> float:
-    """Logarithm of a binomial coefficient; minus infinity if it is zero."""
+    """Return the logarithm of a binomial coefficient, minus infinity if it is zero."""
     if not 0 <= k <= n:
         return float("-inf")
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
@@ -218,19 +219,19 @@ class Graph:
         return tuple(self.draws)
 
     def holders(self, owner: str) -> tuple[str, ...]:
-        """Sites that hold shares of a site's seeds; in a complete graph the site is one of them."""
+        """Return the sites with shares of a site's seeds, in a complete graph also the site."""
         sites, draw = self.sites, self.draws[owner]
         return tuple(sites[point - 1] for point in draw) if draw else sites
 
     def owners(self, holder: str) -> tuple[str, ...]:
-        """Sites whose shares a site holds."""
+        """Return the sites whose shares a site has."""
         if not self.draws[holder]:
             return self.sites
         point = self.sites.index(holder) + 1
         return tuple(site for site, draw in self.draws.items() if point in draw)
 
     def neighbours(self, site: str) -> tuple[str, ...]:
-        """Sites with whom a site has a mask in common."""
+        """Return the sites that share a mask with a site."""
         near = {*self.holders(site), *self.owners(site)} - {site}
         return tuple(peer for peer in self.draws if peer in near)
 

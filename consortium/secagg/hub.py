@@ -16,8 +16,8 @@ from consortium.secagg.unmasking import Opener, RoundSum, opened_vectors, read_u
 class Hub:
     """The centre's half of the secure sums of a run: a pure function of the messages it received.
 
-    After a crash it is built again and fed the stored messages in any order within a step. A round
-    whose unmask request was posted is told so by `restore` before its contributions. Raises
+    After a crash it is built again and fed the stored messages in any order within a step. If the
+    unmask request of a round was posted, call `restore` before its contributions. Raises
     ProtocolError if the identity isn't the roster's, or the secret has another length.
 
     Parameters
@@ -77,11 +77,11 @@ class Hub:
         opened_entries : int
             Length of the vectors sent openly to the hub; 0 for none.
         released : bool
-            Whether these become public as they are, so that each site must have signed for its own.
+            Whether these become public as they are. Each site must then have signed for its own.
         heard : int
-            Most neighbours' answers that a site's manifest lists.
+            Maximum number of neighbours' answers in a site's manifest.
         clear : bool
-            Whether the open vectors lie readable for everybody.
+            Whether the open vectors are sent unencrypted.
         """
         advance(HUB, self.setup.state, "open", "The centre")
         self.session.check_round(number)
@@ -102,11 +102,11 @@ class Hub:
         )
 
     def restore(self, number: int, request: bytes) -> None:
-        """Tell a rebuilt hub, before a round's contributions, which request it had posted.
+        """Restore the request that was posted for a round, before its contributions are fed again.
 
-        Contributions of sites that were posted as lost are then refused, as they were, and so are
-        those that are not what was posted of them. Raises ProtocolError if the request is not this
-        hub's for this round, or contributions were fed before.
+        Contributions of sites that were posted as lost are then refused as before, and so are
+        contributions that differ from the posted manifests. Raises ProtocolError if the request is
+        not this hub's for this round, or contributions were fed before.
         """
         tally = self._tally(number)
         after = tally.after("restore")
@@ -139,7 +139,7 @@ class Hub:
         return opened.sender
 
     def contributed(self, number: int) -> tuple[str, ...]:
-        """Sites whose contribution to an open round has arrived, in roster order."""
+        """Return the sites whose contribution to an open round has arrived, in roster order."""
         tally = self._tally(number)
         return tally.roster.ordered(tally.contributed)
 
@@ -175,15 +175,15 @@ class Hub:
         return opened.sender
 
     def answered(self, number: int) -> tuple[str, ...]:
-        """Sites whose answer to an open round's unmask request has arrived, in roster order."""
+        """Return the sites that have answered an open round's unmask request, in roster order."""
         tally = self._tally(number)
         return tally.roster.ordered(tally.answers)
 
     def sum(self, number: int) -> RoundSum:
-        """Open a round's sum and finish the round; its memory is given back.
+        """Compute a round's sum, finish the round and free its memory.
 
         Raises ThresholdError if too few sites have contributed or answered, or too many shares are
-        wrong; the message names the sites, and the round stays as it is, so that more may answer.
+        wrong. The message names the sites, and the round stays open for more answers.
         """
         tally = self._tally(number)
         if tally.entries:

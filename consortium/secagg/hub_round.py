@@ -1,4 +1,4 @@
-"""One round at the hub: its running sum, who contributed, and who answered."""
+"""One round at the hub: its running sum, and the sites that contributed and answered."""
 
 import hashlib
 from collections.abc import Sequence
@@ -27,15 +27,15 @@ class Tally:
     entries: int
     """Length of the vectors that sites send to be added; 0 for none."""
     bits: int
-    """Of a number: both vectors are over the integers modulo 2^bits."""
+    """Bits of a number: both vectors are over the integers modulo 2^bits."""
     opened_entries: int
     """Length of the vectors that sites send open; 0 for none."""
     released: bool = False
-    """Whether the open vectors become public as they are; else their sum alone is kept."""
+    """Whether the open vectors become public as they are. Otherwise only their sum is kept."""
     heard: int = 0
     """Most neighbours' answers that a manifest lists."""
     clear: bool = False
-    """Whether the open vectors lie readable."""
+    """Whether the open vectors are sent unencrypted."""
     state: HubRound = HubRound.GATHERING
     contributed: set[str] = field(default_factory=set)
     opened: dict[str, Ring] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Tally:
     survivors: tuple[str, ...] | None = None
     """Sites of the request that was posted, once it is known."""
     manifests: dict[str, bytes] = field(default_factory=dict)
-    """What each site signed of its contribution."""
+    """Manifest that each site signed for its contribution."""
     posted: dict[str, bytes] | None = None
     """The survivors' manifests that were posted before a crash."""
     request: bytes = b""
@@ -60,11 +60,11 @@ class Tally:
         return sum(packed_bytes(n, self.bits) for n in (self.entries, self.opened_entries))
 
     def after(self, event: str) -> HubRound:
-        """Next state, if the event is legal now."""
+        """Return the next state if the event is legal now."""
         return advance(HUB_ROUND, self.state, event, f"The centre's round {self.number}")
 
     def lost(self) -> tuple[str, ...]:
-        """Sites that have contributed nothing."""
+        """Return the sites that have contributed nothing."""
         return self.roster.ordered(set(self.roster.sites) - self.contributed)
 
     def add(self, sender: str, body: Vectors, manifest: bytes) -> None:
@@ -76,7 +76,7 @@ class Tally:
         Parameters
         ----------
         manifest : bytes
-            What the sender signed of it.
+            Signed by the sender.
         """
         if sender in self.contributed:
             raise ProtocolError(
@@ -118,7 +118,7 @@ class Tally:
         return masked, unpack(body.opened, self.bits, self.opened_entries, what)
 
     def close(self, event: str) -> tuple[HubRound, tuple[str, ...]]:
-        """Survivors with whom the round can go on, and its state then.
+        """Return the survivors with which the round can continue, and its next state.
 
         Raises ThresholdError if they are fewer than the minimum, or than those posted before a
         crash.
@@ -137,7 +137,7 @@ class Tally:
     def answer(
         self, sender: str, body: messages.Unmasking, owners: Sequence[str] | None = None
     ) -> None:
-        """Keep a site's answer to the request.
+        """Store a site's answer to the request.
 
         Raises ProtocolError if the sender isn't a survivor, has answered before, or answers another
         request.
@@ -145,7 +145,7 @@ class Tally:
         Parameters
         ----------
         owners : sequence of str, optional
-            Sites whose shares the sender holds, in roster order; everybody's if left out.
+            Sites whose shares the sender has, in roster order (default: all).
         """
         survivors = self.survivors or ()
         if sender not in survivors or sender in self.answers:
@@ -162,7 +162,7 @@ class Tally:
         self.answers[sender] = body
 
     def held(self, owners: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Survivors and lost sites among those whose shares a site holds, as it lists them."""
+        """Return the survivors and the lost sites among those whose shares a site has."""
         alive = set(self.survivors or ())
         survivors = tuple(site for site in owners if site in alive)
         return survivors, tuple(site for site in owners if site not in alive)

@@ -1,4 +1,4 @@
-"""The hub's set-up: it gathers what the sites signed and hands it on, unchanged.
+"""The hub's set-up: it collects the messages that the sites signed and forwards them unchanged.
 
 What the hub can read of what sites have sent it.
 """
@@ -41,7 +41,7 @@ class HubSetup:
 
     @property
     def known(self) -> HubKeys:
-        """What the hub's rounds need of the set-up.
+        """Return the part of the set-up that the hub's rounds need.
 
         Raises ProtocolError before all sites have advertised.
         """
@@ -84,7 +84,7 @@ class HubSetup:
         return sender
 
     def keys(self) -> bytes:
-        """Bundle of all advertisements and the hub's own channel key, for every site.
+        """Return the bundle of all advertisements and the hub's own channel key, for every site.
 
         Raises ProtocolError before all sites have advertised.
         """
@@ -106,7 +106,7 @@ class HubSetup:
         return sender
 
     def check_common(self, own: bytes) -> None:
-        """Compare what the sites say that all have in common with what the hub has.
+        """Compare the digest that all sites must have in common with the hub's.
 
         Raises DisagreementError if a site's differs; it names the site.
         """
@@ -114,7 +114,7 @@ class HubSetup:
             check_common(given.shared, site, own, "the centre")
 
     def shares(self, site: str) -> bytes:
-        """What one site gets of everybody's shares.
+        """Return the shares of all sites that one site receives.
 
         Raises ProtocolError before all sites have sent theirs.
         """
@@ -139,13 +139,13 @@ def _with(gathered: Mapping[str, T], sender: str, data: T, what: str) -> dict[st
 
 @dataclass(frozen=True)
 class HubKeys:
-    """What the hub's rounds need of its set-up."""
+    """Part of the set-up that the hub's rounds need."""
 
     session: KeySession
     directory: Directory
     """Everybody's public keys."""
     channels: Mapping[str, bytes]
-    """What the hub shares with each site."""
+    """Secrets that the hub shares with each site."""
 
     def decrypt(self, kind: type[messages.BodyType], opened: Opened) -> messages.BodyType:
         """Decrypt and decode what a site sent to the hub alone."""
@@ -162,7 +162,7 @@ class HubKeys:
         released: bool = False,
         clear: bool = False,
     ) -> contribution.Vectors:
-        """Decrypt a contribution and the vectors that it seals, if its manifest tells of them."""
+        """Decrypt a contribution and the vectors that it seals, if they match its manifest."""
         body = self.decrypt(messages.Contribution, opened)
         key = self._key(opened, messages.VECTORS)
         vectors = contribution.unload(key, body, parts.payload, _named(opened), clear=clear)
@@ -175,7 +175,7 @@ class HubKeys:
         return vectors
 
     def _key(self, opened: Opened, kind: str) -> bytes:
-        """Key of what the sender of a message has encrypted to the hub."""
+        """Return the key under which the sender of a message encrypts to the hub."""
         shared = self.channels[opened.sender]
         return self.directory.keys.channel(shared, opened.sender, CENTRE, kind, opened.round)
 

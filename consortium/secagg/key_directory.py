@@ -1,6 +1,6 @@
-"""The sites' advertisements: how one is made, and what hub and sites must both find sound in it.
+"""The sites' advertisements: how one is made, and the checks that the hub and the sites share.
 
-`Member` is a site or the centre in a run: its name, its keys, and what it signs.
+`Member` is a site or the centre in a run, with its name, its keys and its signatures.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from consortium.secagg.participants import CENTRE, Participants
 
 @dataclass(frozen=True)
 class Member:
-    """Whoever takes part in a run, to itself."""
+    """One party of a run, with its private keys."""
 
     name: str
     session: KeySession
@@ -50,7 +50,7 @@ class Member:
         return cls(name, session, identity, OwnKeys(session.digest, name, secret))
 
     def seal(self, kind: str, number: int, body: bytes) -> bytes:
-        """Sign a message of a round; 0 stands for the set-up."""
+        """Sign a message of a round, or of the set-up if the round is 0."""
         return seal(self.identity, self.session.run, self.name, kind, number, body)
 
 
@@ -79,7 +79,7 @@ class KeySession:
 
     @cached_property
     def digest(self) -> bytes:
-        """Digest of all of this; every advertisement is checked against it."""
+        """Digest of all attributes; every advertisement is checked against it."""
         return self.roster.session(self.run, self.rounds)
 
     @property
@@ -126,10 +126,10 @@ class KeySession:
 
 @dataclass(frozen=True)
 class Directory:
-    """Everybody's public keys, as everybody signed them.
+    """Public keys of all parties, each signed by its owner.
 
-    ``transcript`` is the digest of the bundle and goes into every derived key. ``graph`` is
-    what the advertisements say of shares and masks.
+    ``transcript`` is the digest of the bundle and enters every derived key. ``graph`` has the
+    pairs with shares and masks, as the advertisements name them.
     """
 
     transcript: bytes
@@ -149,7 +149,7 @@ class Directory:
         return {site: advertisement.note for site, advertisement in self.sites.items()}
 
     def mask_key(self, site: str, number: int) -> bytes:
-        """Public key of a site's pair masks in one round."""
+        """Return the public key of a site's pair masks in one round."""
         return self.sites[site].masks[number - 1]
 
     def commitment(self, site: str, number: int) -> bytes:
@@ -230,7 +230,10 @@ def read_keys(session: KeySession, bundle: bytes) -> Directory:
 
 
 def _check_keys(read: Mapping[str, messages.Advertisement], channel: bytes) -> None:
-    """Every key sound, and no two alike: a copied key would agree with its owner's partners."""
+    """Require that every key is valid and that no two are equal.
+
+    A copied key would agree with the partners of its owner.
+    """
     owners = {site: (body.channel, *body.masks) for site, body in read.items()}
     owners[CENTRE] = (channel,)
     counts = Counter(key for keys in owners.values() for key in keys)

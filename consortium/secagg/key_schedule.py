@@ -1,6 +1,6 @@
-"""The key schedule: every secret that is derived from another, with its label, in one place.
+"""The key schedule: every secret that is derived from another, with its label.
 
-Labels differ for every purpose and the names, round and session are part of each, so that no two
+Labels differ for every purpose, and each includes the names, the round and the session. So no two
 derivations of a run, or of two runs, give the same key.
 """
 
@@ -19,7 +19,7 @@ def public_bytes(private: X25519PrivateKey) -> bytes:
 
 @dataclass(frozen=True)
 class OwnKeys:
-    """What one party derives from its secret before it has heard of anybody."""
+    """Keys that one party derives from its secret before it receives any message."""
 
     session: bytes
     """`Participants.session`."""
@@ -28,23 +28,23 @@ class OwnKeys:
     """32 uniform bytes, drawn for this run and kept until it ends."""
 
     def channel(self) -> X25519PrivateKey:
-        """Private key of the party's encrypted channels."""
+        """Return the private key of the party's encrypted channels."""
         return X25519PrivateKey.from_private_bytes(self._derive("channel", 0))
 
     def mask_seed(self, number: int) -> bytes:
-        """31-byte seed of the key pair of round ``number``; shared, for the case of a loss."""
+        """Return the 31-byte seed of the key pair of round ``number``, shared in case of a loss."""
         return self._derive("mask seed", number, shamir.SECRET_BYTES)
 
     def self_seed(self, number: int) -> bytes:
-        """31-byte seed of the self-mask of round ``number``; shared, for the other case."""
+        """Return the 31-byte seed of the self-mask of round ``number``, shared for survivors."""
         return self._derive("self seed", number, shamir.SECRET_BYTES)
 
     def lots(self, count: int) -> bytes:
-        """One lot for each of ``count`` sites, by which the party draws its holders."""
+        """Return one lot for each of ``count`` sites, by which the party draws its holders."""
         return keystream.key_stream(self._derive("lots", 0), LOT_BYTES * count)
 
     def polynomial(self, purpose: str, number: int, length: int) -> bytes:
-        """Random bytes for the coefficients of one sharing."""
+        """Return random bytes for the coefficients of one sharing."""
         return keystream.key_stream(self._derive(f"{purpose} polynomial", number), length)
 
     def _derive(self, purpose: str, number: int, length: int = crypto.KEY_BYTES) -> bytes:
@@ -52,7 +52,7 @@ class OwnKeys:
 
 
 def mask_private(session: bytes, site: str, number: int, seed: bytes) -> X25519PrivateKey:
-    """Private key of a site's pair masks in one round, from its seed."""
+    """Return the private key of a site's pair masks in one round, from its seed."""
     key = crypto.derive(seed, "mask key", session, site, number)
     return X25519PrivateKey.from_private_bytes(key)
 
@@ -67,11 +67,11 @@ class PairKeys:
     """Keys and masks of a run whose set-up is known."""
 
     transcript: bytes
-    """Digest of the `keys` bundle. Sites that were shown different bundles share no mask, so that
-    their sum is noise."""
+    """Digest of the `keys` bundle. Sites that received different bundles share no mask, and their
+    sum is noise."""
 
     def channel(self, shared: bytes, sender: str, receiver: str, kind: str, number: int) -> bytes:
-        """Key of one message, from the agreement of the two channels."""
+        """Return the key of one message, from the agreement of the two channels."""
         return self._derive(shared, "message", sender, receiver, kind, number)
 
     def pair_mask(

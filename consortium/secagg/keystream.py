@@ -1,9 +1,10 @@
 """Key streams as masks: AES-128 in counter mode, read as little-endian integers modulo 2^bits.
 
-Which masks a site puts on its vector; the same lines serve the hub when the site is lost.
+The same functions give the masks that a site adds to its vector and those that the hub removes when
+a site is lost.
 
 With the sites in roster order, site u adds PRG(s_uv) for every later neighbour v and subtracts it
-for every earlier one, so that the sum over both is free of it.
+for every earlier one. The masks cancel in the sum.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,8 +37,8 @@ def add_streams(
 ) -> None:
     """Add and subtract masks in place, modulo the type's own range.
 
-    All streams pass over one chunk before the next is touched, so that memory is read once
-    however many sites there are, and no mask exists as a whole.
+    All streams pass over one chunk before the next one. So memory is read once for any number of
+    sites, and no mask exists as a whole.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def add_streams(
     added, subtracted : sequence of bytes
         32-byte stream keys (see `_encryptor`), each good for one mask.
     source : array as ``total``, optional
-        What the masks are added to, if it doesn't lie in ``total`` yet.
+        Vector to which the masks are added (default: ``total``).
     """
     keyed = [*((key, np.add) for key in added), *((key, np.subtract) for key in subtracted)]
     streams = [(_encryptor(key), combine) for key, combine in keyed]
@@ -65,15 +66,15 @@ def add_streams(
 
 
 def key_stream(key: bytes, length: int) -> bytes:
-    """First ``length`` bytes of the stream that belongs to a 32-byte stream key."""
+    """Return the first ``length`` bytes of the stream of a 32-byte stream key."""
     return bytes(_encryptor(key).update(bytes(length)))
 
 
 def _encryptor(key: bytes) -> CipherContext:
-    """AES-128-CTR whose key and first counter are both secret.
+    """Return AES-128-CTR whose key and first counter are both secret.
 
-    A secret start spares AES-128 the attack that tests one guess against all the streams there
-    ever were, at less cost than AES-256.
+    A secret first counter prevents the attack that tests one guess against all streams of AES-128,
+    at less cost than AES-256.
     """
     return Cipher(algorithms.AES128(key[:16]), modes.CTR(key[16:STREAM_KEY_BYTES])).encryptor()
 

@@ -1,8 +1,8 @@
-"""One signature over many ciphertexts, so that each can be shown to its reader without the others.
+"""One signature over many ciphertexts, each of which can be verified without the others.
 
-A Merkle tree: leaves and inner nodes are hashed under labels of their own, and a node without a
-sibling moves up as it is. A proof is the siblings from leaf to root. The number of leaves is known
-to whoever checks, so that a place has one path.
+A Merkle tree: leaves and inner nodes are hashed under different labels, and a node without a
+sibling moves up unchanged. A proof consists of the siblings from leaf to root. The verifier has the
+number of leaves, so each place has one path.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ _LEAF, _NODE = "consortium share leaf 1", "consortium share node 1"
 
 
 def tree_root(leaves: Sequence[bytes]) -> bytes:
-    """Root of a tree over one or more byte strings."""
+    """Return the root of a tree over one or more byte strings."""
     level = [_leaf(place, leaf) for place, leaf in enumerate(leaves)]
     while len(level) > 1:
         level = _above(level)
@@ -22,7 +22,7 @@ def tree_root(leaves: Sequence[bytes]) -> bytes:
 
 
 def tree_paths(leaves: Sequence[bytes]) -> tuple[tuple[bytes, ...], ...]:
-    """Siblings of each leaf, from the lowest on."""
+    """Return the siblings of each leaf, from the lowest on."""
     level = [_leaf(place, leaf) for place, leaf in enumerate(leaves)]
     paths: list[list[bytes]] = [[] for _ in leaves]
     height = 0
@@ -36,7 +36,7 @@ def tree_paths(leaves: Sequence[bytes]) -> tuple[tuple[bytes, ...], ...]:
 
 
 def is_under(root: bytes, leaf: bytes, place: int, count: int, path: Sequence[bytes]) -> bool:
-    """Whether a leaf stands at a place of a tree of so many leaves."""
+    """Return whether a leaf is at a place of a tree of ``count`` leaves."""
     node, siblings = _leaf(place, leaf), list(path)
     while count > 1:
         if place ^ 1 < count:

@@ -15,7 +15,7 @@ from consortium.secagg.shamir import SECRET_BYTES, SHARE_BYTES
 
 ADVERTISE, KEYS, SHARE, SHARES = "advertise", "keys", "share", "shares"
 SHARED = "shared"
-"""What a site signs of its shares, for everybody."""
+"""A site's signed statement about its shares, for all parties."""
 CONTRIBUTION, UNMASK, UNMASKING = "contribution", "unmask", "unmasking"
 MANIFEST, RELEASE, BROADCAST = "manifest", "release", "broadcast"
 VECTORS = "vectors"
@@ -24,12 +24,12 @@ VECTORS = "vectors"
 NOTE_BYTES = 64 * 1024
 """Largest note that a site may attach to its advertisement."""
 CHUNK_BYTES = 1 << 20
-"""A manifest has a digest for each so many bytes of a contribution."""
+"""Bytes of a contribution for each digest in its manifest."""
 FRAME_BYTES = 16
-"""Bytes that MessagePack puts around one value, at most."""
+"""Maximum number of bytes that MessagePack adds to one value."""
 SIGNATURE_BYTES = 64
 HEARD_BYTES = NAME_BYTES + KEY_BYTES + SIGNATURE_BYTES + 4 * FRAME_BYTES
-"""What a manifest says of one neighbour's answer, at most."""
+"""Maximum number of bytes of one neighbour's answer in a manifest."""
 
 Bytes32 = Annotated[bytes, msgspec.Meta(min_length=KEY_BYTES, max_length=KEY_BYTES)]
 Seed = Annotated[bytes, msgspec.Meta(min_length=SECRET_BYTES, max_length=SECRET_BYTES)]
@@ -62,11 +62,11 @@ class Keys(Body, frozen=True, forbid_unknown_fields=True):
 
 
 class Shared(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a site says for everybody of the shares that it gave, and of what all have in common.
+    """A site's statement to all parties about the shares that it gave and the common digest.
 
-    ``root`` is that of a tree over the ciphertexts (see `consortium.secagg.merkle_tree`), so that
-    each holder can be shown its own without the others; ``common`` is a digest of what the
-    application must have in common, from everybody's notes.
+    ``root`` is that of a tree over the ciphertexts (see `consortium.secagg.merkle_tree`). So each
+    holder can verify its own ciphertext without the others. ``common`` is a digest that must be the
+    same at all sites, which the application makes from all notes.
     """
 
     transcript: Bytes32
@@ -85,10 +85,10 @@ class Share(Body, frozen=True, forbid_unknown_fields=True):
 
 
 class SharePart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What one site gets of another's shares.
+    """Shares of one site for one reader.
 
-    ``signed`` is that site's `Shared`, in its envelope; ``sealed`` the ciphertext for the reader,
-    and ``path`` its way to the root, both empty where the reader holds nothing of that site.
+    ``signed`` is that site's `Shared`, in its envelope. ``sealed`` is the ciphertext for the
+    reader, and ``path`` its way to the root. Both are empty if the reader has no shares of it.
     """
 
     signed: bytes
@@ -97,17 +97,17 @@ class SharePart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
 
 
 class Shares(Body, frozen=True, forbid_unknown_fields=True):
-    """What one site, the ``reader``, gets of everybody's shares, in roster order."""
+    """Shares of all sites for one site, the ``reader``, in roster order."""
 
     reader: Annotated[str, msgspec.Meta(max_length=NAME_BYTES)]
     shares: tuple[SharePart, ...]
 
 
 class Contribution(Body, frozen=True, forbid_unknown_fields=True):
-    """What goes before a site's vectors for one round (see `consortium.secagg.contribution`).
+    """Header of a site's vectors for one round (see `consortium.secagg.contribution`).
 
-    ``masked`` is the size in bytes of the vector whose sum is wanted, ``opened`` whether there is
-    one sent as it is, too; ``seal`` is the vectors' digest and tag.
+    ``masked`` is the size in bytes of the vector to be summed. ``opened`` states whether an open
+    vector is also sent. ``seal`` is the vectors' digest and tag.
     """
 
     context: Bytes32
@@ -118,16 +118,16 @@ class Contribution(Body, frozen=True, forbid_unknown_fields=True):
 
 
 class Broadcast(Body, frozen=True, forbid_unknown_fields=True):
-    """A site's own answer, open for everybody: packed integers modulo 2^bits of its round."""
+    """A site's own answer, readable by all parties: packed integers modulo 2^bits of its round."""
 
     context: Bytes32
     vector: bytes
 
 
 class Heard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a site was told by a neighbour: SHA-256 of a broadcast's body, and its signature.
+    """Answer of a neighbour that a site received: SHA-256 of a broadcast's body, and its signature.
 
-    The signature is the speaker's own, so that who lists it can't invent it.
+    The signature is the neighbour's own, so the site that lists the answer can't invent it.
     """
 
     site: Annotated[str, msgspec.Meta(max_length=NAME_BYTES)]
@@ -139,13 +139,13 @@ class Heard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
 
 class Manifest(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a site has contributed to a round, for everybody: its vectors' digests.
+    """Digests of the vectors that a site contributed to a round, for all parties.
 
     ``masked`` is the size in bytes of the masked vector, ``size`` that of the contribution before
     its manifest, and ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of it. ``opened`` is the
     SHA-256 of the open vector's `Broadcast` where each site's own is released, and empty elsewhere:
-    of a vector that stays with the hub no party gets a digest to search it by. ``heard`` are the
-    neighbours' answers that the site goes on from, each until it stands in a released round.
+    a digest of a vector that only the hub may read would let others search for it. ``heard`` are
+    the neighbours' answers that the site uses, each until it is part of a released round.
     """
 
     context: Bytes32
@@ -158,10 +158,10 @@ class Manifest(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
 
 class Request(Body, frozen=True, forbid_unknown_fields=True):
-    """Whose contributions arrived, and whose did not; both in roster order.
+    """Sites whose contributions arrived, and the other sites, both in roster order.
 
-    ``manifests`` are the survivors', as they were signed: what is summed is fixed before any mask
-    is opened.
+    ``manifests`` are the survivors', as they were signed: the summed vectors are fixed before any
+    mask is removed.
     """
 
     context: Bytes32
@@ -183,14 +183,14 @@ class Unmasking(Body, frozen=True, forbid_unknown_fields=True):
 
 
 class Release(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the hub has made of a round, for everybody.
+    """The hub's statement to all parties about the release of a round.
 
     ``request`` is the SHA-256 of the request whose answers opened the sum, empty in a round
     without masks; ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of what was released, as
     little-endian integers of 4 bytes, or 8 where ``bits`` are over 32. ``seeds`` has one for each
-    site in roster order, of the masks that were taken off: a survivor's self-mask seed, a lost
-    site's key seed. It is empty where the sum is not what was released. ``manifests`` are the
-    survivors', as they were signed, in a round without masks, which has no request to hold them.
+    site in roster order, from which the removed masks follow: a survivor's self-mask seed, or a
+    lost site's key seed. It is empty if the sum itself was not released. ``manifests`` are the
+    survivors', as they were signed, in a round without masks, which has no request.
     """
 
     context: Bytes32
@@ -226,9 +226,9 @@ def decode(kind: type[BodyType], data: bytes, sender: str) -> BodyType:
 
 
 def check_vectors(context: bytes, masked: Ring, opened: Ring | None, bits: int, where: str) -> None:
-    """Refuse what can't be a contribution of numbers of so many bits; ``where`` names the site.
+    """Refuse vectors that can't be a contribution of numbers with ``bits`` bits.
 
-    Raises ProtocolError.
+    Raises ProtocolError, in which ``where`` names the site.
     """
     vectors = [masked] if opened is None else [masked, opened]
     dtype = masked.dtype
@@ -249,7 +249,7 @@ class Limits:
     sites: int
     rounds: int
     holders: int = 0
-    """Sites that hold a site's shares; 0 for all."""
+    """Number of sites with shares of a site's seeds; 0 for all."""
 
     @property
     def advertisement(self) -> int:
@@ -264,19 +264,19 @@ class Limits:
 
     @property
     def share(self) -> int:
-        """One site's shares for all who hold them."""
+        """One site's shares for all its holders."""
         return envelope.OVERHEAD + self.shared + (self.holders or self.sites) * self._sealed
 
     @property
     def shares(self) -> int:
-        """What one site gets of everybody's shares."""
+        """Shares of all sites for one site."""
         path = self.sites.bit_length() * (KEY_BYTES + FRAME_BYTES)
         one = self.shared + self._sealed + path + FRAME_BYTES
         return envelope.OVERHEAD + NAME_BYTES + FRAME_BYTES + self.sites * one
 
     @property
     def shared(self) -> int:
-        """What a site signs of its shares."""
+        """A site's statement about its shares."""
         return envelope.OVERHEAD + 3 * (KEY_BYTES + FRAME_BYTES) + FRAME_BYTES
 
     @property
@@ -285,12 +285,12 @@ class Limits:
         return self.rounds * 2 * SHARE_BYTES + SEALED_OVERHEAD + FRAME_BYTES
 
     def request(self, nbytes: int, heard: int = 0) -> int:
-        """The hub's lists, and the manifests of vectors of ``nbytes`` together."""
+        """Return the size of the hub's lists with manifests, for vectors of ``nbytes`` in all."""
         one = NAME_BYTES + FRAME_BYTES + self.manifest(nbytes, heard) + FRAME_BYTES
         return envelope.OVERHEAD + self.sites * one
 
     def release(self, nbytes: int, heard: int = 0) -> int:
-        """What the hub says of a release of ``nbytes``, with the seeds of its masks."""
+        """Return the size of the hub's statement about ``nbytes``, with the seeds of the masks."""
         chunks = (1 + nbytes // CHUNK_BYTES) * (KEY_BYTES + FRAME_BYTES)
         one = NAME_BYTES + SECRET_BYTES + 3 * FRAME_BYTES + self.manifest(nbytes, heard)
         return envelope.OVERHEAD + 2 * KEY_BYTES + 8 * FRAME_BYTES + chunks + self.sites * one
@@ -302,17 +302,17 @@ class Limits:
 
     @staticmethod
     def broadcast(nbytes: int) -> int:
-        """A site's own answer of ``nbytes``, open for its neighbours."""
+        """Return the size of a site's own answer of ``nbytes``, readable by its neighbours."""
         return envelope.OVERHEAD + KEY_BYTES + 6 * FRAME_BYTES + nbytes
 
     @staticmethod
     def manifest(nbytes: int, heard: int = 0) -> int:
-        """What a site signs of its vectors, of ``nbytes`` together, and of what it ``heard``."""
+        """Return the size of a manifest of ``nbytes`` with ``heard`` neighbours' answers."""
         digests = (3 + nbytes // CHUNK_BYTES) * (KEY_BYTES + FRAME_BYTES)
         return envelope.OVERHEAD + KEY_BYTES + 8 * FRAME_BYTES + digests + heard * HEARD_BYTES
 
     @staticmethod
     def contribution(nbytes: int, heard: int = 0) -> int:
-        """A site's vectors, of ``nbytes`` together, with what it signs of them."""
+        """Return the size of a site's vectors, ``nbytes`` in all, with their manifest."""
         sealed = envelope.OVERHEAD + 4 * SEALED_OVERHEAD + 8 * FRAME_BYTES + nbytes
         return sealed + Limits.manifest(nbytes, heard) + FRAME_BYTES

@@ -1,7 +1,7 @@
-"""Integers modulo 2^bits as they travel: one after the other, without gaps.
+"""Packing of integers modulo 2^bits: one after the other, without gaps.
 
-Bit i of number j is bit (j·bits + i) of the whole, which is read little-endian, so that a second
-implementation needs nothing but ``int.from_bytes``. The last byte's free bits are zero.
+Bit i of number j is bit (j·bits + i) of the whole, which is read little-endian. A second
+implementation needs only ``int.from_bytes``. The last byte's free bits are zero.
 """
 
 from collections.abc import Iterator
@@ -23,30 +23,30 @@ Words = NDArray[np.uint64]
 
 
 def ring_type(bits: int) -> RingType:
-    """Narrowest type that numbers modulo 2^bits are computed in: of 16, 32 or 64 bits."""
+    """Return the narrowest type for computing modulo 2^bits: of 16, 32 or 64 bits."""
     return next(dtype for width, dtype in RINGS.items() if bits <= width)
 
 
 def packed_bytes(entries: int, bits: int) -> int:
-    """Size of so many packed numbers."""
+    """Return the size in bytes of packed numbers."""
     return -(-entries * bits // _BYTE)
 
 
 def reduce_modulo(vector: Ring, bits: int) -> Ring:
-    """Numbers modulo 2^bits, of the same type; the vector itself where nothing is to be done."""
+    """Return numbers modulo 2^bits, of the same type; the vector itself if nothing changes."""
     if bits == _BYTE * vector.itemsize:
         return vector
     return cast("Ring", vector & vector.dtype.type((1 << bits) - 1))
 
 
 def pack_into(room: NDArray[np.uint8], vector: Ring, bits: int) -> int:
-    """Pack numbers, of which only the lowest bits count; returns the bytes that were written.
+    """Pack the lowest bits of numbers; returns the bytes that were written.
 
     Parameters
     ----------
     room : array of uint8
-        At least `packed_bytes` long. May be the vector's own memory: what is written never
-        overtakes what is still to be read.
+        At least `packed_bytes` long. May be the vector's own memory, because writing never
+        overtakes reading.
     vector : array of `ring_type`
     bits : int
         1 to the type's own.
@@ -65,17 +65,17 @@ def pack_into(room: NDArray[np.uint8], vector: Ring, bits: int) -> int:
 
 
 def pack(vector: Ring, bits: int) -> NDArray[np.uint8]:
-    """Packed numbers, see `pack_into`."""
+    """Return packed numbers, see `pack_into`."""
     room = np.empty(packed_bytes(vector.size, bits), np.uint8)
     pack_into(room, vector, bits)
     return room
 
 
 def unpack(data: bytes | memoryview, bits: int, entries: int, what: str) -> Ring:
-    """Read so many packed numbers; a view of the bytes where they have a type's own width.
+    """Read packed numbers, as a view of the bytes if they have a type's own width.
 
-    Raises ProtocolError if they have another length, or a free bit that is not zero; ``what`` names
-    them.
+    Raises ProtocolError, in which ``what`` names them, if they have another length or a free bit
+    that is not zero.
     """
     if len(data) != packed_bytes(entries, bits):
         raise ProtocolError(
@@ -100,7 +100,7 @@ def unpack(data: bytes | memoryview, bits: int, entries: int, what: str) -> Ring
 
 
 def _chunks(data: NDArray[np.uint8], bits: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """First number and bytes of each chunk."""
+    """Yield the first number and the bytes of each chunk."""
     nbytes = packed_bytes(_CHUNK, bits)
     for index, start in enumerate(range(0, data.size, nbytes)):
         yield index * _CHUNK, data[start : start + nbytes]
@@ -122,7 +122,7 @@ def _pack(numbers: Ring, bits: int) -> NDArray[np.uint8]:
 
 
 def _unpack(data: NDArray[np.uint8], bits: int) -> Words:
-    """Numbers of some bytes, filled up with zeros to whole groups."""
+    """Return the numbers of some bytes, padded with zeros to whole groups."""
     groups = -(-data.size // (_BYTE * bits))
     padded = np.zeros(groups * _BYTE * bits, np.uint8)
     padded[: data.size] = data

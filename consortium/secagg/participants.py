@@ -1,4 +1,4 @@
-"""Who takes part in a run, under which keys, and how many must stay."""
+"""The parties of a run, their keys, and the minimum number of survivors."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Participants:
     minimum: int
     """m, fewest sites that a sum may have."""
     holders: int = 0
-    """k, sites that each site draws to hold its shares; 0 for all of them."""
+    """k, number of sites that each site draws as holders of its shares; 0 for all sites."""
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -108,12 +108,12 @@ class Participants:
         return self.sites.index(site) + 1
 
     def ordered(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Names in the roster's order."""
+        """Return names in the roster's order."""
         chosen = set(names)
         return tuple(site for site in self.sites if site in chosen)
 
     def session(self, run: str, rounds: int) -> bytes:
-        """SHA-256 of all that the parties of a run must agree on before they start."""
+        """Return the SHA-256 of all that the parties of a run must agree on before they start."""
         keys = b"".join(self.keys[name] for name in (*self.sites, CENTRE))
         graph = (self.holders,) if self.holders else ()
         numbers = (self.threshold, self.minimum, rounds, *graph)

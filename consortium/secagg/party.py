@@ -1,8 +1,8 @@
 """A site's side of secure aggregation: bytes in, bytes out.
 
 Bonawitz et al., Practical secure aggregation for privacy-preserving machine learning, CCS 2017,
-with the set-up messages of all rounds sent at once: every round has its own key pair and its own
-self-mask seed, so that what is reconstructed in one round opens no other.
+with the set-up messages of all rounds sent at once. Every round has its own key pair and its own
+self-mask seed, so seeds that are recovered in one round open no other.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from consortium.secagg.unmasking import check_request
 
 @dataclass(frozen=True)
 class _Round:
-    """What a site remembers of a round; ``request`` is the digest of the one it answered."""
+    """A site's state of a round; ``request`` is the digest of the request that it answered."""
 
     state: PartyRound = PartyRound.WAITING
     context: bytes = b""
@@ -34,11 +34,11 @@ class _Round:
 class Party:
     """One site in one run: a pure function of its arguments and of the messages it received.
 
-    Every message is derived from ``secret``, so that a party built again after a crash, and fed the
-    stored bundles, says the same. The caller stores each contribution before it is sent and tells a
-    rebuilt party of it by `restore`: two contributions to one round would carry the same masks, and
-    their difference would be readable. Raises ProtocolError if the identity isn't the roster's, or
-    the secret has another length.
+    Every message is derived from ``secret``. So a party that is built again after a crash, and fed
+    the stored bundles, sends the same messages. The caller stores each contribution before it is
+    sent, and calls `restore` for it on a rebuilt party: two contributions to one round would carry
+    the same masks, and their difference would be readable. Raises ProtocolError if the identity
+    isn't the roster's, or the secret has another length.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Party:
         heard: Sequence[messages.Heard] = (),
         clear: bool = False,
     ) -> memoryview:
-        """Return a message of which the hub learns only ``masked``'s sum, and ``opened`` as it is.
+        """Return a message from which the hub learns only the sum of ``masked``, and ``opened``.
 
         Raises ProtocolError if the round was contributed to before, or an argument is malformed.
 
@@ -109,15 +109,15 @@ class Party:
         masked : array of a type of `RINGS`, shape (entries,)
             Not changed. No entries, for a round that needs no secret sum.
         opened : array of the same type, shape (opened entries,), optional
-            Read by nobody but the hub, unless it is ``clear``.
+            Only the hub can read it, unless it is ``clear``.
         bits : int
-            Both vectors are over the integers modulo 2^bits; left out, as many as their type has.
+            Both vectors are over the integers modulo 2^bits (default: the bits of their type).
         released : bool
-            Whether ``opened`` becomes public as it is: the site then signs for it, for everybody.
+            Whether ``opened`` becomes public as it is: the site then signs for it.
         heard : sequence of Heard
-            What neighbours told this site, to be signed for everybody, too.
+            Answers of neighbours, which the site also signs.
         clear : bool
-            Whether everybody may read ``opened``.
+            Whether all parties may read ``opened``.
         """
         after = self._after(number, "contribute")
         bits = bits or 8 * masked.itemsize
@@ -167,9 +167,9 @@ class Party:
         contributed: bool,
         answered_request: bytes | None = None,
     ) -> None:
-        """Tell a rebuilt party, once its set-up is complete, what it did in a round.
+        """Restore the state of a round in a rebuilt party, once its set-up is complete.
 
-        Raises ProtocolError if the round is known already, or no such history is possible.
+        Raises ProtocolError if the round has a state already, or no such history is possible.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class Party:
                 raise
 
     def _after(self, number: int, event: str) -> _Round:
-        """Return what is remembered of a round after an event, if the event is legal."""
+        """Return the state of a round after an event, if the event is legal."""
         advance(PARTY, self.setup.state, event, self.name)
         self.session.check_round(number)
         now = self._rounds.get(number, _Round())
@@ -225,6 +225,6 @@ class Party:
         return self._member.seal(kind, number, sealed)
 
     def _key(self, kind: str, number: int) -> bytes:
-        """Key of what this site encrypts to the hub."""
+        """Return the key under which this site encrypts to the hub."""
         shared = self.setup.keys.channels[CENTRE]
         return self.directory.keys.channel(shared, self.name, CENTRE, kind, number)

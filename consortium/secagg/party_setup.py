@@ -1,4 +1,4 @@
-"""A site's set-up: its keys for every round, everybody's keys, and shares of everybody's seeds."""
+"""A site's set-up: its keys for every round, all sites' keys, and shares of their seeds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from consortium.secagg.states import PARTY, PartyState, advance
 
 @dataclass(frozen=True)
 class PartyKeys:
-    """What a site's rounds need of its set-up."""
+    """Part of the set-up that a site's rounds need."""
 
     directory: Directory
     """Everybody's public keys."""
     channels: Mapping[str, bytes]
     """What this site shares with the centre and with each neighbour."""
     held: Mapping[str, bytes]
-    """Shares of the seeds of the sites that this one holds for; of its own alone until the others'
+    """Shares of the seeds of the sites whose holder this one is. Only its own until the others
     have arrived."""
 
 
@@ -36,7 +36,7 @@ class PartySetup:
 
     @property
     def keys(self) -> PartyKeys:
-        """What the set-up has come to so far; raises ProtocolError before the keys are known."""
+        """The set-up so far; raises ProtocolError before the keys were received."""
         if self._keys is None:
             raise ProtocolError(
                 f"{self._member.name} has no keys of the others yet; receive them first."
@@ -62,15 +62,15 @@ class PartySetup:
     def receive_keys(
         self, bundle: bytes, common: Callable[[Mapping[str, bytes]], bytes] = lambda _: b""
     ) -> bytes:
-        """Take everybody's keys, and return this site's secret shares for all.
+        """Receive all sites' keys, and return this site's secret shares for them.
 
-        Raises ProtocolError if an advertisement is missing, unsound, or not as its site signed it.
+        Raises ProtocolError if an advertisement is missing, invalid, or not as its site signed it.
 
         Parameters
         ----------
         common : callable
-            Makes, of everybody's notes, a digest of what all must have in common, such as a plan;
-            what it raises is raised here, and nothing was changed.
+            Returns, from all sites' notes, a digest that must be the same at all sites, such as a
+            plan's. An exception that it raises is raised here, and nothing was changed.
         """
         after = advance(PARTY, self.state, "receive keys", self._member.name)
         directory = read_keys(self._member.session, bundle)

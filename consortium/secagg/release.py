@@ -1,14 +1,13 @@
-"""What the hub says, for everybody, of a round that it released.
+"""The hub's statement to all parties about a round that it released.
 
-Where a sum is released as it is, the seeds of the masks that were taken off are shown with it.
-They belong to this round alone, and of each site one of its two is shown, never both, so that
-what can be learnt by them is the sum, which is public.
+If a sum is released, the seeds of the removed masks are published with it. They belong only to this
+round. One of each site's two seeds is published, never both. So they reveal only the sum, which is
+public.
 
-Anybody adds a released round again. A sum is a function of what lies on the exchange: of the
-contributions, whose digests everybody signed before a mask was opened, of the keys that everybody
-signed before round 1, and of the seeds that the hub shows. Each seed has one value that fits the
-keys, and the streams between two survivors cancel whatever they are, so that the sum has one
-value, too.
+Any party can verify a released round by adding it again. A sum is a function of the contributions,
+whose digests all sites signed before a mask was removed, of the keys that all sites signed before
+round 1, and of the seeds that the hub publishes. Each seed has one value that fits the keys, and
+the streams between two survivors cancel whatever they are. So the sum also has one value.
 """
 
 import hashlib
@@ -35,18 +34,18 @@ from consortium.secagg.unmasking import (
 def release_message(
     total: RoundSum, context: bytes, released: Ring, bits: int, *, shown: bool
 ) -> messages.Release:
-    """Make what the hub says of a round.
+    """Make the hub's statement about a round.
 
     Parameters
     ----------
     context : bytes
         Digest of the round's question.
     released : array of a type of `RINGS`
-        What became public.
+        The released vector.
     bits : int
         It is over the integers modulo 2^bits.
     shown : bool
-        Whether that is the sum itself, so that the seeds of its masks tell nothing more.
+        Whether that is the sum itself. The seeds of its masks then reveal nothing more.
     """
     chunks = ring_digests(released)
     seeds = total.seeds if shown else ()
@@ -63,13 +62,13 @@ def release_message(
 
 
 def ring_digests(vector: Ring) -> tuple[bytes, ...]:
-    """SHA-256 of each `messages.CHUNK_BYTES` of a vector, little-endian and not packed."""
+    """Return the SHA-256 of each `messages.CHUNK_BYTES` of a vector, little-endian, not packed."""
     plain = np.ascontiguousarray(vector, vector.dtype.newbyteorder("<"))
     return contribution.digests(plain.view(np.uint8).data) if plain.size else ()
 
 
 def read_release(session: KeySession, number: int, data: bytes) -> messages.Release:
-    """Check what the hub says of a round as anybody can who knows the roster.
+    """Check the hub's statement about a round, for which only the roster is needed.
 
     Raises ProtocolError if it is not the hub's for this round, or its lists are not, in roster
     order, every site on one of them, with enough survivors.
@@ -126,15 +125,15 @@ def check_seeds(
 def check_answered(
     session: KeySession, number: int, release: messages.Release, request: bytes
 ) -> messages.Request:
-    """Hold a release against the request that the hub posted before any mask was opened.
+    """Compare a release with the request that the hub posted before any mask was removed.
 
-    Raises ProtocolError if another request was answered, or another list of survivors or manifest
-    stands in it.
+    Raises ProtocolError if another request was answered, or the request has another list of
+    survivors or another manifest.
 
     Returns
     -------
     Request
-        Whose manifests are checked, each against its own site's signature.
+        Its manifests are checked, each against its own site's signature.
     """
     if hashlib.sha256(request).digest() != release.request:
         raise ProtocolError(
@@ -162,7 +161,7 @@ def signed_manifests(
     *,
     clear: bool = False,
 ) -> dict[str, messages.Manifest]:
-    """What each survivor signed for, checked as anybody can.
+    """Return the manifest of each survivor, checked with public data.
 
     Raises ProtocolError if one is not the site's own for this round and question, or of another
     size; ``clear`` as for `added`.
@@ -201,12 +200,12 @@ def added(
     *,
     clear: bool = False,
 ) -> Ring:
-    """What a contribution adds to the sum under masks, if it is what its site signed for.
+    """Return the term of a contribution in the masked sum, if it matches its site's manifest.
 
-    That is the masked vector; where an open one lies readable behind it (``clear``), the masked
-    vector less the open one, since what is released is then the open vectors' sum less the other.
-    Raises AlteredError if it is not: who runs the exchange can have done that, or the site. Raises
-    ProtocolError if the site has signed for free bits that are not zero.
+    That is the masked vector. If an unencrypted open vector follows it (``clear``), it is the
+    masked vector minus the open one, since the release is then the open vectors' sum minus the
+    other. Raises AlteredError if it does not match: the owner of the exchange or the site can have
+    changed it. Raises ProtocolError if the site has signed for free bits that are not zero.
     """
     data = memoryview(found)[: manifest.size]
     if len(data) != manifest.size or contribution.digests(data) != manifest.chunks:
@@ -231,7 +230,7 @@ def add_again(
     *,
     clear: bool = False,
 ) -> Ring:
-    """Add what the survivors sent, and take off the masks whose seeds are shown.
+    """Add the survivors' vectors, and remove the masks whose seeds are published.
 
     Parameters
     ----------
@@ -242,9 +241,9 @@ def add_again(
     release : Release
         One that `check_seeds` found sound.
     vectors : iterable of array of a type of `RINGS`, shape (entries,)
-        What each survivor's contribution adds, from `added`; one is held at a time.
+        Each survivor's term, from `added`. Only one is in memory at a time.
     clear : bool
-        Whether open vectors were taken off: the release is then the sum with its sign changed.
+        Whether open vectors were subtracted: the release is then the sum with its sign changed.
 
     Returns
     -------
@@ -260,5 +259,5 @@ def add_again(
 
 
 def agrees(total: Ring, release: messages.Release) -> bool:
-    """Whether a sum is, entry by entry, the one that was released."""
+    """Return whether a sum is, entry by entry, the one that was released."""
     return total.dtype == ring_type(release.bits) and ring_digests(total) == release.chunks

@@ -1,7 +1,7 @@
 """The set-up's second message: shares of every round's two seeds, encrypted to each holder.
 
-What one site holds of another is one string of 64 bytes a round: its share of the key seed, then
-its share of the self-mask seed.
+For each round one site has 64 bytes of another: its share of the key seed, then its share of the
+self-mask seed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class CheckedShares:
 
 
 def split_seeds(session: KeySession, own: OwnKeys, holders: Sequence[str]) -> dict[str, bytes]:
-    """Share all seeds of a site; returns what each of its holders is to hold.
+    """Share all seeds of a site; returns the shares of each holder.
 
     In a complete graph the owner is one of them.
     """
@@ -50,7 +50,7 @@ def seal_shares(
     channels: Mapping[str, bytes],
     held: Mapping[str, bytes],
 ) -> tuple[bytes, ...]:
-    """Encrypt to each holder what it is to hold.
+    """Encrypt the shares of each holder to it.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def read_share(
     """Check one site's share message as the hub can, without decrypting anything.
 
     Raises ProtocolError if it is not signed by the site, malformed, made for another set of keys,
-    or holds other ciphertexts than the site has signed for everybody.
+    or has other ciphertexts than the site signed in its statement to all parties.
     """
     opened = session.unseal(messages.SHARE, envelope, session.limits.share, sender, 0)
     body = messages.decode(messages.Share, opened.body, opened.sender)
@@ -98,7 +98,7 @@ def read_share(
 def read_shared(
     session: KeySession, directory: Directory, site: str, envelope: bytes
 ) -> messages.Shared:
-    """Check what a site says of its shares, for everybody.
+    """Check a site's statement to all parties about its shares.
 
     Raises ProtocolError if it is not signed by the site, malformed, or made for another set of
     keys.
@@ -115,7 +115,7 @@ def read_shared(
 def handed_to(
     directory: Directory, reader: str, given: Mapping[str, CheckedShares]
 ) -> messages.Shares:
-    """What one site gets of everybody's shares: its own part of each, and all signatures."""
+    """Return the shares for one site: its own part of each site's, and all signatures."""
     owners = set(directory.graph.owners(reader)) - {reader}
     parts: list[messages.SharePart] = []
     for site in directory.sites:
@@ -128,7 +128,7 @@ def handed_to(
 
 
 def read_shares(session: KeySession, reader: str, bundle: bytes) -> dict[str, messages.SharePart]:
-    """Take what the hub hands to a site apart: one part, still unchecked, of each site.
+    """Split the hub's bundle of shares for a site into one part of each site, still unchecked.
 
     Raises ProtocolError if the bundle is not the hub's, not for this ``reader``, or not complete.
     """
@@ -145,7 +145,7 @@ def read_shares(session: KeySession, reader: str, bundle: bytes) -> dict[str, me
 
 
 def check_common(shared: messages.Shared, site: str, own: bytes, who: str) -> None:
-    """Compare what a site says that all have in common with what ``who`` has.
+    """Compare a site's digest, which must be the same at all sites, with that of ``who``.
 
     Raises DisagreementError if they differ.
     """
@@ -166,10 +166,10 @@ def open_share(
     part: messages.SharePart,
     root: bytes,
 ) -> bytes:
-    """Decrypt what ``sender`` gave ``name`` to hold.
+    """Decrypt the shares of ``sender`` that ``name`` received.
 
-    Raises ProtocolError if it is not what the sender signed for this holder, can't be decrypted, or
-    has another number of rounds.
+    Raises ProtocolError if they are not those that the sender signed for this holder, can't be
+    decrypted, or have another number of rounds.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def open_share(
     shared : bytes
         Their channels' agreement.
     root : bytes
-        What the sender has signed.
+        Root that the sender has signed.
     """
     holders = directory.graph.holders(sender)
     place = holders.index(name)

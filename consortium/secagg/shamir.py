@@ -4,7 +4,7 @@ A. Shamir, How to share a secret, Communications of the ACM 22 (1979).
 
 Arithmetic is in the prime field of 2^255 - 19 elements, over plain integers. It is just wide enough
 for a 31-byte secret (2^248 < p), and a share is 32 bytes. Python's own integers take about 0.2 µs
-for a product here, so that thousands of shares need no library.
+for a product here, so thousands of shares need no library.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ def evaluate(coefficients: Sequence[int], point: int) -> int:
 
 
 def weights_at_zero(points: Sequence[int]) -> list[int]:
-    """Lagrange weights w with Σ w_i f(points_i) = f(0) for every f of degree < len(points).
+    """Return Lagrange weights w with Σ w_i f(points_i) = f(0) for f of degree < len(points).
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def weights_at_zero(points: Sequence[int]) -> list[int]:
 
 
 def inverses(values: Sequence[int]) -> list[int]:
-    """Invert many numbers, none of them zero modulo `PRIME`, at the price of one.
+    """Invert many numbers, none of them zero modulo `PRIME`, with one inversion.
 
     P. L. Montgomery, Speeding the Pollard and elliptic curve methods of factorization, Mathematics
     of Computation 48 (1987).
@@ -68,7 +68,7 @@ def inverses(values: Sequence[int]) -> list[int]:
 
 
 def inner(weights: Iterable[int], values: Iterable[int]) -> int:
-    """Σ weights_i values_i in the field."""
+    """Return Σ weights_i values_i in the field."""
     return sum(w * v for w, v in zip(weights, values, strict=True)) % PRIME
 
 
@@ -81,12 +81,12 @@ class Recovered:
 
 
 def noise_bytes(threshold: int) -> int:
-    """Random bytes that `split` needs."""
+    """Return the number of random bytes that `split` needs."""
     return (threshold - 1) * WIDE_BYTES
 
 
 def split(secret: bytes, threshold: int, points: Iterable[int], noise: bytes) -> list[bytes]:
-    """Share a secret so that any ``threshold`` of the shares give it, and fewer nothing.
+    """Share a secret: any ``threshold`` shares recover it, and fewer reveal nothing.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The protocol's states, as tables: (state, event) -> next state; what isn't listed is illegal.
 
 An event is looked up before anything else is done, and the state is stored after everything else
-has succeeded, so that a refused message changes nothing.
+has succeeded. So a refused message changes nothing.
 """
 
 from collections.abc import Mapping
@@ -96,7 +96,7 @@ _State = TypeVar("_State", bound=Enum)
 def advance(
     table: Mapping[tuple[_State, str], _State], state: _State, event: str, where: str
 ) -> _State:
-    """Next state after an event.
+    """Return the next state after an event.
 
     Raises ProtocolError if the table does not list it.
 

@@ -1,6 +1,6 @@
 """How many sites must answer before a sum opens, and how many may drop out.
 
-Setting: n sites, of which c work for the centre, h = n − c are honest; the centre may show
+Setting: n sites, c of them work for the centre, h = n − c are honest; the centre may show
 different lists of survivors and lost sites to different sites, because no round of the protocol
 compares the lists. An honest site answers one list a round, with at least m = n − d survivors on
 it; it gives its share of a site's self-mask seed (site listed as survivor) or of its key seed
@@ -34,7 +34,7 @@ from consortium.errors import StudyError
 
 
 def threshold(sites: int, colluding: int, dropouts: int) -> int:
-    """Smallest safe number t of answers that opens a round's sum.
+    """Return the smallest safe number t of answers that opens a round's sum.
 
     Raises StudyError if no threshold is safe; the message says how many drop-outs would be
     possible.
@@ -69,7 +69,7 @@ def threshold(sites: int, colluding: int, dropouts: int) -> int:
 
 
 def most_dropouts(sites: int, colluding: int) -> int:
-    """Largest d that `threshold` accepts: the largest with d(d + 1) < n − c.
+    """Return the largest d that `threshold` accepts: the largest with d(d + 1) < n − c.
 
     Parameters
     ----------

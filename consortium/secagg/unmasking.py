@@ -1,7 +1,7 @@
-"""Opening a round's sum: the seeds are put together and their masks taken off.
+"""Unmasking of a round's sum: the seeds are recovered and their masks removed.
 
-Also the hub's unmask request, and when a site may answer it. The same lines find the masks that
-are left on a sum for the hub and for whoever checks its work later.
+Also the hub's unmask request, and the conditions under which a site may answer it. The same
+functions compute the masks of a sum for the hub and for the parties that verify its work later.
 """
 
 import functools
@@ -22,14 +22,14 @@ from consortium.secagg.participants import CENTRE
 def is_self_seed(
     session: KeySession, directory: Directory, number: int, site: str, seed: bytes
 ) -> bool:
-    """Whether a site has committed to this seed of its self-mask."""
+    """Return whether a site has committed to this seed of its self-mask."""
     return commitment(session.digest, site, number, seed) == directory.commitment(site, number)
 
 
 def is_key_seed(
     session: KeySession, directory: Directory, number: int, site: str, seed: bytes
 ) -> bool:
-    """Whether a site's public key of a round comes from this seed."""
+    """Return whether a site's public key of a round comes from this seed."""
     private = mask_private(session.digest, site, number, seed)
     return public_bytes(private) == directory.mask_key(site, number)
 
@@ -65,7 +65,7 @@ def mask_streams(
             subtracted.append(directory.keys.self_mask(seeds[site], number, context, site))
             continue
         private = mask_private(session.digest, site, number, seeds[site])
-        # What the lost site would have put on its vector is what its partners' masks lack.
+        # The masks of its partners lack exactly those that the lost site would have added.
         near = [peer for peer in directory.graph.neighbours(site) if peer in alive]
         roster = session.roster
         plus, minus = pair_masks(directory, roster, private, site, near, number, context)
@@ -77,7 +77,7 @@ def mask_streams(
 def read_unmask_request(
     session: KeySession, number: int, context: bytes, data: bytes
 ) -> messages.Request:
-    """Check a request as anybody can.
+    """Check a request, for which only public data are needed.
 
     Raises ProtocolError if it is not the hub's for this round and question, or the two lists are
     not, in roster order, every site on one of them. Raises ThresholdError if it names fewer
@@ -103,7 +103,7 @@ def read_unmask_request(
 def read_manifest(
     session: KeySession, number: int, context: bytes, site: str, data: bytes
 ) -> messages.Manifest:
-    """Check a manifest as anybody can: it is the site's own, for this round and question.
+    """Check with public data that a manifest is the site's own, for this round and question.
 
     Raises ProtocolError if it is not.
     """
@@ -141,14 +141,13 @@ def check_request(
     data: bytes,
     neighbours: Collection[str],
 ) -> messages.Request:
-    """Check a request as the site ``name``, which has contributed, must before it answers.
+    """Check a request before the site ``name``, which has contributed, answers it.
 
-    It must show what its ``neighbours`` in the graph of masks have contributed, under their own
-    signatures: a centre that opened a sum before a colluding site had sent its vector could let
-    that site choose it so that the total is any number it likes. Each site is watched by all of its
-    neighbours; in a complete graph these are all others. Raises ProtocolError as
-    `read_unmask_request`, or if the site itself is not among the survivors, or a neighbour is
-    without having said what it sent.
+    It must contain the manifests of the site's ``neighbours`` in the graph of masks, under their
+    own signatures. A centre that opened a sum before a colluding site had sent its vector could let
+    that site choose the total. Each site is checked by all of its neighbours, which in a complete
+    graph are all others. Raises ProtocolError as `read_unmask_request`, or if the site itself is
+    not among the survivors, or a surviving neighbour's manifest is missing.
     """
     if not session.roster.masked:
         raise ProtocolError("This run was set up without masks; no unmask request is due in it.")
@@ -172,28 +171,27 @@ def _check_manifests(
 
 @dataclass(frozen=True)
 class RoundSum:
-    """What the hub learns of a round."""
+    """Result of a round at the hub."""
 
     number: int
     """Round."""
     sum: Ring
-    """Of a type of `RINGS`, shape (entries,). Sum of the survivors' masked vectors modulo
-    2^bits."""
+    """Sum of the survivors' masked vectors modulo 2^bits, shape (entries,), of a type of
+    `RINGS`."""
     survivors: tuple[str, ...]
     """In roster order."""
     opened: tuple[Ring, ...]
-    """Each of shape (opened entries,). What survivors sent openly: each one's in roster order where
-    that is released, else their sum modulo 2^(the type's bits) alone; empty if the round has
-    none."""
+    """Open vectors of the survivors, each of shape (opened entries,), in roster order. If they are
+    not released, only their sum modulo 2^(the type's bits). Empty if the round has none."""
     wrong: tuple[tuple[str, str], ...] = ()
     """(holder, owner) for each share that was found wrong and left out: the holder changed it, or
     the owner gave it a false one. A reason to ask, not a proof (see `shamir.recover`)."""
     lost: tuple[str, ...] = ()
     """Everybody else."""
     seeds: tuple[bytes, ...] = ()
-    """Of the masks that were taken off, one for each site in roster order: a survivor's self-mask
-    seed, a lost site's key seed. With them anybody who has the contributions can add them again, so
-    they are shown only of a sum that is released as it is."""
+    """Seeds of the removed masks, one for each site in roster order: a survivor's self-mask seed,
+    or a lost site's key seed. With them any party that has the contributions can add them again, so
+    they are published only for a sum that is released."""
     request: bytes = b""
     """SHA-256 of the request whose answers opened the sum; empty in a round without masks."""
     manifests: tuple[bytes, ...] = ()
@@ -201,7 +199,7 @@ class RoundSum:
 
 
 class Opener:
-    """Recovers seeds from a round's answers, and remembers whose shares were wrong."""
+    """Recovers seeds from a round's answers, and records the sites whose shares were wrong."""
 
     def __init__(self, session: KeySession, directory: Directory, tally: Tally) -> None:
         self._session, self._directory, self._tally = session, directory, tally
@@ -236,7 +234,7 @@ class Opener:
         )
 
     def _sort_shares(self) -> None:
-        """Shares by their owner and holder."""
+        """Return the shares by their owner and holder."""
         for holder, body in self._tally.answers.items():
             survivors, lost = self._tally.held(self._directory.graph.owners(holder))
             listed, sent = (*survivors, *lost), (*body.survivors, *body.lost)
@@ -296,7 +294,7 @@ class Opener:
 
 
 def opened_vectors(tally: Tally) -> tuple[Ring, ...]:
-    """What survivors sent openly, as `RoundSum` has it."""
+    """Return the survivors' open vectors, as in `RoundSum`."""
     if tally.released:
         return tuple(tally.opened[site] for site in tally.roster.ordered(tally.opened))
     return (tally.open_total,) if tally.opened_entries else ()
