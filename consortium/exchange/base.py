@@ -1,7 +1,7 @@
 """The one thing that sites and centre share: a place to put and fetch bytes.
 
-An exchange is not trusted. Whoever runs it can delay and delete; everything
-else is noticed by signatures and ends in an error. A name is written once.
+An exchange is not trusted. Its owner can delay and delete messages. Signatures detect all other
+changes, which end in an error. A name is written once.
 
 Examples
 --------
@@ -38,7 +38,7 @@ class Exchange(Protocol):
     def put(self, name: str, data: bytes | memoryview) -> None:
         """Store bytes; storing the same bytes again changes nothing.
 
-        Raises ExchangeError if the name holds other bytes already, or the place can't be written.
+        Raises ExchangeError if the name has other bytes already, or the place can't be written.
         """
 
     def get(self, name: str, limit: int) -> bytes | None:
@@ -53,7 +53,7 @@ class Exchange(Protocol):
 
 @runtime_checkable
 class RemovableExchange(Protocol):
-    """An exchange of which a party may take away what it put there to try it; no message ever."""
+    """An exchange from which a party may remove its own probes, but never a message."""
 
     def remove(self, name: str) -> None:
         """Take bytes away, and folders that this leaves empty.
@@ -104,7 +104,7 @@ def check_name(name: str) -> str:
 
 
 def name_taken(name: str) -> ExchangeError:
-    """Make the error of a name that holds other bytes."""
+    """Make the error of a name that has other bytes."""
     return TakenError(f"{name} holds another message already; each is written once.")
 
 

@@ -1,4 +1,4 @@
-"""What a doctor finds out about an exchange: whether it serves, and what time it has."""
+"""Checks of an exchange: whether it works, and which time it has."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,12 +10,12 @@ from consortium.errors import ExchangeError
 from consortium.exchange.base import Exchange, RemovableExchange
 
 SLOW, WRONG = 60.0, 600.0
-"""Seconds by which a clock may differ before it is told, and before it is a fault."""
+"""Seconds by which a clock may differ before it is reported, and before it is a fault."""
 SET_IT = "Set the clock, best by a time service."
 
 
 def check_probe(exchange: Exchange, party: str, token: str) -> Check:
-    """Put, list and fetch a probe, and see that it can't be written over."""
+    """Put, list and fetch a probe, and check that it can't be overwritten."""
     fault = fault_of(exchange, party, token)
     if fault:
         return Check("exchange", "fail", fault, "Ask whoever runs the exchange.")
@@ -62,13 +62,13 @@ def compared_clock(
 
 
 def _arrival(place: str) -> Callable[[str], float] | None:
-    """How to learn when a directory's file was made, by the clock of the disk's host."""
+    """Return a function for the time when a file was made, by the clock of the disk's host."""
     root = directory_of(place)
     return None if root is None else lambda name: (root / name).stat().st_mtime
 
 
 def directory_of(place: str) -> Path | None:
-    """Where an exchange is, if it is a directory."""
+    """Return the path of an exchange that is a directory."""
     url = urlsplit(place)
     if "://" in place and url.scheme != "file":
         return None
@@ -76,21 +76,21 @@ def directory_of(place: str) -> Path | None:
 
 
 def fault_of(exchange: Exchange, party: str, token: str) -> str:
-    """Put, list and fetch a probe, and see that it can't be written over.
+    """Put, list and fetch a probe, and check that it can't be overwritten.
 
     Raises ExchangeError if the place can't be used.
 
     Parameters
     ----------
     party : str
-        Whose probe it is.
+        Owner of the probe.
     token : str
         A fresh random lower-case word, for the probe's name.
 
     Returns
     -------
     str
-        What is wrong, in a sentence; empty if nothing is.
+        The fault in a sentence, empty if there is none.
     """
     place, data = f"probes/{party}", token.encode()
     exchange.put(f"{place}/{token}", data)
@@ -109,7 +109,7 @@ def fault_of(exchange: Exchange, party: str, token: str) -> str:
 
 
 def take_away(exchange: Exchange, name: str) -> None:
-    """Remove a probe; where nobody may remove anything, which is no fault, it stays."""
+    """Remove a probe, unless the exchange allows no removal, which is not a fault."""
     if isinstance(exchange, RemovableExchange):
         with suppress(ExchangeError):
             exchange.remove(name)

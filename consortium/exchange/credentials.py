@@ -1,6 +1,6 @@
-"""What a party needs to enter an exchange that asks who it is: one YAML file, for its owner's eyes.
+"""Credentials of a party for an exchange: one YAML file that only its owner can read.
 
-Nothing that a file like this holds is ever shown: not in an error, not in a ``repr``.
+Its content is never shown, neither in an error nor in a ``repr``.
 """
 
 import os
@@ -18,7 +18,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class S3Credentials(FrozenModel):
-    """For a bucket; what is left out is looked for where Amazon's own tools look."""
+    """Credentials of a bucket. Missing ones are searched where Amazon's own tools search."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
@@ -46,14 +46,14 @@ class SftpCredentials(FrozenModel):
     model_config = ConfigDict(hide_input_in_errors=True)
 
     known_hosts: Path
-    """File with the server's public key, as ssh-keyscan prints it; compare the key with the one
-    that the server's owner tells."""
+    """File with the server's public key, as ssh-keyscan prints it. Compare it with the key that the
+    server's owner publishes."""
     key_file: Path | None = None
     """Private key to log in with, readable by its owner only."""
     passphrase: SecretStr | None = None
     """Opens the private key; it is never sent."""
     password: SecretStr | None = None
-    """Of the account, for a server that takes no key."""
+    """Password of the account, for a server that accepts no key."""
 
     @model_validator(mode="after")
     def _one_way_in(self) -> Self:
@@ -73,7 +73,7 @@ def load_credentials(path: Path, model: type[_Model]) -> _Model:
     text = _read_private(path)
     try:
         values = parse_yaml(text)
-    except PlainYamlError:  # what is behind it may quote the file
+    except PlainYamlError:  # its cause may quote the file
         raise ConfigurationError(f"{path} is not YAML; write lines 'field: value'.") from None
     try:
         found = model.model_validate(values)
@@ -110,7 +110,7 @@ def _read_private(path: Path) -> str:
 def _beside(path: Path, field: str, value: Path) -> Path:
     try:
         found = path.parent / value.expanduser()
-    except RuntimeError:  # ~somebody, whom this machine does not know
+    except RuntimeError:  # the home of a user who does not exist on this machine
         found = path.parent / value
     if not _is_file(found):
         raise ConfigurationError(f"{path}: field '{field}': {found} is not a file; correct it.")

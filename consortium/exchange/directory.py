@@ -1,7 +1,7 @@
 """An exchange in a directory that all parties can reach: a shared disk, a mounted share.
 
-Whoever may write there can plant links, to lead readers to other files and writers into other
-folders. So names are walked one word at a time, from an open directory to the next, and no link
+A user who may write there can plant links, to lead readers to other files and writers into other
+folders. So names are resolved one word at a time, from an open directory to the next, and no link
 below the root is followed.
 """
 
@@ -25,16 +25,16 @@ _HERE = os.O_NOFOLLOW
 
 
 class DirectoryExchange:
-    """One file per message, put in place whole by an atomic link.
+    """One file per message, which an atomic link makes complete at once.
 
-    Raises ExchangeError if it is not there.
+    Raises ExchangeError if the directory is missing.
 
     Parameters
     ----------
     root : Path
-        The directory, or a link to it. It is never made here: where a share is to be mounted, a
-        folder of one's own would be waited in for ever. What is made below it gets its mode and
-        group, whatever the umask, so that all its users can work there.
+        The directory, or a link to it. It is never made here: at the mount point of a share, a
+        local folder would never receive a message. Files and folders below it get its mode and
+        group, whatever the umask. So all its users can work there.
     """
 
     pace = 0.002
@@ -54,7 +54,7 @@ class DirectoryExchange:
             )
 
     def put(self, name: str, data: bytes | memoryview) -> None:
-        """See `Exchange.put`."""
+        """Follow `Exchange.put`."""
         *folders, target = check_name(name).split("/")
         try:
             with self._within(folders, make=True) as folder:
@@ -68,7 +68,7 @@ class DirectoryExchange:
             ) from error
 
     def get(self, name: str, limit: int) -> bytes | None:
-        """See `Exchange.get`."""
+        """Follow `Exchange.get`."""
         *folders, target = check_name(name).split("/")
         try:
             with self._within(folders) as folder:
@@ -91,7 +91,7 @@ class DirectoryExchange:
         return data
 
     def children(self, prefix: str) -> list[str]:
-        """See `Exchange.children`."""
+        """Follow `Exchange.children`."""
         try:
             with self._within(check_name(prefix).split("/")) as folder:
                 found = os.listdir(folder)  # noqa: PTH208 - as above
@@ -104,7 +104,7 @@ class DirectoryExchange:
         return sorted(name for name in found if not name.startswith("."))
 
     def remove(self, name: str) -> None:
-        """See `Removes.remove`."""
+        """Follow `Removes.remove`."""
         *folders, target = check_name(name).split("/")
         try:
             with self._within(folders) as folder:
@@ -120,7 +120,7 @@ class DirectoryExchange:
 
     @contextmanager
     def _within(self, words: list[str], *, make: bool = False) -> Iterator[int]:
-        """Lend the open directory that words below the root lead to."""
+        """Yield the open directory to which words below the root lead."""
         try:
             folder = os.open(self._root, _FOLDER)
         except FileNotFoundError as error:  # not the same as an empty exchange
@@ -151,7 +151,7 @@ class _Likeness:
     group: int
 
     def give(self, handle: int) -> None:
-        """Give them to a folder or file of this process's making, as far as it may."""
+        """Set them on a folder or file of this process, where permitted."""
         status = os.fstat(handle)
         mode = self.mode if stat.S_ISDIR(status.st_mode) else self.mode & 0o666
         # Not in that group, a share that knows none, or a container that has no number for it.
@@ -164,7 +164,7 @@ class _Likeness:
 
 
 def _made(word: str, folder: int) -> bool:
-    """Make a folder unless it is there; whether it was made now."""
+    """Make a folder unless it exists; returns whether it was made."""
     try:
         os.mkdir(word, dir_fd=folder)
     except FileExistsError:
@@ -189,5 +189,5 @@ def _place(folder: int, target: str, data: bytes | memoryview, likeness: _Likene
 
 
 def _without_waiting(path: str, flags: int, *, dir_fd: int) -> int:
-    """Open a file; one that is a pipe must not hold its reader up until somebody writes to it."""
+    """Open a file without blocking, as a pipe would block its reader until it is written to."""
     return os.open(path, flags | os.O_NONBLOCK, dir_fd=dir_fd)

@@ -14,10 +14,10 @@ MOST = 20_000
 
 
 def shared_directory(root: Path) -> Check:
-    """Find what some user of a shared directory could not read, or not write to.
+    """Find files that a user of a shared directory could not read or write.
 
-    The directory's own mode says who its users are: what lies in it must let them in as it does,
-    and be of its group.
+    The directory's own mode defines its users. Everything in it must give them the same access and
+    have its group.
     """
     here = root.stat()
     if not os.access(root, os.R_OK | os.W_OK | os.X_OK):
@@ -73,7 +73,7 @@ def _below(root: Path) -> Iterator[Path]:
 
 
 def _wanted(here: os.stat_result, seen: os.stat_result) -> int:
-    """What something below a directory must have of the directory's own mode."""
+    """Return the part of the directory's mode that an entry below it must have."""
     mode = stat.S_IMODE(here.st_mode)
     return mode if stat.S_ISDIR(seen.st_mode) else mode & 0o666
 

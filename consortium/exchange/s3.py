@@ -1,10 +1,10 @@
 """An exchange in a bucket of an S3-compatible object store.
 
 A message is one object, put by one conditional request: the server itself refuses a name that is
-taken, and an object is there whole or not at all.
+taken, and an object is complete or absent.
 
-Of clients of such stores, obstore was tried: it has one deadline for a whole request, so that a
-server which freezes within a large one is noticed after all of it, and here after a second.
+The client obstore was also tried. It has one deadline for a whole request. So it detects a server
+that stops within a large one only after all of it, and this module after a second.
 """
 
 import asyncio
@@ -54,10 +54,9 @@ _ELSEWHERE = {"AuthorizationHeaderMalformed", "PermanentRedirect", "301"}
 
 
 class S3Client:
-    """A client that keeps nothing in mind and tries once: its callers try again.
+    """A client without state that tries once. Its callers try again.
 
-    Raises TROUBLE, ValueError if the credentials are none that the libraries know to use; nobody is
-    asked.
+    Raises TROUBLE, or ValueError if the libraries can't use the credentials. It asks no user.
 
     Parameters
     ----------
@@ -73,12 +72,12 @@ class S3Client:
         weakref.finalize(self, _close, stack, self._loop).atexit = False
 
     def request(self, method: str, size: int = 0, **arguments: Any) -> Any:
-        """Send a request that carries so many bytes, and return the store's answer."""
+        """Send a request with a number of bytes, and return the store's answer."""
         sent = getattr(self._client, method)(**arguments)
         return self._wait(sent, transfer_timeout(self._patience, size))
 
     def take(self, body: Any, most: int) -> bytes:
-        """Read at most so many bytes of an answer's body, whatever the server sends."""
+        """Read an answer's body up to a number of bytes, whatever the server sends."""
         return self._wait(_read(body, most), transfer_timeout(self._patience, most))
 
     def _wait(self, work: Coroutine[Any, Any, _Found], seconds: float) -> _Found:
@@ -91,7 +90,7 @@ class S3Client:
 
 
 def _session(credentials: S3Credentials, patience: float) -> Any:
-    """The library's client, not yet entered."""
+    """Return the library's client, not yet entered."""
 
     def opened(address: tuple[Any, ...]) -> socket.socket:
         connection = socket.socket(*address[:3])
@@ -103,7 +102,7 @@ def _session(credentials: S3Credentials, patience: float) -> Any:
         "read_timeout": patience,
         "connector_args": {"socket_factory": opened},
         "retries": {"total_max_attempts": 1},  # but a connection found closed is opened again
-        # Many stores know no trailing checksums; every message is signed anyway.
+        # Many stores don't support trailing checksums, and every message is signed.
         "request_checksum_calculation": "when_required",
         "response_checksum_validation": "when_required",
     }
@@ -129,7 +128,7 @@ def _close(stack: contextlib.AsyncExitStack, loop: asyncio.AbstractEventLoop) ->
 
 @functools.cache
 def _event_loop() -> asyncio.AbstractEventLoop:
-    """One for all clients of this process."""
+    """Return the loop of all clients of this process."""
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(_told)
     threading.Thread(target=loop.run_forever, name="s3", daemon=True).start()
@@ -149,7 +148,7 @@ async def _read(body: Any, most: int) -> bytes:
 
 
 def error_code(error: BaseException) -> str:
-    """Return the store's word for what is wrong, or nothing if the store did not speak."""
+    """Return the store's code of the fault, or nothing if the store did not answer."""
     answer = getattr(error, "response", None)
     if not isinstance(answer, dict):
         return ""
@@ -157,7 +156,7 @@ def error_code(error: BaseException) -> str:
 
 
 def error_cause(error: BaseException) -> str:
-    """Say why the store did not speak."""
+    """Return why the store did not answer."""
     if isinstance(error, SSLError):
         return "its certificate is not trusted"
     if isinstance(error, TimeoutError):
@@ -168,7 +167,7 @@ def error_cause(error: BaseException) -> str:
 
 
 def _told(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Say what goes wrong in the loop; that a connection ends with its process does not."""
+    """Log errors of the loop, except for connections that end with their process."""
     if not str(context.get("message")).startswith("Unclosed"):
         loop.default_exception_handler(context)
 
@@ -205,14 +204,14 @@ class S3Exchange:
         return f"S3Exchange('s3://{self._bucket}/{self._prefix}')"
 
     def put(self, name: str, data: bytes | memoryview) -> None:
-        """See `Exchange.put`."""
+        """Follow `Exchange.put`."""
         if self._create(check_name(name), bytes(data), f"{name} can't be written"):
             return
         if self.get(name, len(data)) != data:
             raise name_taken(name)
 
     def get(self, name: str, limit: int) -> bytes | None:
-        """See `Exchange.get`."""
+        """Follow `Exchange.get`."""
         key = self._prefix + check_name(name)
         try:
             answer = self._request("get_object", Key=key, Range=f"bytes=0-{limit}")
@@ -231,7 +230,7 @@ class S3Exchange:
     def get_together(
         self, names: Collection[str], limit: int
     ) -> Iterator[tuple[str, bytes | ExchangeError | None]]:
-        """See `FetchesTogether.get_together`."""
+        """Follow `FetchesTogether.get_together`."""
 
         def fetch(name: str) -> bytes | ExchangeError | None:
             try:
@@ -246,7 +245,7 @@ class S3Exchange:
                 yield from zip(some, threads.map(fetch, some), strict=True)
 
     def children(self, prefix: str) -> list[str]:
-        """See `Exchange.children`."""
+        """Follow `Exchange.children`."""
         start = f"{self._prefix}{check_name(prefix)}/"
         found: set[str] = set()
         more: dict[str, Any] = {}
@@ -264,7 +263,7 @@ class S3Exchange:
         raise ExchangeError(f"{prefix} holds too many names to list; empty the bucket's prefix.")
 
     def remove(self, name: str) -> None:
-        """See `Removes.remove`."""
+        """Follow `Removes.remove`."""
         try:
             self._request("delete_object", Key=self._prefix + check_name(name))
         except TROUBLE as error:

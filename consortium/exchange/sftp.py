@@ -1,8 +1,8 @@
 """An exchange in a directory of an SFTP server.
 
-A message is written as a hidden draft and put in place by SFTP's plain rename, which OpenSSH
-carries out as a hard link: it is atomic, and it fails where a file is already. The server must be
-who it says, and a connection ends when it hangs.
+A message is written as a hidden draft and renamed by SFTP's plain rename, which OpenSSH carries out
+as a hard link: it is atomic, and it fails if the file exists. The server's identity is checked, and
+a connection is closed when it hangs.
 """
 
 import errno
@@ -37,7 +37,7 @@ logging.getLogger(_LOG).addHandler(logging.NullHandler())
 
 @dataclass(frozen=True)
 class Address:
-    """Where an SFTP server is and who logs in."""
+    """Address and user of an SFTP server."""
 
     user: str
     host: str
@@ -66,16 +66,16 @@ class Connection:
         drop_when_stuck(self.client.get_transport().sock, self._patience)
 
     def refused(self, error: BaseException) -> bool:
-        """Whether an error is the server's answer, and not the loss of the connection."""
+        """Return whether an error is the server's answer, and not a lost connection."""
         standing = self.client.get_transport().is_active() and not self.ftp.get_channel().closed
         passing = isinstance(error, TimeoutError | ConnectionError)
         return isinstance(error, OSError) and standing and not passing
 
     @contextmanager
     def deadline(self, size: int) -> Iterator[None]:
-        """Cut the connection if it takes much longer than so many bytes need on a slow link.
+        """Close the connection if it takes much longer than the bytes need on a slow link.
 
-        paramiko waits for ever when it can't send.
+        Otherwise paramiko waits for ever when it can't send.
         """
         late = threading.Event()
 
@@ -109,7 +109,7 @@ def connect(address: Address, credentials: SftpCredentials, patience: float) -> 
         login["password"] = credentials.password.get_secret_value()
     waits = ("timeout", "banner_timeout", "auth_timeout", "channel_timeout")
     login |= dict.fromkeys(waits, patience)
-    login |= {"allow_agent": False, "look_for_keys": False}  # only what the owner wrote down
+    login |= {"allow_agent": False, "look_for_keys": False}  # only keys that the owner stored
     try:
         return Connection(address.host, str(credentials.known_hosts), patience, **login)
     except (paramiko.SSHException, OSError, EOFError) as error:
@@ -148,7 +148,7 @@ def _trouble(address: Address, credentials: SftpCredentials, error: Exception) -
 
 
 class Reconnecting:
-    """A connection that is made when it is needed, and made again when it was lost.
+    """A connection that is opened when it is needed, and opened again when it was lost.
 
     Parameters
     ----------
@@ -163,18 +163,18 @@ class Reconnecting:
         self._lock = threading.Lock()  # one connection answers one question at a time
 
     def ask(self, what: str, act: Callable[[Connection], _Found], size: int = 0) -> _Found:
-        """Do something on the server, again if the connection was lost since the last time.
+        """Run an action on the server, again if the connection was lost since the last one.
 
         Raises ConfigurationError, ExchangeError.
 
         Parameters
         ----------
         what : str
-            Begins the error's sentence.
+            First words of the error.
         act : callable
             May be called twice.
         size : int
-            Bytes that it moves at most.
+            Maximum number of bytes that it transfers.
         """
         with self._lock:
             if self._connection is not None:
@@ -244,7 +244,7 @@ class SftpExchange:
         return f"SftpExchange('sftp://{self._server.address}{self._root}')"
 
     def put(self, name: str, data: bytes | memoryview) -> None:
-        """See `Exchange.put`."""
+        """Follow `Exchange.put`."""
         target = f"{self._root}/{check_name(name)}"
         what = f"{name} can't be written"
         if self._server.ask(
@@ -258,7 +258,7 @@ class SftpExchange:
             raise name_taken(name)
 
     def get(self, name: str, limit: int) -> bytes | None:
-        """See `Exchange.get`."""
+        """Follow `Exchange.get`."""
         path = f"{self._root}/{check_name(name)}"
 
         def read(server: Connection) -> bytes | None:
@@ -272,7 +272,7 @@ class SftpExchange:
         return self._server.ask(f"{name} can't be read", read, limit)
 
     def children(self, prefix: str) -> list[str]:
-        """See `Exchange.children`."""
+        """Follow `Exchange.children`."""
         path = f"{self._root}/{check_name(prefix)}"
 
         def read(server: Connection) -> list[str]:
@@ -285,7 +285,7 @@ class SftpExchange:
         return sorted(name for name in found if not name.startswith("."))
 
     def remove(self, name: str) -> None:
-        """See `Removes.remove`."""
+        """Follow `Removes.remove`."""
         words = check_name(name).split("/")
 
         def take(server: Connection) -> None:

@@ -3,8 +3,8 @@
 Key streams, masks, the graph of masks and how few neighbours it needs, shares of seeds, digests,
 packing, the envelope, messages, both sides and their states.
 
-`Party` and `Hub` take messages as bytes and return messages as bytes; who carries them is no
-business of theirs. `seal` and `unseal` sign and check every other message of the project, too.
+`Party` and `Hub` take messages as bytes and return messages as bytes, whatever transports them.
+`seal` and `unseal` also sign and check every other message of the project.
 """
 
 from consortium.secagg.contribution import contribution_contradicts

@@ -173,7 +173,7 @@ def opened_digest(context: bytes, vector: bytes | memoryview) -> bytes:
 
 
 def digests(data: memoryview) -> tuple[bytes, ...]:
-    """SHA-256 of each `messages.CHUNK_BYTES`."""
+    """Return the SHA-256 of each `messages.CHUNK_BYTES`."""
     starts = range(0, len(data), messages.CHUNK_BYTES)
     return tuple(hashlib.sha256(data[s : s + messages.CHUNK_BYTES]).digest() for s in starts)
 
@@ -203,7 +203,7 @@ def split_message(data: bytes | memoryview, limit: int) -> Parts:
 
 
 def _last(data: memoryview, limit: int) -> tuple[bytes, memoryview]:
-    """Last envelope of a message, and what stands before it."""
+    """Return the last envelope of a message, and the bytes before it."""
     end = len(data) - _LENGTH_BYTES
     start = end - int.from_bytes(data[max(end, 0) :], "little")
     if len(data) > limit or not 0 <= start <= end:

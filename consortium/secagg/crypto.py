@@ -52,7 +52,7 @@ def derive(
 def shared_secret(private: X25519PrivateKey, public: bytes) -> bytes:
     """Return the 32-byte secret of X25519 (RFC 7748) that both owners compute.
 
-    Raises ProtocolError if the public key has low order, so that every agreement with it is zero.
+    Raises ProtocolError if the public key has low order: every agreement with it is zero.
     """
     check_public_key(public, "the partner")
     return private.exchange(X25519PublicKey.from_public_bytes(public))

@@ -148,7 +148,7 @@ class HubKeys:
     """Secrets that the hub shares with each site."""
 
     def decrypt(self, kind: type[messages.BodyType], opened: Opened) -> messages.BodyType:
-        """Decrypt and decode what a site sent to the hub alone."""
+        """Decrypt and decode a message that a site encrypted to the hub."""
         if opened.sender == CENTRE:
             raise ProtocolError(f"The centre sends no {opened.kind}; discard the message.")
         plain = crypto.decrypt(self._key(opened, opened.kind), opened.body, _named(opened))

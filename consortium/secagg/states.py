@@ -105,9 +105,9 @@ def advance(
     table : mapping
         One of this module's.
     state, event
-        The present state and what is about to happen.
+        The present state and the next event.
     where : str
-        Who it happens to, for the message.
+        Party or round, for the message.
     """
     try:
         return table[state, event]

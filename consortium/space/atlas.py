@@ -1,8 +1,8 @@
 """Regions of an atlas as a study's features: a public linear map from voxels to regions.
 
-On a mesh regions are parcels of vertices, from CIFTI's labels, and have series by name. Source:
-CIFTI-2 (``.dlabel.nii``, ``.ptseries.nii``); key 0 is what no parcel has. Names of places are in a
-table beside an atlas of labels, as BIDS has it (``_dseg``).
+On a mesh, regions are parcels of vertices from CIFTI's labels, and series have them by name.
+Source: CIFTI-2 (``.dlabel.nii``, ``.ptseries.nii``). Vertices of key 0 are in no parcel. The names
+of an atlas's regions are in a table next to it, as in BIDS (``_dseg``).
 """
 
 import hashlib
@@ -35,7 +35,7 @@ from consortium.space.nifti import UNREADABLE, check_stated, is_kept, load_nifti
 from consortium.space.sampling import sample, voxel_places
 
 NEAR = 8.0
-"""A place outside all regions is told by the nearest one within so many mm."""
+"""Maximum distance in mm at which a place outside all regions has the nearest region's name."""
 MOST_NAMES = 1 << 16
 _MOST_BYTES = 10_000_000
 _LISTED = 12
@@ -49,7 +49,7 @@ class Regions:
     weights: Any
     """Not negative; every row adds up to one."""
     names: tuple[str, ...] = ()
-    """Of the regions, if files are told apart by them."""
+    """Names of the regions, if files are matched by name."""
 
     @property
     def features(self) -> int:
@@ -67,7 +67,7 @@ class Regions:
         return content.hexdigest()
 
     def average(self, series: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Mean courses of the regions: T x V to T x D."""
+        """Return the mean time series of the regions: T x V to T x D."""
         return np.asarray((self.weights.astype(np.float32) @ series.T).T)
 
     def paint(self, values: NDArray[Any]) -> NDArray[np.float64]:
@@ -129,14 +129,14 @@ def read_image(
 ) -> tuple[nib.Nifti1Image, NDArray[np.float32]]:
     """Read a 3-D or 4-D image of finite numbers, and its values.
 
-    Raises DataError if it is none, or must not leave the hospital where it was made.
+    Raises DataError if it is another file, or must not leave the hospital where it was made.
 
     Parameters
     ----------
     what : str
         Its name in messages.
     at_home : bool
-        Whether nothing of it leaves the hospital, so that it may be one that is kept there.
+        Whether the image stays in the hospital. It may then be one that must not leave it.
     """
     try:
         image = load_nifti(path)
@@ -157,7 +157,7 @@ def read_image(
 
 
 def _labels(values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid, path: Path) -> Any:
-    """One row of ones for each label of the whole atlas, in the labels' order."""
+    """Return one row of ones for each label of the whole atlas, in the labels' order."""
     labels = np.unique(values)
     if not np.array_equal(labels, np.rint(labels)):
         raise DataError(f"The atlas {path} holds fractions; give labels, or a map for each region.")
@@ -172,7 +172,7 @@ def _labels(values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid, pat
 def sample_maps(
     values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid
 ) -> NDArray[np.float32]:
-    """Values of I x J x K x R maps at the voxels of a grid, linearly: R x V."""
+    """Return values of I x J x K x R maps at the voxels of a grid, linearly: R x V."""
     places = voxel_places(image.affine, grid)
     sampled = [sample(values[..., k], places, order=1) for k in range(values.shape[3])]
     return np.array(sampled, dtype=np.float32)
@@ -222,7 +222,7 @@ def read_parcellation(path: Path, mesh: Mesh) -> Regions:
 def _keys_of(
     path: Path, image: nib.Cifti2Image, keys: NDArray[Any], side: Hemisphere, mesh: Mesh
 ) -> NDArray[Any]:
-    """Keys at the vertices of one cortex; 0 where the file has none."""
+    """Return the keys at the vertices of one cortex; 0 where the file has none."""
     whole = np.zeros(len(side.cortex))
     for model in image.header.matrix.get_index_map(1).brain_models:
         if model.brain_structure == STRUCTURES[side.side]:
@@ -238,7 +238,7 @@ def _keys_of(
 
 
 def parcels_of(image: nib.Cifti2Image) -> int:
-    """How many parcels a file says that it has; 0 for a file of something else."""
+    """Return the number of parcels that a file states; 0 for a file without parcels."""
     places = image.header.matrix.get_index_map(1)
     if places.indices_map_to_data_type != "CIFTI_INDEX_TYPE_PARCELS":
         return 0
@@ -246,9 +246,9 @@ def parcels_of(image: nib.Cifti2Image) -> int:
 
 
 def parcel_places(path: Path, image: nib.Cifti2Image, regions: Regions) -> NDArray[np.intp]:
-    """Which columns of a file of parcels an atlas's regions are, by name.
+    """Return which columns of a file of parcels an atlas's regions are, by name.
 
-    Raises DataError if one is not there, or twice.
+    Raises DataError if one is missing or appears twice.
     """
     names = [str(parcel.name) for parcel in image.header.matrix.get_index_map(1).parcels]
     lacking = [name for name in regions.names if names.count(name) != 1]
@@ -266,13 +266,13 @@ class Target:
     """Voxels that an image is sampled on, and regions that these are averaged over."""
 
     grid: Grid | Mesh
-    """Of a mesh the vertices' values are taken as they are."""
+    """Grid of voxels, or a mesh, whose vertices' values are used unchanged."""
     regions: Regions | None = None
-    """Of an atlas, over the voxels of the grid; without one, the voxels are kept."""
+    """Regions of an atlas over the voxels of the grid (default: the voxels)."""
 
     @property
     def features(self) -> int:
-        """D, what a volume becomes: regions, or else voxels or vertices."""
+        """D, number of values of a volume: regions, or voxels or vertices without an atlas."""
         return self.regions.features if self.regions else self.grid.features
 
     @property
@@ -292,7 +292,7 @@ class Anatomy:
     names: Mapping[int, str]
 
     def name_at(self, place: NDArray[np.floating]) -> str:
-        """Name of the region that a place in mm lies in, or of one nearby; empty if there is none.
+        """Return the name of the region at a place in mm, or of one nearby; empty if none is near.
 
         Parameters
         ----------
@@ -317,13 +317,13 @@ class Anatomy:
 
     @cached_property
     def _regions(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Voxels that lie in a region, and their centres in mm."""
+        """Voxels in a region, and their centres in mm."""
         voxels = np.argwhere(self.labels)
         return voxels, np.asarray(apply_affine(self.affine, voxels), dtype=np.float64)
 
 
 def read_anatomy(path: Path) -> Anatomy:
-    """Read an atlas of labels and the table beside it that names them.
+    """Read an atlas of labels and the table next to it that names them.
 
     Raises DataError if one of the two can't be used.
 
@@ -341,7 +341,7 @@ def read_anatomy(path: Path) -> Anatomy:
 
 
 def table_of(path: Path) -> Path:
-    """Where the table of names of an image lies."""
+    """Return the path of the table of names of an image."""
     return path.with_name(f"{path.name.removesuffix('.gz').removesuffix('.nii')}.tsv")
 
 

@@ -1,7 +1,7 @@
 """The study's grid: which voxels, in which order, make up a column of data.
 
-Centre and sites build it from the study file alone, so it is public. A vector over the grid
-holds the voxels of the mask in C order, the order of ``image[mask]``.
+The centre and the sites build it from the study file only, so it is public. A vector over the grid
+has the voxels of the mask in C order, the order of ``image[mask]``.
 """
 
 import hashlib
@@ -114,7 +114,7 @@ class Grid:
 
 
 def study_grid(data: DataSection, folder: Path) -> Grid:
-    """Grid that a study's data section asks for.
+    """Return the grid of a study's data section.
 
     Raises DataError if the mask file is outside ``folder``, is missing or can't be used.
 
@@ -124,7 +124,7 @@ def study_grid(data: DataSection, folder: Path) -> Grid:
         Its ``mask`` and ``resolution``; a mask file brings its own grid and ``resolution`` is
         then not used.
     folder : Path
-        Folder of the study file, which a mask file lies beside.
+        Folder of the study file and of a mask file.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def study_grid(data: DataSection, folder: Path) -> Grid:
 
 @lru_cache(maxsize=4)  # a public constant that takes half a second
 def template_grid(resolution: float) -> Grid:
-    """Brain mask of the MNI152 template that nilearn carries.
+    """Return the brain mask of the MNI152 template in nilearn.
 
     Raises DataError if it is below `FINEST`.
 
@@ -180,7 +180,7 @@ def _brain(path: Path, resolution: float) -> dict[str, NDArray[Any]]:
 def _resampled(
     values: NDArray[np.float32], affine: NDArray[np.float64], resolution: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Cubic splines on the cubes that hold the image, as nilearn's ``resample_img`` makes them."""
+    """Resample by cubic splines on the cubes that contain the image, as ``resample_img`` does."""
     from scipy.ndimage import affine_transform
 
     corners = np.array(list(product(*((0, length - 1) for length in values.shape))))
@@ -194,9 +194,9 @@ def _resampled(
 
 
 def mask_grid(path: Path) -> Grid:
-    """Grid of a 3-D NIfTI mask; voxels that are neither zero nor NaN belong to it.
+    """Return the grid of a 3-D NIfTI mask, with the voxels that are neither zero nor NaN.
 
-    Raises DataError if the file is missing, is no NIfTI of real numbers, is not 3-D or holds no
+    Raises DataError if the file is missing, is not a NIfTI of real numbers, is not 3-D or has no
     voxel.
     """
     try:
@@ -215,7 +215,7 @@ def mask_grid(path: Path) -> Grid:
 
 
 def is_invertible(affine: NDArray[np.float64]) -> bool:
-    """Whether an affine (4 x 4) maps voxels to millimetres one to one."""
+    """Return whether an affine (4 x 4) maps voxels to millimetres one to one."""
     if not np.isfinite(affine).all():
         return False
     linear = affine[:3, :3]

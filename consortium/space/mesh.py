@@ -1,11 +1,11 @@
-"""The study's mesh: which vertices of both cortices, in which order, make up a person's vector.
+"""The study's mesh: vertices of both cortices, in the order of a participant's vector.
 
-Centre and sites read it from the study and the files beside it alone, so it is public. A vector
-holds the vertices of the left hemisphere that are no medial wall, in their order, and then those of
-the right: the order of CIFTI.
+The centre and the sites read it only from the study and the files next to it, so it is public. A
+vector has the vertices of the left hemisphere outside the medial wall, in their order, and then
+those of the right: the order of CIFTI.
 
-Where a CIFTI file has them, the models of its header are asked as they stand: nibabel's axes take
-longer to make than a series takes to read.
+The models of a CIFTI file's header are read directly, because making nibabel's axes takes longer
+than reading a series.
 """
 
 import base64
@@ -98,7 +98,7 @@ class Mesh:
         return np.concatenate([side.coordinates[side.cortex] for side in self.sides])
 
     def split(self, values: Array) -> Iterator[tuple[Hemisphere, Array]]:
-        """Each side with its rows of values of all D vertices."""
+        """Yield each side with its rows of values of all D vertices."""
         yield self.left, values[: self.left.features]
         yield self.right, values[self.left.features :]
 
@@ -116,13 +116,13 @@ class Mesh:
 def read_mesh(files: MeshFiles, folder: Path) -> Mesh:
     """Read the mesh that a view names.
 
-    Raises DataError if a file is outside ``folder``, is missing, or is no surface or wall of this
-    mesh.
+    Raises DataError if a file is outside ``folder``, is missing, or is not a surface or wall of
+    this mesh.
 
     Parameters
     ----------
     folder : Path
-        Folder of the study file, which all files that it names lie beside.
+        Folder of the study file and of all files that it names.
     """
     if files.surfaces is None:
         surfaces = _built_in()
@@ -138,16 +138,15 @@ def read_mesh(files: MeshFiles, folder: Path) -> Mesh:
 
 
 def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES, unpacked: int | None = None) -> Any:
-    """Open a GIFTI file of one hemisphere that holds all of its numbers.
+    """Open a GIFTI file of one hemisphere that contains all of its numbers.
 
-    Whoever wrote it may be the coordinator: one that names a further file is not followed there.
-    Raises DataError if it can't be read, is none, or says itself that it is of the other
-    hemisphere.
+    The file may come from the coordinator. So a further file that it names is not opened. Raises
+    DataError if it can't be read, is another file, or states that it is of the other hemisphere.
 
     Parameters
     ----------
     most, unpacked : int
-        Bytes that it may have, and those that its numbers may have; else those of a study's files.
+        Maximum bytes of the file and of its unpacked numbers (default: those of study files).
     """
     try:
         image = open_gifti(path, most, unpacked)
@@ -166,19 +165,19 @@ def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES, unpacked: int | 
 
 
 def open_gifti(path: Path, most: int = _MOST_BYTES, unpacked: int | None = None) -> Any:
-    """Read a GIFTI file whole, after a look at what it unpacks to; otherwise as `load_gifti`.
+    """Read a whole GIFTI file after a check of its unpacked size; otherwise as `load_gifti`.
 
-    Raises DAMAGED if it is too large or none. Raises DataError if it is no regular file.
+    Raises DAMAGED if it is too large or another file. Raises DataError if it is not a regular file.
     """
     if regular(path).stat().st_size > most:
         raise ValueError("too large for one hemisphere")
     content = path.read_bytes()
     _check_unpacked(content, _MOST_UNPACKED if unpacked is None else unpacked)
-    return nib.GiftiImage.from_bytes(content)  # which knows no folder to look in
+    return nib.GiftiImage.from_bytes(content)  # without a folder in which it would search
 
 
 def _check_unpacked(content: bytes, most: int) -> None:
-    """Raise ValueError if numbers unpack to more than so many bytes, which nibabel asks nobody."""
+    """Raise ValueError if numbers unpack to more than the allowed bytes, which nibabel ignores."""
     left, texts = most, list[str]()
 
     def flush(*_: object) -> None:
@@ -196,13 +195,13 @@ def _check_unpacked(content: bytes, most: int) -> None:
 
 
 def _unpacked_size(text: str) -> Iterator[int]:
-    """Bytes that a text unpacks to, part by part; none of one that holds nothing packed."""
+    """Yield the bytes that each packed part of a text unpacks to."""
     with suppress(ValueError, zlib.error):
         yield from sizes_unpacked(base64.b64decode(text.encode("ascii")))
 
 
 def mesh_values(path: Path, image: Any) -> NDArray[np.float64]:
-    """The one number that a GIFTI file has for every vertex, shape (N,).
+    """Return the one number that a GIFTI file has for every vertex, shape (N,).
 
     Raises DataError if it has none, or several.
     """
@@ -214,7 +213,7 @@ def mesh_values(path: Path, image: Any) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=1)
 def _built_in() -> tuple[tuple[Array, Array], ...]:
-    """White surfaces of fsaverage5, which nilearn carries."""
+    """Return the white surfaces of fsaverage5 in nilearn."""
     from nilearn.datasets import load_fsaverage  # costs seconds, which few should pay
 
     parts = load_fsaverage(BUILT_IN)["white_matter"].parts
@@ -225,9 +224,9 @@ def _built_in() -> tuple[tuple[Array, Array], ...]:
 
 
 def read_sides(mesh: MeshName, paths: Sequence[Path]) -> tuple[tuple[Array, Array], ...]:
-    """Vertices in mm and triangles of the left and of the right surface.
+    """Return vertices in mm and triangles of the left and of the right surface.
 
-    Raises DataError if a file is missing, or is no surface of this mesh.
+    Raises DataError if a file is missing, or is not a surface of this mesh.
     """
     found = []
     for side, path in zip(SIDES, paths, strict=True):
@@ -284,7 +283,7 @@ def _beside(folder: Path, name: str) -> Path:
 
 
 def grayordinates(image: nib.Cifti2Image) -> int:
-    """How many a dense file says that it has; 0 for a file of something else."""
+    """Return the number of grayordinates that a dense file states; 0 for another file."""
     places = image.header.matrix.get_index_map(1)
     if places.indices_map_to_data_type != "CIFTI_INDEX_TYPE_BRAIN_MODELS":
         return 0
@@ -292,7 +291,7 @@ def grayordinates(image: nib.Cifti2Image) -> int:
 
 
 def cortex_rows(path: Path, image: nib.Cifti2Image, mesh: Mesh) -> NDArray[np.intp]:
-    """Which grayordinates of a dense file the mesh's D vertices are, in their order: shape (D,).
+    """Return the grayordinates of the mesh's D vertices in a dense file, in order: shape (D,).
 
     Raises DataError if a hemisphere is missing, is of another mesh or has another medial wall.
 

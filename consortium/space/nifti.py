@@ -1,4 +1,4 @@
-"""Opening NIfTI files that others made: what a header claims is checked before it is used."""
+"""Opening NIfTI files of other parties: a header is checked before it is used."""
 
 import math
 import struct
@@ -31,7 +31,7 @@ MOST_VOXELS = 1 << 27
 """Voxels of one volume: three times those of a whole brain at half a millimetre."""
 MOST_VOLUMES = (1 << 15) - 1
 """What NIfTI-1 can count."""
-_MOST_OFFSET = 1 << 24  # bytes before the first voxel; a header's extensions lie there
+_MOST_OFFSET = 1 << 24  # bytes before the first voxel, where the header's extensions are
 _UNPACKS = {".gz": 1032, ".mgz": 1032, ".nii": math.inf, ".mgh": math.inf}
 """What one byte of a file can become, by its ending; what is not packed is compared elsewhere."""
 _NIFTI_1 = 348
@@ -48,22 +48,22 @@ def mark_kept(image: Any) -> None:
 
 
 def is_kept(image: Any) -> bool:
-    """Whether an image says that it must not leave the hospital where it was made."""
+    """Return whether an image states that it must not leave the hospital where it was made."""
     header = _header(image)
     return "descrip" in header and bytes(header["descrip"].item()).startswith(KEPT)
 
 
 def _header(image: Any) -> Any:
-    """NIfTI's header, which an image of CIFTI has besides its own."""
+    """Return the NIfTI header, which a CIFTI image has in addition to its own."""
     return getattr(image, "nifti_header", image.header)
 
 
 def open_image(path: Path) -> Any:
-    """Open a file as nibabel does, once its header was found plausible; no value is read.
+    """Open a file as nibabel does, after a check of its header; no value is read.
 
-    Raises DataError if it is no regular file, or GIFTI, of which nibabel reads all values at once.
-    Raises ValueError if the header claims extensions without end, or more values than the file can
-    hold. Raises UNREADABLE whatever nibabel makes of it.
+    Raises DataError if it is not a regular file, or is GIFTI, since nibabel reads all its values at
+    once. Raises ValueError if the header claims extensions without end, or more values than the
+    file can contain. Raises UNREADABLE for errors of nibabel.
     """
     if ".gii" in regular(path).suffixes:
         raise _of_surface(path)

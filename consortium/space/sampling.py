@@ -1,8 +1,8 @@
 """An image's values at the study's voxels, smoothed and sampled by one linear operator.
 
-Smoothing what was released already: less noise in a map for no privacy at all. Noise is independent
-from voxel to voxel and a network is not. Only voxels of the mask count, so that the brain's edge is
-not dimmed, and the noise that is left is known exactly in every voxel.
+Smoothing a released map reduces its noise without any privacy loss: noise is independent from voxel
+to voxel and a network is not. Only voxels of the mask count. So the brain's edge is not dimmed, and
+the remaining noise is known exactly in every voxel.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _ALIGNED = 1e-6
 Places = NDArray[np.float64]
 FWHM_PER_SIGMA = float(np.sqrt(8.0 * np.log(2.0)))
 REACH = 3.0
-"""Kernels are cut at so many standard deviations."""
+"""Standard deviations at which kernels are cut."""
 
 
 def resampler(affine: Floats, shape: tuple[int, ...], grid: Grid, sigma: NDArray[Any]) -> Resampler:
@@ -75,7 +75,7 @@ def _general(places: Floats, sigma: NDArray[Any]) -> Resampler:
 
 @lru_cache(maxsize=64)  # most images of a data set have one grid
 def _axis(length: int, count: int, step: float, start: float, sigma: float) -> Floats:
-    """What the voxels of one axis weigh at the grid's places along it, shape (count, length)."""
+    """Return weights of the voxels of one axis at the grid's places along it: (count, length)."""
     basis = np.eye(length)
     if sigma:
         basis = ndimage.gaussian_filter1d(basis, sigma, axis=0)
@@ -87,7 +87,7 @@ def _axis(length: int, count: int, step: float, start: float, sigma: float) -> F
 
 
 def voxel_places(affine: NDArray[np.float64], grid: Grid) -> Places:
-    """Where the centres of the study's voxels lie in an image, in its own indices.
+    """Return the centres of the study's voxels in an image's own indices.
 
     Parameters
     ----------
@@ -102,13 +102,13 @@ def voxel_places(affine: NDArray[np.float64], grid: Grid) -> Places:
 
 
 def share_inside(places: Places, shape: tuple[int, ...]) -> float:
-    """Part of the places that lie in an image of this shape (I, J, K)."""
+    """Return the fraction of places that are inside an image of this shape (I, J, K)."""
     last = np.array(shape[:3])[:, None] - 0.5
     return float(((places >= -0.5) & (places <= last)).all(axis=0).mean())
 
 
 def lies_in(grid: Grid, affine: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Which voxels of an image of this affine and shape lie in the grid's mask: (I, J, K)."""
+    """Return which voxels of an image of this affine and shape are in the mask: (I, J, K)."""
     to_grid = np.linalg.inv(grid.affine) @ affine
     voxels = np.indices(shape[:3], dtype=np.float32).reshape(3, -1)
     places = to_grid[:3, :3] @ voxels + to_grid[:3, 3:]
@@ -117,7 +117,7 @@ def lies_in(grid: Grid, affine: NDArray[np.float64], shape: tuple[int, ...]) -> 
 
 
 def sample(volume: NDArray[Any], places: Places, order: int) -> NDArray[Any]:
-    """Values of a volume at the places, by splines of an order; zero outside it.
+    """Return values of a volume at the places, by splines of an order; zero outside it.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def smooth_maps(
 
 
 def _kernel(sigma: float) -> Floats:
-    """Gaussian at whole voxels."""
+    """Return a Gaussian at whole voxels."""
     steps = np.arange(-int(np.ceil(REACH * sigma)), int(np.ceil(REACH * sigma)) + 1)
     return np.asarray(np.exp(-0.5 * (steps / sigma) ** 2))
 

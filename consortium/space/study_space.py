@@ -1,6 +1,6 @@
 """The study's two spaces: the features that are analysed, and the voxels that maps are drawn on.
 
-Smooth bases and modes of a mesh are kept for whoever uses this computer.
+Smooth bases and modes of a mesh are cached for the user of this computer.
 """
 
 import hashlib
@@ -30,12 +30,12 @@ from consortium.study.data_section import DataSection
 from consortium.study.spec import Study
 from consortium.views.base import BaseView
 
-_ROWS = 20_000  # voxels at a time, so that no map lies in memory in float64
+_ROWS = 20_000  # voxels at a time, to keep no whole map in memory in float64
 Kind = TypeVar("Kind", bound=BaseView, covariant=True)
 
 
 def surface_places(mesh: Mesh) -> SurfacePlaces:
-    """Where a mesh's vertices are; its modes are worked out when they are first asked for."""
+    """Return the places of a mesh's vertices; its modes are computed at their first use."""
     return SurfacePlaces(mesh.coordinates, partial(_modes_of, mesh))
 
 
@@ -97,10 +97,10 @@ class KeptBasis(SmoothBasis):
 
 @dataclass(frozen=True, eq=False)
 class ViewSpace(Generic[Kind]):
-    """What the entries of a view stand for."""
+    """Meaning of the entries of a view."""
 
     view: Kind
-    """Of the kind that this is a space of."""
+    """View whose space this is."""
     size: int
     """Entries of the view."""
     components: NDArray[np.float32] | None = None
@@ -121,7 +121,7 @@ class ViewSpace(Generic[Kind]):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the view and of what it needs beside the study file."""
+        """SHA-256 of the view and of the files that it needs in addition to the study file."""
         content = hashlib.sha256(self.view.model_dump_json().encode())
         if self.components is not None:
             content.update(np.ascontiguousarray(self.components).tobytes())
@@ -136,7 +136,7 @@ AnyViewSpace = ViewSpace[Any]
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """What a study's numbers stand for."""
+    """Meaning of a study's numbers."""
 
     grid: Grid
     """Voxels that images are sampled on, unless there is a mesh."""
@@ -146,11 +146,11 @@ class Space:
     fine: Grid | None = None
     """Voxels of full-resolution maps; by default those of ``grid``."""
     views: tuple[AnyViewSpace, ...] = ()
-    """Of a study of feature vectors, whose features are their entries."""
+    """Views of a study of feature vectors, whose features are their entries."""
     templates: Templates | None = None
     """Public maps that the study's analysis names."""
     mesh: Mesh | None = None
-    """Whose vertices image series have their numbers at, in the place of the grid's voxels."""
+    """Mesh at whose vertices image series have their numbers, instead of the grid's voxels."""
 
     @property
     def domain(self) -> Grid | Mesh:
@@ -159,22 +159,22 @@ class Space:
 
     @property
     def target(self) -> Target:
-        """What a volume becomes for the analysis."""
+        """Target of a volume for the analysis."""
         return Target(self.domain, self.regions)
 
     @property
     def maps_target(self) -> Target:
-        """What a volume becomes for full-resolution maps."""
+        """Target of a volume for full-resolution maps."""
         return Target(self.maps)
 
     @property
     def image_features(self) -> int:
-        """Rows of a person's image series: regions, or else voxels or vertices."""
+        """Rows of a participant's image series: regions, or voxels or vertices without an atlas."""
         return self.target.features
 
     @property
     def features(self) -> int:
-        """D, what is analysed."""
+        """D, number of analysed values."""
         return sum(view.size for view in self.views) if self.views else self.image_features
 
     @property
@@ -190,12 +190,12 @@ class Space:
 
     @cached_property
     def _surface_places(self) -> dict[str, SurfacePlaces]:
-        """By view: one object each, so that modes are worked out once."""
+        """Places by view: one object each, so modes are computed once."""
         meshes = ((view.name, view.mesh) for view in self.views)
         return {name: surface_places(mesh) for name, mesh in meshes if mesh is not None}
 
     def _known_sums(self) -> Iterator[tuple[range, float]]:
-        """What the views know of sums of their entries, by the entries' places in a vector."""
+        """Return known sums of the views' entries, by the entries' places in a vector."""
         start = 0
         for view in self.views:
             for own, value in view.view.known_sums(view.size):
@@ -238,7 +238,7 @@ class Space:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all of it; without atlas and finer maps that of the grid."""
+        """SHA-256 of all parts; without atlas and finer maps that of the grid."""
         parts = [self.domain.digest]
         if self.regions:
             parts.append(f"regions {self.regions.digest}")
@@ -251,17 +251,17 @@ class Space:
         return parts[0] if len(parts) == 1 else hashlib.sha256("|".join(parts).encode()).hexdigest()
 
     def mesh_of(self, view: str) -> Mesh | None:
-        """The mesh whose vertices a view's entries are, or those of series without views."""
+        """Return the mesh whose vertices are a view's entries, or those of series without views."""
         if not self.views:
             return self.mesh
         return next((each.mesh for each in self.views if each.name == view), None)
 
     def paint(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of the features (D x K) as values of the grid's voxels."""
+        """Return values of the features (D x K) as values of the grid's voxels."""
         return self.regions.paint(values) if self.regions else values
 
     def paint_view(self, view: AnyViewSpace, values: NDArray[Any]) -> NDArray[Any]:
-        """Loadings of a view of images as values of the grid's voxels: D_v x K to V x K.
+        """Return loadings of a view of images as values of the grid's voxels: D_v x K to V x K.
 
         A measure of components is painted as its components' maps, each times its loading.
         """
@@ -269,7 +269,7 @@ class Space:
 
 
 def study_space(study: Study, folder: Path) -> Space:
-    """Space that a study asks for.
+    """Return the space of a study.
 
     Raises DataError if a file is outside ``folder``, is missing or can't be used.
 
@@ -279,7 +279,7 @@ def study_space(study: Study, folder: Path) -> Space:
         Its views, its analysis's templates, and of its data section ``mesh``, ``mask``,
         ``resolution``, ``atlas`` and ``maps_resolution``.
     folder : Path
-        Folder of the study file, which all files that it names lie beside.
+        Folder of the study file and of all files that it names.
     """
     images = image_space(study.data, folder)
     views = tuple(_view_space(view, images, folder) for view in study.features)
@@ -308,7 +308,7 @@ def _view_space(view: BaseView, images: Space, folder: Path) -> AnyViewSpace:
 
 
 def image_space(data: DataSection, folder: Path) -> Space:
-    """Space of a study's images: its mesh, or its grid, its atlas and the voxels of its maps.
+    """Return the space of a study's images: its mesh, or its grid, atlas and voxels of maps.
 
     Raises DataError as `study_space`.
     """
@@ -331,7 +331,7 @@ def _beside(folder: Path, name: str, what: str) -> Path:
 
 
 def _finer(data: DataSection, grid: Grid, resolution: float) -> Grid:
-    """The same brain on voxels of another size."""
+    """Return the same brain on voxels of another size."""
     if data.mask == TEMPLATE:
         return template_grid(resolution)
     from nilearn.image import resample_img  # costs seconds, which few should pay

@@ -1,4 +1,4 @@
-"""Public maps beside a study file, in voxels or on a mesh, that an analysis starts from."""
+"""Public maps next to a study file, in voxels or on a mesh, from which an analysis starts."""
 
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,11 @@ from consortium.space.sampling import share_inside, voxel_places
 from consortium.views.meshes import side_file_names
 
 _LEAST_INSIDE = 0.9
-"""Part of the study's voxels that must lie in the templates' image."""
+"""Minimum fraction of the study's voxels in the templates' image."""
 _LEAST_SPREAD = 1e-4
 """Standard deviation of a map over its largest value; one that varies less is constant."""
 DENSE = ".dscalar.nii"
-"""End of a file's name; it is not compressed, so that it holds no more than its size."""
+"""End of a file's name; it is not compressed, so its size limits its content."""
 _MOST_MAPS = 1000
 _MOST_BYTES = 500_000_000
 
@@ -44,7 +44,7 @@ def read_templates(
 ) -> Templates:
     """Read templates at a study's features, and at the voxels of its maps.
 
-    Raises DataError if the file can't be used, lies in another space, or a map is the same
+    Raises DataError if the file can't be used, is in another space, or a map is the same
     everywhere.
 
     Parameters
@@ -54,11 +54,11 @@ def read_templates(
     grid : Grid
         The study's voxels.
     regions : Regions, optional
-        Of its atlas, over whose voxels the maps are averaged.
+        Regions of its atlas, over whose voxels the maps are averaged.
     fine : Grid, optional
         Voxels of full-resolution maps.
     at_home : bool
-        Whether nothing of them leaves the hospital, as of `read_image`.
+        Whether the maps stay in the hospital, as for `read_image`.
     """
     image, values = read_image(path, "file of templates", at_home=at_home)
     inside = share_inside(voxel_places(np.asarray(image.affine), grid), image.shape)
@@ -98,10 +98,10 @@ def read_surface_templates(
     Parameters
     ----------
     path : Path
-        CIFTI (``.dscalar.nii``), or GIFTI of the left hemisphere, which has ``hemi-L`` in its name
-        and beside it the right one's; a map for each network.
+        CIFTI (``.dscalar.nii``), or GIFTI of the left hemisphere with ``hemi-L`` in its name and
+        the right one's file next to it; a map for each network.
     at_home : bool
-        Whether nothing of them leaves the hospital, as of `read_image`.
+        Whether the maps stay in the hospital, as for `read_image`.
     """
     if path.suffix == ".gii":
         names = side_file_names(path.name)
@@ -124,12 +124,12 @@ def read_dense(
 ) -> tuple[nib.Cifti2Image, NDArray[np.float32]]:
     """Read dense maps of CIFTI, and their values at all grayordinates: K x G.
 
-    Raises DataError if it is none, or must not leave the hospital where it was made.
+    Raises DataError if it is another file, or must not leave the hospital where it was made.
 
     Parameters
     ----------
     mesh : str
-        What it should be on, for messages.
+        Expected mesh, for messages.
     at_home : bool
         As of `read_surface_templates`.
     """
