@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Writing of files that are complete or absent."""
 
 import json
 import os
@@ -17,13 +17,13 @@ DAMAGED = (
     OverflowError,
     RecursionError,
 )
-"""What reading a JSON record raises that somebody else may have written."""
+"""Exceptions of reading a JSON record that another party may have written."""
 
 
 def path_in_folder(folder: Path, name: str) -> Path:
-    """Path of a file that lies in a folder, whoever chose its name.
+    """Return the path of a file in a folder, for a name that another party chose.
 
-    Raises ValueError if the name, or a link that it goes through, leads out of the folder.
+    Raises ValueError if the name, or a link on its way, leads out of the folder.
     """
     root = folder.resolve()
     try:
@@ -36,7 +36,7 @@ def path_in_folder(folder: Path, name: str) -> Path:
 
 
 def write_bytes(path: Path, data: bytes, *, mode: int = 0o666) -> Path:
-    """Write a file so that a crash leaves the old one or the new one, never half of it.
+    """Write a file atomically: a crash leaves the old one or the new one.
 
     Raises OutputError if the folder can't be written; an earlier file is then unchanged.
 
@@ -45,7 +45,7 @@ def write_bytes(path: Path, data: bytes, *, mode: int = 0o666) -> Path:
     path : Path
         The file; its folders are made.
     mode : int
-        Who may read it, before the umask; 0o600 for the owner alone.
+        Its permissions, before the umask; 0o600 for the owner only.
 
     Returns
     -------
@@ -80,14 +80,14 @@ def write_json(path: Path, content: Mapping[str, Any]) -> Path:
     """Write strict JSON as `write_bytes` does.
 
     Raises OutputError if the file can't be written. Raises ValueError if a number is infinite or
-    NaN, which JSON does not know.
+    NaN, which JSON does not have.
     """
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     return write_text(path, text + "\n")
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder unless it is there; raises OutputError if it can't be made."""
+    """Make a folder unless it exists; raises OutputError if it can't be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

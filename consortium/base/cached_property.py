@@ -1,7 +1,7 @@
 """``functools.cached_property`` as it is from Python 3.12 on: without a lock.
 
-The lock of earlier versions is one for all instances, so that a data set whose headers lie on a
-slow disk holds up every other one. Two threads that ask at once both work the value out.
+The lock of earlier versions is one for all instances. So a data set on a slow disk would block
+every other one. Two threads that ask at the same time both compute the value.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 _T = TypeVar("_T")
 
 
-class cached_property(Generic[_T]):  # noqa: N801 - as the one that it stands for
+class cached_property(Generic[_T]):  # noqa: N801 - the name that it replaces
     """A property that is worked out once for each instance, and kept in its ``__dict__``."""
 
     def __init__(self, work: Callable[[Any], _T]) -> None:

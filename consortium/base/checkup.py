@@ -1,4 +1,4 @@
-"""What stands in a party's way, found before a study does."""
+"""Checks of a party's installation before a study."""
 
 import shutil
 import sys
@@ -19,13 +19,13 @@ _PATIENCE = 3.0  # s for Prefect's answer
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at and found."""
+    """A check and its result."""
 
     name: str
-    """What was looked at."""
+    """Subject of the check."""
     state: Literal["ok", "warn", "fail"]
     message: str
-    """One sentence; it stays with who asked."""
+    """One sentence, which is shown only to the user."""
     remedy: str = ""
     """What to do, if anything."""
 
@@ -42,7 +42,7 @@ def free_bytes(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is in no folder of the party."""
+    """Surroundings that are not in a folder of the party."""
 
     now: Callable[[], float]
     """Seconds since 1970."""
@@ -58,7 +58,7 @@ class Surroundings:
 
 
 def run_check(name: str, look: Callable[[], Check]) -> Check:
-    """What a look finds; if it raises, that."""
+    """Return the result of a check, or a failure if it raises an error."""
     try:
         return look()
     except ConsortiumError as error:
@@ -70,7 +70,7 @@ def run_check(name: str, look: Callable[[], Check]) -> Check:
 
 
 def disk(free: int, remedy: str = "Make room on the disk.") -> Check:
-    """Whether there is room."""
+    """Check the free disk space."""
     message = f"{free / (1 << 30):.1f} GiB are free."
     if free >= LITTLE:
         return Check("disk", "ok", message)
@@ -78,14 +78,14 @@ def disk(free: int, remedy: str = "Make room on the disk.") -> Check:
 
 
 def software(names: Sequence[str]) -> Check:
-    """Versions of Python and of some distributions."""
+    """Report the versions of Python and of some distributions."""
     python = ".".join(map(str, sys.version_info[:3]))
     libraries = ", ".join(f"{name} {version(name)}" for name in names)
     return Check("software", "ok", f"Python {python}, {libraries}.")
 
 
 def prefect_server(environment: Mapping[str, str], otherwise: str) -> Check:
-    """Whether Prefect's server answers; ``otherwise`` is what to do without one."""
+    """Check whether Prefect's server answers; ``otherwise`` is the remedy without one."""
     url = environment.get("PREFECT_API_URL", "")
     if not url:
         message = "PREFECT_API_URL is not set, so that Prefect's own profile decides."

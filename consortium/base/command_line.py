@@ -1,7 +1,7 @@
-"""What the command lines of both programs have in common; imports nothing heavy.
+"""Common parts of the command lines of both programs; imports nothing heavy.
 
-``--help`` and ``--version`` must answer at once, so that a command imports what it needs when it
-runs (``tests/end_to_end/test_command_lines.py`` lists what ``--help`` imports).
+``--help`` and ``--version`` must answer at once. So a command imports its modules when it runs
+(``tests/end_to_end/test_command_lines.py`` lists the imports of ``--help``).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Terminal:
 
     @cached_property
     def console(self) -> Console:
-        """The terminal, or the file that stands for it."""
+        """The terminal, or the file that replaces it."""
         from rich.console import Console
 
-        # Without markup: what somebody wrote with brackets is text, and no mistake.
+        # Without markup: brackets in a user's text are text.
         width = None if sys.stdout.isatty() else _WIDTH
         return Console(markup=False, log_path=False, width=width, quiet=self.quiet)
 
@@ -58,10 +58,10 @@ class Terminal:
         return lambda question, usual: str(typer.prompt(question, default=usual))
 
     def confirm(self, question: str, without: str) -> None:
-        """Ask for a yes.
+        """Ask for a confirmation.
 
-        Raises ConfigurationError if the answer is no, or nobody is there to give one: ``without``
-        says what to do then.
+        Raises ConfigurationError if the answer is no, or there is no terminal. ``without`` states
+        what to do then.
         """
         if not sys.stdin.isatty():
             raise ConfigurationError(
@@ -75,7 +75,7 @@ class Terminal:
         sys.stdout.write(json.dumps(content, indent=1) + "\n")
 
     def print_checks(self, checks: Sequence[Check], as_json: bool) -> None:
-        """Print what a doctor found; the program's exit code is 1 if something fails."""
+        """Print the results of checks; the program's exit code is 1 if one failed."""
         if as_json:
             self.print_json([asdict(check) for check in checks])
         else:

@@ -1,4 +1,4 @@
-"""Reading a delimited text table, so that no cell is assigned to another column or row.
+"""Reading of delimited text tables. No cell is assigned to another column or row.
 
 The standard ``csv`` module parses the cells in strict mode. This module adds the checks that it
 leaves to its caller: the encoding, the separator, and the width of every row compared with the
@@ -22,7 +22,7 @@ from consortium.errors import TableError
 _OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff", b"\x00")
 """Bytes in the beginning of a file in UTF-16 or UTF-32, with or without its mark."""
 _HEAD = 4
-"""Bytes of the header, so that no row decides about the encoding."""
+"""Number of bytes that decide about the encoding: within the header, so no row decides."""
 _LABELS = "participant_id"
 """Column of BIDS whose cells begin with ``sub-``, and those of row names don't."""
 _INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u200e\u200f\u2060"))
@@ -113,9 +113,9 @@ class DelimitedTable:
         read as rows of their own.
 
         A row name without a name in the header, as ``write.table`` of R writes it, is dropped. In a
-        table with a column participant_id each row is judged by its own cells, so that no
-        participant decides how another one is read. Other tables have row names if every row has
-        one cell more than the header.
+        table with a column participant_id each row is judged by its own cells: no participant
+        decides how another one is read. Other tables have row names if every row has one cell more
+        than the header.
         """
         many, first = len(self.header), _LABELS not in self.header
         for row in self._parsed():
@@ -137,7 +137,7 @@ class DelimitedTable:
                 yield TableRow(row.line, row.cells, self._wrong_width(row))
 
     def _is_shifted(self, cells: Sequence[str]) -> bool:
-        """Whether a participant's label, which begins with ``sub-``, is one column too far."""
+        """Return whether a participant's label (``sub-``) is one column too far."""
         if self._again is None or _LABELS not in self.header:
             return False
         place = self.header.index(_LABELS)
@@ -145,7 +145,7 @@ class DelimitedTable:
         return labelled == [False, True]
 
     def _all_have_names(self) -> bool:
-        """Whether every row has one cell more than the header, read from the beginning again.
+        """Return whether every row has one cell more than the header, read again from the start.
 
         Raises TableError if the last cell of every row is empty, since a separator at the end of
         the rows looks the same as row names.
@@ -298,7 +298,7 @@ def wrong_encoding(path: Path, where: str = "") -> TableError:
 
 
 def is_torn(text: str) -> bool:
-    """Whether a text contains bytes that are not UTF-8, as `open_table` represents them."""
+    """Return whether a text contains bytes that are not UTF-8, as `open_table` represents them."""
     return not text.isascii() and any("\udc80" <= letter <= "\udcff" for letter in text)
 
 
@@ -328,7 +328,7 @@ def _plain_name(cell: str) -> str:
 
 
 class _Remembered(Iterator[str]):
-    """Lines of a file, of which those since the last call of `forget` are kept."""
+    """Lines of a file, which remembers those since the last call of `forget`."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = iter(lines)

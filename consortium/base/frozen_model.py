@@ -1,4 +1,4 @@
-"""The base of every model that a person or a party writes: frozen, strict, and clear when wrong."""
+"""The base of every model that a user or a party writes: frozen, strict, with clear errors."""
 
 import ast
 import inspect
@@ -26,7 +26,7 @@ _KINDS: Mapping[str, str] = {
     "none_required": "nothing",
     "literal_error": "{expected}",
 }
-"""What a value should have been, where it is of another kind."""
+"""Expected values, for errors about values of another kind."""
 _LIMITS: Mapping[str, str] = {
     "finite_number": "a finite number",
     "greater_than": "a number above {gt}",
@@ -60,7 +60,7 @@ class FrozenModel(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
-        """Its JSON schema, in which fields are described as below themselves in the code."""
+        """Return its JSON schema, with the descriptions of the fields in the code."""
         schema = super().model_json_schema(*args, **options)
         kinds, ahead = {cls.__name__: cls}, [FrozenModel]
         while ahead:
@@ -80,10 +80,10 @@ class FrozenModel(BaseModel):
 
 @cache
 def field_texts(model: type[BaseModel]) -> Mapping[str, str]:
-    """What a model says of each of its fields, by the name that a file has for it.
+    """Return the description of each field of a model, by its name in a file.
 
-    Either its description or the string below it, which is looked up in the code, and only when it
-    is asked for: pydantic would read every model's code when a program starts.
+    It is the field's description or the string below it, which is read from the code only when it
+    is needed: pydantic would read every model's code when a program starts.
     """
     below: dict[str, str] = {}
     for kind in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
@@ -100,12 +100,12 @@ def field_texts(model: type[BaseModel]) -> Mapping[str, str]:
 
 
 def first_problem(error: ValidationError, remedy: str = "") -> str:
-    """Say in a sentence which field of a model is wrong.
+    """State in a sentence which field of a model is wrong.
 
     Parameters
     ----------
     remedy : str, optional
-        What follows a problem that does not name its own.
+        Added to a problem without a remedy of its own.
     """
     problems: list[_Problem] = [*error.errors(include_url=False, include_input=False)]
     problems.sort(key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name explains
@@ -122,10 +122,10 @@ def first_problem(error: ValidationError, remedy: str = "") -> str:
 
 
 def _furthest(problems: Sequence[_Problem]) -> tuple[str, list[_Problem]]:
-    """The first wrong field, and all that is wrong there.
+    """Return the first wrong field and all its problems.
 
-    A field that may be of several kinds has problems for each: those that are deepest in it are
-    told, as they belong to the kind that was meant.
+    A field that may be of several kinds has problems for each. The deepest ones are reported, as
+    they belong to the intended kind.
     """
     fields = [_field(problem) for problem in problems]
     first = fields[0]
@@ -141,7 +141,7 @@ def _field(problem: _Problem) -> str:
 
 
 def _wanted(problems: Sequence[_Problem]) -> str:
-    """What a field should have been, in plain words; empty if its problem is another."""
+    """Return the expected value of a field in words; empty if its problem is another."""
     known = _LIMITS if problems[0]["type"] in _LIMITS else _KINDS
     if problems[0]["type"] not in known:
         return ""
@@ -157,7 +157,7 @@ def _numbers(problem: _Problem) -> dict[str, str]:
 
 
 def _own_words(problem: _Problem) -> str:
-    """A problem that has words of its own, or of pydantic's without its manners."""
+    """Return the message of a problem, or pydantic's in plain form."""
     if problem["type"] == "union_tag_invalid":
         context = problem["ctx"]
         key = context["discriminator"].strip("'")

@@ -1,9 +1,9 @@
-"""Arrays that are public and take long to work out, kept once for a computer's user.
+"""Cache of public arrays that take long to compute, one for each user of a computer.
 
-They lie in ``cape-consortium`` of the user's folder for caches (``XDG_CACHE_HOME``, or
-``~/.cache``). A file is a SHA-256 of what follows it, a header, and the arrays. What is damaged,
-half written, another user's, or of something else, is worked out again; where nothing can be
-written, everything is. BLAS makes them on one thread: they do not depend on who comes first.
+It is ``cape-consortium`` in the user's folder for caches (``XDG_CACHE_HOME``, or ``~/.cache``). A
+file has a SHA-256 of its content, a header, and the arrays. A file that is damaged, incomplete,
+another user's, or of another source is computed again. Without write access, every file is. BLAS
+computes them on one thread, so they do not depend on the caller.
 """
 
 import fcntl
@@ -32,25 +32,25 @@ Arrays = Mapping[str, NDArray[Any]]
 _DIGEST, _ALIGNED, _KINDS = 32, 64, "biuf"
 _MOST_HEADER = 1 << 16
 _MOST_KEPT = 4 << 30  # bytes of all files together; the ones not used for longest go
-_PATIENCE = 600.0  # seconds that another process may take for what this one could make, too
-_ABANDONED = 3600.0  # seconds after which nobody writes a draft any more
+_PATIENCE = 600.0  # seconds that another process may take for arrays that this one could also make
+_ABANDONED = 3600.0  # seconds after which a draft is abandoned
 
 
 def cache_folder() -> Path:
-    """Where a user's computer keeps what every study can use again."""
+    """Return the user's folder of arrays that every study can use again."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "cape-consortium"
 
 
 def kept_arrays(kind: str, key: str, source: str, make: Callable[[], Arrays]) -> Arrays:
-    """Arrays from the user's folder for caches, made and kept first if they are not there.
+    """Return arrays from the user's folder for caches; missing ones are made and stored first.
 
     Parameters
     ----------
     kind : str
-        What they are; files' names begin with it.
+        Kind of the arrays, with which files' names begin.
     key : str
-        Names what they are made from.
+        Identifies the source of the arrays.
     source : str
         File of the code that makes them: another version of it makes them again.
     make : callable
@@ -59,7 +59,7 @@ def kept_arrays(kind: str, key: str, source: str, make: Callable[[], Arrays]) ->
     Returns
     -------
     mapping of str to array
-        Mapped from the file and not to be written to, or as they were made just now.
+        Mapped from the file and not to be written to, or just made.
     """
     code = hashlib.sha256(Path(source).read_bytes()).hexdigest()
     identity = f"{kind} {key} {code} {np.__version__} {scipy.__version__}"
@@ -79,7 +79,7 @@ def kept_arrays(kind: str, key: str, source: str, make: Callable[[], Arrays]) ->
 
 @contextmanager
 def _turn(path: Path) -> Iterator[None]:
-    """Wait while another process makes the same, where locks can tell."""
+    """Wait while another process makes the same arrays, if locks are available."""
     lock, patience = None, time.monotonic() + _PATIENCE
     try:
         with suppress(OSError):
@@ -104,7 +104,7 @@ def _taken(lock: int) -> bool:
 
 
 def _read(path: Path, name: str) -> Arrays:
-    """Arrays of a whole file; raises any of `DAMAGED` for all others."""
+    """Return the arrays of a complete file; raises one of `DAMAGED` for all others."""
     there = path.stat()
     if there.st_uid != os.geteuid() or not stat.S_ISREG(there.st_mode):  # nor wait for a pipe
         raise ValueError(path)
@@ -131,7 +131,7 @@ def _read(path: Path, name: str) -> Arrays:
 
 
 def _write(path: Path, name: str, arrays: Arrays) -> None:
-    """Write aside under a name of its own, then rename: of several writers each is whole."""
+    """Write under a name of its own, then rename: the file of every writer is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     needed = sum(each.nbytes for each in arrays.values())
     if 2 * needed > min(shutil.disk_usage(path.parent).free, 2 * _MOST_KEPT):
@@ -167,7 +167,7 @@ def _put(file: IO[bytes], name: str, arrays: Arrays) -> None:
 
 
 def _after(place: int) -> int:
-    """The next place at which an array may begin."""
+    """Return the next place at which an array may begin."""
     return -(-place // _ALIGNED) * _ALIGNED
 
 

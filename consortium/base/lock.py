@@ -23,7 +23,7 @@ def only_one(folder: Path, who: str = "centre") -> Iterator[None]:
 
 
 def in_use(folder: Path) -> bool:
-    """Whether somebody is at work in a folder."""
+    """Return whether another process uses a folder."""
     try:
         with (work_folder(folder) / _LOCK).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

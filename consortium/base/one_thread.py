@@ -12,10 +12,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 @cache
 def one_thread() -> str:
-    """Have BLAS use one thread from now on, and return what its results' last bits depend on.
+    """Set BLAS to one thread, and return the versions on which the last bits of results depend.
 
-    How a product is split between threads decides how it is rounded, and the noise of a site's
-    message is bound to its bytes. Workers do the work of threads.
+    The split of a product between threads decides its rounding, and the noise of a site's message
+    is bound to its bytes. Worker processes replace threads.
 
     Returns
     -------
@@ -30,7 +30,7 @@ def one_thread() -> str:
 
 
 def blas_libraries() -> str:
-    """Which BLAS are loaded, and the instructions that they and NumPy were chosen for."""
+    """Return the loaded BLAS, and the instruction sets that they and NumPy were chosen for."""
     blas = {
         f"{each['internal_api']} {each.get('version')} for {each.get('architecture')}"
         for each in threadpool_info()

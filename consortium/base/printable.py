@@ -1,7 +1,7 @@
 """Output on terminals whose encoding lacks some characters.
 
-A Windows code page or ``LC_ALL=C`` has no ε. Such characters are written in ASCII, so that no
-command ends because of one.
+A Windows code page or ``LC_ALL=C`` has no ε. Such characters are written in ASCII. So no command
+ends because of one.
 """
 
 import codecs

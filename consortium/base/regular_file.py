@@ -1,4 +1,4 @@
-"""Files of data that somebody else put there: a pipe is not waited for, nor a bomb unpacked."""
+"""Data files of other parties: no waiting for a pipe, and no unpacking of a bomb."""
 
 import stat
 import zlib
@@ -28,10 +28,10 @@ def regular(path: Path) -> Path:
 
 
 def text_of(path: Path, most: int = MOST_TEXT, errors: str = "strict") -> str:
-    """Read a regular file of so many bytes at the most as UTF-8.
+    """Read a regular file with a maximum number of bytes as UTF-8.
 
-    Raises DataError if it is no regular file, or larger. Raises OSError, ValueError if it can't be
-    read.
+    Raises DataError if it is not a regular file, or is larger. Raises OSError, ValueError if it
+    can't be read.
     """
     if regular(path).stat().st_size > most:
         raise DataError(f"{path} has more than {most:,} bytes; give one that describes its data.")
@@ -39,9 +39,9 @@ def text_of(path: Path, most: int = MOST_TEXT, errors: str = "strict") -> str:
 
 
 def sizes_unpacked(packed: bytes) -> Iterator[int]:
-    """Bytes that a stream of zlib unpacks to, part by part, of which none is kept.
+    """Yield the unpacked bytes of each part of a zlib stream, without keeping them.
 
-    Raises zlib.error if it is none.
+    Raises zlib.error if it is not a zlib stream.
     """
     unpacker, part = zlib.decompressobj(), b""
     while packed or part:

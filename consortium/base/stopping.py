@@ -1,7 +1,7 @@
 """The end of a program by Ctrl-C or SIGTERM: at once, in one line.
 
-Every party may be killed at any moment and goes on where it stopped, so that nothing is left to
-be done at the end. Libraries that turn a signal into an exception would print where it struck.
+Every party may be killed at any moment and continues where it stopped. So nothing must be done at
+the end. Libraries that turn a signal into an exception would print a traceback.
 """
 
 import os

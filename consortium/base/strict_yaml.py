@@ -1,4 +1,4 @@
-"""YAML files that people write: plain ones only, without what a reader may overlook."""
+"""YAML files that users write: only plain ones, without features that a reader may overlook."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -32,10 +32,9 @@ class PlainLoader(yaml.SafeLoader):
     nodes = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Refuse aliases, few of which stand for billions of values, tags, and what is endless.
+        """Refuse aliases, which may expand to billions of values, tags, and infinite numbers.
 
-        PyYAML meets some values of a tag with an error that is none of its own. A null character is
-        in no name of a file.
+        PyYAML raises foreign errors for some values of a tag. No file name has a null character.
         """
         event = self.peek_event()  # type: ignore[no-untyped-call]
         self.nodes += 1
@@ -73,7 +72,7 @@ def _loaded(text: str) -> Any:
 
 
 def read_limited(path: Path) -> bytes:
-    """Read a file that somebody else may have sent, and no more than a little above `MOST_TEXT`.
+    """Read a file that another party may have sent, up to a little more than `MOST_TEXT`.
 
     Raises OSError if it can't be read.
     """

@@ -1,4 +1,4 @@
-"""Tables of an output folder, which somebody else may have written."""
+"""Tables of an output folder, which another party may have written."""
 
 import csv
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Working files lie in one hidden folder, so that the folder around it holds results only."""
+"""The hidden folder of working files, which keeps the folder around it free for results."""
 
 from pathlib import Path
 

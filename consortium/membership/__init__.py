@@ -1,4 +1,4 @@
-"""Who belongs to a consortium, and what its members have signed.
+"""Members of a consortium, and the documents that they signed.
 
-What both sides read and write: keys, roster, requests, signed studies, signed consents.
+Both sides read and write them: keys, roster, requests, signed studies, signed consents.
 """

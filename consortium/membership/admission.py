@@ -1,7 +1,7 @@
-"""A site's signed request to be admitted, and how the coordinator takes it up.
+"""A site's signed request to be admitted, and its admission by the coordinator.
 
-The request proves that the sender holds the key that it asks to be admitted
-with. A site that changes its key also signs with the one it had.
+The request proves that the sender has the private key of the requested entry. A site that changes
+its key also signs with its earlier one.
 """
 
 from dataclasses import dataclass
@@ -47,14 +47,14 @@ class JoinRequest:
     key: bytes
     """Public key to be admitted with, 32 bytes."""
     centre: bytes
-    """Key of the consortium that the site wants to join."""
+    """Key of the consortium that the site requests to join."""
     replaces: bytes | None = None
     """The site's earlier key, which has signed too."""
     participants: int | None = None
     """Nominal number of participants, if the site states one."""
 
     def signed(self) -> bytes:
-        """Bytes under the signatures."""
+        """Return the bytes under the signatures."""
         size = () if self.participants is None else (self.participants,)
         return pack_tuple(_LABEL, self.site, self.key, self.centre, self.replaces or b"", *size)
 
@@ -88,7 +88,7 @@ def read_request(path: Path) -> JoinRequest:
     """Read a request and check its signatures.
 
     Raises StudyError if it is missing, or not a request. Raises SignatureError if it was changed,
-    or the sender doesn't hold the keys.
+    or the sender doesn't have the keys.
     """
     try:
         file = _File.model_validate(read_yaml(path))
@@ -116,16 +116,16 @@ def read_request(path: Path) -> JoinRequest:
 
 
 def admit_site(members: Roster, request: JoinRequest, *, lost_key: bool = False) -> Roster:
-    """Put a site on the roster, or give it the key that it asks for.
+    """Add a site to the roster, or replace its key as it requests.
 
-    Raises StudyError if the request is for another consortium, or the site is known under another
-    key.
+    Raises StudyError if the request is for another consortium, or the site is on the roster with
+    another key.
 
     Parameters
     ----------
     lost_key : bool
-        Whether a known site may change its key without its old key's signature; somebody must
-        then have made sure by other means who asks.
+        Whether a site of the roster may change its key without its old key's signature. The
+        coordinator must then have verified the sender by other means.
     """
     site, known = request.site, members.sites.get(request.site)
     if not members.descends_from(request.centre):

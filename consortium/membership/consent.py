@@ -1,8 +1,8 @@
-"""A site's standing approval of a study: how often, how dearly and how long it may run.
+"""A site's standing approval of a study: number of runs, total privacy loss and last day.
 
 A site posts a signed consent on the exchange, and the coordinator's schedule opens a new run only
-while every site's consent covers it. What protects the site is its own approval and its own
-ledger; the consent lets the coordinator know beforehand, so that no run is opened in vain.
+while every site's consent covers it. The site is protected by its own approval and its own ledger.
+The consent informs the coordinator in advance. So no run is opened in vain.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from consortium.study.spec import Study
 
 KIND = "consent"
 MOST_SERIAL = 4096
-"""Serials that are looked at: a site says yes or no a few times, whoever clutters says it often."""
+"""Number of serials that are read: a site decides a few times, but an attacker may post many."""
 MOST_RUNS = 10_000
 """Runs of one study that are looked at, the first ones."""
 _MOST = OVERHEAD + 1024
@@ -55,7 +55,7 @@ class Terms:
             )
 
     def ended(self, today: date) -> bool:
-        """Whether the last day has passed."""
+        """Return whether the last day has passed."""
         return self.until is not None and today > self.until
 
     def refusal(
@@ -66,15 +66,15 @@ class Terms:
         Parameters
         ----------
         runs : int
-            Runs that would have cost something then, that one included.
+            Runs that would then have been charged, including that one.
         epsilon : float
-            What they would have cost together.
+            Their total privacy loss.
         """
         if runs > self.runs:
             return "runs"
         if self.ended(today):
             return "until"
-        # Put so that what is not a number is refused.
+        # Written this way to refuse NaN.
         if self.epsilon is not None and not epsilon <= self.epsilon * _ROUNDING:
             return "epsilon"
         return None
@@ -82,7 +82,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Consent:
-    """What a site allows of one exact study, as it is written on the exchange.
+    """A site's terms for one exact study, as they are posted on the exchange.
 
     Raises StudyError if a number is out of range.
     """
@@ -111,9 +111,9 @@ class Consent:
 def post_consent(
     exchange: Exchange, identity_key: Ed25519PrivateKey, study_name: str, consent: Consent
 ) -> str:
-    """Sign a consent and leave it on the exchange, where it replaces the site's earlier ones.
+    """Sign a consent and post it on the exchange, where it replaces the site's earlier ones.
 
-    Raises ExchangeError if the exchange can't be used, or holds so many names that none is left.
+    Raises ExchangeError if the exchange can't be used, or has no free name left.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def read_consents(
 ) -> dict[str, Consent | None]:
     """Return each site's newest consent to exactly this study; None if it gave none.
 
-    What is forged, damaged, too large or meant for another study is passed over. Raises
+    A message that is forged, damaged, too large or for another study is ignored. Raises
     ExchangeError if the exchange can't be read.
 
     Parameters
@@ -263,7 +263,7 @@ def _newest(
 def _genuine(
     exchange: Exchange, study_name: str, site: str, keys: Mapping[str, bytes]
 ) -> Iterator[tuple[int, Consent]]:
-    """Yield what the site has signed, with its serial, newest first."""
+    """Yield the messages that the site has signed, with their serials, newest first."""
     place = _place(study_name, site)
     for serial in _serials(exchange, place):
         try:
@@ -273,13 +273,13 @@ def _genuine(
             )
             consent = msgspec.json.decode(opened.body, type=Consent)
         except (ConsortiumError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            continue  # anybody may write to the exchange; only a signature counts
+            continue  # any party may write to the exchange; only a signature counts
         if consent.site == site and _body(consent) == opened.body:
             yield serial, consent
 
 
 def _serials(exchange: Exchange, place: str) -> list[int]:
-    """Serials in use, newest first, however many other names there are."""
+    """Return serials in use, newest first, however many other names there are."""
     names = (name for name in exchange.children(place) if re.fullmatch("[0-9]{6}", name))
     return sorted((s for name in names if 0 < (s := int(name)) <= MOST_SERIAL), reverse=True)
 

@@ -1,8 +1,8 @@
-"""Who belongs to a consortium: everybody's public key by name, and how the keys may change.
+"""Members of a consortium: their public keys by name, and the rules for changing keys.
 
 The roster file is signed by the consortium's key. A roster has a serial number that grows with
-every change, so that nobody can be handed an older one. A new key of the consortium is vouched for
-by the one before.
+every change. So an older one is not accepted. A new key of the consortium is signed by the earlier
+one.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class _File(FrozenModel):
 
 
 def read_roster(path: Path) -> Roster:
-    """Read a roster and check its signature, and that each of its keys vouches for the next.
+    """Read a roster and check its signature, and that each of its keys signed the next.
 
-    Raises StudyError if it is missing, or not a roster. Raises SignatureError if somebody else than
-    the consortium's key signed it, or it was changed.
+    Raises StudyError if it is missing, or not a roster. Raises SignatureError if it was not signed
+    by the consortium's key, or was changed.
     """
     try:
         file = _File.model_validate(read_yaml(path))
@@ -97,7 +97,7 @@ def save_roster(path: Path, members: Roster, key: Ed25519PrivateKey) -> None:
 
 
 def roster_keys(study: Study, roster: Mapping[str, bytes], where: str) -> dict[str, bytes]:
-    """Keys of a study's sites and of the centre.
+    """Return the keys of a study's sites and of the centre.
 
     Raises StudyError if one is not on the roster, or has the coordinator's name.
     """
@@ -176,7 +176,7 @@ class Roster:
         return hashlib.sha256(self.signed()).hexdigest()
 
     def signed(self) -> bytes:
-        """Bytes under the signature."""
+        """Return the bytes under the signature."""
         members = [part for name, key in sorted(self.sites.items()) for part in (name, key)]
         earlier = self.succession[:-1]
         sizes = [part for each in sorted(self.participants.items()) for part in each]
@@ -209,10 +209,10 @@ class Roster:
         return replace(self, serial=self.serial + 1, sites=rest, participants=sizes)
 
     def handed_over(self, old: Ed25519PrivateKey, new: bytes) -> Roster:
-        """Give the consortium a new key, vouched for by the old one.
+        """Give the consortium a new key, signed by the old one.
 
-        Raises SignatureError if ``old`` is not the consortium's key. Raises StudyError if somebody
-        has the new key already.
+        Raises SignatureError if ``old`` is not the consortium's key. Raises StudyError if another
+        party has the new key already.
         """
         self.check_owner(old)
         voucher = Handover(
@@ -233,7 +233,7 @@ class Roster:
             )
 
     def descends_from(self, pinned: bytes) -> bool:
-        """Whether the consortium's key is ``pinned``, or was handed over from it step by step."""
+        """Return whether the consortium's key is ``pinned``, or follows from it in signed steps."""
         if pinned not in self.succession:
             return False
         start = self.succession.index(pinned)
@@ -250,13 +250,13 @@ def found_roster(centre: bytes) -> Roster:
 
 
 def fingerprint(key: bytes) -> str:
-    """First 96 bits of a key's SHA-256 in groups of four digits, for the telephone."""
+    """Return the first 96 bits of a key's SHA-256 in groups of four digits, for the telephone."""
     digits = hashlib.sha256(key).hexdigest()[:24]
     return "-".join(digits[place : place + 4] for place in range(0, 24, 4))
 
 
 def verifies(key: bytes, signature: str, data: bytes) -> bool:
-    """Whether a signature, in hexadecimal, is the key's for these bytes."""
+    """Return whether a signature, in hexadecimal, is the key's for these bytes."""
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(bytes.fromhex(signature), data)
     except (InvalidSignature, ValueError):

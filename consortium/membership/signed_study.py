@@ -1,7 +1,7 @@
 """A study as a signed file: its exact bytes, its mask and its members, under the consortium's key.
 
-The signature lies beside the study as ``<study file>.sig``. A change of one
-character, of the mask, or of the roster needs a new one.
+The signature is stored next to the study as ``<study file>.sig``. A change of one character, of the
+mask, or of the roster requires a new one.
 """
 
 import hashlib
@@ -42,28 +42,28 @@ class SignedStudy:
     keys: dict[str, bytes]
     """Keys of the study's sites and of the centre."""
     folder: Path
-    """Where the study and its mask lie."""
+    """Folder of the study and its mask."""
 
     def signed(self) -> bytes:
-        """Bytes under the signature."""
+        """Return the bytes under the signature."""
         return pack_tuple(
             _LABEL, self.file, self.mask, members_digest(self.keys), self.keys["centre"]
         )
 
 
 def members_digest(keys: dict[str, bytes]) -> str:
-    """SHA-256 of names and keys: of a study's own members, so that others may come and go."""
+    """Return the SHA-256 of names and keys of a study's members, which others don't change."""
     parts = [part for name, key in sorted(keys.items()) for part in (name, key)]
     return hashlib.sha256(pack_tuple(*parts)).hexdigest()
 
 
 def signature_path(study: Path) -> Path:
-    """Where a study's signature lies."""
+    """Return the path of a study's signature."""
     return study.with_name(f"{study.name}.sig")
 
 
 def sign_study(path: Path, members: Roster, key: Ed25519PrivateKey) -> SignedStudy:
-    """Sign a study for its sites and write the signature beside it.
+    """Sign a study for its sites and write the signature next to it.
 
     Raises StudyError if the study can't be used or has another scheme than ``cape``, or a site is
     not on the roster. Raises OutputError if the signature can't be written.
@@ -128,10 +128,10 @@ def _digests(path: Path, members: Roster) -> SignedStudy:
 
 
 def mask_digest(study: Study, folder: Path) -> str:
-    """SHA-256 of the mask's file beside a study, or of the word 'template', in hexadecimal.
+    """Return the SHA-256 of a study's mask file, or of the word 'template', in hexadecimal.
 
     A study that names more files has the SHA-256 of the mask's digest and theirs. Raises StudyError
-    if the file can't be read, or lies elsewhere.
+    if the file can't be read, or is in another folder.
     """
     name, atlas = study.data.mask, study.data.atlas
     others = [(atlas, "atlas")] if atlas else []

@@ -1,4 +1,4 @@
-"""All that a guarantee rests on.
+"""The parts on which a guarantee depends.
 
 Bounds and their sensitivities, clipping, the integer grid, discrete noise, exact loss, its
 composition and calibration, levels of views, accountant, audit.

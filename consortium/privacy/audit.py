@@ -1,10 +1,9 @@
-"""An adversary who tries to refute what the reports promise.
+"""An adversary who tries to refute the guarantee of the reports.
 
-The coalition of the centre and the worst ``colluding`` sites looks at one
-honest site. It sees every message and the opened sum of the ê, takes away what
-its members know, and plays the likelihood-ratio test between two neighbouring
-data sets that lie a whole sensitivity apart. Each entry of a long release is an
-independent trial, so one call of the real mechanism gives many of them.
+The coalition of the centre and the worst ``colluding`` sites attacks one honest site. It sees every
+message and the opened sum of the ê, subtracts the contributions of its members, and uses the
+likelihood-ratio test between two neighbouring data sets that differ by a whole sensitivity. Each
+entry of a long release is an independent trial, so one call of the real mechanism gives many.
 
 The Gaussian view has covariance C and the neighbours differ by a vector v, so
 the most powerful test statistic is vᵀC⁻¹y, and its means differ by μ standard
@@ -64,12 +63,12 @@ class AuditRow:
 
     @property
     def tight(self) -> bool:
-        """True if the loss seen comes as close to the promise as the trials can tell."""
+        """Whether the measured loss agrees with the guarantee within the trials' precision."""
         return self.empirical >= self.promised - 4 * self.error
 
 
 def audit(mechanism: Mechanism, trials: int, keys: Keys) -> tuple[float, float]:
-    """Empirical μ of the first site against its worst coalition, and its standard error.
+    """Measure μ of the first site against its worst coalition, and its standard error.
 
     Parameters
     ----------
@@ -112,7 +111,7 @@ def audit_scheme(
 
 
 def symmetric(scheme: Scheme, sites: int, colluding: int, boost: Boost, entries: int) -> Mechanism:
-    """The dissertation's symmetric setting with τ = Δ = 1 at each site, on a fine grid."""
+    """Return the dissertation's symmetric setting with τ = Δ = 1 at each site, on a fine grid."""
     step, weight = 2.0**-16, 1.0 / sites
     local = weight if scheme == "local" else weight / np.sqrt(sites)
     correlated = 0.0 if scheme == "local" or boost == "exact" else weight * math.sqrt(boost)
@@ -132,7 +131,7 @@ def symmetric(scheme: Scheme, sites: int, colluding: int, boost: Boost, entries:
 
 
 def worst_coalition(noise: SiteNoise, site: int, colluding: int) -> list[int]:
-    """The ``colluding`` other sites whose noise hides ``site`` best."""
+    """Return the ``colluding`` other sites whose noise hides ``site`` best."""
     correlated, local = (np.asarray(x) ** 2 for x in (noise.correlated, noise.local))
     whole = correlated + local
     hiding = local if noise.exact or noise.scheme == "local" else correlated * local / whole
@@ -143,10 +142,10 @@ def worst_coalition(noise: SiteNoise, site: int, colluding: int) -> list[int]:
 def exact_from_covariance(
     noise: SiteNoise, sensitivity: float, site: int, members: list[int]
 ) -> float:
-    """μ of one site with open vectors, from the full covariance of the view.
+    """Return μ of one site with open vectors, from the full covariance of the view.
 
-    A second road to `coalition_losses`: the honest messages and the honest part of
-    Σ ê, inverted numerically.
+    A second way to `coalition_losses`: the honest messages and the honest part of Σ ê, inverted
+    numerically.
     """
     honest = [s for s in range(len(noise.local)) if s not in members]
     correlated = np.asarray(noise.correlated)[honest] ** 2
@@ -161,7 +160,7 @@ def exact_from_covariance(
 
 
 def _view(mechanism: Mechanism, value: float, trials: int, keys: Keys) -> Array:
-    """What the coalition learns about site 0 (rows) in each trial (columns), in grid steps."""
+    """Return the coalition's view of site 0 (rows) in each trial (columns), in grid steps."""
     members = worst_coalition(mechanism.noise, 0, mechanism.colluding)
     honest = [s for s in range(len(mechanism.weights)) if s not in members]
     shares = [

@@ -1,7 +1,7 @@
-"""From the level of one coordinate alone to what it tells when coordinates depend on each other.
+"""Privacy level of one coordinate if the coordinates of a participant depend on each other.
 
-A mechanism that keeps the coordinate i alone at (c, δ) and the whole person at (ε, δ) is, for
-every prior with
+A mechanism that is (c, δ)-private for a change of coordinate i only and (ε, δ)-private for the
+whole participant is, for every prior with
 
     TV(law of the other coordinates | x_i in S, the same | x_i in S') <= q for all S and S',
 
@@ -9,10 +9,10 @@ Bayesian coordinate private (Aliakbarpour et al. 2024, Definition 4, with a δ):
 
     P(M in R | x_i in S) <= e^L P(M in R | x_i in S') + δ,    e^L = (1 - q) e^c + q e^ε.
 
-Proof. The two laws of the others share a part ν of weight 1 - q (or more). Over that part the two
-laws of M are mixtures over x_i alone, hence (c, δ)-close; what is left is (ε, δ)-close to anything
-that a person can cause. Advanced joint convexity (Balle, Barthe and Gaboardi 2018, Theorem 2)
-joins the two, with δ = (1 - q) δ + q δ. For δ = 0 the published Proposition 4 states the larger
+Proof. The two laws of the others share a component ν of weight 1 - q (or more). Over ν the two
+laws of M are mixtures over x_i only, hence (c, δ)-close. The rest is (ε, δ)-close to any law that a
+participant can cause. Advanced joint convexity (Balle, Barthe and Gaboardi 2018, Theorem 2)
+combines the two, with δ = (1 - q) δ + q δ. For δ = 0 the published Proposition 4 states the larger
 c + log(1 - q + q e^ε), and nothing for δ > 0.
 """
 
@@ -22,18 +22,18 @@ from consortium.errors import PrivacyError
 
 
 def bayesian_level(alone: float, whole: float, dependence: float) -> float:
-    """L, what an observer may learn of a coordinate through all that depends on it.
+    """Return L, the level of a coordinate together with all coordinates that depend on it.
 
     Raises PrivacyError if the levels or q are out of range.
 
     Parameters
     ----------
     alone : float
-        c >= 0, the coordinate's level with all others held.
+        c >= 0, the coordinate's level with all others fixed.
     whole : float
-        ε >= c of the whole person; both at one δ.
+        ε >= c of the whole participant; both at one δ.
     dependence : float
-        q from 0 (the others tell nothing of it) to 1.
+        q from 0 (the others are independent of it) to 1.
     """
     _check(whole, dependence)
     if not 0 <= alone <= whole:
@@ -46,9 +46,9 @@ def bayesian_level(alone: float, whole: float, dependence: float) -> float:
 
 
 def alone_level(bayesian: float, whole: float, dependence: float) -> float:
-    """c, which keeps a coordinate at a wanted Bayesian level: the inverse of `bayesian_level`.
+    """Return c for a required Bayesian level of a coordinate: the inverse of `bayesian_level`.
 
-    Raises PrivacyError if no level does, because the others tell too much of the coordinate.
+    Raises PrivacyError if no level is low enough, because the others depend on it too strongly.
     """
     _check(whole, dependence)
     if bayesian >= whole:

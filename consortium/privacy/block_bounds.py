@@ -33,7 +33,7 @@ class Block:
 
     @property
     def factor(self) -> float:
-        """What the block is multiplied by in the release: √r/Δ."""
+        """Factor of the block in the release: √r/Δ."""
         return math.sqrt(self.share) / self.spread
 
 
@@ -77,13 +77,13 @@ class BlocksBound(Bound):
         return np.concatenate(rows)
 
     def split(self, values: Array) -> dict[str, Array]:
-        """Inverse of `join`."""
+        """Invert `join`."""
         stops = np.cumsum([block.entries for block in self.blocks])[:-1]
         parts = np.split(np.asarray(values, dtype=np.float64), stops)
         return {b.name: part / b.factor for b, part in zip(self.blocks, parts, strict=True)}
 
     def deviations(self, deviation: float) -> dict[str, float]:
-        """Noise in an entry of each block, as `split` returns it, for that of the release."""
+        """Return the noise in an entry of each block after `split`, from that of the release."""
         return {block.name: deviation / block.factor for block in self.blocks}
 
 

@@ -22,9 +22,9 @@ class Bound:
     """True if any two contributions have a non-negative inner product (positive semidefinite
     matrices). Two of them are then at most √2·B apart, not 2·B."""
     influence: float | None = None
-    """For a statistic that is no mean of clipped contributions, such as the minimizer of a strongly
-    convex cost: n times the most that replacing one of n units moves it. ``norm`` is then the
-    largest norm of the statistic itself."""
+    """Influence, for a statistic that is not a mean of clipped contributions, such as the minimizer
+    of a strongly convex cost: n times the largest change when one of n units is replaced. ``norm``
+    is then the largest norm of the statistic itself."""
 
     def __post_init__(self) -> None:
         for value in (self.norm, self.spread):
@@ -34,14 +34,14 @@ class Bound:
 
     @property
     def spread(self) -> float:
-        """Largest Euclidean distance between two contributions, times what they weigh."""
+        """Largest Euclidean distance between two weighted contributions."""
         if self.influence is not None:
             return self.influence
         return self.norm * (math.sqrt(2.0) if self.cone else 2.0)
 
     @property
     def beside(self) -> float:
-        """c, what each unit adds to a count that is released with the statistic, at no cost.
+        """c, added by each unit to a count that is released with the statistic, at no loss.
 
         Replacing a unit moves the statistic by ``spread`` at most and the count not at all. Adding
         or removing one moves them by ``norm`` and by c. With c² = spread² - norm² neither is more
@@ -51,11 +51,11 @@ class Bound:
         return self.spread * math.sqrt(max((1.0 - part) * (1.0 + part), 0.0))
 
     def sensitivity(self, units: int) -> float:
-        """L2 sensitivity of a sum of contributions, divided by ``units``.
+        """Return the L2 sensitivity of a sum of contributions, divided by ``units``.
 
         One contribution may be replaced, added or removed.
 
-        Raises PrivacyError if there are no units.
+        Raises PrivacyError if ``units`` is 0.
         """
         if units < 1:
             msg = f"A mean over {units} units has no sensitivity; a site needs at least one unit."

@@ -1,13 +1,12 @@
-"""Scaling contributions down to a bound, whatever their scale: all clipping stands here.
+"""Clipping: scaling contributions of any scale down to a bound.
 
-Whoever chooses a query may choose scales at which squares over- or underflow, column by column and
-factor by factor, so that a naive norm is infinite or zero. Where squares are ordinary they are
-taken as they are; every other column is first brought near one by a power of two, which is exact.
-A contribution that is not finite, or whose norm is not, counts as zero: an error would tell whoever
-chose the query how large the data are.
+A hostile query may choose scales at which squares over- or underflow, column by column and factor
+by factor. A naive norm is then infinite or zero. Ordinary squares are used directly. Every other
+column is first scaled near one by a power of two, which is exact. A contribution that is not
+finite, or whose norm is not, counts as zero: an error would reveal the size of the data.
 
-Norms are taken in float64: summed in float32 over many voxels they come out too small, and
-what was clipped would be larger than its bound.
+Norms are computed in float64. A sum in float32 over many voxels is too small, and clipped
+contributions would exceed their bound.
 """
 
 import math
@@ -22,20 +21,20 @@ from consortium.base.array import Array
 Factors = tuple[Array, ...]
 
 _LEAST, _MOST = 1e-90, 1e90
-"""Squares between these, and products of three, are exact to rounding, as is what follows."""
+"""Squares between these limits, and products of three numbers, are exact to rounding."""
 _LARGEST = 2.0**1000  # bounds beyond count as this: a number over one stays finite
 _ROWS = 2048  # of a product, which stay in the processor's cache
 _LARGEST_BASIS = 1e3
 
 
 def squared_norms(columns: Array) -> Array:
-    """Squared norm of each column, of ordinary size: 1e-160 has a square of zero."""
+    """Return the squared norm of each column of ordinary size: 1e-160 has a square of zero."""
     squares: Array = np.einsum("ij,ij->j", columns, columns)
     return squares
 
 
 def column_norms(columns: Array) -> Array:
-    """Norm of each column, of any size; infinite for one that is not finite."""
+    """Return the norm of each column, of any size; infinite for one that is not finite."""
     wide = np.asarray(columns, dtype=np.float64)
     with np.errstate(all="ignore"):
         norms: Array = np.sqrt(squared_norms(wide))
@@ -48,12 +47,12 @@ def column_norms(columns: Array) -> Array:
 
 
 def vector_norm(vector: Array) -> float:
-    """Norm of an array of any shape and size; infinite if an entry is not finite."""
+    """Return the norm of an array of any shape and size; infinite if an entry is not finite."""
     return float(column_norms(np.reshape(vector, (-1, 1)))[0])
 
 
 def clip_vector(vector: Array, norm: float) -> Array:
-    """Scale an array of any shape so that its Euclidean norm is at most ``norm``."""
+    """Scale an array of any shape to a Euclidean norm of at most ``norm``."""
     wide = np.asarray(vector, dtype=np.float64)
     with np.errstate(all="ignore"):
         square = np.vdot(wide, wide)
@@ -66,17 +65,17 @@ def clip_vector(vector: Array, norm: float) -> Array:
 def bounded_basis(basis: Array) -> Array:
     """Scale a basis down whose norm is more than a thousand times that of orthonormal columns.
 
-    A library may round products of a matrix and many columns differently where there is one column
-    more or fewer. A hostile basis could be so large that what is left of each column after
-    cancellation is only rounding: then one who comes would change what all others add.
+    A library may round products of a matrix and many columns differently with one column more or
+    fewer. A hostile basis could be so large that only rounding remains of each column after
+    cancellation. One participant more would then change the contributions of all others.
     """
     return clip_vector(basis, _LARGEST_BASIS * math.sqrt(max(basis.shape[-1], 1)))
 
 
 def clip_columns(matrix: Array, norm: float) -> Array:
-    """Scale each column of a D x N matrix so that its Euclidean norm is at most ``norm``.
+    """Scale each column of a D x N matrix to a Euclidean norm of at most ``norm``.
 
-    Returns a new float64 array; a norm of zero or less leaves nothing.
+    Returns a new float64 array, of zeros for a norm of zero or less.
     """
     clipped = np.array(matrix, dtype=np.float64, order="C")
     clip_in_place(clipped, norm)
@@ -84,30 +83,30 @@ def clip_columns(matrix: Array, norm: float) -> Array:
 
 
 def clip_factors(limit: float, sizes: Array) -> Array:
-    """What each column is to be multiplied by, from how large it is: min(1, limit / size).
+    """Return each column's factor min(1, limit / size), from its size.
 
-    0 for a size that is no number; ``limit`` is above 0.
+    The factor is 0 for a size that is not a number; ``limit`` is above 0.
     """
     return np.where(np.isfinite(sizes), limit / np.maximum(sizes, limit), 0.0)
 
 
 def clip_values(values: Array, least: float, most: float) -> Array:
-    """Cut each value to a smallest and a largest one; 0 for what is no number."""
+    """Cut each value to a smallest and a largest one; NaN becomes 0."""
     return np.clip(finite_values(values), least, most)
 
 
 def finite_values(values: Array) -> Array:
-    """Return values with 0 for what is no number."""
+    """Return values with 0 in place of NaN."""
     return np.where(np.isfinite(values), values, 0.0)
 
 
 def clip_in_place(columns: Array, norm: float) -> None:
-    """Do what `clip_columns` does to a float64 array itself.
+    """Clip a float64 array in place, as `clip_columns`.
 
     Last bits depend on the array's layout.
     """
     with np.errstate(all="ignore"):
-        along = columns.flags.f_contiguous  # then a column's numbers lie side by side
+        along = columns.flags.f_contiguous  # a column's numbers are then contiguous
         squares = _squared_rows(columns.T) if along else squared_norms(columns)
         extreme = _extreme(norm, squares)
         if extreme.size:
@@ -118,19 +117,18 @@ def clip_in_place(columns: Array, norm: float) -> None:
 
 
 def clipped_mean(parts: Iterable[Array], bound: float, units: int) -> Array:
-    """Mean over units of their statistics, each clipped to ``bound``.
+    """Return the mean over units of their statistics, each clipped to ``bound``.
 
-    One that overflowed counts as zero, since an error would tell whoever chose the query how
-    large the data are.
+    A statistic that overflowed counts as zero, since an error would reveal the size of the data.
 
     Parameters
     ----------
     parts : iterable of array
-        Each holds some units' statistics along its first axis.
+        Statistics of some units along the first axis of each array.
     bound : float
         Euclidean norm.
     units : int
-        How many there are in all.
+        Number of all units.
     """
     total: Array = np.zeros(1)
     for part in parts:
@@ -139,7 +137,7 @@ def clipped_mean(parts: Iterable[Array], bound: float, units: int) -> Array:
 
 
 def clip_products(products: Sequence[Factors], bound: float) -> list[Factors]:
-    """Scale factors so that each column's outer products together have norm at most ``bound``.
+    """Scale factors until each column's outer products together have norm at most ``bound``.
 
     A column contributes u ⊗ v ⊗ ..., of norm ‖u‖‖v‖..., for every one of the products.
 
@@ -195,7 +193,7 @@ def clip_moment(block: Array, bound: float) -> tuple[Array, float, Array | None]
     -------
     rows : array, D x T, float64, Fortran order
     scale : float
-        ``scale * rows @ rows.T`` is what the subject contributes.
+        ``scale * rows @ rows.T`` is the subject's contribution.
     product : array, D x D, Fortran order, or None
         Upper triangle of ``rows @ rows.T``, zeros below, if it was worked out for the norm.
 
@@ -220,7 +218,7 @@ def clip_moment(block: Array, bound: float) -> tuple[Array, float, Array | None]
 
 
 def add_clipped_mean(total: Array, product: Array, count: int, bound: float) -> None:
-    """Add ``product / count`` to ``total``, in place, scaled to norm ``bound`` at most.
+    """Add ``product / count`` to ``total``, in place, scaled to a norm of at most ``bound``.
 
     Parameters
     ----------
@@ -240,7 +238,7 @@ def add_clipped_mean(total: Array, product: Array, count: int, bound: float) -> 
 
 
 def finite_columns(matrix: Array) -> Array:
-    """Put zero for columns that hold anything but finite numbers."""
+    """Set columns to zero that have other values than finite numbers."""
     finite = _finite(matrix)
     return matrix if finite.all() else np.where(finite, matrix, 0.0)
 
@@ -256,7 +254,7 @@ def _finite(columns: Array) -> Array:
 
 
 def _extreme(bound: float, *squares: Array | np.floating[Any]) -> Array:
-    """Indices of the columns with a square, or a bound, that is too large or small to multiply."""
+    """Return indices of columns whose square or bound is too large or small to multiply."""
     each = [np.atleast_1d(square) for square in squares]
     if not _LEAST <= bound <= _MOST:
         return np.arange(len(each[0]))
@@ -271,11 +269,11 @@ def _scaled(factors: Factors, scales: Array) -> Factors:
 
 
 def _clip_carefully(products: Sequence[Factors], bound: float) -> list[Factors]:
-    """`clip_products` for columns of any size, for a bound of any size.
+    """Clip as `clip_products`, for columns and a bound of any size.
 
-    Every factor is taken as 2^e times one of norm near one. Of the first factor's multiple only
-    what is left after clipping is ever worked out, and that is no larger than about the bound. A
-    product with a factor of zero is zero, however large its others: 0 · 2^1024 would be no number.
+    Every factor is represented as 2^e times one of norm near one. The first factor's multiple is
+    computed only after clipping, when it is not much larger than the bound. A product with a factor
+    of zero is zero, however large its others: 0 · 2^1024 would be NaN.
     """
     pairs = [[_near_one(factor) for factor in factors] for factors in products]
     norms = np.stack([math.prod(np.sqrt(squared_norms(s)) for s, _ in each) for each in pairs])
@@ -297,7 +295,7 @@ def _clip_carefully(products: Sequence[Factors], bound: float) -> list[Factors]:
 
 
 def _near_one(columns: Array) -> tuple[Array, Array]:
-    """Columns over powers of two, largest entries from 1/2 to 1 (or all zero), and their exponents.
+    """Return columns over powers of two, with largest entries from 1/2 to 1, and the exponents.
 
     Columns that are not finite become zero.
     """
@@ -308,7 +306,7 @@ def _near_one(columns: Array) -> tuple[Array, Array]:
 
 
 def _squared_moment(rows: Array) -> tuple[Array, Array]:
-    """X Xᵀ or Xᵀ X, whichever is smaller, and its squared Frobenius norm."""
+    """Return X Xᵀ or Xᵀ X, whichever is smaller, and its squared Frobenius norm."""
     half = dsyrk(1.0, rows, trans=rows.shape[1] < len(rows))  # the upper triangle, zeros below
     diagonal = np.diag(half)
     # No product of NumPy's: its BLAS is another than SciPy's, and their threads would fight.

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib.metadata import version
 
 _INTERVAL = 1e-3
-"""Of the library's grid of losses, over the largest μ from 1 on: ε comes out larger by less than a
+"""Step of the library's grid of losses, over the largest μ from 1 on: ε is larger by less than a
 millionth than with its default of 1e-4, in a tenth of the time."""
 
 
@@ -37,7 +37,7 @@ def cross_check(losses: Iterable[float], delta: float) -> CrossCheck:
 
 @lru_cache(maxsize=64)  # seconds, and a run's outputs ask for the same twice
 def _composed(counts: tuple[tuple[float, int], ...], delta: float) -> float:
-    """ε of so many releases of each μ."""
+    """Return ε of numbers of releases of each μ."""
     import dp_accounting  # half a second of most programs' start, which compute no ε by it
     from dp_accounting.pld import PLDAccountant
 

@@ -19,7 +19,7 @@ from scipy.special import log_ndtr
 from consortium.errors import BudgetError, PrivacyError
 
 FALSE_ALARMS = 0.05
-"""Rate of false alarms at which a test's power is told, as is usual in medicine."""
+"""Rate of false alarms at which a test's power is reported, as is usual in medicine."""
 ADDS_UP = (
     "Losses add up in squares of μ, not in ε: several studies cost less than the sum of their ε."
 )
@@ -35,12 +35,12 @@ _SLACK = 1e-9  # relative; covers the rounding of a sum of squares
 
 
 def compose(losses: Iterable[float]) -> float:
-    """μ of the adaptive composition of Gaussian releases: the root of the sum of squares."""
+    """Return μ of the adaptive composition of Gaussian releases: the root of the sum of squares."""
     return math.sqrt(math.fsum(mu * mu for mu in losses))
 
 
 def delta_of(mu: float, epsilon: float) -> float:
-    """Smallest δ for which a μ-GDP mechanism is (ε, δ)-DP.
+    """Return the smallest δ for which a μ-GDP mechanism is (ε, δ)-DP.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def delta_of(mu: float, epsilon: float) -> float:
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """Smallest ε >= 0 for which a μ-GDP mechanism is (ε, δ)-DP; infinity if there is none.
+    """Return the smallest ε >= 0 for which a μ-GDP mechanism is (ε, δ)-DP, or infinity.
 
     Raises PrivacyError if δ is not between 0 and 1 or μ is negative.
     """
@@ -78,7 +78,7 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)  # a site asks for its limits in every round
 def mu_of(epsilon: float, delta: float) -> float:
-    """Largest μ, at most 10⁴, whose mechanism is (ε, δ)-DP: the inverse of `epsilon_of`.
+    """Return the largest μ up to 10⁴ whose mechanism is (ε, δ)-DP: the inverse of `epsilon_of`.
 
     Raises PrivacyError if ε is negative or not finite, or δ is not between 0 and 1.
     """
@@ -92,7 +92,7 @@ def mu_of(epsilon: float, delta: float) -> float:
 
 
 def detection_power(mu: float, false_alarms: float = FALSE_ALARMS) -> float:
-    """Power of the best test that tells two neighbouring data sets apart.
+    """Return the power of the best test that distinguishes two neighbouring data sets.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def detection_power(mu: float, false_alarms: float = FALSE_ALARMS) -> float:
 
 
 def best_guess(mu: float) -> float:
-    """Success rate of the best guess between two equally likely data sets: Φ(μ/2)."""
+    """Return the success rate of the best guess between two equally likely data sets: Φ(μ/2)."""
     return NormalDist().cdf(mu / 2)
 
 
@@ -149,5 +149,5 @@ class Budget:
 
 
 def person_loss(mu: float, volumes: int) -> float:
-    """μ for a person who contributes ``volumes`` timepoints, each protected with μ: T·μ."""
+    """Return μ of a participant who contributes ``volumes`` timepoints of μ each: T·μ."""
     return mu * volumes

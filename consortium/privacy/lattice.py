@@ -41,7 +41,7 @@ class Lattice:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Unsigned integers that hold the ring."""
+        """Unsigned integer type of the ring."""
         return np.dtype(f"u{self._bytes}")
 
     @property
@@ -79,7 +79,7 @@ class Lattice:
         return self.reduce(integers.astype(np.uint64).astype(self.dtype))
 
     def reduce(self, ring: Array) -> Array:
-        """Sums of the ring's numbers, in the ring again."""
+        """Return sums of the ring's numbers, reduced to the ring."""
         reduced: Array = ring & self.dtype.type((1 << self.bits) - 1)
         return reduced
 
@@ -93,7 +93,7 @@ class Lattice:
         return real
 
     def rounding(self, entries: int) -> float:
-        """What rounding to the fine grid adds to the sensitivity of a vector."""
+        """Return the increase of a vector's sensitivity by rounding to the fine grid."""
         return self.step * math.sqrt(entries)
 
 
@@ -109,7 +109,7 @@ def plan_lattice(
 ) -> Lattice:
     """Choose the grid for one release.
 
-    Raises RangeError if even 64 bits can't hold the sum on a grid fine enough.
+    Raises RangeError if even 64 bits are too few for the sum on a grid that is fine enough.
 
     Parameters
     ----------
@@ -122,8 +122,8 @@ def plan_lattice(
     aggregate, largest : float
         Standard deviations of the noise in the release, and of any one site's draw.
     least : float
-        Standard deviation of what hides every site's lower bits: of the least local noise and,
-        where there is correlated noise, of what is left of the two once their sum is known.
+        Standard deviation of the noise that hides every site's lower bits: of the smallest local
+        noise or, with correlated noise, of the two given their sum.
     """
     tail = math.sqrt(2.0 * math.log(2.0 * entries / _FAILURE))
     reach = 1.01 * (bound + tail * aggregate)

@@ -1,9 +1,9 @@
 """The exact privacy loss of the noise schemes, for any sites and any coalition.
 
-Everything here is in the aggregator's units: site s contributes a_s = w_s·f_s,
-so that the release is the plain sum of the contributions. A coalition is the
-centre together with ``colluding`` sites; it sees every message, every sum, and
-its members' own noise. All losses are μ of Gaussian differential privacy.
+All quantities are in the aggregator's units: site s contributes a_s = w_s·f_s, and the release is
+the sum of the contributions. A coalition is the centre together with ``colluding`` sites. It sees
+every message, every sum, and its members' own noise. All losses are μ of Gaussian differential
+privacy.
 
 For ``cape`` site s sends a_s + ê_s + g_s and the sum of the ê is then opened.
 Given that view the log-likelihood ratio is Gaussian and
@@ -16,14 +16,14 @@ of the dissertation (eq. 3.3 and 3.4), which does not condition on the
 colluders' ê and states a smaller loss.
 
 As the σ grow, this falls to Δ_s² / Σ_{t honest} γ_t². Noise that is ``exact`` has this limit as its
-loss: ê_s is uniform on the ring, so that the messages show nothing but the opened sum.
+loss: ê_s is uniform on the ring, and the messages reveal only the opened sum.
 
-The least noise that keeps every site's promise is the inverse. With equal demands (the usual case:
-a mean weighted by site size asks the same of all) the answer is in closed form. With unequal ones
-the aggregate variance is minimized by a linear program over the γ_s²; it takes the place of the
+The smallest noise that keeps every site's guarantee is the inverse. With equal demands (the usual
+case: a mean weighted by site size has the same at all sites) the solution has a closed form. With
+unequal ones the aggregate variance is minimized by a linear program over the γ_s². It replaces the
 linear system of dissertation section 3.3.7, whose solution may be negative. The program is exact
-for ``exact`` noise; where κ is small the same noise at every site may be less in all, and is then
-taken.
+for ``exact`` noise. For small κ, equal noise at every site may be smaller in total, and is then
+used.
 """
 
 import math
@@ -63,7 +63,7 @@ class SiteNoise:
     """Whether ê_s is uniform on the ring; with ``cape`` only."""
 
     def aggregate(self, present: Sequence[int] | None = None) -> float:
-        """Standard deviation of the noise in the released sum over the sites ``present``."""
+        """Return the standard deviation of the noise in the released sum over sites ``present``."""
         local = np.asarray(self.local)
         chosen = local if present is None else local[list(present)]
         return float(np.sqrt(np.sum(chosen**2)))
@@ -77,14 +77,14 @@ def coalition_losses(
     dropouts: int = 0,
     present: Sequence[int] | None = None,
 ) -> Floats:
-    """μ_s of every present site against the worst coalition, in the order of ``present``.
+    """Return μ_s of every present site against the worst coalition, in the order of ``present``.
 
     Parameters
     ----------
     sensitivities : sequence of float
         Δ_s of the contribution a_s (weight times the statistic's own sensitivity).
     colluding : int
-        S_C; more than the other sites counts as all of them.
+        S_C; a number above that of the other sites means all other sites.
     dropouts : int
         Further sites that may be missing; the worst ones are taken.
     present : sequence of int, optional
@@ -116,10 +116,10 @@ def outsider_losses(
     dropouts: int = 0,
     present: Sequence[int] | None = None,
 ) -> Floats:
-    """μ_s of every present site against somebody who sees only what is released.
+    """Return μ_s of every present site against an outsider who sees only the release.
 
-    The parameters are those of `coalition_losses`: a site that is missing takes its share of the
-    noise away from the released sum.
+    The parameters are those of `coalition_losses`: with a missing site, the released sum lacks its
+    share of the noise.
     """
     sites = list(range(len(noise.local))) if present is None else list(present)
     delta = np.asarray(sensitivities, dtype=float)[sites]
@@ -129,7 +129,7 @@ def outsider_losses(
 
 
 def printed_loss(sites: int, colluding: int) -> float:
-    """μ of eq. 3.4 at Δ/τ = 1: what the dissertation prints, kept to be refuted by the audit.
+    """Return μ of eq. 3.4 at Δ/τ = 1, as the dissertation states it, which the audit refutes.
 
     The symmetric setting with σ² = τ² and γ² = τ²/S.
     """
@@ -140,7 +140,7 @@ def printed_loss(sites: int, colluding: int) -> float:
 
 
 def _least_honest_sums(values: Floats, missing: int) -> Floats:
-    """For each site the sum over all sites but the ``missing`` largest others."""
+    """Return for each site the sum over all sites but the ``missing`` largest others."""
     count = len(values)
     if missing < 0:
         raise PrivacyError(f"{missing} colluding sites can't be; give 0 or more.")
@@ -159,9 +159,9 @@ def calibrate(
     dropouts: int = 0,
     boost: Boost = "exact",
 ) -> SiteNoise:
-    """Noise with which no site's loss against the coalition exceeds its target.
+    """Return noise with which no site's loss against the coalition exceeds its target.
 
-    Raises PrivacyError if a target is not positive, or nobody honest would be left.
+    Raises PrivacyError if a target is not positive, or no honest site would remain.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def _scaled(noise: SiteNoise, factor: float) -> SiteNoise:
 def _demands(
     scheme: Scheme, sensitivities: Sequence[float], targets: Sequence[float], missing: int
 ) -> Floats:
-    """Variance (Δ_s/μ_s)² that has to hide each site."""
+    """Return the variance (Δ_s/μ_s)² that must hide each site."""
     if len(sensitivities) != len(targets) or len(targets) == 0:
         raise PrivacyError("Every site needs one sensitivity and one target; give both per site.")
     if any(not (math.isfinite(t) and t > 0) for t in targets):
@@ -232,7 +232,7 @@ def _demands(
 
 
 def _least_variances(demands: Floats, missing: int) -> Floats:
-    """Least Σ x with, for each s, x_s + the sum of the smallest others >= demand_s."""
+    """Return x of the smallest Σ x with, for each s, x_s + the smallest others >= demand_s."""
     count = len(demands)
     if np.allclose(demands, demands[0], rtol=1e-9, atol=0.0):
         return np.full(count, float(demands.max()) / (count - missing))
@@ -248,7 +248,7 @@ def _least_variances(demands: Floats, missing: int) -> Floats:
 
 
 def _program(demands: Floats, others: int) -> dict[str, object]:
-    """The linear program; the sum of the ``others`` smallest is max_θ k·θ − Σ (θ − x_t)₊."""
+    """Solve the linear program; the sum of the ``others`` smallest is max_θ k·θ − Σ (θ − x_t)₊."""
     count = len(demands)
     pairs = [(s, t) for s in range(count) for t in range(count) if t != s]
     variables = 2 * count + len(pairs)

@@ -1,7 +1,7 @@
-"""What a site does to its statistic before anything leaves it.
+"""Protection of a site's statistic before it leaves the site.
 
-One `Mechanism` describes a planned release fully and knows no data: the grid,
-every site's noise in whole grid steps, and through `losses` its exact price.
+One `Mechanism` describes a planned release completely and contains no data: the grid, every site's
+noise in whole grid steps, and the exact privacy loss (`losses`).
 """
 
 import math
@@ -45,18 +45,18 @@ class ProtectedStatistic:
 
 @dataclass(frozen=True)
 class Sharing:
-    """How sites share the noise of every release of a study, and what it has to stand."""
+    """How sites share the noise of every release of a study, and the coalitions it resists."""
 
     scheme: Scheme
     colluding: int
     """Sites that side with the centre."""
     dropouts: int = 0
     hidden: int = 0
-    """Sites that may be missing, and those that may be so without anybody's noticing."""
+    """Number of sites that may be missing, and of those that may be missing unnoticed."""
     boost: Boost = "exact"
     """See `calibrate`."""
     public: bool = False
-    """Whether everybody may read the sites' open vectors; there are some if boost is a number."""
+    """Whether all parties may read the sites' open vectors, which exist if boost is a number."""
 
     @property
     def exact(self) -> bool:
@@ -69,7 +69,7 @@ class Sharing:
         return max(self.dropouts, self.hidden)
 
     def noise(self, sensitivities: Sequence[float], target: float) -> SiteNoise:
-        """Noise with which no site loses more than a target; raises as `calibrate`."""
+        """Return noise with which no site loses more than a target; raises as `calibrate`."""
         return calibrate(
             self.scheme,
             sensitivities,
@@ -99,16 +99,16 @@ class Mechanism:
     dropouts: int
     """Sites that the noise is planned for: friends of the centre, and missing ones."""
     hidden: int = 0
-    """Of the missing, those that may be so without anybody's noticing."""
+    """Number of the missing sites that may be missing unnoticed."""
     each: bool = False
     """Every site's own answer is released, and not only their sum."""
     public: bool = False
-    """Everybody may read the sites' open vectors, and not the centre alone."""
+    """Whether all parties may read the sites' open vectors, not only the centre."""
     exact: bool = False
     """The correlated noise is uniform on the ring: the mask of the secure sum."""
     sums: bool = False
-    """True if a site's vector is a sum over its units divided by their nominal number, so that it
-    depends on how many there are."""
+    """Whether a site's vector is a sum over its units divided by their nominal number. It then
+    depends on the number of units."""
     counted: float = 0.0
     """c, the weight of a unit in the last entries, where each site counts its units in an entry of
     its own; 0 without such entries."""
@@ -127,7 +127,7 @@ class Mechanism:
 
     @property
     def shown(self) -> bool:
-        """Whether the released sum can be added again from what everybody may read."""
+        """Whether the released sum can be added again from messages that all parties may read."""
         return not self.each and (self.public or self.exact)
 
     @property
@@ -152,14 +152,14 @@ class Mechanism:
         return 0 if self.exact else self.entries
 
     def released(self, sites: int) -> int:
-        """Numbers that a round over so many sites releases."""
+        """Return how many numbers a round over ``sites`` sites releases."""
         return self.entries * (sites if self.each else 1)
 
     def coalition(self, present: Sequence[int] | None = None) -> Floats:
-        """Exact μ_s against the worst coalition: of those present, or planned for the worst.
+        """Return exact μ_s against the worst coalition, of sites present or planned for the worst.
 
-        The coalition may have kept more sites out of the sum than those who are known to be
-        missing, up to ``hidden`` in all.
+        The coalition may have kept more sites out of the sum than the known missing ones, up to
+        ``hidden`` in all.
         """
         known = 0 if present is None else len(self.local) - len(present)
         return coalition_losses(
@@ -171,10 +171,10 @@ class Mechanism:
         )
 
     def outsider(self, present: Sequence[int] | None = None) -> Floats:
-        """Exact μ_s against who sees the release only: of those present, or at the worst."""
-        if self.each:  # what the centre sees of a site is what is released of it
+        """Return exact μ_s against an outsider who sees only the release, as `coalition`."""
+        if self.each:  # the centre sees only the released part of a site's vector
             return self.coalition(present)
-        if self.public:  # everybody sees what the centre sees, and knows no site's secrets
+        if self.public:  # all parties see the messages that the centre sees, and no site's secrets
             return coalition_losses(
                 self.noise,
                 self.sensitivities,
@@ -190,11 +190,11 @@ class Mechanism:
         )
 
     def deviation(self, present: Sequence[int]) -> float:
-        """Standard deviation of a released sum of those present: noise, and rounding after it."""
+        """Return the standard deviation of a sum over sites present: noise and later rounding."""
         return math.hypot(self.noise.aggregate(present), self._rounding * math.sqrt(len(present)))
 
     def deviations(self, present: Sequence[int]) -> Floats:
-        """Standard deviation of each one's own answer, as `deviation`."""
+        """Return the standard deviation of each site's own answer, as `deviation`."""
         return np.hypot([self.noise.local[s] for s in present], self._rounding)
 
     @property
@@ -207,8 +207,8 @@ class Mechanism:
     ) -> ProtectedStatistic:
         """Weight, round and hide one site's statistic, with a count of its units.
 
-        Raises RangeError if the statistic exceeds its bound, holds no numbers, or has another
-        number of entries than planned.
+        Raises RangeError if the statistic exceeds its bound, has other values than numbers, or has
+        another number of entries than planned.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class Mechanism:
         Returns
         -------
         array, length ``entries``
-            Of norm `reach` at most, if the mean keeps the bound.
+            With a norm of at most `reach`, if the mean keeps the bound.
         """
         if not self.sums:
             return mean
@@ -272,9 +272,9 @@ class Mechanism:
         return clip_vector(np.append(mean, count) * part, self.reach)
 
     def combine(self, hidden: Array, opened: Sequence[Array]) -> Array:
-        """What becomes public, in the ring: from the opened secure sum and the open contributions.
+        """Return the public vector in the ring, from the opened secure sum and open contributions.
 
-        The noisy sum, or the contributions side by side where each is released.
+        It is the noisy sum, or the concatenated contributions if each is released.
         """
         if self.each:
             return np.concatenate(opened)
@@ -288,7 +288,7 @@ class Mechanism:
         return self.lattice.reduce(total)
 
     def release(self, hidden: Array, opened: Sequence[Array]) -> Array:
-        """What `combine` gives, as numbers in the aggregator's units."""
+        """Return the result of `combine` as numbers in the aggregator's units."""
         return self.lattice.decode(self.combine(hidden, opened))
 
 
@@ -298,18 +298,19 @@ def _reach(bound: Bound, counted: float, *, sums: bool) -> float:
 
 
 def rounding_allowance(units: int) -> float:
-    """What float64 adds to the sensitivity of a mean over so many units, over the sensitivity.
+    """Return the relative error of float64 in the sensitivity of a mean over units.
 
-    A contribution is clipped and a product formed to `_CLIPPED`. A sum of n contributions of norm B
-    is off by λ √n u n B but for odds of 2 exp(-λ²/2) (Higham and Mary 2019), u being half of the
-    machine's epsilon. Both neighbours' sums are, and they are √2 B apart or more at the worst.
+    Clipping and products are exact to `_CLIPPED`. The error of a sum of n contributions of norm B
+    is at most λ √n u n B except with probability 2 exp(-λ²/2) (Higham and Mary 2019), where u is
+    half of the machine's epsilon. Both neighbours' sums have it, and in the worst case they differ
+    by √2 B or more.
     """
     machine = float(np.finfo(np.float64).eps)
     return _CLIPPED + _ODDS * machine * math.sqrt(units) * units
 
 
 def _least_hiding(noise: SiteNoise) -> float:
-    """Least deviation of a site's local noise, given local + correlated where those are open."""
+    """Return the smallest deviation of a site's local noise, with correlated noise if open."""
     local = np.asarray(noise.local)
     if noise.scheme == "cape" and not noise.exact:
         correlated = np.asarray(noise.correlated)
@@ -318,7 +319,7 @@ def _least_hiding(noise: SiteNoise) -> float:
 
 
 def _lattice(draft: SiteNoise, entries: int, norm: float, sensitivity: float) -> Lattice:
-    """The grid for noise as it would be without one."""
+    """Return the grid for the noise of a draft without a grid."""
     return plan_lattice(
         entries=entries,
         bound=norm,
@@ -340,29 +341,28 @@ def plan_mechanism(
     each: bool = False,
     sums: bool = False,
 ) -> Mechanism:
-    """Plan one release so that every site's loss against the coalition is at most ``target``.
+    """Plan one release with a loss of at most ``target`` for every site against the coalition.
 
-    The release is the sum over all sites, or ``each`` site's own answer. Sites weigh as they have
-    nominal units (w_s = n_s/n), so that the release is a sum over all units divided by n, and every
-    site has the same sensitivity. Where the open vectors are public, outsiders are counted as
-    seeing them. Raises PrivacyError if the target can't be met; see `calibrate`, `plan_lattice` and
-    `Bound`.
+    The release is the sum over all sites, or ``each`` site's own answer. Sites are weighted by
+    their nominal units (w_s = n_s/n). So the release is a sum over all units divided by n, and
+    every site has the same sensitivity. If the open vectors are public, outsiders see them. Raises
+    PrivacyError if the target can't be met; see `calibrate`, `plan_lattice` and `Bound`.
 
     Parameters
     ----------
     entries : int
-        Of the statistic, without those that count units.
+        Entries of the statistic, without those that count units.
     units : sequence of int
         Nominal numbers.
     sums : bool
         Whether sites send sums over units, with a count where the bound leaves room for one.
     """
     if each and sharing.scheme != "none":
-        sharing = replace(sharing, scheme="local")  # what stands alone needs all its noise
+        sharing = replace(sharing, scheme="local")  # a single answer needs all its noise
     total = sum(units)
     weights = tuple(count / total for count in units)
     largest = max(w * bound.sensitivity(n) for w, n in zip(weights, units, strict=True))
-    # All alike: `calibrate` then gives every site the same noise, which the coarse grid rests on.
+    # All alike: `calibrate` then gives every site the same noise, which the coarse grid requires.
     most = (HEADROOM if sums else 1) * max(units)
     plain = (largest * (1.0 + rounding_allowance(most)),) * len(units)
     counted = bound.beside if sums else 0.0

@@ -61,7 +61,7 @@ class GaussianSampler:
         self._stream = KeyStream(key)
 
     def draw(self, sigma: int, size: int) -> Integers:
-        """Independent draws with parameter σ.
+        """Return independent draws with parameter σ.
 
         Raises RangeError if σ is out of range.
 
@@ -95,10 +95,10 @@ class GaussianSampler:
         return np.where(negative, -value, value)[kept]
 
     def _table(self, words: Words) -> Integers:
-        """K with P(k) ∝ exp(−k²/2), by inversion with 63 bits each."""
+        """Return k with P(k) ∝ exp(−k²/2), by inversion with 63 bits each."""
         k = np.searchsorted(_CELLS, words, side="left").astype(np.int64)
         unsure = np.flatnonzero(_CELLS[np.minimum(k, _LAST_K)] == words)
-        for place in unsure:  # the word's cell holds the boundary: about one in 2^59
+        for place in unsure:  # the word's cell contains the boundary: about one in 2^59
             k[place] = self._exact_k(int(words[place]), int(k[place]))
         return k
 
@@ -111,7 +111,7 @@ class GaussianSampler:
         return 64  # pragma: no cover - probability below 2^-2900
 
     def _below(self, sigma: int, count: int) -> Integers:
-        """Uniform integers below σ, without bias."""
+        """Return uniform integers below σ, without bias."""
         whole = (1 << 64) // sigma * sigma  # words from here on would favour small numbers
         words = self._stream.words(count)
         if whole < 1 << 64:
@@ -125,7 +125,7 @@ class GaussianSampler:
         return (words - words // divisor * divisor).astype(np.int64)
 
     def _keep(self, sigma: int, k: Integers, j: Integers, words: Words) -> NDArray[np.bool_]:
-        """Bernoulli(exp(−j(2kσ + j)/2σ²)) for each pair.
+        """Return a draw of Bernoulli(exp(−j(2kσ + j)/2σ²)) for each pair.
 
         The exponent is at most 13 and is computed to 4 roundings, exp to 4 units in the
         last place and the word is cut to 53 bits: below 2^-46 in all, within `_MARGIN`.
@@ -165,7 +165,7 @@ def _weight(j: int, k: int, sigma: int, digits: int) -> Decimal:
 
 
 def _share(k: int, digits: int) -> Decimal:
-    """P(K <= k), truncating the normalization where it no longer shows."""
+    """Return P(K <= k), with the normalization truncated where it has no effect."""
     with localcontext() as context:
         context.prec = digits + 10
         weights: list[Decimal] = []
@@ -177,7 +177,7 @@ def _share(k: int, digits: int) -> Decimal:
 
 
 def _cells() -> Words:
-    """63-bit cells that hold the table's boundaries; the last one takes all that is left."""
+    """Return the 63-bit cells of the table's boundaries; the last one takes the remainder."""
     with localcontext() as context:
         context.prec = 80
         cells = [int(_share(k, 60) * (1 << 63)) for k in range(_LAST_K)]

@@ -1,9 +1,9 @@
-"""A person's vector in parts, each of which may cost less than the whole person.
+"""A participant's vector in views, each of which may lose less than the whole participant.
 
-Every part (a view) is clipped by itself and scaled by a public weight before the noise, so that
-changing one part alone moves the release less than changing the person: coordinate differential
-privacy (Aliakbarpour et al. 2024, Definition 3, for Gaussian noise). Clipping all parts together
-would break it, since a change of one would then scale the others.
+Every view is clipped by itself and scaled by a public weight before the noise. So changing only one
+view moves the release less than changing the participant: coordinate differential privacy
+(Aliakbarpour et al. 2024, Definition 3, for Gaussian noise). Clipping all views together would
+break it, since a change of one would then scale the others.
 """
 
 import math
@@ -18,12 +18,12 @@ SQUARES_NORM = math.sqrt(1.5)
 
 @dataclass(frozen=True)
 class Part:
-    """One view's part of a person's vector."""
+    """One view's part of a participant's vector."""
 
     entries: int
     """Numbers in the part, each within -1 and 1."""
     weight: float
-    """a > 0, what they are multiplied by before the release."""
+    """a > 0, factor of the entries before the release."""
     radius: float
     """R, Euclidean norm that the part is clipped to before it is weighted."""
 
@@ -37,12 +37,12 @@ class Part:
 class PartsBound(Bound):
     """A clipping bound that holds for every part of the vector by itself.
 
-    The statistic is the mean of the weighted vectors z; with ``cone`` it is the mean of z zᵀ, and
-    ``norm`` is ‖z‖² at the most.
+    The statistic is the mean of the weighted vectors z. With ``cone`` it is the mean of z zᵀ, and
+    ``norm`` is at most ‖z‖².
 
-    With ``squares`` the mean of (z, z²/(√2 P)) is released, P being the norm of each entry's part.
-    ``norm`` is then √1.5 ‖z‖ at the most, and the influence is stated. The squares cost nothing,
-    neither for a participant nor for a part or an entry that changes alone: see the page of
+    With ``squares`` the mean of (z, z²/(√2 P)) is released, P being the norm of each entry's view.
+    ``norm`` is then at most √1.5 ‖z‖, and the influence is stated. The squares add no privacy loss,
+    neither for a participant nor for a change of only one view or entry: see the page of
     `coordinate`.
     """
 
@@ -51,8 +51,8 @@ class PartsBound(Bound):
     constant: float = 0.0
     """c, a constant put behind the parts; 0 for none."""
     places: int = 1
-    """Entries that the constant may stand in, one for each site, the others being zero; or one for
-    all. Where it stands changes no norm, and it is no person's."""
+    """Number of entries for the constant: one for each site, with zeros at the other sites, or one
+    for all. Its position changes no norm, and it belongs to no participant."""
 
     squares: bool = False
     """Whether the squares of the entries are released with them."""
@@ -63,19 +63,19 @@ class PartsBound(Bound):
         return self.norm / SQUARES_NORM if self.squares else self.norm
 
     def part_spread(self, index: int, *, single: bool = False) -> float:
-        """Largest distance of two contributions that differ in one part alone, times its influence.
+        """Return the largest distance of contributions that differ in one view, times its weight.
 
         Parameters
         ----------
         single : bool
-            In one entry of the part alone. With ``cone`` for parts that nobody is clipped in.
+            Only in one entry of the view. With ``cone`` for views in which no one is clipped.
 
         Notes
         -----
-        The mean moves by 2P for a part of norm P at most. For z zᵀ with z = (p, r), ‖p‖ <= P and
+        The mean moves by at most 2P for a view of norm P. For z zᵀ with z = (p, r), ‖p‖ <= P and
         ‖r‖² <= norm - P², the squared distance ‖p pᵀ - q qᵀ‖² + 2 ‖r‖² ‖p - q‖² is largest for
         ‖p‖ = ‖q‖ = P with cosine -‖r‖²/P², or -1: it is 8 P² (norm - P²) while P² is less than
-        half of the norm, and otherwise what the whole person may do.
+        half of the norm, and otherwise the distance of two whole participants.
         """
         part = self.parts[index]
         reach = part.weight * (min(1.0, part.radius) if single else part.radius)
@@ -91,11 +91,11 @@ class PartsBound(Bound):
 def choose_weights(
     costs: Sequence[float], radii: Sequence[float], limits: Sequence[float]
 ) -> tuple[float, ...]:
-    """Weights a with the least noise: Σ cost/a² is least, with Σ (R a)² <= 1 and a <= limit.
+    """Choose weights a with the least noise: minimal Σ cost/a², with Σ (R a)² <= 1 and a <= limit.
 
-    The noise of an entry after the release is divided by its weight again. Without limits a is in
-    proportion to (cost/R²)^¼, from the Lagrangian; parts that this would lift above their limits
-    stay there, and leave the more to the others.
+    The noise of an entry after the release is divided by its weight again. Without limits a is
+    proportional to (cost/R²)^¼, from the Lagrangian. Views that would exceed their limits are set
+    to them, which leaves more to the others.
 
     Parameters
     ----------

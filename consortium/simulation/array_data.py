@@ -95,7 +95,7 @@ class ArrayData:
         yield from self._fine if resolution == "maps" else self._subjects
 
     def table(self) -> Array:
-        """All subjects' blocks side by side."""
+        """Return all subjects' blocks side by side."""
         return np.hstack(list(self._subjects))
 
     def reduced(self, basis: Array) -> Array:

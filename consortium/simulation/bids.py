@@ -1,4 +1,4 @@
-"""A made-up consortium on disk: one BIDS data set per site, the truth apart from them all."""
+"""A simulated consortium on disk: one BIDS data set per site, and the true maps separately."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,15 +36,15 @@ class Scanner:
 
 @dataclass(frozen=True)
 class Patients:
-    """Persons whose networks differ; they are the last of every site."""
+    """Participants whose networks differ; they are the last of every site."""
 
     share: float
-    """Part of every site's persons, rounded."""
+    """Fraction of every site's participants, rounded."""
     weights: dict[str, float]
-    """What a patient's networks are multiplied with, by name."""
+    """Factors of a patient's networks, by name."""
 
     def among(self, size: int) -> int:
-        """How many of a site's persons they are."""
+        """Return their number among a site's participants."""
         return round(self.share * size)
 
 
@@ -73,7 +73,7 @@ class Recipe:
     scanners: tuple[Scanner, ...] = ()
     """One for each site, or none if all are alike."""
     patients: Patients | None = None
-    """With them, ``participants.tsv`` tells everybody's diagnosis, age and sex."""
+    """With them, ``participants.tsv`` has each participant's diagnosis, age and sex."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -112,11 +112,11 @@ def make_consortium(
     workers: int = 2,
     progress: Callable[[str], None] = lambda _site: None,
 ) -> MadeUp:
-    """Write a consortium's data sets and, beside them, the truth that no site sees.
+    """Write a consortium's data sets and, next to them, the true maps, which no site sees.
 
-    Raises OutputError if a data set's folder or the truth's holds files already. Raises DataError
-    if there are fewer known networks than the recipe asks for. Raises ValueError if the recipe does
-    not give one number of subjects per site.
+    Raises OutputError if one of these folders has files already. Raises DataError if the recipe
+    requires more networks than are known. Raises ValueError if the recipe does not have one number
+    of subjects per site.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def _jobs(made: MadeUp, recipe: Recipe) -> Iterator[Job]:
 
 
 def _people(seed: np.random.SeedSequence, size: int, well: int) -> dict[str, list[str]]:
-    """Columns of ``participants.tsv``."""
+    """Return the columns of ``participants.tsv``."""
     generator = np.random.default_rng(seed)
     ages = generator.integers(18, 66, size)
     sexes = generator.choice(["F", "M"], size)
@@ -203,7 +203,7 @@ def _write_truth(
     recipe: Recipe,
     courses: dict[str, Array],
 ) -> None:
-    """Write the maps as images, and names, recipe and courses beside them."""
+    """Write the maps as images, and names, recipe and time series next to them."""
     folder.mkdir(parents=True)
     nib.save(grid.image(maps), folder / "networks.nii.gz")
     nib.save(grid.image(np.ones(grid.features)), folder / "mask.nii.gz")

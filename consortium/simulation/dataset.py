@@ -1,9 +1,9 @@
 """Writing BIDS derivatives: preprocessed runs with their confounds, as fMRIPrep leaves them.
 
-Real scans out of public packages are dealt to sites as if each stretch of time were a person. The
-packages carry a few short series of one or two people. Cut in time, they become
-*pseudo-subjects*: enough to run every command on true scanner data, but no consortium, and a
-guarantee for unit 'subject' is then one for a stretch of time.
+Real scans of public packages are distributed to sites as if each time segment were a participant.
+The packages contain a few short series of one or two people. Their time segments are
+*pseudo-subjects*: enough to run every command on real scanner data, but not a consortium. A
+guarantee for unit 'subject' is then one for a time segment.
 """
 
 import json
@@ -23,7 +23,7 @@ from consortium.space.nifti import UNREADABLE
 
 BIDS_VERSION = "1.10.0"
 SLOPE = 0.5
-"""Scanner units per stored integer; int16 then holds values up to 16383."""
+"""Scanner units per stored integer; the largest value of int16 is then 16383."""
 _LEVEL = 1  # ISA-L's fastest that looks for repetitions
 SERIES = {
     "nibabel": ("tests/data/functional.nii",),
@@ -55,15 +55,14 @@ def start_derivatives(
 ) -> None:
     """Make a BIDS derivatives data set without runs.
 
-    Raises OutputError if the folder already holds something, which might be another data set's
-    subjects.
+    Raises OutputError if the folder is not empty, since it may have another data set's subjects.
 
     Parameters
     ----------
     folder : Path
-        Made if it is not there; must be empty.
+        Made if it is missing; must be empty.
     name : str
-        What the data are, for people.
+        Title of the data set.
     subjects : sequence of str
         Labels without ``sub-``.
     columns : mapping of str to sequence of str, optional
@@ -84,7 +83,7 @@ def start_derivatives(
 
 
 def require_empty(folder: Path) -> None:
-    """Refuse a folder that holds anything; raises OutputError."""
+    """Refuse a folder that is not empty; raises OutputError."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError(f"{folder} is not an empty folder; remove it or choose another.")
 
@@ -144,7 +143,7 @@ def stored_image(
 
     Integers of `SLOPE` units compress several times better than float32.
     """
-    # Volumes lie one after the other in a NIfTI file: that is Fortran order.
+    # A NIfTI file has one volume after the other, which is Fortran order.
     volume = np.zeros((*mask.shape, values.shape[1]), dtype=np.int16, order="F")
     volume[mask] = np.clip(np.rint(values / SLOPE), -32768, 32767).astype(np.int16)
     image = nib.Nifti1Image(volume, affine)
@@ -193,11 +192,11 @@ def known_series() -> dict[str, tuple[Path, ...]]:
 def split_over_sites(
     folder: Path, images: Sequence[Path], *, sites: Sequence[str], pieces: int, task: str = "rest"
 ) -> RealData:
-    """Cut series in time and deal the pieces to sites, in turn.
+    """Cut series in time and distribute the pieces to sites, in turn.
 
-    Raises DataError if an image is not 4-D, lies on another grid than the first, or is too short
-    for so many pieces, or if there are fewer pieces than sites. Raises OutputError if a site's
-    folder holds files already.
+    Raises DataError if an image is not 4-D, is on another grid than the first, or is too short for
+    the number of pieces, or if there are fewer pieces than sites. Raises OutputError if a site's
+    folder has files already.
 
     Parameters
     ----------
@@ -259,7 +258,7 @@ def _cut(image: nib.Nifti1Image, pieces: int) -> list[nib.Nifti1Image]:
         msg = f"{volumes} volumes don't make {pieces} pieces of two or more; cut into fewer."
         raise DataError(msg)
     edges = np.linspace(0, volumes, pieces + 1).astype(int)
-    # As float32: integers would be scaled anew for each piece, and so rounded differently.
+    # As float32: integers would be scaled again for each piece, and so rounded differently.
     values = [np.asarray(image.dataobj[..., i:j], dtype=np.float32) for i, j in pairwise(edges)]
     header = image.header.copy()
     header.set_data_dtype(np.float32)

@@ -1,6 +1,6 @@
-"""Brain networks that a neuroimager knows by sight, as sums of Gaussian blobs.
+"""Well-known brain networks as sums of Gaussian blobs.
 
-Drawn by hand around coordinates in common use; they are a truth for simulations, not an atlas.
+They are placed by hand around common coordinates. They are true maps for simulations, not an atlas.
 """
 
 from dataclasses import dataclass

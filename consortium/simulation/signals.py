@@ -1,10 +1,10 @@
-"""One made-up person's resting scan: networks, motion, drift and noise on a grey brain.
+"""A simulated participant's resting scan: networks, motion, drift and noise on a grey brain.
 
 Time courses with bursts: generalized autoregressive conditional heteroscedasticity.
 
-Section 6.5 of the dissertation simulates its sources with this model. The courses are white and
-of mean zero, but their variance comes in bursts, so that they are super-Gaussian, which is what
-temporal ICA needs.
+Section 6.5 of the dissertation simulates its sources with this model. The time series are white and
+of mean zero, but their variance comes in bursts. So they are super-Gaussian, as temporal ICA
+requires.
 """
 
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ class Scan:
 
 
 def anatomy(grid: Grid, maps: Array) -> MadeUpAnatomy:
-    """Work out once what every subject's scan needs."""
+    """Compute the arrays that all subjects' scans share."""
     smooth = ndimage.gaussian_filter(grid.mask.astype(np.float32), sigma=1.0) * grid.mask
     volume: Array = BASELINE * smooth / smooth.max()
     fluid = sum_of_blobs(grid.coordinates, VENTRICLES).astype(np.float32)
@@ -111,7 +111,7 @@ def scan(
     volumes : int
         T.
     weights : array, shape (R,), optional
-        What this person's network strengths are multiplied with.
+        Factors of this participant's network strengths.
     """
     features, rank = anatomy.maps.shape
     courses = _courses(generator, rank, volumes, levels)
@@ -172,10 +172,10 @@ def slow_trends(volumes: int) -> NDArray[np.float64]:
 def confound_table(
     motion: NDArray[np.float64], data: Array, fluid: Array
 ) -> dict[str, NDArray[Any]]:
-    """Write down what a preprocessing pipeline would have measured.
+    """Return the confounds that a preprocessing pipeline would have measured.
 
-    Motion parameters come as they are, with their differences and the framewise displacement,
-    which have no first value.
+    They are the motion parameters, their differences and the framewise displacement. The latter two
+    have no first value.
     """
     steps = np.diff(motion, axis=1, prepend=np.nan)
     table = dict(zip(MOTION, motion, strict=True))
@@ -188,7 +188,7 @@ def confound_table(
 
 
 def _edges(grid: Grid, volume: Array) -> Array:
-    """First-order change of the image when the head moves: −∇I · d and −∇I · (ω × r)."""
+    """Return the first-order change of the image by head motion: −∇I · d and −∇I · (ω × r)."""
     by_index = np.stack([np.gradient(volume, axis=axis)[grid.mask] for axis in range(3)], axis=1)
     slope = by_index @ np.linalg.inv(grid.affine[:3, :3])
     turning = np.cross(grid.coordinates, slope)

@@ -1,8 +1,7 @@
 """All sites in one process, through the same noise and the same secure aggregation.
 
-Deterministic: every secret comes from the seed. For planning and for
-benchmarks; a simulation protects nobody, and its seed must never be used for a
-real run.
+Deterministic: every secret comes from the seed. It is for planning and for benchmarks. A simulation
+gives no privacy protection, and its seed must never be used for a real run.
 """
 
 import hashlib
@@ -93,7 +92,7 @@ class Simulation:
         return session.accept(values, range(len(self._parties)))
 
     def _told(self) -> list[Mapping[int, Array]]:
-        """What the sites told their neighbours, round by round."""
+        """Return the sites' answers to their neighbours, by round."""
         rounds: list[Mapping[int, Array]] = []
         for done in self.session.rounds:
             stage = self.plan.stage(done.stage)

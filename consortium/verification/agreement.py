@@ -1,4 +1,4 @@
-"""What a run agreed on before its first round: study, sites, keys and plan."""
+"""The agreement of a run before its first round: study, sites, keys and plan."""
 
 import hashlib
 import json
@@ -39,14 +39,14 @@ class RunAgreement:
 
 
 def read_agreement(record: EvidenceRecord, approved: RunContext) -> RunAgreement:
-    """Check the messages before round 1, and work the plan out anew.
+    """Check the messages before round 1, and compute the plan again.
 
-    Raises ContradictionError if one is not what the study and the others lead to.
+    Raises ContradictionError if one does not follow from the study and the others.
 
     Parameters
     ----------
     approved : RunContext
-        As the signed study has it.
+        According to the signed study.
     """
     body = record.message(ANNOUNCED, ANNOUNCEMENT)
     _check_announced(body, approved)
@@ -104,7 +104,7 @@ def _check_grids(context: RunContext, directory: Directory) -> None:
 
 
 def plan_record(plan: Plan) -> dict[str, Any]:
-    """A plan as it is kept beside the result."""
+    """Return a plan as it is stored next to the result."""
     return {**plan_integers(plan), "promised": {"mu": plan.promised_mu, "epsilon": plan.epsilon}}
 
 
@@ -123,7 +123,7 @@ def _check_plan(data: bytes, plan: Plan) -> None:
 
 
 def nearly_equal(one: object, other: object, slack: float) -> bool:
-    """Whether two JSON values are equal, floating-point numbers to a relative ``slack``."""
+    """Return whether two JSON values are equal, floating-point numbers to a relative ``slack``."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(
             nearly_equal(one[k], other[k], slack) for k in one

@@ -1,4 +1,4 @@
-"""The end of a run: the centre's list of its releases, and what sites say of it."""
+"""The end of a run: the centre's list of its releases, and the sites' attestations of it."""
 
 from collections.abc import Sequence
 
@@ -44,9 +44,9 @@ def read_closing(
 def hear_attestations(
     record: EvidenceRecord, agreement: RunAgreement, rounds: Sequence[Released], verdict: Verdict
 ) -> None:
-    """Count what sites signed: the rounds that are shown, and whether the run has one result.
+    """Count the sites' attestations: the rounds that are shown, and whether the result is unique.
 
-    One lying site can leave something open; it can't contradict, and can't show anything.
+    One dishonest site can leave a question open. It can neither contradict nor show a result.
     """
     study = agreement.context.study
     agreeing: list[bodies.Attestation] = []
@@ -79,7 +79,7 @@ def hear_attestations(
 
 
 def shown_by(agreeing: Sequence[bodies.Attestation], rounds: int, colluding: int) -> set[int]:
-    """Rounds that more sites have checked than may lie together."""
+    """Return the rounds that more sites have checked than may collude."""
     return {
         number
         for number in range(1, rounds + 1)
@@ -90,7 +90,7 @@ def shown_by(agreeing: Sequence[bodies.Attestation], rounds: int, colluding: int
 def same_result(
     said: bodies.Attestation, announced: bytes, keys: bytes, plan: bytes, records: Sequence[bytes]
 ) -> bool:
-    """Whether a site attests exactly this result, and disputes nothing of it."""
+    """Return whether a site attests exactly this result, and disputes no part of it."""
     statement = (said.announcement, said.keys, said.plan, said.records, said.refuted)
     return statement == (announced, keys, plan, tuple(records), ())
 

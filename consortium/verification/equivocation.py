@@ -1,10 +1,11 @@
-"""Whether sites told their neighbours what they told the centre.
+"""Checks that sites sent the same answers to their neighbours and to the centre.
 
-Where sites speak to each other, each signs its answer twice: for everybody in the manifest of its
-contribution, and in the broadcast that its neighbours go on from. They list that broadcast's
-digest and signature in manifests of their own. So who signed two answers to one question has
-proven that itself, and who lists one that nobody signed has, too. What was released is what was
-signed either way: this leaves a result open, and contradicts nothing.
+Where sites communicate with each other, each signs its answer twice: for all parties in the
+manifest of its contribution, and in the broadcast that its neighbours use. They list that
+broadcast's digest and signature in their own manifests. So a site that signed two answers to one
+question has proven it itself, and also a site that lists an answer that its sender did not sign.
+The release agrees with the signatures in both cases. This leaves a result open, and contradicts
+nothing.
 """
 
 from collections import defaultdict
@@ -23,18 +24,18 @@ from consortium.verification.verdict import Verdict
 
 @dataclass(frozen=True)
 class Equivocation:
-    """What a site has proven of itself."""
+    """Fault that a site has proven about itself."""
 
     round: int
     site: str
-    """Who spoke with two tongues, or listed what nobody signed."""
+    """Sites that signed two answers, or listed an answer that was not signed."""
     sentence: str
 
 
 def check_equivocation(
     agreement: RunAgreement, rounds: Sequence[Released], verdict: Verdict
 ) -> None:
-    """Tell of every site that told its neighbours something else, or lists what nobody said."""
+    """Report every site that sent its neighbours another answer, or lists an unsigned one."""
     manifests = {done.number: done.manifests for done in rounds}
     keys = {site: agreement.context.keys[site] for site in agreement.context.study.sites}
     for doubt in doubts(agreement.context.run, keys, manifests):
@@ -44,14 +45,14 @@ def check_equivocation(
 def doubts(
     run: str, keys: Mapping[str, bytes], manifests: Mapping[int, Mapping[str, Manifest]]
 ) -> Iterator[Equivocation]:
-    """Hold what was heard against what was said.
+    """Compare the answers that sites list with those that their senders signed.
 
     Parameters
     ----------
     keys : mapping of str to bytes
         Every site's Ed25519 public key.
     manifests : mapping of int to mapping of str to Manifest
-        For each round what its survivors signed for.
+        The survivors' manifests of each round.
     """
     said: dict[tuple[int, str], dict[bytes, list[str]]] = defaultdict(lambda: defaultdict(list))
     for number, by_site in manifests.items():
@@ -70,7 +71,7 @@ def doubts(
 
 
 def _is_signed(run: str, keys: Mapping[str, bytes], heard: Heard) -> bool:
-    """Whether a broadcast that a site lists was signed by its speaker for this run and round."""
+    """Return whether a listed broadcast was signed by its sender for this run and round."""
     return heard.site in keys and has_signed(
         keys[heard.site],
         run=run,
@@ -83,7 +84,7 @@ def _is_signed(run: str, keys: Mapping[str, bytes], heard: Heard) -> bool:
 
 
 def _differ(answers: Mapping[bytes, Sequence[str]]) -> bool:
-    """Whether a site signed more than one answer to a round."""
+    """Return whether a site signed more than one answer to a round."""
     return len(answers) > 1
 
 

@@ -1,4 +1,4 @@
-"""The messages of a run as they are kept beside its result."""
+"""The messages of a run as they are stored next to its result."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ CLOSED, ATTESTED, PUBLISHED, PUBLIC = "closing", "attestation", "published", "pu
 
 
 def round_file(number: int, kind: str) -> str:
-    """Where a round's message of the centre is kept."""
+    """Return the file of a round's message of the centre."""
     return f"{number:05d}/{kind}"
 
 
@@ -56,5 +56,5 @@ class EvidenceRecord:
 
 
 def evidence_path(name: str) -> str:
-    """Path of a file of the evidence, in the output folder."""
+    """Return the path of a file of the evidence, in the output folder."""
     return f"{EVIDENCE}/{name}"

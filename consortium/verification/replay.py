@@ -1,11 +1,12 @@
-"""The analysis once more, from what was released: same questions, same result.
+"""Replay of the analysis from its releases: the queries and the result must be the same.
 
-What rounding can make of a result is measured by computing it again from releases that are off.
-Another number of threads, another BLAS or processor rounds otherwise. What factorizations and sums
-of size n return is exact for an input that is off by about n·u of its norm, u being half of the
-machine's epsilon (Higham 2002, chapters 3, 10 and 19). So the analysis is done again with such a
-step in what was released: where it is well conditioned its result stays, where it is not, or turns
-on a decision, the result moves as far as another machine's may.
+The effect of rounding on a result is measured by computing it again from perturbed releases.
+Another number of threads, another BLAS or processor rounds differently. The results of
+factorizations and sums of size n are exact for an input that is perturbed by about n·u of its norm,
+u being half of the machine's epsilon (Higham 2002, chapters 3, 10 and 19). So the analysis is
+repeated with a perturbation of this size in the releases. If it is well conditioned, its result
+does not change. If it is not, or depends on a decision, the result changes as much as it may on
+another machine.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,16 +25,16 @@ from consortium.verification.rounds import Released
 from consortium.verification.verdict import Verdict
 
 SLACK = 1e-6
-"""Of the largest value: what files of single precision differ by when nothing does."""
+"""Difference of equal results in files of single precision, relative to the largest value."""
 Apart = Mapping[str, Mapping[str, float]]
-"""How far each file's parts are from what is due."""
+"""Differences of each file's parts from the expected values."""
 TRIES = 16
 TAILS = 10.0
-"""What was seen in so many tries is not the most that may be."""
+"""Safety factor, because a number of trials does not show the largest possible difference."""
 
 
 def perturb_release(values: Array, size: int, generator: np.random.Generator) -> Array:
-    """Return released numbers that are off by what an analysis of ``size`` features rounds."""
+    """Return released numbers perturbed by the rounding of an analysis of ``size`` features."""
     step = generator.standard_normal(np.shape(values))
     scale = size * np.finfo(np.float64).eps * float(np.linalg.norm(values))
     return np.asarray(values + step * (scale / max(float(np.linalg.norm(step)), 1.0)))
@@ -41,10 +42,10 @@ def perturb_release(values: Array, size: int, generator: np.random.Generator) ->
 
 @dataclass
 class Spread:
-    """How far parts of each file are from what was published, and how far rounding moves them."""
+    """Differences of the parts of each file from the published ones, and those by rounding."""
 
     found: Apart
-    """By str to mapping of str. Of each file that differs, its parts."""
+    """Differing parts of each file that differs, by name."""
     moved: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def see(self, name: str, apart: Mapping[str, float]) -> None:
@@ -56,7 +57,7 @@ class Spread:
             known[part] = max(known.get(part, 0.0), far)
 
     def beyond(self, name: str, ever: Sequence[str] = ()) -> dict[str, tuple[float, float]]:
-        """Parts that rounding doesn't explain, with how far they are and how far it moved them."""
+        """Return parts that rounding doesn't explain, with their differences and its own."""
         moved = self.moved.get(name, {})
         moves = {part: (far, moved.get(part, 0.0)) for part, far in self.found[name].items()}
         return {
@@ -71,7 +72,7 @@ class Replayed:
     """An analysis that was fed its releases."""
 
     queries: tuple[Query, ...]
-    """What it asked."""
+    """Its queries."""
     rounds: tuple[Round, ...]
     result: Result | None
     """None if the analysis asks for more rounds."""
@@ -113,7 +114,7 @@ def other_queries(
     fetch: Callable[[str, int], bytes],
     verdict: Verdict,
 ) -> Apart:
-    """Questions that differ from what the analysis asks here: by file, how far; rounding is told.
+    """Return the differences of queries from those of the replay, by file, and report rounding.
 
     Raises ContradictionError if a question can't be read.
 
@@ -122,7 +123,7 @@ def other_queries(
     fetch : callable
         Returns a public array, given its digest and size.
     verdict : Verdict
-        Is told of small deviations.
+        Receives small deviations.
     """
     found: dict[str, dict[str, float]] = {}
     for due, done in zip(again.queries, rounds, strict=True):
@@ -142,7 +143,7 @@ def other_queries(
 
 
 def query_distance(due: Query, asked: Query) -> float:
-    """Largest relative difference of two queries' arguments; infinite if they differ otherwise."""
+    """Return the largest relative difference of two queries' arguments, or infinity."""
     same = (due.stage, due.statistic) == (asked.stage, asked.statistic)
     if not same or due.arguments.keys() != asked.arguments.keys():
         return np.inf
@@ -157,7 +158,7 @@ def _apart(one: object, other: object) -> float:
 
 
 def _relative(first: np.ndarray, second: np.ndarray) -> float:
-    """Norm of a difference over the larger norm; infinite for other shapes."""
+    """Return the norm of a difference over the larger norm; infinite for other shapes."""
     if first.shape != second.shape:
         return np.inf
     size = max(float(np.linalg.norm(first)), float(np.linalg.norm(second)))

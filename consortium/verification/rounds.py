@@ -1,6 +1,6 @@
-"""One round of a published run: what was asked, signed for and released, and its sum once more.
+"""One round of a published run: its query, manifests and release, and its sum computed again.
 
-The sum is of the very messages on the exchange: exact, and trusting nobody.
+The sum is computed from the messages on the exchange. It is exact and trusts no party.
 """
 
 from collections.abc import Mapping
@@ -46,10 +46,10 @@ class Released:
     """The round of the transcript."""
     stage: Stage
     query: bytes
-    """What was asked."""
+    """The query."""
     release: messages.Release
     manifests: Mapping[str, messages.Manifest]
-    """What each survivor signed for."""
+    """Manifest of each survivor."""
     record: bytes
     """ρ, SHA-256 of the release as it was posted."""
 
@@ -60,12 +60,12 @@ class Released:
 
     @property
     def summed(self) -> bool:
-        """Whether what was released can be added again."""
+        """Whether the released sum can be added again."""
         return self.stage.mechanism.shown
 
     @property
     def each(self) -> bool:
-        """Whether each site's own answer was released, and found to be what the site signed."""
+        """Whether each site's own answer was released and agrees with its signature."""
         return self.stage.mechanism.each
 
 
@@ -138,7 +138,7 @@ def _manifests(
 def _told(
     agreement: RunAgreement, number: int, release: messages.Release, stage: Stage
 ) -> Mapping[str, messages.Manifest]:
-    """Manifests of a round without masks, which stand in its release."""
+    """Return the manifests of a round without masks, which are part of its release."""
     request = messages.Request(release.context, release.survivors, release.lost, release.manifests)
     try:
         return signed_manifests(agreement.session, number, request, 0, stage.mechanism.lattice.bits)
@@ -148,7 +148,7 @@ def _told(
 
 
 def _check_rows(kept: Kept, manifests: Mapping[str, messages.Manifest], context: bytes) -> None:
-    """Where each site's own answer is released, it is the one that the site signed for."""
+    """Require that each released answer is the one that its site signed."""
     rows = kept.ring.reshape(len(manifests), -1)
     for row, (site, manifest) in zip(rows, manifests.items(), strict=True):
         if opened_digest(context, pack(row, manifest.bits).data) != manifest.opened:
@@ -181,7 +181,7 @@ def _check_kept(
 
 
 def transcript_file(number: int, suffix: str) -> str:
-    """Path of a round's file in the output folder."""
+    """Return the path of a round's file in the output folder."""
     return f"transcript/round-{number:05d}.{suffix}"
 
 

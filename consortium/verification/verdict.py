@@ -1,4 +1,4 @@
-"""What a check of a published result comes to."""
+"""The verdict of a check of a published result."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ class VerdictLine:
     where: str
     """File in the output folder, or name on the exchange."""
     sentence: str
-    """What it is."""
+    """Its description."""
     blame: str = ""
-    """Who can have caused it."""
+    """Parties that can have caused it."""
 
 
 @dataclass
@@ -32,19 +32,19 @@ class Verdict:
     run: str = ""
     rounds: int = 0
     shown: set[int] = field(default_factory=set)
-    """Rounds whose released numbers are the sum of what the sites signed."""
+    """Rounds whose released numbers are the sum of the signed contributions."""
     findings: list[VerdictLine] = field(default_factory=list)
 
     def contradict(self, error: ContradictionError, blame: str = "") -> None:
-        """Something can't be true."""
+        """Add a contradiction."""
         self.findings.append(VerdictLine("contradiction", error.where, error.sentence, blame))
 
     def leave_open(self, where: str, sentence: str) -> None:
-        """Something is not shown."""
+        """Add a statement that is not shown."""
         self.findings.append(VerdictLine("open", where, sentence))
 
     def add(self, where: str, sentence: str) -> None:
-        """Something is worth knowing."""
+        """Add a remark."""
         self.findings.append(VerdictLine("note", where, sentence))
 
     @property
@@ -54,7 +54,7 @@ class Verdict:
 
     @property
     def code(self) -> int:
-        """Exit code: 0 if every round is shown, 1 if something contradicts, else 2."""
+        """Exit code: 0 if every round is shown, 1 after a contradiction, otherwise 2."""
         if self.contradicted:
             return CONTRADICTED
         whole = self.rounds > 0 and self.shown == set(range(1, self.rounds + 1))
@@ -62,7 +62,7 @@ class Verdict:
         return SHOWN if whole and not left else OPEN
 
     def numbers(self) -> Mapping[str, object]:
-        """For a script."""
+        """Return the verdict for a script."""
         return {
             "code": self.code,
             "run": self.run,
@@ -72,7 +72,7 @@ class Verdict:
         }
 
     def lines(self) -> Sequence[str]:
-        """For people."""
+        """Return the verdict as lines of text."""
         said = {"contradiction": "CONTRADICTION", "open": "NOT SHOWN", "note": "note"}
         found = [
             f"{said[f.weight]}: {f.where}: {f.sentence}" + (f" {f.blame}" if f.blame else "")

@@ -1,7 +1,7 @@
-"""Feature vectors: what a study of participants, instead of volumes, knows of each of them.
+"""Feature vectors: the data of each participant in a study without image series.
 
 A view is one vector per participant: columns of a table, functional images, vertices of the cortex,
-EEG. Names and numbers of entries follow from the study file and the files beside it alone, so they
+EEG. Names and numbers of entries follow only from the study file and the files next to it, so they
 are public.
 """
 
@@ -19,7 +19,7 @@ from consortium.views.table import TableView
 AnyView = TableView | FmriView | SurfaceView | EegView
 """One line for each kind."""
 View = Annotated[AnyView, Field(discriminator="source")]
-"""What a study file may name, told apart by ``source``."""
+"""Views that a study file may name, distinguished by ``source``."""
 VIEWS: Mapping[str, type[BaseView]] = {
     kind.model_fields["source"].annotation.__args__[0]: kind for kind in AnyView.__args__
 }
@@ -27,7 +27,7 @@ VIEWS: Mapping[str, type[BaseView]] = {
 
 
 def files_of(views: Iterable[BaseView]) -> tuple[str, ...]:
-    """Files beside the study file that its views name."""
+    """Return the files next to the study file that its views name."""
     return tuple(file for view in views for file in view.files)
 
 

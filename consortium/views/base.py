@@ -1,8 +1,9 @@
-"""What all kinds of views have in common: the types of their fields, and what each can tell.
+"""The common base of all kinds of views: the types of their fields, and their descriptions.
 
-A new kind is three files of one name: a model here, ``consortium/report/views`` for its pictures
-and files, and a reader for a site, which `site_agent.loading.feature_vectors` knows; each has a
-line in its registry. Nothing else asks of which kind a view is: ``tests/contract/test_views.py``.
+A new kind consists of three files of one name: a model here, one in ``consortium/report/views`` for
+its pictures and files, and a reader for a site, which `site_agent.loading.feature_vectors` lists.
+Each has a line in its registry. No other code depends on the kind of a view
+(``tests/contract/test_views.py``).
 
 Examples
 --------
@@ -41,26 +42,26 @@ class BaseView(FrozenModel):
         """Names of the entries; none if they are places in an image, which have numbers."""
 
     def names_of(self, size: int) -> tuple[str, ...]:
-        """Names of its ``size`` entries; none if they are places in an image."""
+        """Return the names of its ``size`` entries; none if they are places in an image."""
         del size
         return self.labels
 
     @abstractmethod
     def size(self, image_features: int, maps: int) -> int:
-        """Entries of the view.
+        """Return the number of entries of the view.
 
         Parameters
         ----------
         image_features : int
-            Rows of a person's images: voxels, or regions of the study's atlas.
+            Rows of a participant's images: voxels, or regions of the study's atlas.
         maps : int
             Maps in `maps_file`, or vertices of `mesh_files`; 0 without either.
         """
 
     def known_sums(self, size: int) -> Iterator[tuple[range, float]]:
-        """Yield entries, of ``size``, whose sum is one public number for everybody, and the number.
+        """Yield entries, of ``size``, whose sum is one public number for all, and the number.
 
-        No study can tell apart what such entries do by themselves.
+        No study can estimate separate effects of such entries.
         """
         del size
         yield from ()
@@ -73,11 +74,11 @@ class BaseView(FrozenModel):
     @property
     @abstractmethod
     def heading(self) -> str:
-        """Name, and what it is, for a report."""
+        """Name and kind, for a report."""
 
     @abstractmethod
     def methods_sentence(self, size: int) -> str:
-        """How its ``size`` numbers were made, as a part of a methods section's sentence."""
+        """Return how its ``size`` numbers were made, as a clause for a methods section."""
 
     @property
     def is_image(self) -> bool:
@@ -91,7 +92,7 @@ class BaseView(FrozenModel):
 
     @property
     def maps_file(self) -> str | None:
-        """File beside the study file with the maps whose strengths the entries are."""
+        """File next to the study file with the maps whose strengths are the entries."""
         return None
 
     @property
@@ -101,7 +102,7 @@ class BaseView(FrozenModel):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Files beside the study file that it names."""
+        """Files next to the study file that it names."""
         own = self.mesh_files.named if self.mesh_files else ()
         return (self.maps_file, *own) if self.maps_file else own
 
@@ -121,17 +122,17 @@ class BaseView(FrozenModel):
         return ()
 
     def usual(self, size: int) -> tuple[float, float]:
-        """Value and standard deviation of an entry among persons, where nobody knows better.
+        """Return the usual mean and standard deviation of an entry among participants.
 
         Parameters
         ----------
         size : int
-            Entries of the view, of which a normalized one's squares add up to one.
+            Entries of the view. If it is normalized, their squares add up to one.
         """
         del size
         return 0.0, 1.0
 
     def unfit(self, standardize: str, atlas: bool) -> str:
-        """Why images that are prepared so leave nothing of it to tell, and a remedy; or nothing."""
+        """Return why the preparation of images removes its values, and a remedy; or nothing."""
         del standardize, atlas
         return ""

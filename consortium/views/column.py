@@ -10,7 +10,7 @@ from consortium.base.frozen_model import FrozenModel, Line
 
 
 class Column(FrozenModel):
-    """A column of a table, with public limits: what lies beyond them is moved to them."""
+    """A column of a table, with public limits to which values beyond them are moved."""
 
     low: float | None = None
     """Value that becomes -1."""
@@ -36,7 +36,7 @@ class Column(FrozenModel):
         return self
 
     def labels(self, name: str) -> tuple[str, ...]:
-        """Names of the column's entries."""
+        """Return the names of the column's entries."""
         if len(self.levels) > 2:
             return tuple(f"{name}={level}" for level in self.levels)
         return (name,)

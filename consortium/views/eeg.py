@@ -1,4 +1,4 @@
-"""Views made of a person's EEG."""
+"""Views made of a participant's EEG."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from consortium.base.formatting import count
 from consortium.views.base import BaseView, Label
 
 MOST_ENTRIES = 1_000_000
-"""Of a view."""
+"""Maximum number of entries of a view."""
 NARROWEST = 0.5
-"""Hz; a narrower band may hold no frequency of a spectrum from windows of two seconds."""
+"""Minimum width in Hz. A narrower band may contain no frequency of windows of two seconds."""
 
 
 def stop_edge(high: float) -> float:
-    """Frequency in Hz above which a filter with a pass band up to ``high`` lets nothing through."""
+    """Return the frequency in Hz at which the stop band of a filter up to ``high`` begins."""
     return high + max(high / 4, 2.0)
 
 
 class EegView(BaseView):
-    """A person's event-related potential or band power, per channel."""
+    """A participant's event-related potential or band power, per channel."""
 
     source: Literal["eeg"]
     """EEG recordings."""
@@ -108,7 +108,7 @@ class EegView(BaseView):
         return tuple(number / self.rate for number in range(first, last + 1))
 
     def usual(self, size: int) -> tuple[float, float]:
-        """Of vectors of norm 1, or of `scale`."""
+        """Return those of vectors of norm 1, or of `scale`."""
         return (0.0, size**-0.5) if self.normalize else super().usual(size)
 
     @property
@@ -118,7 +118,7 @@ class EegView(BaseView):
         return tuple(f"{channel}@{each}" for channel in self.channels for each in inner)
 
     def known_sums(self, size: int) -> Iterator[tuple[range, float]]:
-        """All entries, if centred; all channels at one time, after an average reference."""
+        """Yield all entries if centred, and all channels at one time after an average reference."""
         if self.center:
             yield range(size), 0.0
         if self.measure == "erp" and self.reference == "average":
@@ -127,18 +127,18 @@ class EegView(BaseView):
                 yield range(time, size, many), 0.0
 
     def size(self, image_features: int, maps: int) -> int:
-        """Channels times samples or bands."""
+        """Return the number of channels times samples or bands."""
         del image_features, maps
         return len(self.labels)
 
     @property
     def heading(self) -> str:
-        """Name, and what is measured."""
+        """Name and measure."""
         what = "mean over epochs" if self.measure == "erp" else "band power"
         return f"{self.name} (EEG: {what})"
 
     def methods_sentence(self, size: int) -> str:
-        """Say what was measured on which channels, and how it was scaled."""
+        """State the measure, the channels and the scaling."""
         what = "the potential" if self.measure == "erp" else "band power"
         after = f" after {', '.join(self.events)}" if self.events else ""
         band = f"{self.filter[0]:g} to {self.filter[1]:g} Hz"

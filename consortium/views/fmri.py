@@ -1,4 +1,4 @@
-"""Views made of a person's functional images."""
+"""Views made of a participant's functional images."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ MOST_EDGES = 1_000_000
 _FISHER_Z = 0.3
 USUAL_GAPS = 0.2
 """Fraction of an image's voxels that may be missing where the study states none."""
-"""Standard deviation of an edge among persons."""
+"""Standard deviation of an edge among participants."""
 
 
 class FmriView(BaseView):
-    """One number per voxel, region or component, from a person's functional images."""
+    """One number per voxel, region or component, from a participant's functional images."""
 
     source: Literal["fmri"]
     """Functional images, prepared as `data` says."""
@@ -42,8 +42,8 @@ class FmriView(BaseView):
     band: tuple[float, float] = (0.01, 0.08)
     """For alff: lowest and highest frequency in Hz."""
     components: BesideName | None = None
-    """For components and connectivity: 4-D NIfTI beside the study file of public component maps,
-    such as templates or what 'consortium templates' writes of an earlier run."""
+    """For components and connectivity: 4-D NIfTI of public component maps next to the study file,
+    such as templates or the output of 'consortium templates' for an earlier run."""
     image: Label | None = None
     """For image: end of the files' names before .nii.gz, as desc-faces_statmap."""
     center: bool = True
@@ -95,7 +95,7 @@ class FmriView(BaseView):
         return self.measure == "connectivity"
 
     def names_of(self, size: int) -> tuple[str, ...]:
-        """Pairs, as ``region1-region2`` or ``network1-network2``; none of places or maps."""
+        """Return pairs as ``region1-region2`` or ``network1-network2``; none of places or maps."""
         if not self.is_of_edges:
             return ()
         nodes = round((1 + (1 + 8 * size) ** 0.5) / 2)
@@ -103,14 +103,14 @@ class FmriView(BaseView):
         return tuple(f"{kind}{a}-{kind}{b}" for a, b in combinations(range(1, nodes + 1), 2))
 
     def known_sums(self, size: int) -> Iterator[tuple[range, float]]:
-        """All entries, if a person's own mean is taken away."""
+        """Yield all entries if the participant's own mean is subtracted."""
         if self.center:
             yield range(size), 0.0
 
     def size(self, image_features: int, maps: int) -> int:
-        """As many as there are component maps, or else rows of an image; or pairs of these.
+        """Return the number of component maps, or of rows of an image without maps, or of pairs.
 
-        Raises StudyError if there is no pair, or more than `MOST_EDGES`.
+        Raises StudyError if the number of pairs is 0, or more than `MOST_EDGES`.
         """
         nodes = maps if self.components else image_features
         if not self.is_of_edges:
@@ -125,11 +125,11 @@ class FmriView(BaseView):
 
     @property
     def heading(self) -> str:
-        """Name, and what is measured."""
+        """Name and measure."""
         return f"{self.name} (images: {MEASURES[self.measure]})"
 
     def methods_sentence(self, size: int) -> str:
-        """Say what was measured, and how it was scaled."""
+        """State the measure and the scaling."""
         scaled = ", scaled to norm 1" if self.normalize else ""
         what = f"{MEASURES[self.measure]} of functional images"
         if self.is_of_edges:
@@ -167,7 +167,7 @@ class FmriView(BaseView):
         return self.components
 
     def usual(self, size: int) -> tuple[float, float]:
-        """Of vectors of norm 1, which strengths share about equally; of any others."""
+        """Return those of vectors of norm 1, or of any others."""
         if self.is_of_edges:
             return 0.0, size**-0.5 if self.normalize else _FISHER_Z
         strengths, scale = self.is_series and not self.center, size**-0.5
@@ -176,7 +176,7 @@ class FmriView(BaseView):
         return (0.5, 0.125) if strengths else super().usual(size)
 
     def unfit(self, standardize: str, atlas: bool) -> str:
-        """Of amplitudes that all become one, and of pairs of voxels."""
+        """Return why amplitudes would all be one, or pairs of voxels too many."""
         if self.measure == "amplitude" and standardize == "voxel" and not atlas:
             return "data.standardize: 'voxel' makes every amplitude one; set subject or none"
         if self.is_of_edges and not (self.components or atlas):

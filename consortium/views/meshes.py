@@ -58,7 +58,7 @@ class MeshFiles(NamedTuple):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Files beside the study file."""
+        """Files next to the study file."""
         return (*(self.surfaces or ()), *(self.cortex or ()))
 
     def check(self) -> None:
@@ -71,7 +71,7 @@ class MeshFiles(NamedTuple):
 
 
 def side_file_names(name: str) -> tuple[str, ...]:
-    """A file's name, with that of the right hemisphere where it is GIFTI of the left one."""
+    """Return a file's name, with that of the right hemisphere if it is GIFTI of the left one."""
     left = name.endswith(".gii") and "hemi-L" in name
     return (name, name.replace("hemi-L", "hemi-R")) if left else (name,)
 

@@ -23,8 +23,8 @@ class SurfaceView(BaseView):
     """End of the files' names before the ending, as 'thickness' for
     sub-01_space-fsLR_den-91k_thickness.dscalar.nii (CIFTI), for the pair
     sub-01_hemi-L_space-fsaverage5_thickness.shape.gii and hemi-R (GIFTI; .func.gii as well), or for
-    the pair lh.thickness.fsaverage5.mgh and rh. (FreeSurfer; .mgz as well). Of a participant who
-    has several kinds the first of these counts."""
+    the pair lh.thickness.fsaverage5.mgh and rh. (FreeSurfer; .mgz as well). If a participant has
+    several kinds, the first of these counts."""
     surfaces: tuple[BesideName, BesideName] | None = Field(
         default=None,
         description=SURFACES,
@@ -54,12 +54,12 @@ class SurfaceView(BaseView):
         return ()
 
     def known_sums(self, size: int) -> Iterator[tuple[range, float]]:
-        """All entries, if a person's own mean is taken away."""
+        """Yield all entries if the participant's own mean is subtracted."""
         if self.center:
             yield range(size), 0.0
 
     def size(self, image_features: int, maps: int) -> int:
-        """As many as there are vertices, which are given as ``maps``."""
+        """Return the number of vertices, which is passed as ``maps``."""
         del image_features
         return maps
 
@@ -75,18 +75,18 @@ class SurfaceView(BaseView):
 
     @property
     def heading(self) -> str:
-        """Name, and what is on which mesh."""
+        """Name, measure and mesh."""
         return f"{self.name} ({self.values} on the mesh {self.mesh})"
 
     def methods_sentence(self, size: int) -> str:
-        """Say what was read, and how it was scaled."""
+        """State the files and the scaling."""
         scaled = ", scaled to norm 1" if self.normalize else ""
         wall = " outside the medial wall" if self.cortex else ""
         where = f"{size:,} vertices of the mesh {self.mesh}{wall}"
         return f"{self.name} ({where}), {self.values}{scaled}"
 
     def usual(self, size: int) -> tuple[float, float]:
-        """Of vectors of norm 1; of any others nothing is known."""
+        """Return those of vectors of norm 1; others have no usual values."""
         if self.normalize:
             return 0.0 if self.center else size**-0.5, size**-0.5
         return super().usual(size)

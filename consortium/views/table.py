@@ -1,6 +1,6 @@
 """Views made of a table's columns.
 
-Names of FreeSurfer's regions, of which a study's columns are made: public, the same anywhere.
+Names of FreeSurfer's regions, from which a study's columns are made. They are public.
 
 Source: the tables ``aparc.stats`` (Desikan et al. 2006, without the corpus callosum),
 ``aparc.a2009s.stats`` (Destrieux et al. 2010) and ``aseg.stats`` of FreeSurfer 5 to 8.
@@ -23,15 +23,15 @@ from consortium.views.column import Column
 _RANGE = re.compile(r"^(?P<stem>[A-Za-z0-9_.&-]*)\[(?P<first>\d{1,5})-(?P<last>\d{1,5})\]$")
 _NAME = re.compile(r"[A-Za-z0-9_.&-]{1,64}")
 _REGION = "*"
-"""Stands for a region in a column's name; where it is there twice, for every pair of regions."""
+"""Placeholder of a region in a column's name; two of them denote every pair of regions."""
 Region = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.&-]{0,64}(\[\d{1,5}-\d{1,5}\])?$")]
 MOST_COLUMNS = 20_000
 ANYONE = "sub-*"
-"""Stands for a person's folder in the path of files of one person each."""
+"""Placeholder of a participant's folder in the path of files of one participant each."""
 
 
 class TableView(BaseView):
-    """Columns of a table with one line per person."""
+    """Columns of a table with one row per participant."""
 
     source: Literal["table"]
     """A table of the data set."""
@@ -47,13 +47,12 @@ class TableView(BaseView):
     parcels), whose correlations these are; or CIFTI files of one number per parcel, as
     xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, whose columns are parcels."""
     columns: dict[str, Column] = Field(min_length=1)
-    """Columns in their order, each with its public limits; 'x[0-63]' stands for x0 to x63, '*' for
-    each of the 'regions', as in 'lh_*_thickness', and '*-*' for every two of them, the earlier
-    first."""
+    """Columns in their order, each with its public limits. 'x[0-63]' means x0 to x63, '*' each of
+    the 'regions', as in 'lh_*_thickness', and '*-*' every two of them, the earlier first."""
     regions: Literal["desikan", "destrieux", "aseg"] | tuple[Region, ...] = ()
-    """What '*' in a column's name stands for: FreeSurfer's regions of an atlas ('desikan', 34 a
-    hemisphere; 'destrieux', 74; 'aseg', 14 nuclei), or a list of names, of which 'network[1-10]'
-    stands for ten."""
+    """Meaning of '*' in a column's name: FreeSurfer's regions of an atlas ('desikan', 34 a
+    hemisphere; 'destrieux', 74; 'aseg', 14 nuclei), or a list of names, in which 'network[1-10]'
+    means ten."""
     gaps: float = Field(default=0.0, ge=0, le=0.5)
     """Fraction of the columns in which a participant may have no value. Views of `average` and
     outcomes of `glm` may have gaps. The share of participants who have each column is then released
@@ -109,7 +108,7 @@ class TableView(BaseView):
 
     @property
     def is_by_person(self) -> bool:
-        """Whether it is read from a file of each person."""
+        """Whether it is read from a file of each participant."""
         return ANYONE in self.file.split("/")
 
     @property
@@ -131,7 +130,7 @@ class TableView(BaseView):
 
     @property
     def _regions(self) -> tuple[str, ...]:
-        """What a star stands for, each by its own name."""
+        """Names for which a star is a placeholder."""
         if isinstance(self.regions, str):
             return REGIONS[self.regions]
         return tuple(each for name in self.regions for each in _ranged(name))
@@ -142,7 +141,7 @@ class TableView(BaseView):
         return tuple(x for name, column in self.single_columns for x in column.labels(name))
 
     def known_sums(self, size: int) -> Iterator[tuple[range, float]]:
-        """Levels of a column that has an entry for each: everybody has one of them."""
+        """Yield the levels of a column with an entry for each: every participant has one."""
         del size
         start = 0
         for name, column in self.single_columns:
@@ -152,7 +151,7 @@ class TableView(BaseView):
             start += many
 
     def size(self, image_features: int, maps: int) -> int:
-        """Entries of all columns."""
+        """Return the number of entries of all columns."""
         del image_features, maps
         return len(self.labels)
 
@@ -167,12 +166,12 @@ class TableView(BaseView):
         return f"{self.name} (columns of {self.file})"
 
     def methods_sentence(self, size: int) -> str:
-        """Say where its numbers are from."""
+        """State the table of its numbers."""
         return f"{self.name} ({count(size, 'number')}) from the columns of {self.file}"
 
 
 def _ranged(name: str) -> tuple[str, ...]:
-    """Every name that ``x[0-63]`` stands for; a name without a range is itself."""
+    """Yield every name that ``x[0-63]`` means; a name without a range is itself."""
     span = _RANGE.match(name)
     if span is None:
         return (name,)
