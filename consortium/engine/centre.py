@@ -1,8 +1,8 @@
 """The centre of a run: asks the sites over the exchange and opens sums.
 
-Everything it knows is on the exchange and in the transcript. After a crash a
-new `Centre` with the same arguments repeats the same steps, finds its own
-messages already there, and goes on where it stopped.
+Its whole state is on the exchange and in the transcript. After a crash a new `Centre` with the same
+arguments repeats the same steps, finds its own messages on the exchange, and continues where it
+stopped.
 """
 
 import hashlib
@@ -72,7 +72,7 @@ class Centre:
         clock: Clock,
         log: Callable[[str], None],
     ) -> None:
-        one_thread()  # whoever computes it again does so, too
+        one_thread()  # a verifier computes it on one thread also
         self.context = context
         self.session: Session | None = None
         self._identity = identity
@@ -89,7 +89,7 @@ class Centre:
         self._resumes = True  # the next round may have been begun before a crash
 
     def on_wait(self, listener: Callable[[Waiting], None]) -> None:
-        """Have every wait told that is worth telling."""
+        """Register a listener for waits."""
         self._mail.wait_file.listen(listener)
 
     def on_absence(self, read_approvals: Callable[[], Mapping[str, str]]) -> None:
@@ -114,7 +114,7 @@ class Centre:
     def open(self) -> Plan:
         """Announce the run, let the sites join, and replay the rounds of an earlier start.
 
-        Raises SiteError if too few sites are there at the deadline, or one is lost while keys are
+        Raises SiteError if too few sites have joined at the deadline, or one is lost while keys are
         agreed. Raises BudgetError, StudyError if the study can't be carried out with these sites.
         """
         self._mail.post(self._names.study(), ANNOUNCEMENT, 0, self.context.announcement)
@@ -250,7 +250,7 @@ class Centre:
         sites = self.context.study.sites
         survivors = [sites.index(name) for name in total.survivors]
         ring = mechanism.combine(total.sum, total.opened)
-        # Only what has passed the promise is told: no seed of another round is ever shown.
+        # Only a checked release is published: no seed of another round is ever shown.
         done = session.accept(mechanism.lattice.decode(ring), survivors)
         self._records.append(self.releases.post(total, digest, ring, stage))
         self._transcript.append(
@@ -290,7 +290,7 @@ class Centre:
     # -- end ------------------------------------------------------------------------------
 
     def finish(self) -> Result:
-        """Tell the sites that the run is complete, and return the result."""
+        """Announce to the sites that the run is complete, and return the result."""
         result = self._open_session.result
         if result is None:
             raise ProtocolError("The analysis is not finished; run its remaining rounds first.")
@@ -299,9 +299,9 @@ class Centre:
         return result
 
     def _close(self) -> None:
-        """List what was released, and wait a while for what the sites say of it.
+        """Post the list of releases, and wait for a while for the sites' attestations.
 
-        A result is never lost for want of an attestation; it is published as not shown.
+        A result is never lost for a missing attestation. It is published as not shown.
         """
         closing = Closing(
             hashlib.sha256(self._announced).digest(),
@@ -328,7 +328,7 @@ class Centre:
             self._log(f"no attestation of {', '.join(missing)}; the result stands without them")
 
     def abort(self, error: ConsortiumError) -> None:
-        """Tell the sites that the run is given up and why; says nothing of anybody's data."""
+        """Announce to the sites that the run is aborted and why, without any site's data."""
         try:
             if self._exchange.get(self._names.end(), MOST_NOTICE) is None:
                 self._mail.post(self._names.end(), END, 0, end_notice(error))

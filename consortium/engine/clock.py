@@ -1,6 +1,6 @@
-"""Time as an argument, waiting that is neither late nor busy, and an order to give a run up.
+"""Time as an argument, waiting that is neither late nor busy, and cancellation of a run.
 
-What the centre waits for is written down for people: from whom, since when, until when.
+The centre records what it waits for, for its users: the sites, since when, and until when.
 """
 
 import json
@@ -19,7 +19,7 @@ from consortium.errors import OutputError, RunCancelledError
 SLOWEST_POLL = 0.25  # s
 _EAGERNESS = 0.1
 _SHARE = 2.0  # of a look's time
-_MOST_OF, _MOST_REST = 0.75, 20  # of a wait; of the exchange's pace
+_MOST_OF, _MOST_REST = 0.75, 20  # fraction of a wait; factor of the exchange's pace
 _INSTANT = 1e-6  # s; a shorter rest may be too small to add to a large clock reading
 WAITING = "waiting.json"
 _WORTH_TELLING = 1.0  # s; a healthy round is over before, and writes nothing
@@ -32,11 +32,11 @@ class EarlierWaits:
         self._taken: deque[float] = deque(maxlen=4)
 
     def note(self, seconds: float) -> None:
-        """Remember a wait that ended with what was awaited."""
+        """Record the length of a successful wait."""
         self._taken.append(seconds)
 
     def first_rest(self, pace: float) -> float:
-        """Return most of the shortest one, in seconds, but some looks' worth of time at most."""
+        """Return most of the shortest wait, in seconds, up to the time of a few looks."""
         return min(min(self._taken, default=0.0) * _MOST_OF, _MOST_REST * pace)
 
 
@@ -56,13 +56,12 @@ class Clock:
         first: float = 0.0,
         due: Callable[[], float] = lambda: math.inf,
     ) -> Iterator[float]:
-        """Yield the seconds left, again and again, until there are none.
+        """Yield the remaining seconds repeatedly, until there are none.
 
-        A rest is a tenth of the time waited so far, so that whoever waits is late by
-        little. It is twice as long as the look before it took, so that many who wait for a slow
-        store don't make it slower, and not below ``pace`` or above ``slowest`` seconds. Before the
-        first look it is ``first`` seconds. No rest goes on beyond what is ``due``, in seconds from
-        its beginning.
+        A pause is a tenth of the time waited so far, so a waiter is late by little. It is at least
+        twice as long as the look before it took: many waiters then don't make a slow store slower.
+        It is not below ``pace`` or above ``slowest`` seconds, and before the first look ``first``
+        seconds. No pause extends beyond ``due``, in seconds from its beginning.
         """
         start = self.now()
         if first > _INSTANT:
@@ -77,13 +76,13 @@ class Clock:
 
 @dataclass(frozen=True)
 class Cancellation:
-    """Whether somebody cancelled a run; it is never taken back."""
+    """Whether a user cancelled a run, which can't be revoked."""
 
     order: Event = field(default_factory=Event)
-    """Set by whoever hears of it, in any thread."""
+    """Set in any thread."""
 
     def check(self) -> None:
-        """Go on, unless the run was cancelled; raises RunCancelledError if it was."""
+        """Raise RunCancelledError if the run was cancelled."""
         if self.order.is_set():
             raise RunCancelledError("The run was cancelled on the coordinator's Prefect.")
 
@@ -102,12 +101,12 @@ class Waiting:
     """A wait."""
 
     step: str
-    """What is awaited, such as ``round 7 (contribution)``."""
+    """Awaited message, such as ``round 7 (contribution)``."""
     since: float
     until: float
     """Unix times."""
     sites: Mapping[str, str]
-    """The sites that are awaited, each with what else is known of it, which may be nothing."""
+    """The awaited sites, each with further information, which may be empty."""
     deadlines: Mapping[str, float] = field(default_factory=dict)
     """Unix time until which each is awaited, where it is not ``until``."""
 
@@ -130,7 +129,7 @@ class WaitFile:
         self._shown: Waiting | None = None
 
     def listen(self, listener: Callable[[Waiting], None]) -> None:
-        """Have somebody hear of every wait that is written down."""
+        """Register a listener for every recorded wait."""
         self._listeners.append(listener)
 
     @property
@@ -146,7 +145,7 @@ class WaitFile:
         sites: Mapping[str, str],
         lefts: Mapping[str, float] | None = None,
     ) -> None:
-        """Write a wait down once it is worth telling, and whenever somebody else is awaited."""
+        """Record a wait once it is long enough, and whenever the awaited sites change."""
         known = self._shown
         if waited < _WORTH_TELLING or (known and (known.step, known.sites) == (step, sites)):
             return
@@ -158,7 +157,7 @@ class WaitFile:
             listener(self._shown)
 
     def clear(self) -> None:
-        """Nobody is awaited; what an earlier process left goes, too.
+        """Remove the note of a wait, also that of an earlier process.
 
         Raises OutputError if the note can't be removed.
         """
@@ -172,7 +171,7 @@ class WaitFile:
 
 
 def read_waiting(folder: Path) -> Waiting | None:
-    """Return what the centre of an output folder waits for, or None.
+    """Return the present wait of the centre of an output folder, or None.
 
     Raises OutputError if the note is damaged.
     """

@@ -1,7 +1,7 @@
-"""The end of a run: its last messages, and the centre's last word.
+"""The end of a run: its last messages, and the centre's final message.
 
-The last messages hold digests and names only, and follow from messages that are on the exchange
-anyway: what the centre released in all, what sites found, what is published.
+The last messages contain only digests and names, and follow from messages that are on the exchange
+anyway: the centre's releases, the sites' findings, the published files.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from consortium.secagg.messages import Bytes32
 _COMPLETE, _ABORTED = "complete", "aborted"
 _MOST_REASON = 2000
 _TOLD = SiteError | ProtocolError | PrivacyError | StudyError | RunCancelledError
-"""Errors whose sentence is public; of others, sites are told the code."""
+"""Errors whose sentence is public; of others, sites receive the code."""
 DIGEST = 64  # bytes that one digest takes in a message, at most
 MOST_PUBLISHED = 8 << 20
 
@@ -50,12 +50,12 @@ class Ended:
 
 
 def end_notice(error: ConsortiumError | None = None) -> bytes:
-    """Make the body of the centre's last word; says nothing of anybody's data.
+    """Make the body of the centre's final message, without any site's data.
 
     Parameters
     ----------
     error : ConsortiumError, optional
-        Why the run is given up; without it, it is complete.
+        Why the run is aborted; without it, the run is complete.
     """
     if error is None:
         return json.dumps({"outcome": _COMPLETE}).encode()
@@ -67,8 +67,8 @@ def end_notice(error: ConsortiumError | None = None) -> bytes:
 def read_end(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> Ended | None:
     """Return how a run ended; None if it has not.
 
-    Raises ProtocolError if what lies there is not the centre's last word. Raises ExchangeError if
-    the exchange can't be read.
+    Raises ProtocolError if the message is not the centre's final one. Raises ExchangeError if the
+    exchange can't be read.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def read_end(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> Ended |
 
 
 def seems_complete(exchange: Exchange, run: str) -> bool:
-    """Whether the centre's last word speaks of a result, unchecked: for people at the centre."""
+    """Return whether the centre's final message announces a result, unchecked, for its users."""
     return b'"complete"' in (exchange.get(Names(run).end(), MOST_NOTICE) or b"")
 
 
@@ -93,7 +93,7 @@ class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Closing(_Body, frozen=True, forbid_unknown_fields=True):
-    """What the centre says after the last round.
+    """The centre's message after the last round.
 
     ``announcement`` is the SHA-256 of the announcement's body, ``keys`` that of the bundle of
     keys, ``plan`` the digest of the plan, and ``records`` the SHA-256 of each round's release.
@@ -108,12 +108,12 @@ class Closing(_Body, frozen=True, forbid_unknown_fields=True):
 
 
 class Attestation(_Body, frozen=True, forbid_unknown_fields=True):
-    """What a site says of a run that it took part in; of its data it says nothing.
+    """A site's attestation of a run in which it took part, without its data.
 
     The first fields are the closing's, as the site itself has them. ``checked`` are the rounds
-    that it added again and found as released, ``refuted`` those that are not what was signed,
-    each with a code, ``missed`` those that it contributed to and that list it as lost.
-    ``earlier`` are the study's other runs in its ledger.
+    whose sums it confirmed, ``refuted`` those that differ from the signed contributions, each with
+    a code, ``missed`` those that it contributed to and that list it as lost. ``earlier`` are the
+    study's other runs in its ledger.
     """
 
     announcement: Bytes32
@@ -150,19 +150,19 @@ def decode_closing(kind: type[_BodyType], data: bytes, sender: str) -> _BodyType
 
 
 def most_closing(rounds: int) -> int:
-    """Most bytes of the closing, or of an attestation, of a run of so many rounds."""
+    """Return the maximum bytes of the closing, or of an attestation, of a run."""
     return (1 << 16) + 2 * rounds * DIGEST
 
 
 def release_record(release: bytes) -> bytes:
-    """ρ: SHA-256 of a round's release as it was posted."""
+    """Return ρ, the SHA-256 of a round's release as it was posted."""
     return hashlib.sha256(release).digest()
 
 
 def attesting(sites: Sequence[str], colluding: int, answers: int) -> int:
-    """Attestations that no second result of a run can have beside these.
+    """Return the number of attestations that excludes a second result of the run.
 
-    Of two sets of so many sites one honest site is in both, and a site attests once.
+    Two sets of this number of sites have an honest site in common, and a site attests once.
 
     Parameters
     ----------
@@ -175,5 +175,5 @@ def attesting(sites: Sequence[str], colluding: int, answers: int) -> int:
 
 
 def round_checkers(sites: Sequence[str], count: int, number: int) -> tuple[str, ...]:
-    """Sites that add a round again, which moves on through the roster from round to round."""
+    """Return the sites that add a round again, in turn through the roster."""
     return tuple(sites[(number * count + place) % len(sites)] for place in range(count))

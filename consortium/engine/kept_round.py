@@ -1,4 +1,4 @@
-"""A released round as it is kept for everybody: integers of the ring, and what they answer."""
+"""A released round as it is stored for all parties: integers of the ring, and their query."""
 
 from dataclasses import dataclass
 
@@ -16,6 +16,6 @@ class Kept:
     survivors: tuple[int, ...]
     """Sites in the sum, as indices."""
     ring: Array
-    """Of a type of `RINGS`. What was released."""
+    """The released vector, of a type of `RINGS`."""
     query: bytes
     """Digest of the round's question."""

@@ -1,4 +1,4 @@
-"""The centre's post: what it puts on the exchange, and how long it waits for whom."""
+"""The centre's mailbox: its messages on the exchange, and its waits for the sites."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from consortium.exchange.base import Exchange, get_each
 from consortium.secagg import CENTRE, seal, unseal
 
 _LISTED_FROM = 8  # messages; a store's bill for a list is that of a dozen reads
-_UNLISTED_EVERY = 16  # looks; a list may be behind what is there
+_UNLISTED_EVERY = 16  # looks; a list may be older than the messages
 _FLOOD = 64  # names more than there can be, after which a folder is not listed again
 _T = TypeVar("_T")
 NOT_APPROVED = "whose approval does not cover this run"
@@ -85,7 +85,7 @@ class Mailbox:
     def post(self, name: str, kind: str, number: int, body: bytes) -> None:
         """Sign a message and put it on the exchange.
 
-        Raises TakenError if another lies there, of this centre's or of somebody else's.
+        Raises TakenError if this centre or another party has posted another message there.
         """
         message = seal(self.identity, self.context.run, CENTRE, kind, number, body)
         self.put_own(name, message, kind, number)
@@ -100,9 +100,9 @@ class Mailbox:
             raise
 
     def put(self, name: str, message: bytes) -> None:
-        """Put a message on the exchange, again and again while that fails.
+        """Put a message on the exchange, repeatedly while that fails.
 
-        Raises ExchangeError if the name holds another message, or it fails until the time of one
+        Raises ExchangeError if the name has another message, or it fails until the time of one
         answer has passed.
         """
         self._patiently(lambda: self.exchange.put(name, message))
@@ -125,7 +125,7 @@ class Mailbox:
     def own(self, name: str, data: bytes, kind: str, number: int) -> bytes:
         """Open a message that the centre posted before a crash.
 
-        Raises TakenError if somebody else wrote it.
+        Raises TakenError if another party wrote it.
         """
         try:
             return unseal(
@@ -147,9 +147,9 @@ class Mailbox:
         ).sender
 
     def collect(self, wanted: AwaitedMessages) -> Sequence[str]:
-        """Take messages until enough came, or everybody's time is up; returns who is missing."""
+        """Collect messages until enough came, or all deadlines passed; returns missing sites."""
         missing = dict(wanted.places)
-        self.notices.rest()  # a round that goes well asks nobody for notices
+        self.notices.rest()  # a round without delay reads no notices
         longest = max((*wanted.patience.values(), wanted.loading), default=0.0)
         pace, first = self.exchange.pace, self._waits.first_rest(self.exchange.pace)
         for left in self.clock.polls(longest, pace, first=first):
@@ -197,11 +197,11 @@ class Mailbox:
                 self.log_once(f"{place}: {error}")
 
     def _there(self, missing: Mapping[str, str]) -> list[str]:
-        """Places that are worth a read: of many, those that a list of their folder shows.
+        """Return places to read: if they are many, those in a list of their folder.
 
-        Where a list fails, is behind, or was made long by somebody's other names, they are read
-        one by one, and so are those still missing when time is up: nobody hides a message or holds
-        the centre up by more than one list of these.
+        If a list fails, is outdated, or is very long, they are read one by one, and also those
+        still missing at the deadline. So no party can hide a message or delay the centre by more
+        than one list of these.
         """
         places = list(missing.values())
         folder = places[0].rpartition("/")[0] if places else ""
@@ -229,9 +229,9 @@ class Mailbox:
 
 
 def foreign_message(name: str, error: ProtocolError) -> TakenError:
-    """Make the error of a centre's name that holds what the centre did not put there.
+    """Make the error of a name of the centre's with another party's message.
 
-    The run is not lost by it: anybody who can write to the exchange could end it otherwise.
+    It does not end the run: otherwise any party that can write to the exchange could end it.
     """
     return TakenError(
         f"{name} holds what this centre did not put there ({error}); have the exchange's owner "
@@ -240,12 +240,12 @@ def foreign_message(name: str, error: ProtocolError) -> TakenError:
 
 
 _EVERY, _PACES = 0.2, 25  # s between two looks, or as many times the exchange's pace
-_MOST = 300  # characters of what a site says
+_MOST = 300  # characters of a site's text
 
 
 @dataclass(eq=False)
 class Notices:
-    """The sites' notices in one run, as the centre has read them."""
+    """The sites' notices in one run that the centre has read."""
 
     context: RunContext
     exchange: Exchange
@@ -267,7 +267,7 @@ class Notices:
         self._asked = 0.0
 
     def rest(self) -> None:
-        """Ask nobody for a moment."""
+        """Read no notices for a moment."""
         self._asked = self.now()
 
     def look(self, *, loading: bool) -> None:
@@ -293,7 +293,7 @@ class Notices:
             self.log_once(str(error))
 
     def _said(self, place: str) -> list[str]:
-        """Sites of the study that have left something in a place."""
+        """Return the sites of the study with a message in a place."""
         try:
             there = self.exchange.children(place)
         except ExchangeError as error:

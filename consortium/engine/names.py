@@ -14,60 +14,60 @@ MOST_NOTICE = 64 << 10
 
 @dataclass(frozen=True)
 class Names:
-    """Where a run's messages lie on the exchange."""
+    """Names of a run's messages on the exchange."""
 
     run: str
 
     def study(self) -> str:
-        """The centre's announcement."""
+        """Return the name of the centre's announcement."""
         return f"runs/{self.run}/study"
 
     def loading(self, site: str | None = None) -> str:
-        """A site's word that it is loading its data, or where such words lie."""
+        """Return the name of a site's notice that it loads its data, or of their folder."""
         return f"runs/{self.run}/loading" + (f"/{site}" if site else "")
 
     def present(self, site: str) -> str:
-        """A site's word that it is there, with its data loaded."""
+        """Return the name of a site's notice that it is present, with its data loaded."""
         return f"runs/{self.run}/present/{site}"
 
     def start(self) -> str:
-        """The centre's word which sites the run starts with."""
+        """Return the name of the centre's list of the sites with which the run starts."""
         return f"runs/{self.run}/start"
 
     def setup(self, kind: str, site: str | None = None) -> str:
-        """A set-up message: of a site, or a bundle of the centre."""
+        """Return the name of a set-up message of a site, or of a bundle of the centre."""
         return f"runs/{self.run}/{kind}" + (f"/{site}" if site else "")
 
     def round(self, number: int, kind: str, site: str | None = None) -> str:
-        """A message of a round."""
+        """Return the name of a message of a round."""
         return f"runs/{self.run}/{number:05d}/{kind}" + (f"/{site}" if site else "")
 
     def array(self, digest: str) -> str:
-        """A public array."""
+        """Return the name of a public array."""
         return f"runs/{self.run}/public/{digest}"
 
     def refusals(self) -> str:
-        """Where refusals lie."""
+        """Return the folder of refusals."""
         return f"runs/{self.run}/refusal"
 
     def refusal(self, site: str) -> str:
-        """Why a site takes no further part."""
+        """Return the name of a site's refusal."""
         return f"runs/{self.run}/refusal/{site}"
 
     def closing(self) -> str:
-        """The centre's list of all that it released."""
+        """Return the name of the centre's list of its releases."""
         return f"runs/{self.run}/closing"
 
     def attestation(self, site: str) -> str:
-        """What a site found when it checked the rounds."""
+        """Return the name of a site's attestation."""
         return f"runs/{self.run}/attestation/{site}"
 
     def end(self) -> str:
-        """The centre's last word."""
+        """Return the name of the centre's final message."""
         return f"runs/{self.run}/end"
 
 
 def run_secret(root: bytes, run: str, purpose: str) -> bytes:
-    """32 secret bytes of a run, from a party's long-term secret (HKDF-SHA256, RFC 5869)."""
+    """Return 32 secret bytes of a run from a party's long-term secret (HKDF-SHA256, RFC 5869)."""
     info = f"consortium {purpose} 1|{run}".encode()
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(root)

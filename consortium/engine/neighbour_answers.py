@@ -1,10 +1,10 @@
-"""What sites say to their neighbours, for algorithms that work without a centre.
+"""Answers of sites to their neighbours, for algorithms that work without a centre.
 
-In a stage that hears, each site puts its protected answer on the exchange twice: sealed for the
-centre, as ever, and open for its neighbours, signed and bound to the same question. What a site
-computes its next answer from it takes from its neighbours' own words, so that a centre that
-alters or invents answers is not believed. Nothing is lost by the open copy: the stage releases
-each site's answer anyway, with noise enough to stand alone.
+In a stage with neighbours, each site posts its protected answer twice: encrypted for the centre, as
+always, and readable for its neighbours, signed and bound to the same query. A site computes its
+next answer from its neighbours' own messages. So a centre can't alter or invent answers. The open
+copy adds no privacy loss: the stage releases each site's answer anyway, with enough noise for a
+single answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from consortium.study.plan import Plan, Stage
 
 
 def answers_neighbours(stage: Stage) -> bool:
-    """Whether the answers of a stage are told to neighbours."""
+    """Return whether the answers of a stage are sent to neighbours."""
     return bool(stage.release.neighbours) and stage.mechanism.each
 
 
@@ -43,7 +43,7 @@ def encode_broadcast(context: bytes, vector: Ring, bits: int) -> bytes:
 
 
 def broadcast_limit(stage: Stage) -> int:
-    """Most bytes of an encoded broadcast."""
+    """Return the maximum bytes of an encoded broadcast."""
     return Limits.broadcast(stage.message_bytes) - OVERHEAD
 
 
@@ -74,16 +74,16 @@ def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int)
 def collect_answers(
     plan: Plan, stage: Stage, site: int, rounds: Sequence[Mapping[int, Array]]
 ) -> NeighbourAnswers:
-    """Put together what a site may know.
+    """Collect the answers that a site may use.
 
     Parameters
     ----------
     stage : Stage
-        One that hears.
+        A stage with neighbours.
     site : int
-        Who listens.
+        The receiving site.
     rounds : sequence of mapping of int to array
-        For each round told to neighbours, the answers by site; of no neighbour is one used.
+        Answers by site for each round that is sent to neighbours. Other sites' are not used.
     """
     within = {site, *stage.release.neighbours[site]}
     entries = next(s for s in plan.stages if answers_neighbours(s)).mechanism.entries

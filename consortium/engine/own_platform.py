@@ -12,7 +12,7 @@ from consortium.base.one_thread import blas_libraries
 
 
 def own_platform() -> Mapping[str, str]:
-    """Where an analysis is computed, by `one_thread`: what decides its last digits."""
+    """Return the platform of an analysis, by `one_thread`, which decides its last digits."""
     return {
         "build": _own_build(),
         "cape-consortium": __version__,

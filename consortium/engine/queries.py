@@ -1,7 +1,7 @@
 """Queries and sites' notes as bytes: the application's own messages.
 
-A large public array (a basis, say) is named by its SHA-256 in the query and
-stored beside it once, however many rounds use it.
+A large public array, such as a basis, is named by its SHA-256 in the query and stored once next to
+it for all rounds.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class _Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SiteNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a site has of the study, attached to its signed advertisement.
+    """A site's note about its study, attached to its signed advertisement.
 
     ``grid`` is the digest of the study's mask and space as the site has them.
     """
@@ -61,7 +61,7 @@ def decode_note(data: bytes, site: str) -> SiteNote:
 
 
 def encode_query(query: Query) -> tuple[bytes, dict[str, bytes]]:
-    """Encode a query; returns its bytes and the arrays to store beside it, by digest."""
+    """Encode a query; returns its bytes and the arrays to store next to it, by digest."""
     beside: dict[str, bytes] = {}
     arguments: dict[str, _Array | _Named] = {}
     for name, value in sorted(query.arguments.items()):
@@ -76,9 +76,9 @@ def encode_query(query: Query) -> tuple[bytes, dict[str, bytes]]:
 
 
 def sketch_query(data: bytes) -> Query:
-    """Decode a query without its arrays, so that it can be judged before anything is fetched.
+    """Decode a query without its arrays, for checks before anything is fetched.
 
-    Every array has its shape, holds zeros and takes no memory. Raises ProtocolError if it is
+    Every array has its shape, is zero and uses no memory. Raises ProtocolError if the query is
     malformed.
     """
     body = _decode(data)
@@ -111,7 +111,7 @@ def decode_query(data: bytes, fetch: Callable[[str, int], bytes]) -> Query:
 
 
 def query_context(plan: Plan, number: int, data: bytes) -> bytes:
-    """32-byte digest of a question: study, round and all its arguments."""
+    """Return the 32-byte digest of a query: study, round and all its arguments."""
     label = f"consortium query 1|{plan.study.digest}|{number}|".encode()
     return hashlib.sha256(label + data).digest()
 

@@ -1,4 +1,4 @@
-"""What the centre says of its releases, and how it holds its own disk against that."""
+"""The centre's statements about its releases, and the check of its own disk against them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from consortium.study.plan import Stage
 
 @dataclass(frozen=True)
 class Releases:
-    """The centre's releases in one run, as they lie on the exchange."""
+    """The centre's releases in one run, as they are on the exchange."""
 
     context: RunContext
     session: KeySession
@@ -34,9 +34,9 @@ class Releases:
     sizes: messages.Limits
 
     def post(self, total: RoundSum, context: bytes, released: Array, stage: Stage) -> bytes:
-        """Say for everybody what a round released; returns the record ρ of it.
+        """Post the release of a round for all parties; returns its record ρ.
 
-        Raises TakenError if something else was said of the round before.
+        Raises TakenError if another release of the round was posted before.
         """
         shown, bits = stage.mechanism.shown, stage.mechanism.lattice.bits
         body = messages.encode(release_message(total, context, released, bits, shown=shown))
@@ -46,15 +46,15 @@ class Releases:
         return release_record(message)
 
     def survivors(self, number: int, stage: Stage) -> Sequence[str] | None:
-        """Sites in a round that was released before a crash; None if it was not."""
+        """Return the sites in a round that was released before a crash, or None."""
         posted = self._posted(number, stage)
         return None if posted is None else posted[0].survivors
 
     def check_kept(self, kept: Kept, stage: Stage) -> bytes:
-        """Hold a round of the transcript against what was said of it; returns its record ρ.
+        """Compare a round of the transcript with its posted release; returns its record ρ.
 
-        Raises OutputError if the transcript holds another release: somebody changed it. Raises
-        ExchangeError if the exchange doesn't hold the release any more.
+        Raises OutputError if the transcript has another release, which means that it was changed.
+        Raises ExchangeError if the release is missing on the exchange.
         """
         posted = self._posted(kept.number, stage)
         if posted is None:
@@ -74,7 +74,7 @@ class Releases:
         return record
 
     def close(self, closing: Closing) -> None:
-        """Post the closing; one from before a crash stands, if it tells of the same.
+        """Post the closing, unless an equal one was posted before a crash.
 
         Raises TakenError if another was posted.
         """
@@ -92,9 +92,9 @@ class Releases:
             )
 
     def receive_attestation(self, data: bytes) -> str:
-        """Take what a site says of the run; returns the site's name.
+        """Record a site's attestation of the run; returns the site's name.
 
-        Raises ProtocolError if it is no site's attestation.
+        Raises ProtocolError if the message is not a site's attestation.
         """
         keys, run = self.context.keys, self.context.run
         opened = unseal(data, keys, run=run, kind=ATTESTATION, limit=len(data), round=0)
@@ -118,5 +118,5 @@ class Releases:
 
 
 def _same(found: object, posted: object) -> bool:
-    """Whether the transcript is what was posted."""
+    """Return whether the transcript equals the posted release."""
     return found == posted

@@ -13,14 +13,14 @@ from consortium.study.slots import round_slot
 
 
 class RoundMessages:
-    """What the centre collects in a round, and posts between two answers.
+    """Messages that the centre collects in a round, and posts between two answers.
 
     Parameters
     ----------
     context : RunContext
-        Of the sites that the run started with.
+        With the sites with which the run started.
     hub : Hub
-        Takes the answers.
+        Receives the answers.
     sizes : Limits
         Bytes of the largest message of each kind.
     """
@@ -36,7 +36,7 @@ class RoundMessages:
         return {s: self._names.round(number, kind, s) for s in self._context.study.sites}
 
     def contributions(self, number: int, stage: Stage, posted: Sequence[str] | None = None) -> None:
-        """Wait for contributions; of those ``posted`` as survivors before a crash only."""
+        """Wait for contributions, only from sites ``posted`` as survivors before a crash."""
         study, seconds = self._context.study, self._context.study.timing.answer
         places = self.places(number, "contribution")
         if posted is not None:
@@ -62,7 +62,7 @@ class RoundMessages:
         self.late = set(missing)
 
     def _slot(self, stage: Stage) -> float:
-        """Seconds that every site takes to answer, as `round_slot`."""
+        """Return the seconds that every site takes to answer, as `round_slot`."""
         shape = nominal_shape(self._context.study, self._context.extent)
         return round_slot(shape, stage.release)
 
@@ -83,7 +83,7 @@ class RoundMessages:
         self._mail.put_own(name, self._hub.request(number), UNMASK, number)
 
     def sum(self, number: int) -> RoundSum:
-        """Open the sum with as few answers as will do; with all of them if shares are wrong."""
+        """Open the sum with the fewest answers that suffice, or with all if shares are wrong."""
         survivors = self._hub.contributed(number)
         self._unmasking(number, survivors, self._context.roster.answers)
         try:
@@ -117,7 +117,7 @@ class RoundMessages:
 
 
 def not_started(mail: Mailbox, missing: Sequence[str]) -> SiteError:
-    """Name the sites for want of which a run does not start; nobody was asked anything yet."""
+    """Name the missing sites without which a run does not start, before any query."""
     timing = mail.context.study.timing
     mail.notices.look_for_approvals()
     slow = [s for s in missing if s in mail.notices.loading and s not in mail.notices.refused]
@@ -133,7 +133,7 @@ def not_started(mail: Mailbox, missing: Sequence[str]) -> SiteError:
 
 
 def shortage(mail: Mailbox, sites: Sequence[str], what: str, seconds: float) -> SiteError:
-    """Name the sites for want of which the run ends; of those that refused, say why."""
+    """Name the missing sites without which the run ends, and the reasons of refusals."""
     notices = mail.notices
     reasons = [notices.refused[site] for site in sites if site in notices.refused]
     silent = [site for site in sites if site not in notices.refused]

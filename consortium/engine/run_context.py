@@ -1,4 +1,4 @@
-"""What a run is about, the same for the centre and every site."""
+"""The setting of a run, which is the same for the centre and every site."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from consortium.study.spec import Study
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a run is about."""
+    """The setting of a run."""
 
     run: str
     """Name of the run on the exchange."""
@@ -33,7 +33,7 @@ class RunContext:
 
     @cached_property
     def roster(self) -> Participants:
-        """Who takes part and how many must stay."""
+        """The parties and the minimum number of survivors."""
         minimum = len(self.study.sites) - self.study.privacy.dropouts
         masking = plan_masking(self.study)
         return Participants(
@@ -53,7 +53,7 @@ class RunContext:
         return json.dumps(content, sort_keys=True).encode()
 
     def started_with(self, sites: tuple[str, ...]) -> RunContext:
-        """Return the setting of the run once it is known who is there.
+        """Return the setting of the run with the sites that joined.
 
         Raises StudyError if the study can't be carried out with these sites.
         """
@@ -63,7 +63,7 @@ class RunContext:
 
 
 def start_notice(sites: tuple[str, ...]) -> bytes:
-    """The centre's word which sites a run starts with, as JSON."""
+    """Return the centre's list of the sites with which a run starts, as JSON."""
     return json.dumps({"sites": sites}).encode()
 
 

@@ -30,13 +30,13 @@ class Round:
     survivors: tuple[int, ...]
     """Sites in the sum, as indices."""
     values: Array
-    """What was released."""
+    """The released values."""
 
 
 class Session:
     """The centre's half of an algorithm, one round at a time.
 
-    Raises PrivacyError if the algorithm asks for what the plan does not hold.
+    Raises PrivacyError if the algorithm's query is not in the plan.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -62,10 +62,10 @@ class Session:
         return self.plan.stage(self.pending.stage)
 
     def accept(self, values: Array, survivors: Sequence[int]) -> Round:
-        """Take the pending round's release and go on to the next query.
+        """Pass the pending round's release to the algorithm, which makes the next query.
 
-        Raises BudgetError if with so few sites the release would break the promise. Raises
-        PrivacyError if the algorithm's next query is not in the plan.
+        Raises BudgetError if the release has too few sites for the guarantee. Raises PrivacyError
+        if the algorithm's next query is not in the plan.
 
         Parameters
         ----------

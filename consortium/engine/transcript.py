@@ -1,8 +1,8 @@
 """The public record of a run on disk, from which it resumes.
 
 Each round is an array and a JSON file that is written after it; a round without its JSON file did
-not happen. The array holds what was released as integers of the ring, which is what sites signed
-for and what can be added again: as floating-point numbers it would lose bits beyond 2^53.
+not happen. The array has the release as integers of the ring, which sites signed and which can be
+added again. Floating-point numbers would lose bits beyond 2^53.
 """
 
 import io
@@ -43,7 +43,7 @@ class Transcript:
         while (path := self.folder / f"round-{number:05d}.json").exists():
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
-                # Mapped first: a header that asks for more than the file holds takes no memory.
+                # Mapped first: a header that states more values than the file has uses no memory.
                 stored = np.load(path.with_suffix(".npy"), mmap_mode="r", allow_pickle=False)
                 ring = np.array(stored)
                 survivors = tuple(int(s) for s in record["survivors"])
@@ -61,7 +61,7 @@ class Transcript:
 
 
 def describe_round(done: Kept) -> bytes:
-    """What is stored of a round beside its numbers."""
+    """Return the record of a round that is stored next to its numbers."""
     record = {
         "round": done.number,
         "stage": done.stage,

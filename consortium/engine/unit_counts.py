@@ -17,7 +17,7 @@ _LEAST_DEVIATION = 1e-9  # of counts without noise
 
 
 def is_far_below(units: float, deviation: float, nominal: float) -> bool:
-    """Whether an estimated number of units is clearly less than half of the nominal number."""
+    """Return whether an estimated number of units is clearly below half of the nominal number."""
     return units + _CLEARLY * deviation < nominal / 2
 
 
@@ -30,7 +30,7 @@ class UnitCounts:
     Parameters
     ----------
     nominal : sequence of float
-        Of each site of the study. It stands for a site that has not answered.
+        Nominal number of each site of the study, used for a site that has not answered.
 
     Examples
     --------

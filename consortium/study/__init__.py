@@ -1,5 +1,5 @@
 """A study: its file, its model, and its plan.
 
-The study file's reader and sections, rules of who and what is chosen, how many neighbours and
-holders sites have, the plan and its digest, and what a plan promises and forecasts.
+The study file's reader and sections, rules for choosing participants and recordings, numbers of
+neighbours and holders, the plan and its digest, and the plan's guarantees and forecasts.
 """

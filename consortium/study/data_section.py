@@ -1,4 +1,4 @@
-"""The part of a study file that says which persons and recordings every site loads, and how."""
+"""The section of a study file that states which participants and recordings every site loads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SpaceLabel = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+(\+[A-Za-z0
 RECORDING = ("session", "run", "acquisition", "direction", "echo", "description", "entities")
 """Fields that choose among the files of a participant by the entities of their names."""
 CHOICE = ("persons", *RECORDING, "runs")
-"""Fields that say whom and what a study takes, and nothing of how it is prepared."""
+"""Fields that choose participants and recordings, and don't concern their preparation."""
 _FIELD_OF = {
     "task": "task",
     "ses": "session",
@@ -38,7 +38,7 @@ _LABELS = ".dlabel.nii"
 
 
 class PersonRule(FrozenModel):
-    """What a person's own value of a column must be for a study to take them."""
+    """Values of a column with which participants are included in a study."""
 
     levels: tuple[Line, ...] = Field(default=(), max_length=100)
     """Values of a column of categories that are taken."""
@@ -59,7 +59,7 @@ class PersonRule(FrozenModel):
         return self
 
     def takes(self, value: str) -> bool:
-        """Whether a person with this value is taken; who has none, or no number, is not."""
+        """Return whether a participant with this value is included, which requires a value."""
         if self.levels:
             return value in self.levels
         try:
@@ -90,7 +90,7 @@ def _without_field(wanted: dict[str, str]) -> dict[str, str]:
 OtherEntities = Annotated[dict[EntityKey, EntityLabel], AfterValidator(_without_field)]
 """Labels by BIDS entities that have no field of their own."""
 PersonRules = Annotated[dict[str, PersonRule], AfterValidator(_columns)]
-"""By column of the site's participants.tsv; a person is taken who fits all of them."""
+"""By column of the site's participants.tsv; a participant must fit all of them."""
 
 
 class Section(FrozenModel):
@@ -98,17 +98,17 @@ class Section(FrozenModel):
 
 
 class DataSection(Section):
-    """What every site loads, and how."""
+    """Data that every site loads, and their preparation."""
 
     task: EntityLabel = "rest"
     """BIDS task label of the functional images to load."""
     persons: PersonRules = Field(default={}, max_length=20)
-    """Whom the study takes, by columns of each site's participants.tsv, such as {diagnosis:
-    {levels: [control]}, age: {low: 18, high: 65}}: who fits all of them, limits included. Who has
-    no such value is not taken. With sessions as `units` each is judged by its own line."""
+    """Inclusion criteria by columns of each site's participants.tsv, such as {diagnosis: {levels:
+    [control]}, age: {low: 18, high: 65}}. A participant must fit all of them, limits included, and
+    is excluded without a value. With sessions as `units` each session is judged by its own row."""
     missing: tuple[float, ...] = Field(default=(), max_length=20)
-    """Numbers that stand for a missing value in every site's tables, as [-9999, 999]; so do empty
-    cells, n/a, NA and NaN."""
+    """Numbers that mean a missing value in every site's tables, as [-9999, 999]. Empty cells, n/a,
+    NA and NaN are also missing values."""
     session: EntityLabel | None = None
     """Only recordings of this BIDS session (ses-); all if not given."""
     run: int | None = Field(default=None, ge=0)
@@ -131,14 +131,14 @@ class DataSection(Section):
     """'all' of a participant's recordings that fit, or the 'first' by session, run and name."""
     space: SpaceLabel = "MNI152NLin2009cAsym"
     """Name of the template space that the sites' images are aligned to, with its cohort if it has
-    one: MNIPediatricAsym+5 also stands for space-MNIPediatricAsym_cohort-5. For a mesh its own
-    space, fsLR or fsaverage."""
+    one: MNIPediatricAsym+5 also means space-MNIPediatricAsym_cohort-5. For a mesh its own space,
+    fsLR or fsaverage."""
     mesh: MeshName | None = None
     """Series on the cortex instead of voxels: 'fsLR-32k', 'fsaverage5' or 'fsaverage6'. Files are
-    fMRIPrep's dense series of CIFTI (*_bold.dtseries.nii), or else pairs of GIFTI (hemi-L and
-    hemi-R, *_bold.func.gii); of CIFTI the voxels below the cortex are left out. Files of another
-    mesh or medial wall are refused. resolution, mask, smoothing and what is said of maps are then
-    left out."""
+    fMRIPrep's dense series of CIFTI (*_bold.dtseries.nii), or otherwise pairs of GIFTI (hemi-L and
+    hemi-R, *_bold.func.gii). Voxels of CIFTI below the cortex are excluded. Files of another mesh
+    or medial wall are refused. resolution, mask, smoothing and the fields of maps are then not
+    used."""
     surfaces: tuple[BesideName, BesideName] | None = Field(
         default=None, description=f"Of the mesh: {SURFACES}"
     )
@@ -147,17 +147,17 @@ class DataSection(Section):
     )
     resolution: float = Field(default=12.0, ge=0.5, le=30)
     """Edge of a voxel of the study's grid in mm; images are resampled to it. A second moment has a
-    number for every pair of voxels, so that pca and ica need a coarse grid: 12 to 16 mm for some
+    number for every pair of voxels. So pca and ica require a coarse grid: 12 to 16 mm for some
     hundred subjects."""
     mask: Line = "template"
-    """'template' for the MNI152 brain mask that nilearn carries, or the path of a 3-D NIfTI mask
-    beside the study file; it also defines the grid unless it is 'template'."""
+    """'template' for the MNI152 brain mask of nilearn, or the path of a 3-D NIfTI mask next to the
+    study file, which also defines the grid."""
     atlas: Line | None = None
-    """Path of a NIfTI atlas beside the study file, 3-D labels or 4-D maps: its regions' mean time
+    """Path of a NIfTI atlas next to the study file, 3-D labels or 4-D maps: its regions' mean time
     series, over the voxels of the grid, are then analysed instead of voxels. On a mesh a file of
     labels of CIFTI (.dlabel.nii): then series of its parcels (*_bold.ptseries.nii or
-    *_timeseries.ptseries.nii) are taken, too, by the parcels' names; one that is named as of a
-    parcellation (seg-, atlas-) only if the atlas's name holds that label."""
+    *_timeseries.ptseries.nii) are also used, by the parcels' names. A file whose name has a
+    parcellation (seg-, atlas-) is used only if the atlas's name contains it."""
     maps_resolution: float | None = Field(default=None, ge=0.5, le=30)
     """Edge in mm of the voxels of full-resolution maps (analysis.maps); by default the grid's
     own."""
@@ -165,23 +165,23 @@ class DataSection(Section):
     """Gaussian smoothing of the maps after their release, FWHM in mm: it takes the noise of privacy
     down and costs no privacy."""
     smoothing: float | None = Field(default=None, ge=0, le=40)
-    """Gaussian smoothing of every volume, FWHM in mm. By default what turns an image's own voxels
-    into voxels of the grid's size, √(grid² − own²), so that a coarse grid averages and does not
-    sample points; an image on the grid stays as it is."""
+    """Gaussian smoothing of every volume, FWHM in mm (default: from an image's own voxels to the
+    grid's size, √(grid² − own²)). A coarse grid then averages instead of sampling points. An image
+    on the grid is unchanged."""
     detrend: Literal["none", "constant", "linear", "quadratic"] = "linear"
-    """Polynomial trend taken out of each voxel's time series, subject by subject."""
+    """Polynomial trend removed from each voxel's time series, subject by subject."""
     high_pass: float | None = Field(default=None, gt=0, lt=10)
-    """Frequency in Hz below which signals are taken out, in one projection with trends and
+    """Frequency in Hz below which signals are removed, in one projection with trends and
     confounds."""
     low_pass: float | None = Field(default=None, gt=0, lt=10)
-    """Frequency in Hz above which signals are taken out, in the same projection."""
+    """Frequency in Hz above which signals are removed, in the same projection."""
     confounds: tuple[Line, ...] = ()
-    """Columns of each subject's confounds TSV to regress out; a name ending in * stands for all
-    columns that begin so. Participants without outlier volumes may lack motion_outlier* and
+    """Columns of each subject's confounds TSV to regress out. A name ending in * means all columns
+    with this prefix. Participants without outlier volumes may lack motion_outlier* and
     non_steady_state_outlier*."""
     standardize: Literal["none", "subject", "voxel"] = "subject"
-    """'subject': one factor per subject, so that the mean squared norm of its volumes is 1;
-    'voxel': also unit variance per voxel first; 'none': values as they are, times scale."""
+    """'subject': one factor per subject, which makes the mean squared norm of its volumes 1;
+    'voxel': also unit variance per voxel first; 'none': original values, times scale."""
     scale: float = Field(default=1.0, gt=0)
     """Public factor applied last, for standardize: none."""
     minimum_volumes: int = Field(default=20, ge=2)
@@ -191,12 +191,12 @@ class DataSection(Section):
 
     @property
     def chooses(self) -> bool:
-        """Whether how many persons a site takes tells more than how many it has."""
+        """Whether the number of included participants reveals more than a site's size."""
         return bool(self.persons) or self.chooses_recordings
 
     @property
     def chooses_recordings(self) -> bool:
-        """Whether it takes some of a person's recordings by their names."""
+        """Whether it chooses some of a participant's recordings by their names."""
         return any(getattr(self, name) not in (None, {}) for name in RECORDING)
 
     @property
@@ -207,7 +207,7 @@ class DataSection(Section):
 
     @property
     def of_any_recording(self) -> DataSection:
-        """The same without its choice among a person's recordings."""
+        """Return the section without its choice among a participant's recordings."""
         return self.model_copy(update={**dict.fromkeys(RECORDING), "entities": {}})
 
     @property

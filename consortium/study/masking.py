@@ -1,8 +1,8 @@
-"""Who masks with whom in a study: all sites with all, or each with a few that it draws.
+"""The graph of masks of a study: all pairs of sites, or a few that each site draws.
 
-Up to 32 sites, or where a graph would cost more than it saves, masks and shares go between all
-sites. Beyond that a graph is drawn (see `consortium.secagg.graph`), and the study's promise
-is planned for what a graph may hide and for the probability that it fails.
+Up to 32 sites, or where a graph would cost more than it saves, all pairs of sites share masks and
+seeds. Beyond that a graph is drawn (see `consortium.secagg.graph`), and the study's guarantee
+accounts for the sites that a graph may hide and for its failure probability.
 """
 
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ class Masking:
     threshold: int
     """Shares that open a seed; 0 if nothing is masked."""
     holders: int = 0
-    """Sites that each site draws to hold its shares; 0 for all."""
+    """Number of sites that each site draws as holders of its shares; 0 for all."""
     hidden: int = 0
-    """Honest sites that may be missing from a sum without anybody's noticing, beside the drop-outs
+    """Number of honest sites that may be missing from a sum unnoticed, in addition to the drop-outs
     that the study allows."""
     failure: float = 0.0
     """Probability, over the draws, that more is learnt than was promised: a part of δ."""
 
 
 def plan_graph(study: Study) -> Neighbourhood | None:
-    """The graph that a study draws, or None if all sites mask with all or nothing is masked."""
+    """Return the graph that a study draws, or None if all pairs share masks or there are none."""
     privacy, sites = study.privacy, len(study.sites)
     if privacy.scheme in ("local", "none"):
         return None
@@ -56,6 +56,6 @@ def plan_masking(study: Study) -> Masking:
 
 
 def delta_left(study: Study) -> float:
-    """The part of the study's δ that the noise must keep to, once the graph's failure is off."""
+    """Return the part of the study's δ for the noise, after subtracting the graph's failure."""
     graph = plan_graph(study)
     return study.privacy.delta - (graph.failure if graph else 0.0)

@@ -1,4 +1,4 @@
-"""Nominal numbers of participants, which people state before anybody counts."""
+"""Nominal numbers of participants, which are stated before any counting."""
 
 import math
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ def stated_participants(study: Study, where: str) -> dict[str, int]:
     Parameters
     ----------
     where : str
-        What the error's sentence begins with.
+        First words of the error.
     """
     if study.participants is None:
         lines = ", ".join(f"{site}: 100" for site in study.sites)

@@ -1,7 +1,7 @@
-"""What a plan promises, releases and is expected to show: one value that every teller reads.
+"""The outlook of a plan: its guarantees, its releases and its forecast.
 
-The screen, JSON, the page of a design, a site's approval, an assessment of data protection and the
-Python package say the same of one plan, since they take it from here.
+The terminal, JSON, the design page, a site's approval, the data protection assessment and the
+Python package agree about a plan, since they all use this value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEADS = ("stage", "statistic", "rounds", "numbers", "bound per unit", "noise σ 
 
 
 class StageOutlook(NamedTuple):
-    """What a stage releases, round by round, by its fields in ``consortium plan --json``."""
+    """Fields of a stage's releases in ``consortium plan --json``."""
 
     stage: str
     statistic: str
@@ -36,13 +36,13 @@ class StageOutlook(NamedTuple):
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is told of a plan before anybody agrees to it."""
+    """Information about a plan before its approval."""
 
     plan: Plan
 
     @cached_property
     def stages(self) -> tuple[StageOutlook, ...]:
-        """What each stage releases."""
+        """Releases of each stage."""
         return tuple(
             StageOutlook(
                 stage.name,
@@ -58,19 +58,19 @@ class Outlook:
         )
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """What each stage releases, as text under `HEADS`."""
+        """Return the releases of each stage, as text under `HEADS`."""
         for each in self.stages:
             counts = str(each.rounds), str(each.entries)
             yield each.stage, each.statistic, *counts, *map(number, each[4:6])
 
     @cached_property
     def forecast(self) -> tuple[Expectation, ...]:
-        """What the analysis is expected to reach, the most important number first; may be empty."""
+        """Forecast of the analysis, the most important number first; may be empty."""
         return self.plan.analysis.expect()
 
     @cached_property
     def expected(self) -> tuple[Expectation, ...]:
-        """The forecast; without one how large a stage's noise is beside the bound of a part."""
+        """The forecast, or without one the noise of a stage compared with the bound of a part."""
         return self.forecast or tuple(
             Expectation(
                 f"noise in '{each.stage}' over the bound of a participant's part",
@@ -82,12 +82,12 @@ class Outlook:
 
     @cached_property
     def nearby(self) -> Table | None:
-        """The forecast in full, of studies near this one, too, or in sentences; may be missing."""
+        """The full forecast, also of similar studies, or in sentences; may be missing."""
         return self.plan.analysis.foretell()
 
     @property
     def withheld(self) -> str:
-        """What is not foretold, and why, in a sentence; empty if nothing is left out."""
+        """What the forecast omits, and why, in a sentence; empty if it is complete."""
         return self.plan.analysis.withheld()
 
     @property
@@ -111,7 +111,7 @@ class Outlook:
 
     @property
     def checked(self) -> str:
-        """Whether anybody can check the result, in a sentence."""
+        """Whether any party can check the result, in a sentence."""
         return how_checked(shown=self.plan.study.adds_again or self.alone)
 
     @property
@@ -128,7 +128,7 @@ class Outlook:
 
     @property
     def price(self) -> str:
-        """What a participant's part in one run costs at the most, in a sentence."""
+        """Maximum privacy loss of a participant in one run, in a sentence."""
         plan, privacy = self.plan, self.plan.study.privacy
         unit = "participant" if privacy.unit == "subject" else "volume"
         return (
@@ -138,7 +138,7 @@ class Outlook:
         )
 
     def sentences(self) -> Iterator[str]:
-        """What a planner reads first: what is found at which price, and what to know of it."""
+        """Return the first sentences for a planner: findings, privacy loss and remarks."""
         verdict = self.verdict or self.withheld or "There is no forecast of what is found."
         fewest = self.fewest
         yield f"{verdict} {self.price}"
@@ -150,7 +150,7 @@ class Outlook:
             yield self.withheld
 
     def as_json(self) -> dict[str, Any]:
-        """What ``consortium plan --json`` prints."""
+        """Return the output of ``consortium plan --json``."""
         plan, fewest, nearby = self.plan, self.fewest, self.nearby
         columns, rows = (nearby.columns, nearby.rows) if nearby else ((), ())
         return {

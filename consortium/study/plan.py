@@ -1,15 +1,13 @@
-"""What a study will cost, worked out before any data is read.
+"""The plan of a study, computed before any data are read.
 
-A plan is a pure function of the study file, whose nominal numbers of participants stand for the
-true ones, so that the centre and every site compute the same one and nobody has to believe
-another. The budget, as μ², is split over the stages by their shares and evenly
-over a stage's rounds.
+A plan is a pure function of the study file, with its nominal numbers of participants. So the centre
+and every site compute the same plan, and no party must trust another. The budget, as μ², is split
+over the stages by their shares and equally over a stage's rounds.
 
-A plan as whole numbers is what two parties must have in common before the first round.
-Floating-point numbers may differ in their last digits from one processor to another; sizes, grids
-and noise, in whole steps of the grid, may not, or some site's noise would be another than everybody
-believes. Of numbers that a plan searches, draws or solves for about six digits are compared: by
-them a party is found out whose libraries find others.
+All parties must have the same plan as whole numbers before the first round. Floating-point numbers
+may differ in their last digits between processors. Sizes, grids and noise, in whole steps of the
+grid, may not, or a site's noise would differ from the plan. For numbers that a plan searches, draws
+or solves for, about six digits are compared, which detects a party whose libraries find others.
 """
 
 import math
@@ -59,12 +57,12 @@ class Stage:
         return vectors * packed_bytes(mechanism.entries, mechanism.lattice.bits)
 
     def released_bytes(self, sites: int) -> int:
-        """Bytes of what a round over so many sites releases, not packed."""
+        """Return the bytes of a round's release over ``sites`` sites, not packed."""
         return self.mechanism.released(sites) * self.mechanism.lattice.dtype.itemsize
 
     @property
     def heard(self) -> int:
-        """Most neighbours' answers that a site lists in one manifest: twice what a round brings."""
+        """Maximum number of neighbours' answers in one manifest: twice those of a round."""
         return 2 * max(map(len, self.release.neighbours), default=0)
 
 
@@ -88,7 +86,7 @@ class Plan:
 
     @cached_property
     def analysis(self) -> AnalysisPlan[Any]:
-        """The analysis, with what follows from parameters and sizes."""
+        """The analysis, with the quantities that follow from parameters and sizes."""
         return REGISTRY[self.study.algorithm](self.study.analysis, self.shape)
 
     @cached_property
@@ -109,7 +107,7 @@ class Plan:
         return tuple(rows)
 
     def site_loss(self, site: int) -> float:
-        """μ of the whole study for one site, at the worst."""
+        """Return the largest μ of the whole study for one site."""
         return compose(row[site] for row in self.losses)
 
     @property
@@ -129,7 +127,7 @@ class Plan:
 
     @cached_property
     def masking(self) -> Masking:
-        """Who masks with whom."""
+        """Graph of masks."""
         return plan_masking(self.study)
 
     @property
@@ -144,20 +142,20 @@ class Plan:
 
     @property
     def outsider_delta(self) -> float:
-        """δ at which outsiders are accounted for.
+        """δ of the guarantee against outsiders.
 
-        A graph's failure shows sums over a few sites; that tells an outsider more than the release
-        only where single vectors lie open.
+        A graph's failure reveals sums over a few sites. An outsider learns more from them than from
+        the release only if single vectors are public.
         """
         return self.delta if self.study.verification.open else self.study.privacy.delta
 
     def site_outsider_loss(self, site: int) -> float:
-        """μ of the whole study for one site against who sees only what is released."""
+        """Return μ of the whole study for one site against outsiders, who see only the releases."""
         return compose(row[site] for row in self.outsider_losses)
 
     @property
     def outsider_mu(self) -> float:
-        """μ of the whole study for the worst site against who sees only what is released."""
+        """μ of the whole study for the worst site against outsiders, who see only the releases."""
         return max(self.site_outsider_loss(site) for site in range(len(self.study.sites)))
 
     def stage(self, name: str) -> Stage:
@@ -185,7 +183,7 @@ def nominal_shape(study: Study, extent: Extent) -> Shape:
 
 
 def promised_mu(study: Study) -> float:
-    """μ of a study's ε and δ (less a graph's failure); infinite for the scheme ``none``."""
+    """Return μ of a study's ε and δ (less a graph's failure); infinite for the scheme ``none``."""
     privacy = study.privacy
     return math.inf if privacy.scheme == "none" else mu_of(privacy.epsilon, delta_left(study))
 
@@ -194,13 +192,13 @@ def make_plan(study: Study, shape: Shape, *, agreed: bool = False) -> Plan:
     """Plan a study.
 
     Raises StudyError if the parameters don't fit the data's sizes or the number of drop-outs is
-    unsafe, or nothing is expected to be seen of a study that is not agreed. Raises BudgetError if
-    the releases can't be made within the promised ε.
+    unsafe, or a study that is not agreed is expected to find nothing. Raises BudgetError if the
+    releases can't be made within the stated ε.
 
     Parameters
     ----------
     agreed : bool
-        Whether everybody has agreed to it: then it is carried out, whatever it is expected to show.
+        Whether all parties have agreed to it: then it is carried out, whatever its forecast.
     """
     if len(shape.units) != len(study.sites):
         raise StudyError(
@@ -238,7 +236,7 @@ def _sharing(study: Study, hidden: int) -> Sharing:
 
 
 def _whole_noise(study: Study, sharing: Sharing, limit: float) -> float:
-    """Noise over sensitivity of one release with the whole budget, over equal sites."""
+    """Return noise over sensitivity of one release with the whole budget, over equal sites."""
     if not math.isfinite(limit):
         return 0.0
     try:
@@ -252,7 +250,7 @@ def _whole_noise(study: Study, sharing: Sharing, limit: float) -> float:
 
 
 def _entry_labels(study: Study, shape: Shape) -> tuple[str, ...]:
-    """Names that the study gives to entries; empty where it gives none."""
+    """Return the names that the study gives to entries; empty where it gives none."""
     sizes, found = dict(shape.views), list[str]()
     for view in study.features:
         own = view.names_of(sizes[view.name])
@@ -261,14 +259,14 @@ def _entry_labels(study: Study, shape: Shape) -> tuple[str, ...]:
 
 
 def count_rounds(study: Study, extent: Extent) -> int:
-    """Most rounds of a study, whatever the sites' sizes: those that it has without noise."""
+    """Return the maximum number of rounds of a study, those that it has without noise."""
     ones = (1,) * len(study.sites)
     shape = replace(extent.shape(ones, ones, study.privacy.unit), sites=study.sites)
     return sum(release.rounds for release in planned_releases(study, shape))
 
 
 def with_fewest(plan: Plan) -> Plan | None:
-    """The plan of a study in which as few sites answer as may, those with the fewest participants.
+    """Return the plan with the fewest sites that may answer, those with fewest participants.
 
     Raises StudyError if nothing is expected to be seen then.
 
@@ -302,7 +300,7 @@ def with_fewest(plan: Plan) -> Plan | None:
 def planned_releases(
     study: Study, shape: Shape, *, agreed: bool = False
 ) -> tuple[PlannedRelease, ...]:
-    """Every release that a study's analysis may make.
+    """Return every release that a study's analysis may make.
 
     Raises StudyError if the parameters don't fit the sizes, or are too small or large to be
     computed with.
@@ -353,7 +351,7 @@ def _plan_stage(
 
 
 def plan_integers(plan: Plan) -> dict[str, Any]:
-    """All that decides a run's noise and sums, as integers and names."""
+    """Return all numbers and names that decide a run's noise and sums, as integers."""
     privacy, masking = plan.study.privacy, plan.masking
     return {
         "units": list(plan.shape.units),
@@ -368,7 +366,7 @@ def plan_integers(plan: Plan) -> dict[str, Any]:
 
 
 def _digits(value: Array | float) -> tuple[str, str]:
-    """Six digits of the sum of all magnitudes, and of a part of it that arrays hardly share."""
+    """Return six digits of the sum of all magnitudes, and of a part that differs by array."""
     numbers = np.ravel(value)
     whole = float(np.abs(numbers).sum())
     part = float(numbers @ np.cos(np.arange(numbers.size))) / whole if whole else 0.0
@@ -394,6 +392,6 @@ def _stage(stage: Stage) -> dict[str, Any]:
 
 
 def plan_digest(plan: Plan) -> bytes:
-    """32 bytes that are the same for two plans if, and only if, `plan_integers` are."""
+    """Return 32 bytes that are equal for two plans if and only if `plan_integers` are."""
     content = msgspec.json.encode(plan_integers(plan), order="sorted")
     return digest(_LABEL, plan.study.digest, content)

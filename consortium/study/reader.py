@@ -49,7 +49,7 @@ def read_study(path: Path) -> Study:
 
 
 def study_schema() -> dict[str, Any]:
-    """JSON schema of the study file, with every analysis's own parameters."""
+    """Return the JSON schema of the study file, with every analysis's own parameters."""
     schema = Study.model_json_schema()
     schema["$defs"].pop("AnalysisParameters")
     schema["properties"].pop("analysis")

@@ -44,7 +44,7 @@ def loading_slot(shape: Shape) -> float:
 def ledger_slot(shape: Shape) -> float:
     """Return the seconds in which a site enters its participants in its ledger.
 
-    A table of features is made anew without participants who have no budget left.
+    A table of features is made again without participants who have no budget left.
     """
     participants, _ = _largest(shape)
     return _rounded(participants * (_ENTERED_EACH + shape.features / _READ))
@@ -89,7 +89,7 @@ def check_slots(study: Study, shape: Shape, releases: Iterable[PlannedRelease]) 
 
 
 def _largest(shape: Shape) -> tuple[int, float]:
-    """Most participants of a site, and most numbers that they have in all."""
+    """Return the largest number of participants of a site, and of all their values."""
     rows = max(shape.features, shape.voxels)
     return HEADROOM * max(shape.subjects), float(HEADROOM * rows * max(shape.samples))
 

@@ -88,31 +88,31 @@ class TimingSection(Section):
 
 
 class VerificationSection(Section):
-    """Who shows that a published sum is the sum of what sites signed."""
+    """Verification that a published sum is the sum of the signed contributions."""
 
     checkers: int | None = Field(default=None, ge=0)
-    """Sites that add each round again and sign what they found; 0 for none. They must be more than
-    colluding_sites. By default one more, and as many more as may be missing, where sums can be
-    added again: if privacy.boost is exact, or open is true. Otherwise 0."""
+    """Number of sites that add each round again and sign the outcome; 0 for none. It must exceed
+    colluding_sites. If sums can be added again (privacy.boost is exact, or open is true), the
+    default is one more than the sites that may collude or be missing. Otherwise it is 0."""
     open: bool = False
-    """For a privacy.boost that is a number: every site's open vector, which its correlated noise
-    hides, lies readable on the exchange, so that sums can be added again. What outsiders may learn
-    is then what the centre may learn alone."""
+    """For a privacy.boost that is a number: whether every site's open vector, which its correlated
+    noise hides, is readable on the exchange. Sums can then be added again, and outsiders may learn
+    as much as the centre."""
 
 
 class ReportSection(Section):
-    """What the page of the result names places and networks by; no site needs it."""
+    """Names of places and networks on the page of the result; sites don't use them."""
 
     atlas: Line | None = None
-    """Path of a NIfTI atlas of labels beside the study file, with a table of the same name ending
-    in .tsv (columns index and name): peaks are then reported by region, too."""
+    """Path of a NIfTI atlas of labels next to the study file, with a table of the same name ending
+    in .tsv (columns index and name): peaks are then also reported by region."""
     networks: Line | None = None
-    """Path of a NIfTI of public network maps beside the study file, with a table of names likewise:
-    the page then says which of them each map is most like."""
+    """Path of a NIfTI of public network maps next to the study file, with a table of names
+    likewise: the page then names the most similar one for each map."""
 
 
 def open_vectors(study: Study) -> str:
-    """What people are told before they agree to ``verification.open``; empty without it."""
+    """Return the information before an agreement to ``verification.open``; empty without it."""
     if not study.verification.open:
         return ""
     return (
@@ -124,12 +124,12 @@ def open_vectors(study: Study) -> str:
 
 
 def how_checked(*, shown: bool) -> str:
-    """State whether anybody can check a result, and how to make it so, before and after a run.
+    """State whether any party can check a result, and how to enable it, before and after a run.
 
     Parameters
     ----------
     shown : bool
-        Whether what is released can be added again, or is what each site sent.
+        Whether the release can be added again, or consists of the sites' own answers.
     """
     if shown:
         return (
@@ -154,25 +154,25 @@ class Study(Section):
     title: str = Field(default="", max_length=200)
     """A line for people."""
     license: str = Field(default="", max_length=200)
-    """Under which the result is shared, as CC-BY-4.0; stands in its description."""
+    """Licence under which the result is shared, as CC-BY-4.0; written to its description."""
     authors: tuple[str, ...] = Field(default=(), max_length=1024)
     """People or groups that the result's description names, in their order."""
     sites: tuple[Name, ...] = Field(min_length=1, max_length=1024)
     """Names of the sites, as in the roster."""
     participants: dict[Name, Annotated[int, Field(ge=1, le=10_000_000)]] | None = None
-    """Nominal number of participants of each site, as people know it before anybody counts: a
-    multiple of 10 below 100, above with two significant digits. Noise and forecast are planned for
-    it, and the true numbers are released with noise. Families count where they are the unit."""
+    """Nominal number of participants of each site, as known before counting: a multiple of 10 below
+    100, with two significant digits above. The noise and the forecast are planned for it, and the
+    true numbers are released with noise. If families are the unit, it is their number."""
     volumes: int | None = Field(default=None, ge=1, le=1_000_000)
     """Nominal number of volumes of a participant, as the protocol of the scans has it; for studies
     of image series only."""
     quorum: int | None = Field(default=None, ge=1)
-    """Fewest sites that a run may start with; all of them if not given. Sites that are not there
-    when `timing.join` has passed are left out of the run and informed."""
+    """Minimum number of sites to start a run (default: all). Sites that have not joined when
+    `timing.join` has passed are excluded from the run and informed."""
     data: DataSection = Field(default_factory=DataSection, description=DataSection.__doc__)
     features: tuple[View, ...] = Field(default=(), max_length=8)
     """Views: feature vectors of each participant, for analyses of participants instead of image
-    series. Only participants who have all of them take part."""
+    series. Only participants with all views take part."""
     privacy: PrivacySection = Field(description=PrivacySection.__doc__)
     algorithm: str
     """Name of the analysis."""
