@@ -35,7 +35,7 @@ def account(
     Parameters
     ----------
     volumes : int
-        T, most volumes of one person: what a timepoint's guarantee is multiplied by.
+        T, maximum number of volumes of one participant: factor of a timepoint's guarantee.
     sampler : str, optional
         Where the noise came from, if not from the exact sampler with secret keys.
     """
@@ -72,8 +72,8 @@ def account(
 class Losses:
     """μ of every round (columns) for every site (rows), against coalition and outsider.
 
-    A site that is not in a round's sum is charged what was planned: its message may have been seen,
-    by outsiders, too, if open vectors are public or its answer went to neighbours in the open.
+    A site that is not in a round's sum is charged the planned loss: its message may have been seen,
+    also by outsiders if open vectors are public or its answer was readable for neighbours.
     """
 
     def __init__(self, plan: Plan, rounds: Sequence[Round]) -> None:
@@ -95,7 +95,7 @@ class Losses:
 
     @cached_property
     def totals(self) -> list[float]:
-        """Of every site, over all rounds."""
+        """Loss of every site, over all rounds."""
         return [compose(row) for row in self.coalition]
 
     @property
@@ -105,7 +105,7 @@ class Losses:
 
     @property
     def costliest(self) -> list[float]:
-        """Of the site that lost most, round by round."""
+        """Loss of the site that lost most, by round."""
         return self.coalition[self.totals.index(self.worst)]
 
 
@@ -160,14 +160,14 @@ def _release(plan: Plan, done: Round) -> ReleaseRecord:
 
 
 def _spread(mechanism: Mechanism, survivors: Sequence[int]) -> float:
-    """Standard deviation of the released noise: of the sum's, or of the noisiest answer's."""
+    """Return the standard deviation of the released noise: the sum's, or the noisiest answer's."""
     if not mechanism.each:
         return mechanism.noise.aggregate(survivors)
     return max(mechanism.noise.local[s] / mechanism.weights[s] for s in survivors)
 
 
 def _own(values: Sequence[float], weights: Sequence[float]) -> float | tuple[float, ...]:
-    """From the aggregator's units to the sites' own; one number if all are alike."""
+    """Convert from the aggregator's units to the sites' own; one number if all are equal."""
     own = tuple(value / weight for value, weight in zip(values, weights, strict=True))
     return own[0] if len(set(own)) == 1 else own
 

@@ -18,22 +18,22 @@ _ENDS = ".nii", ".nii.gz"
 
 
 def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
-    """Write the maps that were found as one image, or as dense maps; it costs no privacy.
+    """Write the maps that were found as one image, or as dense maps, without privacy loss.
 
     Raises DataError if the run found no component, its maps can't be read, or the file can't be
-    made there. Raises OutputError if the folder holds no result, or the file can't be written.
+    made there. Raises OutputError if the folder has no result, or the file can't be written.
 
     Parameters
     ----------
     folder : Path
         Output folder of a run with component maps.
     target : Path
-        A file that is not there yet, beside the next study's file.
+        A new file next to the next study's file.
 
     Returns
     -------
     tuple of int
-        Components of the run that it holds, from 1, in their order.
+        Numbers of the written components, from 1, in their order.
     """
     if target.exists():
         raise DataError(f"{target} is there already; name another file, or remove it.")
@@ -65,7 +65,7 @@ def _check_name(target: Path, outcome: ComparedRun) -> None:
 
 
 def _image(outcome: ComparedRun, source: Path, target: Path) -> list[int]:
-    """Write what was found as NIfTI, and return which these are, from 0; nothing of none."""
+    """Write the found maps as NIfTI, and return their numbers, from 0; nothing of none."""
     image, values = read_image(source, "component image")
     maps = values if values.ndim == 4 else values[..., None]
     found = found_components(outcome, maps.shape[3])
@@ -79,7 +79,7 @@ def _image(outcome: ComparedRun, source: Path, target: Path) -> list[int]:
 
 
 def _dense(outcome: ComparedRun, source: Path, target: Path) -> list[int]:
-    """Write what was found as CIFTI, likewise."""
+    """Write the found maps as CIFTI, likewise."""
     image, values = read_dense(source)
     found = found_components(outcome, len(values))
     if found:

@@ -1,7 +1,7 @@
 """Names, images and sidecars of a BIDS-derivatives data set.
 
-Nothing in it names or counts a subject: what is written is the study's public
-result, what the study file says, and how to read the two.
+It neither names nor counts a subject: it contains the study's public result, the fields of the
+study file, and how to read the two.
 Source: BIDS 1.11, derivatives and template-based data (``tpl-``).
 """
 
@@ -20,9 +20,9 @@ from consortium.study.spec import Study
 
 
 def map_stem(study: Study, grid: Grid, view: str = "") -> str:
-    """File name of the study's (or a view's) maps up to the suffix, with plain BIDS labels.
+    """Return the file name of the study's (or a view's) maps up to the suffix, in BIDS labels.
 
-    No task is named where each person has one image: the study's task chose none of them.
+    If each participant has one image, it names no task, because the study's task chose none.
     """
     images = [each for each in study.features if each.is_image]
     series = not images or any(each.is_series for each in images)
@@ -30,7 +30,7 @@ def map_stem(study: Study, grid: Grid, view: str = "") -> str:
 
 
 def mask_stem(study: Study, grid: Grid) -> str:
-    """File name of the study's mask up to the suffix: a mask of the template, whatever the task."""
+    """Return the file name of the study's mask up to the suffix: a mask of the template."""
     return _stem(study, grid)
 
 
@@ -46,7 +46,7 @@ def _stem(study: Study, grid: Grid, task: str = "", view: str = "") -> str:
 
 
 def resolution_label(grid: Grid) -> str:
-    """Edge of a voxel in mm as a BIDS label, 2.5 as ``2p5``; empty if voxels are not cubes."""
+    """Return the edge of a voxel in mm as a BIDS label, 2.5 as ``2p5``; empty if not cubes."""
     edges = voxel_sizes(grid.affine)
     if not np.allclose(edges, edges[0], rtol=1e-3):
         return ""
@@ -73,12 +73,12 @@ def voxel_text(grid: Grid) -> str:
 
 
 def about_image(study: Study, grid: Grid) -> dict[str, Any]:
-    """Tell in an image's sidecar where its voxels are."""
+    """Return the fields of an image's sidecar about its voxels."""
     return {"SpatialReference": study.data.space, "Resolution": voxel_text(grid)}
 
 
 def about_study(study: Study, numbers: Mapping[str, float | int | str]) -> dict[str, Any]:
-    """Tell in a sidecar which study, which analysis and which public numbers it belongs to."""
+    """Return the fields of a sidecar about its study, its analysis and public numbers."""
     return {
         "Study": study.study,
         "StudyDigest": study.digest,
@@ -89,7 +89,7 @@ def about_study(study: Study, numbers: Mapping[str, float | int | str]) -> dict[
 
 
 def _strict(numbers: Mapping[str, float | int | str]) -> dict[str, float | int | str]:
-    """Numbers that JSON can hold: one that is not finite is written as its name."""
+    """Return numbers for JSON: one that is not finite is written as its name."""
     return {
         name: value if isinstance(value, str) or np.isfinite(value) else str(value)
         for name, value in numbers.items()

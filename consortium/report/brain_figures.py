@@ -1,7 +1,7 @@
 """Pictures of a map: on the MNI152 template, or on the cortex from both sides of both hemispheres.
 
-Drawn by nilearn into figures of their own: matplotlib's global state (pyplot) is
-not touched, so that a flow or a notebook may draw at the same time.
+Drawn by nilearn into separate figures: matplotlib's global state (pyplot) is not changed. So a flow
+or a notebook may draw at the same time.
 """
 
 import threading
@@ -32,7 +32,7 @@ THRESHOLD = 3.0
 SMOOTH = 2.0
 """Maps are drawn on voxels of this size in mm, interpolated linearly: a peak never grows."""
 HEIGHTS = tuple(range(-40, 72, 8))
-"""Of the horizontal slices of a mosaic, z in mm."""
+"""Places of the horizontal slices of a mosaic, z in mm."""
 COLUMNS = 7
 OUTSIDE = 0.05
 """The template is so dark outside the brain, over its brightest voxel."""
@@ -99,7 +99,7 @@ def draw_slices(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """A map without a voxel above the threshold is a finding, and the page says so."""
+    """Silence warnings about maps without a voxel above the threshold, which the page reports."""
     with warnings.catch_warnings():
         for message in ("empty mask", "Resampling binary images"):
             warnings.filterwarnings("ignore", message=message)
@@ -144,7 +144,7 @@ def draw_mosaic(grid: Grid, values: NDArray[np.floating], threshold: float, name
 
 @lru_cache(maxsize=2)
 def _mosaic_places(grid: Grid) -> NDArray[np.float64]:
-    """Where the template's voxels in the slices lie in a grid, in its own indices."""
+    """Return the places of the template's voxels in the slices, in a grid's own indices."""
     affine, shape = template().affine, template().shape
     levels = np.round((np.array(HEIGHTS) - affine[2, 3]) / affine[2, 2])
     axes = np.meshgrid(levels, *map(np.arange, shape[:2]), indexing="ij")
@@ -155,7 +155,7 @@ def _mosaic_places(grid: Grid) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=1)
 def _mosaic_brain() -> NDArray[np.float64]:
-    """The template's slices in shades of grey, on white."""
+    """Return the template's slices in shades of grey, on white."""
     affine, values = template().affine, np.asarray(template().dataobj, dtype=np.float64)
     levels = np.round((np.array(HEIGHTS) - affine[2, 3]) / affine[2, 2]).astype(int)
     shades = np.where(inside_brain(), 255 * values / values.max(), 255.0)
@@ -163,7 +163,7 @@ def _mosaic_brain() -> NDArray[np.float64]:
 
 
 def _top(values: NDArray[np.floating], threshold: float) -> float:
-    """End of the colours: the largest value, or a third beyond what is coloured from."""
+    """Return the end of the colours: the largest value, or a third above the threshold."""
     return max(float(np.abs(values).max()), threshold * 4.0 / 3.0) or 1.0
 
 
@@ -181,7 +181,7 @@ def _glass(image: Any, threshold: float, top: float, text: str) -> Picture:
 
 @lru_cache(maxsize=1)  # its outlines are 800 curves, the same for every map
 def _glass_brain() -> Any:
-    """Glass brain without a map."""
+    """Return a glass brain without a map."""
     from nilearn.plotting import plot_glass_brain
 
     figure = Figure(figsize=SIZE, dpi=DOTS)
@@ -234,14 +234,14 @@ def tick_evenly(bar: Axes, top: float, units: str) -> None:
 
 @lru_cache(maxsize=1)
 def inside_brain() -> NDArray[np.bool_]:
-    """Which of the template's voxels lie in the brain."""
+    """Return which of the template's voxels are in the brain."""
     values = np.asarray(template().dataobj, dtype=np.float64)
     return np.asarray(values > OUTSIDE * values.max())
 
 
 @lru_cache(maxsize=1)  # a public constant that takes a tenth of a second
 def template() -> Any:
-    """Brain of the MNI152 template, on voxels of 2 mm: what lies under slices and maps."""
+    """Return the brain of the MNI152 template, on voxels of 2 mm: the background of maps."""
     # Importing nilearn costs seconds, which only those who draw should pay.
     from nilearn.datasets import load_mni152_template
 
@@ -332,7 +332,7 @@ def _draw(
 
 @lru_cache(maxsize=2)
 def _shown_surface(side: str) -> tuple[Any, Any]:
-    """Inflated surface of fsaverage5, and its folds, which nilearn carries."""
+    """Return the inflated surface of fsaverage5, and its folds, from nilearn."""
     from nilearn.datasets import load_fsaverage, load_fsaverage_data
 
     half = SIDE_NAMES[side]

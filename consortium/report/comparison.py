@@ -1,4 +1,4 @@
-"""Two results side by side, from their output folders alone: nothing of it costs privacy."""
+"""Comparison of two results, only from their output folders, without privacy loss."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,13 +28,13 @@ _OF_ANALYSIS = ("Analysis", "AnalysisParameters")
 
 @dataclass(frozen=True, eq=False)
 class ComparedRun:
-    """One of two runs that are compared, as its output folder tells it."""
+    """One of two runs that are compared, from its output folder."""
 
     name: str
-    """Of the study."""
+    """Name of the study."""
     report: PrivacyReport
     about: Mapping[str, Any]
-    """What the maps' sidecar says; without maps, what another says of the analysis."""
+    """Content of the maps' sidecar, or without maps of another one about the analysis."""
     maps: Path | None
     """Component maps."""
     contrasts: Mapping[str, Mapping[tuple[str, str], tuple[float, float]]]
@@ -60,7 +60,7 @@ class Matching:
     """How the components that two runs found go together."""
 
     pairs: tuple[Pair, ...]
-    """The best first; the sign of a component is arbitrary, that of a correlation is told."""
+    """The best first; the sign of a component is arbitrary, that of a correlation is reported."""
     correlations: Array
     """K x L. Over the voxels where the first run has a map, or over the vertices of both."""
     first: tuple[int, ...] = ()
@@ -79,7 +79,7 @@ class Difference:
     second: float
     value: float
     error: float
-    """The difference, and its standard error if the runs had no person in common."""
+    """The difference, and its standard error if the runs had no participant in common."""
 
     @property
     def z(self) -> float:
@@ -88,9 +88,9 @@ class Difference:
 
 
 def read_outcome(folder: Path) -> ComparedRun:
-    """Read what a comparison needs.
+    """Read the files of a run for a comparison.
 
-    Raises OutputError if the folder holds no result, or a damaged one.
+    Raises OutputError if the folder has no result, or a damaged one.
     """
     report = read_privacy_report(folder / "privacy_report.json")
     maps = [path for end in _MAPS for path in sorted(folder.glob(f"tpl-*/func/*_components{end}"))]
@@ -106,7 +106,7 @@ def read_outcome(folder: Path) -> ComparedRun:
 
 
 def match_components(first: ComparedRun, second: ComparedRun) -> Matching:
-    """Match the components that were found, so that the correlations' sizes add up to the most.
+    """Match the found components with the largest sum of absolute correlations.
 
     Raises DataError if the maps can't be read, or are not of one mesh.
     """
@@ -126,7 +126,7 @@ def match_components(first: ComparedRun, second: ComparedRun) -> Matching:
 
 
 def differences(first: ComparedRun, second: ComparedRun) -> Iterator[Difference]:
-    """Yield the difference of every effect that both runs tell."""
+    """Yield the difference of every effect that both runs report."""
     for contrast, ours in first.contrasts.items():
         theirs = second.contrasts.get(contrast, {})
         for (view, entry), (effect, error) in ours.items():
@@ -137,7 +137,7 @@ def differences(first: ComparedRun, second: ComparedRun) -> Iterator[Difference]
 
 
 def without_effects(first: ComparedRun, second: ComparedRun) -> str:
-    """Say why two runs that both tell effects have none in common; empty if one tells none."""
+    """Return why two runs that both report effects have none in common; empty if one has none."""
     ours, theirs = first.contrasts, second.contrasts
     if not (ours and theirs):
         return ""
@@ -158,14 +158,14 @@ def _named(contrasts: Iterable[str]) -> str:
 
 
 def _in_voxels(first: Path, second: Path) -> tuple[Array, Array]:
-    """Maps of both in the first one's voxels: K x V, and L x V."""
+    """Return maps of both in the first one's voxels: K x V, and L x V."""
     grid, ours = _voxels(first)
     image, values = read_image(second, "component image")
     return ours, sample_maps(values if values.ndim == 4 else values[..., None], image, grid)
 
 
 def _at_vertices(first: Path, second: Path) -> tuple[Array, Array]:
-    """Maps of both at the vertices of their mesh: K x V, and L x V."""
+    """Return maps of both at the vertices of their mesh: K x V, and L x V."""
     if not (first.name.endswith(DENSE) and second.name.endswith(DENSE)):
         raise DataError(
             f"Of {first} and {second} one holds vertices of a mesh and the other voxels; compare "
@@ -181,7 +181,7 @@ def _at_vertices(first: Path, second: Path) -> tuple[Array, Array]:
 
 
 def _voxels(path: Path) -> tuple[Grid, Array]:
-    """Voxels where an image has a value, and its maps there: K x V."""
+    """Return the voxels where an image has a value, and its maps there: K x V."""
     image, values = read_image(path, "component image")
     maps = values if values.ndim == 4 else values[..., None]
     mask = (maps != 0).any(axis=3)
@@ -191,7 +191,7 @@ def _voxels(path: Path) -> tuple[Grid, Array]:
 
 
 def found_components(outcome: ComparedRun, many: int) -> list[int]:
-    """Which of ``many`` maps were found, from 0; all if the sidecar does not say it."""
+    """Return which of ``many`` maps were found, from 0; all if the sidecar does not state it."""
     listed = outcome.about.get("Found")
     flags = listed if isinstance(listed, list) and len(listed) == many else [True] * many
     return [k for k in range(many) if flags[k]]
@@ -216,7 +216,7 @@ def _effects(path: Path) -> dict[tuple[str, str], tuple[float, float]]:
 
 
 def _analysis(folder: Path) -> Mapping[str, Any]:
-    """What the first sidecar of loadings or maps says of the analysis; nothing without one."""
+    """Return the analysis's fields in the first sidecar of loadings or maps, if there is one."""
     for sidecar in sorted((*folder.rglob("*_loadings.json"), *folder.glob("tpl-*/func/*.json"))):
         about = _json(sidecar)
         if "Analysis" in about:

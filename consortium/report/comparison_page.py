@@ -1,4 +1,4 @@
-"""The comparison of two runs as a page: what was planned, what it cost, and what was found."""
+"""The comparison of two runs as a page: plans, privacy losses and findings."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,7 +57,7 @@ def write_comparison(
 
 
 def _summary(pairs: Sequence[Pair], effects: list[Difference], without: str) -> tuple[str, ...]:
-    """Tell the comparison in a few sentences; ``without`` is why there are no effects."""
+    """Summarize the comparison in sentences; ``without`` is why effects are missing."""
     sentences = []
     if pairs:
         sizes = [abs(pair.correlation) for pair in pairs]
@@ -77,7 +77,7 @@ def _summary(pairs: Sequence[Pair], effects: list[Difference], without: str) -> 
 
 
 def _lines(first: ComparedRun, second: ComparedRun) -> list[Line]:
-    """Plan and price of both, line by line."""
+    """Return plan and privacy loss of both, line by line."""
     ours, theirs = _told(first.report), _told(second.report)
     lines = [(name, ours.get(name, "–"), theirs.get(name, "–")) for name in {**ours, **theirs}]
     kind, other = (str(each.about.get("Analysis", "–")) for each in (first, second))
@@ -116,7 +116,7 @@ def _pair(pair: Pair, first: ComparedRun, second: ComparedRun) -> tuple[int, int
 
 
 def _expected(outcome: ComparedRun, number: int) -> str:
-    """Expected correlation of a component with the truth, if the run tells it."""
+    """Return the expected correlation of a component with the truth, if reported."""
     accuracy = outcome.about.get("Accuracy")
     if not isinstance(accuracy, list) or len(accuracy) < number:
         return "–"
@@ -126,7 +126,7 @@ def _expected(outcome: ComparedRun, number: int) -> str:
 
 
 def _matrix(matching: Matching) -> Picture:
-    """All correlations in colour, with the components' own numbers beside them."""
+    """Return all correlations in colour, labelled by the components' own numbers."""
     rows, columns = matching.correlations.shape
     figure = Figure(figsize=(6.6, 4.4), dpi=DOTS, layout="constrained")
     axes = figure.subplots()

@@ -1,4 +1,4 @@
-"""How a run went beside how it was planned, from what everybody may know of it."""
+"""The course of a run compared with its plan, from public information."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,7 +12,7 @@ KIBI = 1024
 
 
 class Step(NamedTuple):
-    """One line: what is compared, what was planned, and what happened."""
+    """One line: its subject, the plan, and the outcome."""
 
     what: str
     planned: str
@@ -22,14 +22,14 @@ class Step(NamedTuple):
 def course(
     study: Study, plan: Plan, report: PrivacyReport, seconds: float | None = None
 ) -> tuple[Step, ...]:
-    """Lay what happened beside what was planned.
+    """Compare the outcome of a run with its plan.
 
     Parameters
     ----------
     study : Study
-        As the study file has it, with all its sites.
+        As in the study file, with all its sites.
     plan : Plan
-        Of the sites that the run started with.
+        Plan of the sites with which the run started.
     seconds : float, optional
         From the run's opening to its last release, if known.
     """
@@ -106,7 +106,7 @@ def _missing(most: int, report: PrivacyReport, plan: Plan) -> str:
 
 
 def _sent(plan: Plan, report: PrivacyReport) -> str:
-    """What the sites' contributions were, from the sizes that the plan fixes."""
+    """Return the sizes of the sites' contributions, which the plan fixes."""
     sent = [
         sum(
             plan.stage(done.stage).message_bytes

@@ -1,12 +1,12 @@
-"""What makes an output folder a BIDS data set, and what machines read of it.
+"""Files that make an output folder a BIDS data set, and its machine-readable descriptions.
 
-Its description, a README, what is not BIDS's; its claim of privacy, and a catalogue of its files.
+Its description, a README, a list of other files; its privacy claim, and a catalogue of its files.
 Source: BIDS 1.11, agnostic files. The validator (`bids-validator-deno`) passes on the folder;
 ``.bidsignore`` has only what no standard names.
 
 The claim has the form of an entry of OpenDP's registry of deployments (its template of 2026), to
-be completed by people and sent there; it follows from `privacy_report.json` and the study file.
-The catalogue is an RO-Crate 1.1. Neither has anything of a person in it.
+be completed by the coordinator and sent there. It follows from `privacy_report.json` and the study
+file. The catalogue is an RO-Crate 1.1. Neither contains data of a participant.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ DATASET = tuple(map(Path, ("dataset_description.json", "README.md", "privacy_rep
 _TEMPLATES = resources("consortium.report") / "templates"
 _IGNORED = (_TEMPLATES / "bidsignore.txt").read_text(encoding="utf-8").splitlines()
 NOT_IN_BIDS = tuple(line for line in _IGNORED if not line.startswith("#"))
-"""What the validator shall pass over, as lines of ``.bidsignore``.
+"""Files that the validator ignores, as lines of ``.bidsignore``.
 
 Folders are without a slash at the end: the validator would not match the folder itself.
 """
@@ -63,7 +63,7 @@ def start_dataset(folder: Path, run: Finished) -> None:
 
 
 def describe(study: Study) -> dict[str, Any]:
-    """Content of ``dataset_description.json``.
+    """Return the content of ``dataset_description.json``.
 
     The source of every site is named, and where it is: nowhere to be fetched from.
     """
@@ -83,7 +83,7 @@ def describe(study: Study) -> dict[str, Any]:
 
 
 def code_url(package: str) -> str:
-    """Where the code is that the installed package names as its source; else its package URL."""
+    """Return the source URL of the installed package, or otherwise its package URL."""
     try:
         links = metadata(package).get_all("Project-URL") or []
     except PackageNotFoundError:  # run from a folder that was not installed
@@ -114,14 +114,14 @@ def _readme(run: Finished) -> str:
 
 
 def write_claims(folder: Path, run: Finished, files: Sequence[Path]) -> None:
-    """Write the entry, where noise protected anybody, and the catalogue.
+    """Write the catalogue and, if noise protected participants, the entry.
 
     Raises OutputError if the folder can't be written.
 
     Parameters
     ----------
     files : sequence of Path
-        What else the catalogue names, relative to the folder.
+        Further files of the catalogue, relative to the folder.
     """
     entry = deployment_entry(run)
     if entry is not None:
@@ -134,7 +134,7 @@ def write_claims(folder: Path, run: Finished, files: Sequence[Path]) -> None:
 
 
 def deployment_entry(run: Finished) -> dict[str, Any] | None:
-    """Entry for a registry of deployments; None for a run that protects nobody."""
+    """Return the entry for a registry of deployments; None for a run without protection."""
     report, person = run.report, run.report.unit == "subject"
     if report.scheme == "none" or report.sampler.startswith(SEEDED):
         return None
@@ -160,7 +160,7 @@ def deployment_entry(run: Finished) -> dict[str, Any] | None:
 
 
 def crate(run: Finished, files: Sequence[tuple[Path, int]]) -> dict[str, Any]:
-    """Catalogue of an output folder as an RO-Crate.
+    """Return the catalogue of an output folder as an RO-Crate.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def crate(run: Finished, files: Sequence[tuple[Path, int]]) -> dict[str, Any]:
 
 
 def _known(run: Finished) -> dict[str, Any]:
-    """What both tell of a run."""
+    """Return the common fields of both."""
     return {
         "study": run.study.study,
         "analysis": REGISTRY[run.study.algorithm].title,
@@ -209,7 +209,7 @@ def _known(run: Finished) -> dict[str, Any]:
 
 
 def _written() -> dict[str, Any]:
-    """The words of both, with the run's in braces."""
+    """Return the texts of both, with placeholders in braces."""
     path = resources("consortium.report").joinpath("templates/claims.yaml")
     written: dict[str, Any] = yaml.safe_load(path.read_bytes())
     return written
@@ -227,7 +227,7 @@ def _filled(value: Any, known: Mapping[str, Any]) -> Any:
 
 
 def _licence(name: str) -> tuple[Any, list[dict[str, str]]]:
-    """Licence of the whole, and what describes it: SPDX's page if it is one word."""
+    """Return the licence and its description: SPDX's page if it is one word."""
     if not name or " " in name:
         return name or NO_LICENSE, []
     place = f"https://spdx.org/licenses/{quote(name, safe='.-')}"

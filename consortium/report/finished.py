@@ -1,9 +1,8 @@
-"""A finished study as its files and its page are made from.
+"""A finished study, from which its files and its page are made.
 
-Component maps are made comparable: order, sign and scale that no run leaves to chance. A
-decomposition gives its components in any order, with either sign, at any scale. Here the order is
-by explained variance, the sign turns the heavier tail up, and the scale is a robust z, so that maps
-of two runs can be laid side by side.
+Component maps are made comparable by a fixed order, sign and scale. A decomposition gives its
+components in any order, with either sign, at any scale. Here the order is by explained variance,
+the heavier tail is positive, and the scale is a robust z. So maps of two runs can be compared.
 """
 
 import math
@@ -53,7 +52,7 @@ class Components:
     order: tuple[int, ...]
     """Column of the incoming array that each component was, from 0."""
     signs: tuple[int, ...]
-    """1 or -1, what each column was multiplied by."""
+    """1 or -1, factor of each column."""
 
     def __len__(self) -> int:
         return len(self.order)
@@ -87,12 +86,12 @@ def tidy_components(
     signs = [heavier_tail(row) for row in rows]
     rows = rows * np.array(signs, dtype=np.float64)[:, None] + 0.0  # + 0.0 turns -0 into 0
     explained = (rows**2).sum(axis=1) if variances is None else np.asarray(variances, np.float64)
-    # Equal variances: the content decides, so that the incoming order never does.
+    # Equal variances: the content decides, and never the incoming order.
     order = sorted(range(len(rows)), key=lambda r: (-explained[r], rows[r].tobytes()))
     scaled = [robust_z(rows[r]) for r in order]
     scores = np.array([z for z, _ in scaled])
     tops = scores.argmax(axis=1)
-    total = math.fsum(explained)  # exact, so that the order of its terms is no matter
+    total = math.fsum(explained)  # exact: the order of its terms has no effect
     return Components(
         maps=scores.T,
         shares=explained[order] / (total if total > 0 else 1.0),
@@ -105,7 +104,7 @@ def tidy_components(
 
 
 def heavier_tail(values: Floats) -> int:
-    """Sign that turns the heavier tail up: of the skewness, else of the largest value.
+    """Return the sign for a positive heavier tail: by the skewness, or by the largest value.
 
     Parameters
     ----------
@@ -125,12 +124,12 @@ def heavier_tail(values: Floats) -> int:
 
 
 def robust_z(values: Floats) -> tuple[Floats, float]:
-    """Values in units of their noise floor, around their median.
+    """Return values in units of their noise floor, around their median.
 
-    The floor is 1.4826 times the median absolute deviation: most voxels of a
-    network's map lie outside the network, so this is the spread of its noise. A
-    map with more than half of its voxels at one value has none; the standard
-    deviation is taken instead, and a constant map scores zero everywhere.
+    The floor is 1.4826 times the median absolute deviation: most voxels of a network's map are
+    outside the network, so this is the spread of its noise. A map with more than half of its voxels
+    at one value has none. The standard deviation is used instead, and a constant map is zero
+    everywhere.
 
     Parameters
     ----------
@@ -140,7 +139,7 @@ def robust_z(values: Floats) -> tuple[Floats, float]:
     -------
     scores : array, shape (D,)
     noise : float
-        What was divided by, more than zero.
+        The divisor, more than zero.
     """
     centred = values - np.median(values)
     sizes = np.abs(centred)
@@ -181,13 +180,13 @@ class ComponentMaps:
     components: Components
     noise: NDArray[np.float64] | None = None
     """Shape (V,). Standard deviation of the privacy noise in each voxel of the maps before they
-    were scaled, if it can be told."""
+    were scaled, if it is known."""
     found: tuple[bool, ...] = ()
     """Whether each component stands out of the noise; one that does not is listed, but not drawn.
     Empty: all do."""
     shares: tuple[Finding, ...] = ()
-    """Of each component, its part of the data's variance. Empty: it is not known, and each one's
-    part of all components' is told."""
+    """Fraction of the data's variance that each component explains. If it is unknown, this is
+    empty, and fractions of all components' variance are reported."""
 
     @property
     def floor(self) -> NDArray[np.float64] | None:
@@ -195,22 +194,22 @@ class ComponentMaps:
         return None if self.noise is None else self.noise[:, None] / self.components.noise
 
     def is_found(self, r: int) -> bool:
-        """Whether component r, counted from 0, stands out of the noise."""
+        """Return whether component r, counted from 0, exceeds the noise."""
         return self.found[r] if self.found else True
 
     @property
     def tells_shares(self) -> bool:
-        """Whether the share of any component is told."""
+        """Whether the share of any component is reported."""
         return not self.shares or any(share.reported for share in self.shares)
 
     def share(self, r: int) -> Finding:
-        """Explained share of component r: of the data's variance, or of all components'."""
+        """Return the explained share of component r: of the data's variance, or of components'."""
         return self.shares[r] if self.shares else Finding(float(self.components.shares[r]))
 
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """All that is told of a study that has ended; `finish_result` makes one."""
+    """Everything that is reported about a finished study; `finish_result` makes one."""
 
     study: Study
     space: Space
@@ -223,13 +222,13 @@ class Finished:
     legend: Legend = field(default_factory=Legend)
     """Names of places and networks, if the study gives any."""
     course: tuple[Step, ...] = ()
-    """What happened beside what was planned, if the plan is known."""
+    """Comparison of the outcome with the plan, if the plan is known."""
     files: tuple[Path, ...] = ()
-    """What people may want to open, relative to the output folder."""
+    """Files that users may open, relative to the output folder."""
 
     @property
     def loadings(self) -> Array | None:
-        """Values over all views' entries, D x K, of a study of persons that has any."""
+        """Values over all views' entries, D x K, of a study of participants that has any."""
         name = self.result.loadings or self.result.maps
         return self.result.arrays[name] if name and self.space.views else None
 
@@ -247,9 +246,9 @@ def finish_result(
     day: date,
     legend: Legend | None = None,
 ) -> Finished:
-    """Put together what is told; the same result gives the same maps.
+    """Collect everything that is reported; the same result gives the same maps.
 
-    Raises DataError if the maps don't fit the study's grid or hold a value that is not finite.
+    Raises DataError if the maps don't fit the study's grid or have a value that is not finite.
     """
     maps = _component_maps(study, space, result) if result.maps and not study.features else None
     return Finished(study, space, result, report, day, maps, legend or Legend())
@@ -261,7 +260,7 @@ def _component_maps(study: Study, space: Space, result: Result) -> ComponentMaps
     grid = space.maps if result.fine else space.domain
     painted = values if result.fine else space.paint(values)
     smooth, noise = smooth_maps(painted, result.noise, grid, study.data.maps_smoothing)
-    # A region's voxels share their noise, so that it is not told voxel by voxel.
+    # A region's voxels share their noise, so it is not reported by voxel.
     with_noise = result.noise > 0 and (result.fine or space.regions is None)
     variances = np.maximum(result.arrays[result.variances], 0.0) if result.variances else None
     components = tidy_components(smooth, grid, variances)

@@ -42,7 +42,7 @@ _MODALITIES = {"surface": "Structural MRI"}
 
 
 def surface_name(study: Study, mesh: Mesh, view: str, entities: str = "") -> str:
-    """File name of maps on a mesh up to the suffix, for both hemispheres.
+    """Return the file name of maps on a mesh up to the suffix, for both hemispheres.
 
     ``entities`` come before ``desc``, each with an underscore in front. Maps of series name the
     task.
@@ -53,12 +53,12 @@ def surface_name(study: Study, mesh: Mesh, view: str, entities: str = "") -> str
 
 
 def surface_folder(folder: Path, mesh: Mesh) -> Path:
-    """Where an output folder has maps on a mesh."""
+    """Return the folder of maps on a mesh in an output folder."""
     return folder / f"tpl-{mesh.kind.space}" / "func"
 
 
 def about_mesh(mesh: Mesh) -> dict[str, Any]:
-    """Tell in a sidecar which mesh values are on."""
+    """Return the fields of a sidecar about the mesh."""
     return {
         "SpatialReference": mesh.name,
         "Density": f"{mesh.kind.vertices:,} vertices per hemisphere",
@@ -85,7 +85,7 @@ def write_surface(
     Parameters
     ----------
     folder : Path
-        Where the files are to lie; `surface_folder` of an output folder.
+        Folder of the files; `surface_folder` of an output folder.
     name : str
         From `surface_name`.
     suffix : str
@@ -188,7 +188,7 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
 
 
 def image_set_grid(space: Space, images: ImageSet) -> Grid | Mesh:
-    """Voxels or vertices that a set's maps are painted on."""
+    """Return the voxels or vertices of a set's maps."""
     mesh = space.mesh_of(images.view)
     if mesh is not None:
         return mesh
@@ -196,7 +196,7 @@ def image_set_grid(space: Space, images: ImageSet) -> Grid | Mesh:
 
 
 def on_grid(space: Space, images: ImageSet, values: Array) -> Array:
-    """Values in a set's rows as values of its grid's voxels: V x K."""
+    """Return values in a set's rows as values of its grid's voxels: V x K."""
     if images.fine or (space.views and space.mesh_of(images.view) is not None):
         return values
     for view in space.views:
@@ -206,7 +206,7 @@ def on_grid(space: Space, images: ImageSet, values: Array) -> Array:
 
 
 def _names(study: Study, space: Space, result: Result) -> dict[str, str]:
-    """File name of every set up to the suffix."""
+    """Return the file name of every set up to the suffix."""
     names: dict[str, str] = {}
     owners: dict[tuple[str, str], str] = {}
     for key, images in result.images.items():
@@ -261,14 +261,14 @@ def _about(study: Study, grid: Grid) -> dict[str, Any]:
 
 
 def about_map(run: Finished, place: Grid | Mesh, stat: str = "", view: str = "") -> dict[str, Any]:
-    """Fields of a released map that NeuroVault has, as far as they are known.
+    """Return the known fields of a released map for NeuroVault.
 
     Parameters
     ----------
     place : Grid or Mesh
         Its voxels or vertices; NeuroVault names templates of volumes only.
     stat : str
-        What the map's values are, as BIDS calls it; empty for none of its names.
+        Kind of the map's values in BIDS's terms; empty for none of them.
     view : str
         The view that the map is of; empty for series of images.
     """
@@ -292,7 +292,7 @@ def _modality(run: Finished, view: str) -> str:
 
 
 def _persons(run: Finished) -> int:
-    """Participants at the sites that answered; 0 if units of privacy are not participants."""
+    """Return participants at the sites that answered; 0 if units are not participants."""
     study = run.study
     if study.privacy.unit != "subject" or study.analysis.grouped is not None:
         return 0

@@ -1,7 +1,6 @@
-"""What a study names for its report alone: an atlas of places, and networks to compare maps with.
+"""Files of a study that only its report uses: an atlas, and networks to compare maps with.
 
-Both are public files beside the study file. No site needs them, and nothing that is released
-depends on them.
+Both are public files next to the study file. Sites don't use them, and no release depends on them.
 """
 
 from collections.abc import Sequence
@@ -40,10 +39,10 @@ class NamedNetworks:
     names: Sequence[str]
 
     def most_alike(self, grid: Grid, values: NDArray[np.floating]) -> list[tuple[str, float]]:
-        """Names and correlations over the grid's voxels of the maps that a map is most like.
+        """Return names and correlations of the networks most similar to a map, over the grid.
 
-        The sign is the map's: a network that it is the negative of is not like it. None if no
-        correlation is as large as `LEAST`.
+        The sign counts: the negative of a network is not similar to it. None if no correlation is
+        as large as `LEAST`.
         """
         found = [correlation(row, values) for row in _sampled(self, grid)]
         order = sorted(range(len(found)), key=lambda k: -found[k])[:SHOWN]
@@ -52,14 +51,14 @@ class NamedNetworks:
 
 @lru_cache(maxsize=2)
 def _sampled(networks: NamedNetworks, grid: Grid) -> NDArray[np.float32]:
-    """Networks at the voxels of a grid, K x V; the same for every map."""
+    """Return networks at the voxels of a grid, K x V; the same for every map."""
     image, maps = read_image(networks.path, "file of networks")
     return sample_maps(maps[..., None] if maps.ndim == 3 else maps, image, grid)
 
 
 @dataclass(frozen=True, eq=False)
 class Legend:
-    """Names for what the maps show; by default there are none."""
+    """Names of places and networks in the maps; by default there are none."""
 
     anatomy: Anatomy | None = None
     networks: NamedNetworks | None = None
@@ -78,7 +77,7 @@ def read_legend(study: Study, folder: Path) -> Legend:
 
 
 def correlation(one: NDArray[np.floating], other: NDArray[np.floating]) -> float:
-    """Pearson's correlation; 0 if one of the two is constant."""
+    """Return Pearson's correlation; 0 if one of the two is constant."""
     first, second = (np.asarray(each, dtype=np.float64) for each in (one, other))
     first, second = first - first.mean(), second - second.mean()
     size = float(np.linalg.norm(first) * np.linalg.norm(second))

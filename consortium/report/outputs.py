@@ -2,7 +2,7 @@
 
 The page is one HTML file with everything in it, no script and no link out.
 
-The methods as a text to be copied into a paper, with a bibliography beside it.
+The methods as a text to be copied into a paper, with a bibliography next to it.
 
 The component maps of a study of images as files: maps, mask and noise, each with a sidecar.
 
@@ -69,7 +69,7 @@ def write_credit(folder: Path, run: Finished) -> tuple[Path, Path]:
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown shows as it is, whatever a study file says."""
+    """Escape text for Markdown, whatever a study file contains."""
     return re.sub(r"([\\`*_<>@\[\]{}#|$^~])", r"\\\1", text)
 
 
@@ -82,12 +82,12 @@ def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[P
     Parameters
     ----------
     pages : bool
-        Whether the page with its pictures is written, too.
+        Whether the page with its pictures is also written.
 
     Returns
     -------
     tuple of Path
-        What people may want to open, relative to the folder.
+        Files that users may open, relative to the folder.
     """
     write_privacy_report(folder / "privacy_report.json", run.report)
     start_dataset(folder, run)
@@ -109,7 +109,7 @@ def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[P
 
 
 def write_component_maps(folder: Path, run: Finished) -> list[Path]:
-    """Write maps and mask, and the privacy noise of each voxel where it can be told.
+    """Write maps and mask, and the privacy noise of each voxel where it is known.
 
     Raises OutputError if the folder can't be written.
 
@@ -141,7 +141,7 @@ def write_component_maps(folder: Path, run: Finished) -> list[Path]:
 
 
 def _write_on_mesh(folder: Path, run: Finished, maps: ComponentMaps, mesh: Mesh) -> list[Path]:
-    """Write a file of CIFTI and a pair of GIFTI of the maps, and of the noise if it is told."""
+    """Write a file of CIFTI and a pair of GIFTI of the maps, and of the noise if it is known."""
     name = surface_name(run.study, mesh, "")
     labels = [f"component {r + 1}" for r in range(len(maps.components))]
     content = maps.components.maps, labels, _about_maps(run, maps)
@@ -155,7 +155,7 @@ def _write_on_mesh(folder: Path, run: Finished, maps: ComponentMaps, mesh: Mesh)
 
 
 def _about_maps(run: Finished, maps: ComponentMaps) -> dict[str, Any]:
-    """Sidecar of the maps: how to read volume r of the image, entry r of every list."""
+    """Return the sidecar of the maps: entry r of every list describes volume r of the image."""
     components = maps.components
     return {
         "Description": "Group component maps over the consortium's sites, one volume each.",
@@ -222,7 +222,7 @@ def first_picture(folder: Path) -> str:
 
 
 def _frame(run: Finished) -> dict[str, Any]:
-    """What stands around the sections."""
+    """Return the parts around the sections."""
     study, day = run.study, run.day
     views = ", ".join(view.name for view in study.features)
     maps = run.components
@@ -247,7 +247,7 @@ def _environment() -> Environment:
 
 
 def _per_site(value: float | tuple[float, ...]) -> str:
-    """One number, or the range over the sites."""
+    """Return one number, or the range over the sites."""
     if not isinstance(value, tuple):
         return number(value)
     low, high = number(min(value)), number(max(value))

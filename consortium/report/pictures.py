@@ -1,6 +1,6 @@
-"""A picture as a page holds it: WebP bytes in the page itself, with what they show in words.
+"""Pictures of a page: WebP bytes in the page itself, with a description in words.
 
-Also what pictures that are no brains have in common.
+Also the common parts of pictures other than brains.
 """
 
 import base64
@@ -17,7 +17,7 @@ SIZE = (6.6, 2.5)
 """Width and height of a picture in inches; with the resolution, 990 x 375 pixels."""
 DOTS = 150
 QUALITY = 80
-"""Of WebP: half of the bytes of a PNG, so that a page of a hundred maps opens at once."""
+"""Quality of WebP: half of the bytes of a PNG. A page of a hundred maps then opens at once."""
 PALETTE = "RdBu_r"
 WIDTH = 990
 """Pixels across that a page gives a picture."""
@@ -25,7 +25,7 @@ INK, SOFT, RED, BLUE = "#16202b", "#8a97a3", "#b3272d", "#1f5f99"
 
 
 class Picture(NamedTuple):
-    """A WebP, and what it shows in words."""
+    """A WebP, and its description in words."""
 
     webp: bytes
     text: str
@@ -43,7 +43,7 @@ class Picture(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """Pictures that belong together, what to say below them, and more of them for who asks."""
+    """Pictures that belong together, their caption, and further ones that the reader can open."""
 
     pictures: tuple[Picture, ...]
     note: str = ""
@@ -67,7 +67,7 @@ def pack_picture(image: Image.Image, text: str) -> Picture:
 
 
 def largest_size(values: NDArray[Any]) -> float:
-    """Where a scale of colours ends: the largest size, or 1 if all are zero."""
+    """Return the end of a scale of colours: the largest size, or 1 if all are zero."""
     return float(np.abs(values).max()) or 1.0
 
 

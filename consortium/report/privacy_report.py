@@ -1,8 +1,7 @@
-"""`privacy_report.json`: what a run promised, what it spent, and on what.
+"""`privacy_report.json`: the guarantee of a run, its privacy loss, and its releases.
 
-Every number is public. A loss without bound (scheme ``none``, or a mask that is
-uniform on the ring) is the string ``"infinite"``, since JSON knows no infinity;
-a reader gets ``math.inf`` back.
+Every number is public. A loss without bound (scheme ``none``, or a mask that is uniform on the
+ring) is the string ``"infinite"``, since JSON has no infinity. A reader gets ``math.inf``.
 """
 
 from __future__ import annotations
@@ -65,21 +64,21 @@ class Guarantee(ReportRecord):
 
 
 class Guarantees(ReportRecord):
-    """What the whole run cost at most, whoever looks."""
+    """Maximum privacy loss of the whole run, against any observer."""
 
     coalition: Guarantee = Field(
-        description="Against the centre and up to colluding_sites sites that pool what they saw."
+        description="Against the centre and up to colluding_sites sites that pool their messages."
     )
     outsider: Guarantee = Field(
-        description="Against those who see only what was released, and open_vectors if public."
+        description="Against outsiders, who see only the releases, and open_vectors if public."
     )
 
 
 class Person(ReportRecord):
-    """What the coalition's guarantee means for one participant with all their volumes."""
+    """Guarantee against the coalition for one participant with all their volumes."""
 
     epsilon_coalition: Amount = Field(description="ε for a participant, at the report's delta.")
-    mu_coalition: Amount = Field(description="volumes times μ if the unit is a timepoint, else μ.")
+    mu_coalition: Amount = Field(description="volumes times μ for unit timepoint, otherwise μ.")
     volumes: int = Field(ge=1, description="T, the most volumes that one participant contributed.")
 
 
@@ -98,7 +97,7 @@ class SiteRecord(ReportRecord):
     units_deviation: Amount = Field(
         default=0.0, description="Standard deviation of the noise in that estimate."
     )
-    answered: int = Field(ge=0, description="Rounds whose sum holds its contribution.")
+    answered: int = Field(ge=0, description="Rounds whose sum contains its contribution.")
     mu_coalition: Amount = Field(description="μ that its units lost to the coalition in all.")
 
 
@@ -110,7 +109,7 @@ class ReleaseRecord(ReportRecord):
 
     stage: str = Field(description="Stage of the analysis.")
     round: int = Field(ge=1, description="Number of the round, from 1 over the whole run.")
-    statistic: str = Field(description="What every site computed.")
+    statistic: str = Field(description="Statistic that every site computed.")
     entries: int = Field(ge=1, description="Numbers released.")
     bound: Amount = Field(description="Euclidean norm that every unit was clipped to.")
     sensitivity: PerSite = Field(description="L2 sensitivity of a site's own statistic.")
@@ -120,7 +119,7 @@ class ReleaseRecord(ReportRecord):
     )
     sigma_local: PerSite = Field(description="Standard deviation of the noise that stays.")
     sigma_aggregate: Amount = Field(
-        description="Standard deviation of the released sum's noise; of the noisiest answer's "
+        description="Standard deviation of the noise in the released sum, or in the noisiest answer "
         "where each site's own is released."
     )
     mu_coalition: Amount = Field(description="μ of this release against the coalition.")
@@ -129,7 +128,7 @@ class ReleaseRecord(ReportRecord):
 
     @property
     def each(self) -> bool:
-        """Whether each site's own answer was released: the noise told is then one of theirs."""
+        """Whether each site's own answer was released. The stated noise is then of one answer."""
         local = self.sigma_local if isinstance(self.sigma_local, tuple) else (self.sigma_local,)
         same_sigma = any(math.isclose(sigma, self.sigma_aggregate) for sigma in local)
         return same_sigma and self.sigma_aggregate > 0 and len(self.survivors) > 1
@@ -138,10 +137,10 @@ class ReleaseRecord(ReportRecord):
 class GraphRecord(ReportRecord):
     """The graph within which the sites of a large consortium masked their sums."""
 
-    holders: int = Field(ge=1, description="Sites that each site drew to hold its shares.")
+    holders: int = Field(ge=1, description="Sites that each site drew as holders of its shares.")
     threshold: int = Field(ge=1, description="Holders whose shares open a seed.")
     hidden: int = Field(
-        ge=0, description="Honest sites that the noise was planned without, beside drop-outs."
+        ge=0, description="Honest sites without whose noise the run was planned, besides drop-outs."
     )
     failure: float = Field(
         ge=0, lt=1, description="Probability that the graph fails, which is a part of delta."
@@ -186,13 +185,14 @@ class PrivacyReport(ReportRecord):
     graph: GraphRecord | None = Field(
         default=None, description="Null if every two sites had a mask in common."
     )
-    promised: Guarantee = Field(description="What the study file allowed against the coalition.")
-    guarantees: Guarantees = Field(description="What the run cost at most.")
+    promised: Guarantee = Field(description="Limit of the study file against the coalition.")
+    guarantees: Guarantees = Field(description="Maximum privacy loss of the run.")
     person: Person = Field(description="The same for one participant with all their volumes.")
     sites: tuple[SiteRecord, ...] = Field(min_length=1, description="Every site of the study.")
     releases: tuple[ReleaseRecord, ...] = Field(description="Every sum that was opened.")
     public: tuple[str, ...] = Field(
-        default=(), description="What else the study file takes for public, and does not protect."
+        default=(),
+        description="Further public information of the study file, which is not protected.",
     )
     cross_check: CrossCheckRecord = Field(description="An independent second opinion.")
     versions: dict[str, str] = Field(description="Software that took part.")

@@ -1,4 +1,4 @@
-"""Credit: what a study's methods rest on, for its text and as BibTeX."""
+"""References of a study's methods, for its text and as BibTeX."""
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -54,11 +54,11 @@ OF_ANALYSIS: Mapping[str, Sequence[str]] = {
     "network": ("clipped-gradients",),
     "tensor": ("tensor",),
 }
-"""What an analysis rests on; one that is not named here rests on textbooks."""
+"""References of an analysis; one that is not listed uses textbook methods."""
 
 
 def citation_keys(study: Study, report: PrivacyReport, *, images: bool) -> dict[str, Sequence[str]]:
-    """Keys of what is to be cited, by what it is cited for."""
+    """Return keys of references, by their subject."""
     scheme = study.privacy.scheme
     private = scheme != "none"
     summed = scheme == "cape" and not all(release.each for release in report.releases)
@@ -107,7 +107,7 @@ def _entry(key: str, reference: Reference) -> str:
 
 
 def _places(detail: str) -> dict[str, str]:
-    """Volume, number and pages of 84(1):3–37."""
+    """Split 84(1):3–37 into volume, number and pages."""
     front, colon, pages = detail.rpartition(":")
     volume, _, issue = front.partition("(")
     return {

@@ -1,11 +1,11 @@
-"""The maps that the page draws: of each what may be coloured, where it peaks, and what it is like.
+"""The maps that the page draws: coloured values, peaks, and similar networks of each.
 
-What noise alone could make is zero here, so that neither a picture nor the viewer can show it.
+Values that noise could cause are zero here. So neither a picture nor the viewer can show them.
 
 A name for a peak where a study names no atlas: the nearest of 160 published regions.
 
 Centres of regions in MNI space and the network of each: N. U. F. Dosenbach et al., Prediction of
-individual brain maturity using fMRI, Science 329 (2010), 1358-1361. nilearn carries them.
+individual brain maturity using fMRI, Science 329 (2010), 1358-1361. They are part of nilearn.
 """
 
 import re
@@ -38,13 +38,13 @@ class ShownMap:
     grid: Grid
     """Its V voxels."""
     values: Array
-    """Shape (V,). Zero where noise alone could be as large."""
+    """Shape (V,). Zero where noise could be as large."""
     threshold: float
     """Least size that is coloured."""
     peak: Array
     """Shape (3,). In mm."""
     units: str
-    """Of the values, for people."""
+    """Unit of the values, as text."""
 
     @property
     def coloured(self) -> int:
@@ -58,9 +58,9 @@ class ShownMap:
 
 
 def component_maps(maps: ComponentMaps) -> list[ShownMap | None]:
-    """Every component, the most explained share first; None for what is not found.
+    """Return every component, the most explained share first; None for one not found.
 
-    Those on a mesh are none: its vertices are no voxels.
+    Maps on a mesh are excluded, because its vertices are not voxels.
     """
     values = component_values(maps)
     if isinstance(maps.grid, Mesh):
@@ -82,18 +82,18 @@ def component_maps(maps: ComponentMaps) -> list[ShownMap | None]:
 
 
 def component_values(maps: ComponentMaps) -> Array:
-    """Robust z of the components, V x R; zero where privacy noise alone could be as large."""
+    """Return robust z of the components, V x R; zero where privacy noise could be as large."""
     floor, values = maps.floor, maps.components.maps
     if floor is None:
         return values
-    # What privacy noise alone could make is no finding, whatever its z.
+    # A value that privacy noise could cause is not a finding, whatever its z.
     return np.where(np.abs(values) >= THRESHOLD * floor, values, 0.0)
 
 
 def set_maps(run: Finished, key: str, images: ImageSet) -> list[ShownMap | None]:
-    """Every map of a set; None for one that is not found or has no voxel to colour.
+    """Return every map of a set; None for one that is not found or has no voxel to colour.
 
-    A set on a mesh has none: its vertices are no voxels.
+    A set on a mesh has none, because its vertices are not voxels.
     """
     grid, values = image_set_grid(run.space, images), on_grid(run.space, images, images.coloured())
     if isinstance(grid, Mesh):
@@ -102,7 +102,7 @@ def set_maps(run: Finished, key: str, images: ImageSet) -> list[ShownMap | None]
 
 
 def shown_maps(run: Finished) -> Iterator[ShownMap]:
-    """All maps that have something to look at, in the order of the page."""
+    """Return all maps with coloured voxels, in the order of the page."""
     found = [] if run.components is None else component_maps(run.components)
     for key, images in run.result.images.items():
         if images.drawn:
@@ -111,7 +111,7 @@ def shown_maps(run: Finished) -> Iterator[ShownMap]:
 
 
 def peak_region(run: Finished, shown: ShownMap) -> str:
-    """What a map's peak is in, of the study's atlas, or which published region it is near."""
+    """Return the region of a map's peak in the study's atlas, or the nearest published region."""
     if run.legend.anatomy is not None:
         found = run.legend.anatomy.name_at(shown.peak)
         return f"in {found or NO_REGION}"
@@ -122,7 +122,7 @@ def peak_region(run: Finished, shown: ShownMap) -> str:
 
 
 def map_anchor(key: str, number: int) -> str:
-    """Where a link to a set's map, counted from 0, points to."""
+    """Return the anchor of a set's map, counted from 0."""
     return f"{re.sub('[^A-Za-z0-9_-]', '-', key)}-{number + 1}"
 
 
@@ -185,7 +185,7 @@ class Region(NamedTuple):
 
 
 def nearest_region(peak: NDArray[np.floating]) -> Region | None:
-    """The region whose centre is nearest to a place in mm of MNI space; None beyond `NEAR`."""
+    """Return the region with the nearest centre to a place in MNI mm; None beyond `NEAR`."""
     centres, regions = _published()
     distances = np.linalg.norm(centres - peak, axis=1)
     place = int(distances.argmin())

@@ -1,9 +1,9 @@
 """The privacy report in plain words, for an ethics board.
 
-Every figure in it is computed from the report's μ. By the definition of Gaussian
-differential privacy, telling two neighbouring data sets apart is no easier than
-telling N(0, 1) from N(μ, 1) by one draw; the best test's power and the best
-guesser's success follow. Source: Dong, Roth and Su (2022), section 2.
+Every figure in it is computed from the report's μ. By the definition of Gaussian differential
+privacy, distinguishing two neighbouring data sets is at least as hard as distinguishing N(0, 1)
+from N(μ, 1) by one draw. The best test's power and the best guess's success rate follow. Source:
+Dong, Roth and Su (2022), section 2.
 """
 
 import math
@@ -31,12 +31,12 @@ class Clause(NamedTuple):
 
 
 def statement(report: PrivacyReport) -> list[str]:
-    """Privacy statement, one paragraph an entry; page and command line show the same."""
+    """Return the privacy statement, one paragraph an entry, for the page and the command line."""
     return [f"{heading}: {text}" for heading, text in clauses(report)]
 
 
 def summary(report: PrivacyReport) -> str:
-    """One line: ε against the coalition and outsiders, and for whom."""
+    """Return one line: ε against the coalition and outsiders, and the unit."""
     coalition, outsider = report.guarantees.coalition, report.guarantees.outsider
     colluders = count(report.colluding_sites, "colluding site")
     return (
@@ -46,7 +46,7 @@ def summary(report: PrivacyReport) -> str:
 
 
 def clauses(report: PrivacyReport) -> list[Clause]:
-    """Privacy statement as headings and paragraphs."""
+    """Return the privacy statement as headings and paragraphs."""
     if report.scheme == "none":
         return [
             Clause(
@@ -76,7 +76,7 @@ def clauses(report: PrivacyReport) -> list[Clause]:
 
 
 def protected_text(unit: str) -> str:
-    """Say what a study of a unit protects."""
+    """State what a study of a unit protects."""
     if unit == "subject":
         return (
             "Each participant, with all their scans. What the study shows would have been almost "
@@ -91,7 +91,7 @@ def protected_text(unit: str) -> str:
 
 
 def sizes_text(report: PrivacyReport) -> str:
-    """Say how many took part, as far as counts with noise show it."""
+    """State how many took part, according to counts with noise."""
     whole = sum(site.units for site in report.sites)
     spread = math.sqrt(len(report.sites)) * max(site.units_deviation for site in report.sites)
     unit = UNITS[report.unit]
@@ -103,7 +103,7 @@ def sizes_text(report: PrivacyReport) -> str:
 
 
 def few_sentences(report: PrivacyReport) -> list[str]:
-    """Say which sites have clearly less than half of their nominal number, a sentence each."""
+    """Name sites with clearly less than half of their nominal number, a sentence each."""
     return [
         f"{site.name} has an estimated number of {site.units:,} {UNITS[report.unit]}s (standard "
         f"deviation {number(site.units_deviation)}), far below the nominal {site.nominal:,}. Ask "
@@ -148,7 +148,7 @@ def _strength(report: PrivacyReport) -> Clause:
 
 
 def readers_of(report: PrivacyReport) -> str:
-    """Say why an outsider's ε, and that of a ledger, may be others than the coalition's."""
+    """State why an outsider's ε, and that of a ledger, may differ from the coalition's."""
     cost, promised = report.guarantees.coalition.epsilon, report.promised.epsilon
     if report.scheme == "none" or number(cost) == number(promised):
         return TWO_READERS
@@ -169,7 +169,7 @@ def _test(report: PrivacyReport) -> Clause:
 
 
 def odds_sentence(unit: str, coalition: float, outsider: float) -> str:
-    """Say what losses μ mean: how well a test of one person, or volume, can do."""
+    """State what losses μ mean: the success of a test about one participant, or volume."""
     one = "participant" if unit == "subject" else "volume"
     blind = percent(FALSE_ALARMS)
     return (

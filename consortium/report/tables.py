@@ -112,7 +112,7 @@ def write_tables(folder: Path, run: Finished) -> list[Path]:
 
 
 def with_places(table: Table, space: Space) -> Table:
-    """Add columns x, y and z behind ``entry``: the place in mm of what a row is of.
+    """Add columns x, y and z after ``entry``: the place of each row in mm.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _place(entry: Cell, coordinates: Array | None) -> tuple[Cell, ...]:
 
 
 def _is_placed(run: Finished, table: Table) -> bool:
-    """Whether rows are voxels or vertices; of images over an atlas they are its regions."""
+    """Return whether rows are voxels or vertices, and not the regions of an atlas."""
     if not table.voxels_of or _ENTRY not in table.columns:
         return False
     on_meshes = all(run.space.mesh_of(view) is not None for view in table.voxels_of)
@@ -142,7 +142,7 @@ def _is_placed(run: Finished, table: Table) -> bool:
 
 
 def _about(run: Finished, table: Table, *, placed: bool) -> dict[str, Any]:
-    """Sidecar of a table: what it is, and what its columns hold."""
+    """Return the sidecar of a table: its description, and those of its columns."""
     columns: dict[str, Any] = {name: {"Description": text} for name, text in table.about.items()}
     if placed:
         columns |= {
@@ -175,7 +175,7 @@ def write_loading_rows(
     heads: Sequence[str],
     rows: Sequence[tuple[float | str, ...]],
 ) -> Path:
-    """Write rows of names and of what each column of a view's loadings holds.
+    """Write rows of names and values of each column of a view's loadings.
 
     A number that is missing is written n/a.
 
@@ -191,7 +191,7 @@ def write_loading_rows(
 
 
 def about_loadings(run: Finished, view: AnyViewSpace) -> dict[str, Any]:
-    """Sidecar of a view's loadings."""
+    """Return the sidecar of a view's loadings."""
     return {
         "Description": run.result.captions.meaning,
         "View": view.view.model_dump(mode="json"),

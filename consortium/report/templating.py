@@ -1,4 +1,4 @@
-"""Templates of pages: what a report's and a ledger's have in common."""
+"""Templates of pages: the common parts of a report's and a ledger's."""
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 

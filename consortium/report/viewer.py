@@ -1,7 +1,7 @@
-"""The viewer: a page beside the report in which one looks around in every map that was drawn.
+"""The viewer: a page next to the report for exploring every map that was drawn.
 
-It is one file, which fetches nothing: NiiVue, as nilearn brings it, the template's brain and the
-maps lie in it. A policy of the page lets no other script run, and lets it ask no server.
+It is one file, which fetches nothing: it contains NiiVue from nilearn, the template's brain and the
+maps. A policy of the page allows no other script and no request to a server.
 """
 
 import base64
@@ -57,7 +57,7 @@ def write_viewer(folder: Path, run: Finished) -> Path | None:
 
 
 def _told(run: Finished, shown: ShownMap) -> dict[str, Any]:
-    """One map for the viewer's script: its image, and where and how it begins."""
+    """Return one map for the viewer's script: its image, and its initial place and threshold."""
     image = shown.grid.image(np.asarray(shown.values, dtype=np.float64))
     return {
         "ident": shown.ident,
@@ -73,7 +73,7 @@ def _told(run: Finished, shown: ShownMap) -> dict[str, Any]:
 
 
 def _drawn(shown: ShownMap) -> nib.Nifti1Image:
-    """A map on the template's voxels as the page's pictures have it, zero outside of the brain."""
+    """Return a map on the template's voxels as in the page's pictures, zero outside the brain."""
     volume = np.zeros(shown.grid.shape)
     volume[shown.grid.mask] = shown.values
     brain = inside_brain()
@@ -84,13 +84,13 @@ def _drawn(shown: ShownMap) -> nib.Nifti1Image:
 
 @lru_cache(maxsize=2)
 def _brain_places(grid: Grid) -> Places:
-    """Where the template's voxels in the brain lie in a grid, in its own indices."""
+    """Return the places of the template's voxels in the brain, in a grid's own indices."""
     to_grid = np.linalg.inv(grid.affine) @ template().affine
     return np.asarray(apply_affine(to_grid, np.argwhere(inside_brain())).T)
 
 
 def _in_steps(image: nib.Nifti1Image) -> nib.Nifti1Image:
-    """The same in 65,536 steps from the least value to the largest."""
+    """Return the image in 65,536 steps from the smallest value to the largest."""
     image.set_data_dtype(np.int16)
     return image
 
@@ -101,7 +101,7 @@ def _packed(image: nib.Nifti1Image) -> str:
 
 @lru_cache(maxsize=1)
 def _brain() -> str:
-    """The template's brain in 8 bits, packed."""
+    """Return the template's brain in 8 bits, packed."""
     brain = template()
     values = np.asarray(brain.dataobj, dtype=np.float64)
     shades = np.round(255 * values / values.max()).astype(np.uint8)
@@ -110,7 +110,7 @@ def _brain() -> str:
 
 @lru_cache(maxsize=1)
 def _library() -> str:
-    """NiiVue (BSD-2-Clause), of nilearn."""
+    """Return NiiVue (BSD-2-Clause), from nilearn."""
     return (files("nilearn") / "_assets" / "js" / "niivue.umd.js").read_text(encoding="utf-8")
 
 
@@ -123,7 +123,7 @@ def _digest(script: str) -> str:
 
 
 def _colours(*, up: bool) -> dict[str, list[int]]:
-    """Half of the pictures' palette, without its white, from the least size to the largest."""
+    """Return half of the pictures' palette, without white, from the smallest size up."""
     places = np.linspace(*((0.6, 1.0) if up else (0.4, 0.0)), STEPS)
     shades = np.round(255 * colormaps[PALETTE](places)).astype(int)
     table = {name: shades[:, k].tolist() for k, name in enumerate("RGB")}

@@ -20,7 +20,7 @@ Make = Callable[[Finished], PageSection | None]
 
 
 def files_section(run: Finished) -> PageSection | None:
-    """Which files hold what the page shows."""
+    """List the files with the content of the page."""
     return PageSection("files", {"files": run.files}) if run.files else None
 
 
@@ -37,7 +37,7 @@ def privacy_section(run: Finished) -> PageSection:
 
 
 def course_section(run: Finished) -> PageSection | None:
-    """Show what was planned, and what happened, line by line."""
+    """Show the plan and the outcome, line by line."""
     return (
         PageSection("course", {"steps": run.course}, "Planned and actual") if run.course else None
     )

@@ -22,11 +22,11 @@ class PageSection:
     """A part of the page."""
 
     template: str
-    """Name of its template; of a part with a heading, where links to it point, too."""
+    """Name of its template, and also the anchor of a part with a heading."""
     values: Mapping[str, object]
-    """What the template fills in."""
+    """Values of the template."""
     heading: str = ""
-    """Of a part that the page's navigation leads to."""
+    """Heading of a part in the page's navigation."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Card:
     """Where links on the page point to."""
     name: str
     facts: Facts
-    """Terms and what they are."""
+    """Terms and their definitions."""
     drawings: tuple[Drawing, ...] = ()
     """None if there is nothing that may be drawn."""
     note: str = ""
@@ -52,7 +52,7 @@ def cards_section(cards: tuple[Card, ...]) -> PageSection | None:
 
 
 def map_card(run: Finished, shown: ShownMap, first: Facts, last: Facts, note: str = "") -> Card:
-    """Show one map of a brain: its place with its name, what it is like, and its pictures.
+    """Show one map of a brain: its named place, similar networks, and its pictures.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def mesh_card(
 
 
 def _alike(run: Finished, shown: ShownMap) -> Facts:
-    """The public networks that a map is most like."""
+    """Return the public networks that are most similar to a map."""
     if run.legend.networks is None:
         return ()
     found = run.legend.networks.most_alike(shown.grid, shown.values)

@@ -10,7 +10,7 @@ from consortium.report.shown_maps import map_anchor
 
 
 class Bar(NamedTuple):
-    """A line of the list: where it leads, its number, the bar's length of 1, and what it says."""
+    """A line of the list: its link, its number, the bar's length up to 1, and its text."""
 
     ident: str
     number: int

@@ -1,4 +1,4 @@
-"""What was done, in the words of a methods section, with parameters, numbers and versions."""
+"""The methods section of a report, with parameters, numbers and versions."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ _OVER_REGIONS = "averaged for the analysis over the regions of an atlas"
 
 
 def section(run: Finished) -> PageSection:
-    """Tell how the data were prepared and analysed, and with which parameters and software."""
+    """Describe how the data were prepared and analysed, with parameters and software."""
     sentences, listed = cite_sentences(citation_keys(run.study, run.report, images=run.has_images))
     tables = {
         "Parameters of the analysis": {
@@ -56,7 +56,7 @@ def section(run: Finished) -> PageSection:
 
 
 def paragraphs(run: Finished) -> list[str]:
-    """Tell how the data were prepared and analysed."""
+    """Describe how the data were prepared and analysed."""
     grid = run.components.grid if run.components else run.space.domain
     chosen = chosen_methods(run.study.data)
     return [
@@ -71,7 +71,7 @@ def paragraphs(run: Finished) -> list[str]:
 
 
 def takers(report: PrivacyReport) -> str:
-    """Say how many took part, by site."""
+    """State how many took part, by site."""
     what, total = UNITS[report.unit], sum(site.units for site in report.sites)
     by_site = ", ".join(f"{site.name} {site.units:,}" for site in report.sites)
     return f"{count(total, what)} at {count(len(report.sites), 'site')} took part ({by_site})."
@@ -97,13 +97,13 @@ def _views_methods(run: Finished) -> str:
 
 
 def _parameters(study: Study) -> dict[str, Any]:
-    """Parameters of the analysis that are set, with what belongs to views written out."""
+    """List the parameters of the analysis that are set, with those of views written out."""
     given = study.analysis.model_dump(mode="json", exclude_none=True)
     return {name: _written(value) for name, value in given.items() if value != {}}
 
 
 def _written(value: Any) -> str:
-    """A parameter for people: lists with commas, and what belongs to names behind them."""
+    """Write a parameter as text: lists with commas, and values behind their names."""
     if isinstance(value, dict):
         parts = [f"{name} {_inner(each)}" for name, each in value.items()]
         return ", ".join(parts)
@@ -113,19 +113,19 @@ def _written(value: Any) -> str:
 
 
 def _inner(value: Any) -> str:
-    """A part of a parameter, in brackets if it has parts itself."""
+    """Write a part of a parameter, in brackets if it has parts itself."""
     many = isinstance(value, dict | list | tuple) and len(value) > 0
     return f"({_written(value)})" if many else _written(value)
 
 
 def chosen_methods(data: DataSection) -> str:
-    """Say whom the study takes by its rules, if it has any."""
+    """State the inclusion criteria of the study, if it has any."""
     rules = "; ".join(f"{name}: {_rule(rule)}" for name, rule in data.persons.items())
     return f"Participants were included by {rules}." if rules else ""
 
 
 def _rule(rule: PersonRule) -> str:
-    """Levels with commas, or limits, which are included."""
+    """Write levels with commas, or limits, which are included."""
     if rule.low is not None and rule.high is not None:
         return f"{rule.low:g} to {rule.high:g}"
     limits = [("at least", rule.low), ("at most", rule.high)]
@@ -133,7 +133,7 @@ def _rule(rule: PersonRule) -> str:
 
 
 def series_methods(data: DataSection) -> str:
-    """Say which series were used and how long they are, as far as the study states it."""
+    """State which series were used and how long they are, if the study states it."""
     entities = ("session", "run", "acquisition", "direction", "echo", "description")
     named = [f"{name} {value}" for name in entities if (value := getattr(data, name)) is not None]
     named += [f"{key}-{label}" for key, label in data.entities.items()]
@@ -148,7 +148,7 @@ def series_methods(data: DataSection) -> str:
 
 
 def image_methods(data: DataSection, grid: Grid | Mesh) -> str:
-    """Tell how images were loaded."""
+    """Describe how images were loaded."""
     where = f"in {data.space} space"
     if data.mesh:
         where = f"on the cortex (mesh {data.mesh})"
@@ -177,7 +177,7 @@ def image_methods(data: DataSection, grid: Grid | Mesh) -> str:
 
 
 def single_image_methods(data: DataSection, grid: Grid | Mesh) -> str:
-    """Tell how images were loaded of which each person has one."""
+    """Describe how single images of participants were loaded."""
     over = f", {_OVER_REGIONS}" if data.atlas else ""
     return (
         f"Each participant's image in {data.space} space was read at its site, interpolated "
@@ -195,7 +195,7 @@ def _within(data: DataSection, grid: Grid | Mesh) -> str:
 
 
 def analysis_methods(study: Study, report: PrivacyReport) -> str:
-    """Tell how the sites' data were analysed."""
+    """Describe how the sites' data were analysed."""
     rounds = len(report.releases)
     return (
         f"The sites' data were analysed together by {REGISTRY[study.algorithm].title} in "
@@ -207,7 +207,7 @@ def analysis_methods(study: Study, report: PrivacyReport) -> str:
 
 
 def _noise(report: PrivacyReport) -> str:
-    """Tell how noise was added."""
+    """Describe how noise was added."""
     scheme = EXACT if report.exact else SCHEMES[report.scheme]
     own = sorted({release.statistic for release in report.releases if release.each})
     if not own or report.scheme == "none":

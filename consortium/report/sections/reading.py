@@ -1,4 +1,4 @@
-"""How to read what the page shows."""
+"""How to read the page."""
 
 from collections.abc import Mapping
 from importlib.resources import files
@@ -19,7 +19,7 @@ _SAID: Mapping[str, Any] = yaml.safe_load(_PATH.read_bytes())
 
 
 def section(run: Finished) -> PageSection | None:
-    """Tell how to read component maps, columns in their views, and sets of maps."""
+    """Explain how to read component maps, columns in their views, and sets of maps."""
     paragraphs = [
         *(_of_components(run.components) if run.components else []),
         *_of_columns(run),
@@ -44,7 +44,7 @@ def _of_components(maps: ComponentMaps) -> list[str]:
 
 
 def _of_vertices(text: str) -> str:
-    """What is said of voxels, said of a mesh's vertices."""
+    """Write a text about voxels for a mesh's vertices."""
     for voxels, vertices in (("oxels", "ertices"), ("oxel", "ertex")):
         text = text.replace(f"v{voxels}", f"v{vertices}").replace(f"V{voxels}", f"V{vertices}")
     return text

@@ -18,13 +18,13 @@ Rows = tuple[tuple[str, ...], ...]
 
 
 def columns(shown: ShownMap, *, named: bool) -> tuple[str, ...]:
-    """Headings of `rows`."""
+    """Return the headings of `rows`."""
     place = ("region",) if named else ()
     return ("cluster", "x, y, z in mm", *place, f"peak {shown.units}", "size in mm³")
 
 
 def rows(run: Finished, shown: ShownMap) -> Rows:
-    """Peaks of every cluster, the largest value of a sign first; a cluster's further ones below it.
+    """Return peaks of every cluster, the largest first; a cluster's further ones below it.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def rows(run: Finished, shown: ShownMap) -> Rows:
     from nilearn.reporting import get_clusters_table
 
     image = shown.grid.image(shown.values.astype(np.float32))
-    # What is below the threshold is zero here, so that anything smaller than it will do.
+    # Values below the threshold are zero here, so any smaller number is valid.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "No clusters found")  # of one of the two signs
         found = get_clusters_table(image, 0.99 * shown.threshold, two_sided=True)
@@ -51,7 +51,7 @@ def rows(run: Finished, shown: ShownMap) -> Rows:
 
 
 def caption(shown: ShownMap) -> str:
-    """What the table holds."""
+    """Describe the table."""
     return (
         f"Peaks of {shown.name}: {count(shown.coloured, 'voxel')} in clusters that touch, by sign; "
         "letters are further peaks of a cluster, 8 mm apart or more. All voxels are in the image"
@@ -61,7 +61,7 @@ def caption(shown: ShownMap) -> str:
 
 @dataclass(frozen=True)
 class ShownTable:
-    """A table in words; ``numeric`` are the columns that hold numbers."""
+    """A table of texts; ``numeric`` are the columns of numbers."""
 
     caption: str
     columns: tuple[str, ...]
@@ -79,13 +79,13 @@ def section(run: Finished) -> PageSection | None:
 
 
 def _listed(table: Table) -> Table | None:
-    """The table without its rows of voxels; nothing if it has no others."""
+    """Return the table without its rows of voxels; nothing if it has no others."""
     rows = tuple(row for row in table.rows if row[0] not in table.voxels_of)
     return replace(table, rows=rows) if rows or not table.rows else None
 
 
 def _peaks(run: Finished) -> list[ShownTable]:
-    """Peaks of the maps that are drawn in the place of rows of voxels."""
+    """Return peaks of the maps that are drawn instead of rows of voxels."""
     views = {name for table in run.result.tables.values() for name in table.voxels_of}
     maps = [
         shown

@@ -8,14 +8,14 @@ from consortium.report.statement import UNITS
 
 
 def section(run: Finished) -> PageSection:
-    """Tell the verdict, and numbers of components or views, sites, units and losses."""
+    """State the verdict, and numbers of components or views, sites, units and losses."""
     return PageSection(
         "verdict", {"verdict": verdict(run), "tiles": (*_found(run), *_figures(run))}
     )
 
 
 def verdict(run: Finished) -> str:
-    """Tell the whole report in a few sentences."""
+    """Summarize the report in a few sentences."""
     report, headline = run.report, run.result.captions.headline
     many = count(sum(site.units for site in report.sites), UNITS[report.unit])
     found = f"{many} at {count(len(report.sites), 'site')}"
@@ -29,7 +29,7 @@ def verdict(run: Finished) -> str:
 
 
 def guarantee_text(report: PrivacyReport) -> str:
-    """Tell the guarantees in one sentence."""
+    """State the guarantees in one sentence."""
     unit = UNITS[report.unit]
     if report.scheme == "none":
         return f"Nothing protects the {unit}s: this run added no noise."
@@ -48,7 +48,7 @@ def guarantee_text(report: PrivacyReport) -> str:
 
 
 def _found(run: Finished) -> Facts:
-    """How many things the page shows."""
+    """State how many results the page shows."""
     facts = []
     if run.components:
         many = len(run.components.components)

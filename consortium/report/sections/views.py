@@ -1,4 +1,4 @@
-"""What a study of persons found, column by column, in each of its views."""
+"""The findings of a study of participants, column by column, in each of its views."""
 
 from collections.abc import Container
 
@@ -12,7 +12,7 @@ from consortium.report.tables import cell_text
 from consortium.report.views import REPORTS, split_views
 
 MOST = 12
-"""Columns of a table that are told of a person."""
+"""Columns of a table that are shown for a participant."""
 SELECTED = "What does not stand out of noise and chance is not drawn."
 
 
@@ -56,7 +56,7 @@ def _card(run: Finished, loadings: Array, k: int, without: Container[str] = ()) 
 
 
 def _facts(run: Finished, column: int) -> Facts:
-    """What tables say of one column of the loadings."""
+    """Return the rows of tables about one column of the loadings."""
     found: list[tuple[str, str]] = []
     for table in run.result.tables.values():
         if table.columns[0] == run.result.captions.column:

@@ -14,7 +14,7 @@ from consortium.space.study_space import AnyViewSpace, Space
 
 
 class ViewReport(Protocol):
-    """What the module of a kind of view gives."""
+    """Interface of the module of a kind of view."""
 
     READING: str
     """How to read its pictures, in a paragraph; may be empty."""
@@ -30,7 +30,7 @@ class ViewReport(Protocol):
         """
 
     def person(self, view: AnyViewSpace, values: Array) -> Sequence[tuple[str, str]]:
-        """Tell a column that is a person in words, instead of a picture; none: it is drawn."""
+        """Describe a column that is a participant in words; nothing if it is drawn."""
 
     def write(self, folder: Path, run: Finished, view: AnyViewSpace, values: Array) -> Path:
         """Write a view's loadings (D_v x K) with a sidecar, and return the file.
@@ -49,7 +49,7 @@ REPORTS: Mapping[str, ViewReport] = {
 
 
 def split_views(space: Space, values: Array) -> list[tuple[AnyViewSpace, Array]]:
-    """Each view with its rows of the loadings.
+    """Yield each view with its rows of the loadings.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ def split_views(space: Space, values: Array) -> list[tuple[AnyViewSpace, Array]]
 
 
 def write_loadings(folder: Path, run: Finished) -> list[Path]:
-    """Write the loadings of a study of persons, a file for each view that has any.
+    """Write the loadings of a study of participants, a file for each view that has any.
 
-    A view of which nothing is told, such as what a `glm` adjusts for, has none: zeros alone. Raises
+    A view whose loadings are only zeros, such as the covariates of a `glm`, has no file. Raises
     OutputError if the folder can't be written.
     """
     if run.loadings is None:

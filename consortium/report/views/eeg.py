@@ -33,7 +33,7 @@ READING = (
 NAMED = 4
 """Channels of a picture that are named: those that reach furthest."""
 LINES = "#d55e00", "#0072b2", "#009e73", "#cc79a7"
-"""Their colours, of Okabe and Ito (2008): told apart by those who don't see red or green, too."""
+"""Their colours, of Okabe and Ito (2008), which are also distinct in colour blindness."""
 HEADS = 3
 """Topographies of a potential: at the largest peaks of its global field power."""
 APART = 0.04
@@ -43,7 +43,7 @@ WEAKEST = 0.25
 
 
 def draw(space: Space, view: ViewSpace[EegView], values: Array, name: str) -> Drawing:
-    """Draw a course, or bands, and heads if all channels have standard names and MNE is there."""
+    """Draw time series or bands, and heads if channels have standard names and MNE is installed."""
     del space
     settings = view.view
     table = values.reshape(len(settings.channels), -1)
@@ -58,7 +58,7 @@ def draw(space: Space, view: ViewSpace[EegView], values: Array, name: str) -> Dr
 
 
 def person(view: ViewSpace[EegView], values: Array) -> Sequence[tuple[str, str]]:
-    """Nothing: it is drawn."""
+    """Return nothing, because it is drawn."""
     del view, values
     return ()
 
@@ -72,7 +72,7 @@ def write(folder: Path, run: Finished, view: ViewSpace[EegView], values: Array) 
 
 
 def _course(view: EegView, table: Array, name: str) -> Picture:
-    """Every channel's course over time; those that reach furthest are named."""
+    """Draw every channel's time series; those with the largest values are named."""
     figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")
     axes = figure.subplots()
     times = 1000 * np.array(view.times)
@@ -93,7 +93,7 @@ def _course(view: EegView, table: Array, name: str) -> Picture:
 
 
 def _grid(view: EegView, table: Array, name: str) -> Picture:
-    """Channels by bands in colour."""
+    """Draw channels by bands in colour."""
     figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")
     axes = figure.subplots()
     top = largest_size(table)
@@ -107,7 +107,7 @@ def _grid(view: EegView, table: Array, name: str) -> Picture:
 
 
 def _peaks(view: EegView, table: Array) -> list[int]:
-    """Samples of the largest peaks of global field power, in order of time."""
+    """Return samples of the largest peaks of global field power, in order of time."""
     power = table.std(axis=0)
     apart = max(1, round(APART * view.rate))
     found: list[int] = []
@@ -144,7 +144,7 @@ def _topographies(
 
 
 def _places(channels: Sequence[str]) -> Any:
-    """Electrodes of the 10-20 system (or 10-05) in MNE's form, or None."""
+    """Return electrodes of the 10-20 system (or 10-05) in MNE's form, or None."""
     if len(channels) < 4:
         return None  # too few to interpolate between
     try:

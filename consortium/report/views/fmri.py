@@ -36,7 +36,7 @@ def draw(space: Space, view: ViewSpace[FmriView], values: Array, name: str) -> D
 
 
 def person(view: ViewSpace[FmriView], values: Array) -> Sequence[tuple[str, str]]:
-    """Nothing: it is drawn."""
+    """Return nothing, because it is drawn."""
     del view, values
     return ()
 
@@ -60,7 +60,7 @@ def write(folder: Path, run: Finished, view: ViewSpace[FmriView], values: Array)
 
 _NAMED = 5
 _TICKS = 32
-"""Regions whose numbers fit beside a square."""
+"""Maximum number of regions whose numbers fit next to a square."""
 
 
 def draw_edges(view: AnyViewSpace, values: Array, name: str) -> Drawing:
@@ -82,7 +82,7 @@ def draw_edges(view: AnyViewSpace, values: Array, name: str) -> Drawing:
 
 
 def edge_matrix(values: Array) -> Array:
-    """Pairs as a symmetric matrix, zero on its diagonal: R(R - 1)/2 to R x R."""
+    """Return pairs as a symmetric matrix, zero on its diagonal: R(R - 1)/2 to R x R."""
     nodes = round((1 + (1 + 8 * len(values)) ** 0.5) / 2)
     square = np.zeros((nodes, nodes))
     square[np.triu_indices(nodes, 1)] = values

@@ -33,7 +33,7 @@ def draw(space: Space, view: ViewSpace[SurfaceView], values: Array, name: str) -
 
 
 def person(view: ViewSpace[SurfaceView], values: Array) -> Sequence[tuple[str, str]]:
-    """Nothing: it is drawn."""
+    """Return nothing, because it is drawn."""
     del view, values
     return ()
 

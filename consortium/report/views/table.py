@@ -36,7 +36,7 @@ def draw(space: Space, view: ViewSpace[TableView], values: Array, name: str) -> 
 
 
 def person(view: ViewSpace[TableView], values: Array) -> Sequence[tuple[str, str]]:
-    """Value of each column in its own unit; of a column of levels the one that is nearest."""
+    """Return each column's value in its own unit, or the nearest level."""
     start, facts = 0, []
     for name, column in view.view.single_columns:
         many = len(column.labels(name))
@@ -54,7 +54,7 @@ def _in_units(column: Column, entries: Array) -> str:
 
 
 def write(folder: Path, run: Finished, view: ViewSpace[TableView], values: Array) -> Path:
-    """Write a table with a line for each entry; of persons, with a line for each column."""
+    """Write a table with a row for each entry, or of participants with a row for each column."""
     if run.result.captions.persons:
         people = [person(view, column) for column in values.T]
         rows = [(name, *(each[k][1] for each in people)) for k, (name, _) in enumerate(people[0])]
