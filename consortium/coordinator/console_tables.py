@@ -18,7 +18,7 @@ from consortium.study.spec import open_vectors
 
 
 def show_plan(made: Plan, out: Console, *, details: bool = False) -> None:
-    """Print a plan: what to expect and what it costs; with details, what is released, too."""
+    """Print a plan: its forecast and its privacy loss; with details also its releases."""
     outlook = Outlook(made)
     for sentence in outlook.sentences():
         out.print(sentence, soft_wrap=True)
@@ -60,7 +60,7 @@ def _show_releases(outlook: Outlook, out: Console) -> None:
 
 
 def _show_forecast(foretold: ResultTable, out: Console) -> None:
-    """Print what else the analysis forecasts: sentences, or studies near this one."""
+    """Print further forecasts of the analysis: sentences, or similar studies."""
     if len(foretold.columns) > 1:
         show_table(foretold, out)
         return
@@ -78,7 +78,7 @@ def show_table(found: ResultTable, out: Console) -> None:
 
 
 def show_audit(found: list[AuditRow], out: Console) -> None:
-    """Print an audit: what was promised and what was found."""
+    """Print an audit: the guarantee and the measured loss."""
     table = Table(
         "scheme", "S", "S_C", "κ", "promised μ", "empirical μ", "±", "verdict", "printed μ"
     )
@@ -100,7 +100,7 @@ def show_audit(found: list[AuditRow], out: Console) -> None:
 
 
 def show_status(standing: RunStatus, out: Console) -> None:
-    """Print what a run waits for, site by site."""
+    """Print the present wait of a run, site by site."""
     idle = "not running" if standing.ended else "not running; start it with 'consortium run'"
     centre = "at work" if standing.running else idle
     out.print(f"{standing.run}: {standing.step}; the centre is {centre}.", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Contrasts of a finished `glm` that released all coefficients: arithmetic, at no further price."""
+"""Contrasts of a finished `glm` that released all coefficients, without further privacy loss."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,21 +23,21 @@ _SIGN = re.compile(r"(?:^|\s)([+-])\s")
 _CONFIDENCE = 0.975
 _WITHHELD = "n/a"
 _LEAST_ANGLE = 1e-6
-"""Between combinations that are told apart: factors have nine digits after the point."""
+"""Smallest difference of distinct combinations: factors have nine digits after the point."""
 _ROUNDING = 1e-12
 _HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
 class ReleasedCoefficients:
-    """What a run folder holds of all coefficients."""
+    """Coefficients in a run folder."""
 
     labels: tuple[tuple[str, str], ...]
     """View and entry of every outcome."""
     values: Array
     """V x K."""
     variances: Array
-    """Length V. Of the first coefficient, by chance alone."""
+    """Length V. Degrees of freedom of the first coefficient's sampling variance."""
     chance: Array
     noise: Array
     """K x K. Covariances, the first over ``variances``."""
@@ -46,9 +46,9 @@ class ReleasedCoefficients:
     doubt: float
     """Variance of what all coefficients were divided by, over its square."""
     names: dict[str, int | None]
-    """Which coefficient a name stands for; a level that others are compared to stands for none."""
+    """Coefficient of each name; a reference level has none."""
     shared: dict[str, str]
-    """Columns by levels of theirs whose name stands for another coefficient."""
+    """Columns by their levels whose name denotes another coefficient."""
 
 
 def read_released(folder: Path) -> ReleasedCoefficients:
@@ -68,7 +68,7 @@ def read_released(folder: Path) -> ReleasedCoefficients:
 def released_coefficients(
     single: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]]
 ) -> ReleasedCoefficients:
-    """What two tables hold, of coefficients and of their errors: a mapping for each line."""
+    """Read two tables, of coefficients and of their errors: a mapping for each row."""
     coefficients = [row["coefficient"] for row in errors]
     single = [row for row in single if row["chance"] != _WITHHELD]
     return ReleasedCoefficients(
@@ -84,9 +84,9 @@ def released_coefficients(
 
 
 def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Table:
-    """Work out a combination of coefficients for every outcome, as a run of its own would test it.
+    """Compute a combination of coefficients for every outcome, and test it as a separate run would.
 
-    Raises StudyError if it is no such sum, names what is not there, or is of nothing.
+    Raises StudyError if it is not such a sum, has an unknown name, or is empty.
 
     Parameters
     ----------
@@ -120,20 +120,20 @@ def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Tab
 
 
 def worked_out(released: ReleasedCoefficients, expressions: Sequence[str]) -> Table:
-    """One combination as `compare_coefficients`, or several as `joint`."""
+    """Compute one combination as `compare_coefficients`, or several as `joint`."""
     one = len(expressions) == 1 and _levels_of(released, expressions[0]) == list(expressions)
     return compare_coefficients(released, expressions[0]) if one else joint(released, expressions)
 
 
 def joint(released: ReleasedCoefficients, expressions: Sequence[str]) -> Table:
-    """Test for every outcome whether any of several combinations is apart from 0.
+    """Test for every outcome whether any of several combinations differs from 0.
 
-    Raises StudyError if one is no such sum, or they say the same twice.
+    Raises StudyError if one is not such a sum, or they are linearly dependent.
 
     Parameters
     ----------
     expressions : sequence of str
-        As of `compare_coefficients`, or a column's name for all its levels against the first.
+        As for `compare_coefficients`, or a column's name for all its levels against the first.
     """
     wide = [each for text in expressions for each in _levels_of(released, text)]
     weights, rank = _directions(released, wide), len(wide)
@@ -154,9 +154,9 @@ def joint(released: ReleasedCoefficients, expressions: Sequence[str]) -> Table:
 
 
 def _directions(released: ReleasedCoefficients, expressions: Sequence[str]) -> Array:
-    """Combinations that are at right angles and say what the expressions say together.
+    """Return orthogonal combinations that span those of the expressions.
 
-    The test is the same for either; of these no factor is much larger than another.
+    The test is the same for both; the factors of these have similar sizes.
     """
     weights = np.array([_weights(released, each) for each in expressions])
     weights /= np.linalg.norm(weights, axis=1, keepdims=True)
@@ -171,7 +171,7 @@ def _directions(released: ReleasedCoefficients, expressions: Sequence[str]) -> A
 
 
 def _told_apart(released: ReleasedCoefficients, covariances: Array) -> Array:
-    """Covariances of every outcome's combinations, if each has some chance or noise in it."""
+    """Return covariances of every outcome's combinations, if each has a variance above 0."""
     sizes = np.linalg.eigvalsh(covariances)
     without = np.flatnonzero(~(sizes[:, 0] > _ROUNDING * sizes[:, -1]))
     if len(without):
@@ -184,7 +184,7 @@ def _told_apart(released: ReleasedCoefficients, covariances: Array) -> Array:
 
 
 def _levels_of(released: ReleasedCoefficients, text: str) -> list[str]:
-    """A column's levels but the first, if the text is the name of a column with several."""
+    """Return a column's levels but the first, if the text is the name of a column with several."""
     own = [
         name
         for name, place in released.names.items()
@@ -221,7 +221,7 @@ def _matrix(rows: Sequence[Mapping[str, Any]], columns: list[str]) -> Array:
 
 
 def _names(errors: Sequence[Mapping[str, Any]]) -> tuple[dict[str, int | None], dict[str, str]]:
-    """Coefficients by their labels and by levels that only one column has; and shared names."""
+    """Return coefficients by labels and by levels that only one column has; and shared names."""
     found: dict[str, int | None] = {}
     levels: dict[str, set[tuple[str, int | None]]] = {}
     for number, row in enumerate(errors):

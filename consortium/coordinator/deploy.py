@@ -1,7 +1,7 @@
-"""What the command ``deploy`` does: runs as they fall due, from this machine's own records.
+"""The command ``deploy``: scheduled runs from this machine's own records.
 
-A deployment's files and folders are written down here, under the study's name. Prefect learns the
-name alone, so that it can neither show the paths to others nor set other ones.
+A deployment's files and folders are recorded here, under the study's name. Prefect receives only
+the name. So it can neither show the paths to others nor set other ones.
 """
 
 import os
@@ -67,7 +67,7 @@ class ScheduledStudy(FrozenModel):
     """Time zone of cron, such as Europe/Berlin."""
 
     def files(self, out: Path) -> RunFiles:
-        """Files of one run."""
+        """Return the files of one run."""
         url = f"{self.url.rstrip('/')}/{out.name}" if self.url else None
         return RunFiles(
             self.study, self.roster, self.exchange, self.keys, out, self.credentials, url
@@ -79,12 +79,12 @@ class ScheduledStudy(FrozenModel):
 
 
 def settings_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Folder of the coordinator's own settings: CONSORTIUM_HOME, or the platform's place for it."""
+    """Return the coordinator's folder of settings: CONSORTIUM_HOME, or the platform's default."""
     return Path(environment.get(HOME) or typer.get_app_dir("cape-consortium"))
 
 
 def new_schedule(files: RunFiles, cron: str, timezone: str = "UTC") -> ScheduledStudy:
-    """Make a record of a study's files, with absolute paths; ``files.out`` holds all its runs.
+    """Make a record of a study's files, with absolute paths; ``files.out`` contains all its runs.
 
     Raises StudyError if the study can't be used.
     """
@@ -140,7 +140,7 @@ def load_scheduled(folder: Path, study: str) -> ScheduledStudy:
 
 
 def last_date(folder: Path, record: ScheduledStudy) -> datetime | None:
-    """When the newest run was opened, or the study was deployed last; None if it never was."""
+    """Return when the newest run was opened, or the study was last deployed; None if never."""
     numbered = _numbered(record.out)
     files = [_path(folder, record.name)]
     files += [record.out / name / RECORD for name in numbered[-1:]]
@@ -149,9 +149,9 @@ def last_date(folder: Path, record: ScheduledStudy) -> datetime | None:
 
 
 def not_covered(record: ScheduledStudy, today: date) -> list[str]:
-    """Say why the next run would not be opened, one sentence a site; empty if it would be.
+    """State why the next run would not be opened, one sentence a site; empty if it would be.
 
-    It is opened if the approvals of so many sites cover it as a run may start with. Raises
+    It is opened if the approvals of at least the minimum number of sites cover it. Raises
     ConsortiumError if a file or the exchange can't be used, or the study is not the one that was
     deployed.
     """
@@ -162,9 +162,9 @@ def not_covered(record: ScheduledStudy, today: date) -> list[str]:
 
 
 def unfinished_output(record: ScheduledStudy) -> Path | None:
-    """Output folder of a run that was opened and has neither ended nor been given up, or None.
+    """Return the output folder of a run that was opened and has not ended, or None.
 
-    Raises ConsortiumError if its record or its last word is damaged.
+    Raises ConsortiumError if its record or its final message is damaged.
     """
     numbered = _numbered(record.out)
     if not numbered:
@@ -181,7 +181,7 @@ def unfinished_output(record: ScheduledStudy) -> Path | None:
 
 
 def fresh_folder(record: ScheduledStudy) -> Path:
-    """Output folder of the next new run, numbered after the last."""
+    """Return the output folder of the next new run, numbered after the last."""
     numbered = _numbered(record.out)
     return record.out / f"{int(numbered[-1]) + 1 if numbered else 1:04d}"
 
@@ -210,7 +210,7 @@ def _path(folder: Path, study: str) -> Path:
 
 
 def public_description(scheduled: ScheduledStudy) -> DeploymentInfo:
-    """Say what everybody may know of a study, for its deployment's page.
+    """Describe a study with public information, for its deployment's page.
 
     Raises StudyError if the study can't be read.
     """
@@ -247,18 +247,17 @@ class DueRuns:
     """Gets what Prefect doesn't: paths, and errors in full."""
 
     def run_due(self, study: str, may_open: bool = False) -> DueRunOutcome:
-        """Go on with a study's unfinished run, or open a new one if every site's consent covers it.
+        """Continue a study's unfinished run, or open a new one if every site's consent covers it.
 
         Parameters
         ----------
         may_open : bool
-            Whether a new one may be opened: a date of the schedule stands for it, or the service
-            takes orders.
+            Whether a new one may be opened: by a date of the schedule, or on demand.
 
         Returns
         -------
         Outcome
-            Of a failure it tells the kind of error, and nothing else.
+            For a failure only the kind of error.
         """
         try:
             return self._run_due(study, may_open)
@@ -267,7 +266,7 @@ class DueRuns:
         except ConsortiumError as error:
             self.console.log(str(error), markup=False)
             return DueRunOutcome("failed", f"{error.code}: {type(error).__doc__}")
-        except Exception as error:  # a traceback holds paths, and Prefect would keep it
+        except Exception as error:  # a traceback contains paths, and Prefect would store it
             self.console.print_exception()
             message = f"{type(error).__name__}; the service's own log says more."
             return DueRunOutcome("failed", message)
@@ -287,7 +286,7 @@ class DueRuns:
         return DueRunOutcome("complete", f"Run {folder.name} is complete.", low)
 
     def _uncovered(self, scheduled: ScheduledStudy) -> tuple[str, ...]:
-        """Why the next run would not be opened; of trouble with that, the log alone is told."""
+        """Return why the next run would not be opened; errors of the check go only to the log."""
         try:
             return tuple(not_covered(scheduled, self.today()))
         except ConsortiumError as error:
@@ -302,7 +301,7 @@ def deploy(
     *,
     on_demand: bool = False,
 ) -> None:
-    """Schedule a study on the consortium's Prefect, and carry its runs out from here until stopped.
+    """Schedule a study on the consortium's Prefect, and execute its runs here until stopped.
 
     Raises ConfigurationError if no Prefect server is named, it can't be reached, or the schedule is
     wrong. Raises OutputError if another service on this machine serves the study.
@@ -314,8 +313,8 @@ def deploy(
     stop : callable
         Asked between runs.
     on_demand : bool
-        Whether a run that the schedule has no date for, as whoever reaches the Prefect server may
-        order, opens a run of the study, too.
+        Whether a run that is ordered on the Prefect server also opens a run of the study, without a
+        date of the schedule.
     """
     schedule = check_schedule(scheduled.cron, scheduled.timezone)
     check_server()

@@ -1,8 +1,8 @@
-"""What a study would reach, and what others near it: from public assumptions, before it is asked.
+"""Forecasts of a study and of similar ones, from public assumptions, before its approval.
 
-Every number is a plan's, or its analysis's own forecast for that plan. Studies near it have another
-ε, more or fewer persons in every hospital, or more hospitals of the mean size. A design is written
-as a page and as JSON.
+Every number is a plan's, or its analysis's own forecast for that plan. Similar studies have another
+ε, more or fewer participants in every hospital, or more hospitals of the mean size. A design is
+written as a page and as JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from consortium.study.spec import Study
 from site_agent.policy.policy import Policy
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Of ε and of persons."""
+"""Factors of ε and of the number of participants."""
 HOSPITALS = (0, 1, 2, 4, 8)
 """More than the study has."""
 Expected = tuple[Expectation, ...]
@@ -48,9 +48,9 @@ class Assumed:
     study: Study
     extent: Extent
     subjects: tuple[int, ...]
-    """Persons of each hospital."""
+    """Participants of each hospital."""
     volumes: int
-    """Of each person."""
+    """Volumes of each participant."""
 
     @property
     def plan(self) -> Plan:
@@ -66,18 +66,18 @@ class Assumed:
         return make_plan(study, self.extent.shape(self.subjects, samples, study.privacy.unit))
 
     def with_epsilon(self, factor: float) -> Assumed:
-        """The same with another ε."""
+        """Return the same with another ε."""
         privacy = self.study.privacy
         update = {"privacy": privacy.model_copy(update={"epsilon": factor * privacy.epsilon})}
         return self._changed(update, self.subjects)
 
     def with_persons(self, factor: float) -> Assumed:
-        """The same with more or fewer persons in every hospital."""
+        """Return the same with more or fewer participants in every hospital."""
         subjects = tuple(max(1, round(factor * size)) for size in self.subjects)
         return self._changed({}, subjects)
 
     def with_hospitals(self, more: int) -> Assumed | None:
-        """The same with more hospitals of the mean size; None if the study names what each does."""
+        """Return the same with more hospitals of the mean size; None if sites have own roles."""
         sites = self.study.sites
         names = tuple(f"another{number}" for number in range(1, more + 1))
         analysis = self.study.analysis.joined(sites, names)
@@ -96,14 +96,14 @@ class Point(NamedTuple):
     """A study near the one that is planned."""
 
     at: float
-    """Its ε, or number of persons or hospitals."""
+    """Its ε, or number of participants or hospitals."""
     expected: Expected
     """Empty if it can't be planned."""
 
 
 @dataclass(frozen=True)
 class StudyDesign:
-    """A study's outlook, and what studies near it reach."""
+    """A study's outlook, and the forecasts of similar studies."""
 
     assumed: Assumed
     outlook: Outlook
@@ -114,7 +114,7 @@ class StudyDesign:
 
 
 def design(assumed: Assumed) -> StudyDesign:
-    """Foretell a study and those near it.
+    """Forecast a study and similar ones.
 
     Raises ConsortiumError if the study itself can't be planned.
     """
@@ -146,7 +146,7 @@ def _expected(assumed: Assumed) -> Expected:
 def _sentences(
     assumed: Assumed, expected: Expected, curves: Mapping[str, Sequence[Point]]
 ) -> tuple[str, ...]:
-    """What half of ε costs, what more persons and hospitals bring: the first number of each."""
+    """State the effects of half of ε, more participants and more hospitals on the first number."""
     first, epsilon = expected[0], assumed.study.privacy.epsilon
     each = round(sum(assumed.subjects) / len(assumed.subjects))
     two = assumed.with_hospitals(2)
@@ -184,7 +184,7 @@ class ProjectedAccount:
 def project_accounts(
     plans: Sequence[Plan], runs: int, years: int, limit: float, delta: float
 ) -> tuple[ProjectedAccount, ...]:
-    """Add up what studies do to every hospital's ledger, each run so often a year.
+    """Add the charges of studies to every hospital's ledger, with a number of runs a year.
 
     Parameters
     ----------
@@ -210,11 +210,11 @@ def project_accounts(
 
 @dataclass(frozen=True)
 class ProjectedLedgers:
-    """What studies do to every hospital's ledger."""
+    """Charges of studies to every hospital's ledger."""
 
     accounts: tuple[ProjectedAccount, ...]
     runs: int
-    """Of each study a year."""
+    """Runs of each study a year."""
     limit: float
     """ε that a hospital allows in all."""
     delta: float
@@ -223,7 +223,7 @@ class ProjectedLedgers:
 def design_studies(
     folder: Path, assumed: Sequence[Assumed], runs: int, years: int
 ) -> tuple[Path, tuple[StudyDesign, ...]]:
-    """Foretell studies, and write page and JSON; a hospital's limit is the usual policy's.
+    """Forecast studies, and write page and JSON; a hospital's limit is the default policy's.
 
     Raises StudyError if the studies protect different units. Raises ConsortiumError if one can't be
     planned, or the folder can't be written.
@@ -244,7 +244,7 @@ def design_studies(
 def write_design(
     folder: Path, designs: Sequence[StudyDesign], ledger: ProjectedLedgers
 ) -> tuple[Path, Path]:
-    """Write ``design.html`` and ``design.json``, from public numbers alone.
+    """Write ``design.html`` and ``design.json``, only from public numbers.
 
     Raises OutputError if the folder can't be written.
     """
@@ -264,7 +264,7 @@ def write_design(
 
 
 def draw_curves(found: StudyDesign) -> Picture:
-    """Draw the first expectation over ε, persons and hospitals, with its range."""
+    """Draw the first forecast over ε, participants and hospitals, with its range."""
     reached = found.outlook.expected[0].name
     figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")
     curves = {name: [p for p in points if p.expected] for name, points in found.curves.items()}
@@ -307,7 +307,7 @@ def _path(points: Sequence[Point]) -> str:
 
 
 def _wrapped(text: str) -> str:
-    """A long name on lines of its own."""
+    """Break a long name into lines."""
     words, lines = text.split(), [""]
     for word in words:
         if len(lines[-1]) + len(word) > 26:

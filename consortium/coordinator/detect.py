@@ -1,4 +1,4 @@
-"""What a coordinator's own table of persons suggests for a study: names, and never a number."""
+"""Suggestions for a study from a coordinator's own table: names, and never a number."""
 
 import re
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ PUBLIC = (
     "good. State limits and numbers that are published or agreed upon; the names of columns and "
     "levels become public, too."
 )
-_NUMERIC = 0.9  # of the cells that hold anything
-_FEW = 2  # persons of a level, below which it is rather a slip
+_NUMERIC = 0.9  # of the cells with content
+_FEW = 2  # participants of a level, below which it is probably a mistake
 _FIRST = re.compile(r"(healthy|control|contr?|hc|cn|td|no|none|0)s?", re.I)
 """The level that others are compared against, as tables write it."""
 _COVARIATE = re.compile(r"age|sex|gender|site|scanner|education|tiv|etiv|icv", re.I)
@@ -28,15 +28,15 @@ _PLAIN = re.compile(r"[^,\[\]*]+")
 
 @dataclass(frozen=True)
 class Detected:
-    """What a table holds."""
+    """Contents of a table."""
 
     groups: dict[str, tuple[str, str]]
     """Columns with two levels, and these, the one that is compared against first."""
     numeric: dict[str, tuple[float, float]]
-    """Columns of numbers, with mean and standard deviation over this table's persons."""
+    """Columns of numbers, with mean and standard deviation over this table's participants."""
 
     def suggested(self) -> dict[str, str]:
-        """Answers that a new glm lacks, by names: column, levels and outcomes.
+        """Return answers that a new glm lacks, by names: column, levels and outcomes.
 
         Raises StudyError if no column has two levels, or there are several to choose from.
         """
@@ -50,7 +50,7 @@ class Detected:
         return {"column": wanted[0], **self.of(wanted[0])}
 
     def of(self, column: str) -> dict[str, str]:
-        """The same for a column that was named."""
+        """Return the same for a column that was named."""
         names = [n for n in self.numeric if n != column and not _COVARIATE.fullmatch(n)]
         answers = {"outcomes": ",".join(names)} if names else {}
         if column in self.groups:
@@ -58,7 +58,7 @@ class Detected:
         return answers
 
     def lines(self) -> list[str]:
-        """What was found, for the coordinator alone."""
+        """Return a description of the contents, only for the coordinator."""
         groups = [f"{name}: {' or '.join(pair)}" for name, pair in self.groups.items()]
         lines = [f"Columns with two levels: {'; '.join(groups) or 'none'}."]
         for name, (mean, deviation) in self.numeric.items():
@@ -67,7 +67,7 @@ class Detected:
 
 
 def detect(table: Path) -> Detected:
-    """Read a table of persons; raises DataError if it can't be read."""
+    """Read a table of participants; raises DataError if it can't be read."""
     names = [name for name in given_in(table, Spellings()) if _PLAIN.fullmatch(name)]
     rows = [row for _, row in person_rows(table, names)]
     groups: dict[str, tuple[str, str]] = {}

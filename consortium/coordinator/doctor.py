@@ -1,6 +1,6 @@
-"""What stands in a coordinator's way, found before a study is signed or a run is opened.
+"""Checks of a coordinator's installation before a study is signed or a run is opened.
 
-Nothing here raises, and nothing is left on the exchange but what nobody may take away there.
+Nothing here raises an error, and only probes that can't be removed stay on the exchange.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ class CoordinatorParts:
 
 
 def check_centre(office: CoordinatorParts, around: Surroundings) -> list[Check]:
-    """Look at everything that a run needs at the centre, in the order in which one would mend it.
+    """Check everything that a run needs at the centre, in the order of its correction.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def _study(office: CoordinatorParts, path: Path) -> Check:
 
 
 def _approvals(office: CoordinatorParts, path: Path, today: date) -> Check:
-    """Say which sites' standing approvals, as the exchange has them, cover one more run."""
+    """State which sites' standing approvals on the exchange cover one more run."""
     signed = read_signed(path, read_roster(office.roster))
     study, exchange = signed.study, open_exchange(office.exchange, office.credentials)
     missing = uncovered_sites(exchange, study, signed.keys, today)

@@ -1,7 +1,7 @@
 """A data protection impact assessment, filled in from a study and its plan, as page and as text.
 
-Only what follows from the study file and its plan is stated; what people decide is asked. What
-is said of every study stands in the report's ``templates/dpia.yaml``.
+Only consequences of the study file and its plan are stated. Decisions of people are asked for. The
+texts for every study are in the report's ``templates/dpia.yaml``.
 """
 
 import re
@@ -42,7 +42,7 @@ SENT = {
     False: "Each hospital sends its clipped average with noise added. Further noise hides what one "
     "hospital sends. It is summed under masks and cancels in the sum over hospitals.",
 }
-"""What a hospital sends, by whether the correlated noise is exact."""
+"""Message of a hospital, by whether the correlated noise is exact."""
 ANSWERED = (
     "Each hospital sends its clipped answer with noise enough to stand alone; that answer itself "
     "is released, and everybody sees each of them."
@@ -57,13 +57,13 @@ class Figure:
     """A number as the assessment writes it."""
 
     name: str
-    """What it counts, for people."""
+    """Its meaning, as text."""
     text: str
     """As it is written."""
     place: str
     """The study file, what ``consortium plan --json`` prints, or an option of the command."""
     path: str
-    """Field there, with dots; of a computed number that which it is computed from."""
+    """Field there, with dots; for a computed number its source."""
     how: str = ""
     """How it is computed from it; empty if it is the number itself."""
 
@@ -75,12 +75,12 @@ class Figure:
 
 
 def figures(plan: Plan, volumes: int) -> tuple[Figure, ...]:
-    """Every number that an assessment of a plan writes.
+    """Return every number of an assessment of a plan.
 
     Parameters
     ----------
     volumes : int
-        T, volumes of one person, which a loss for single volumes is multiplied by.
+        T, volumes of one participant: factor of a loss for single volumes.
     """
     return (*_promise(plan), *_meaning(plan), *_person(plan, volumes), *_sizes(plan), *_cost(plan))
 
@@ -140,7 +140,7 @@ def _cost(plan: Plan) -> Iterator[Figure]:
 
 
 def assessed_stages(stage: StageOutlook) -> dict[str, str]:
-    """A stage's numbers in the impact assessment, by fields of ``consortium plan --json``."""
+    """Return a stage's numbers in the assessment, by fields of ``consortium plan --json``."""
     return {
         "rounds": f"{stage.rounds:,}",
         "entries": f"{stage.entries:,}",
@@ -157,7 +157,7 @@ class Rows(NamedTuple):
 
 
 class AssessmentPart(NamedTuple):
-    """A heading, what follows from the plan, and what people have to decide."""
+    """A heading, facts from the plan, and decisions of people."""
 
     heading: str
     paragraphs: tuple[str, ...] = ()
@@ -166,12 +166,12 @@ class AssessmentPart(NamedTuple):
 
 
 def parts(plan: Plan, found: Sequence[Figure]) -> tuple[AssessmentPart, ...]:
-    """Every part of an assessment, in order.
+    """Return every part of an assessment, in order.
 
     Parameters
     ----------
     found : sequence of Figure
-        Its numbers, of `figures`.
+        Its numbers, from `figures`.
     """
     texts = {each.name: each.text for each in found}
     outlook = Outlook(plan)
@@ -204,7 +204,7 @@ def _filled(texts: Iterable[str], facts: Facts) -> Iterator[str]:
 
 
 def _facts(outlook: Outlook, texts: Mapping[str, str]) -> Facts:
-    """What the file's braces stand for; of whole paragraphs all that are to be said."""
+    """Return the values of the file's placeholders, and the paragraphs that apply."""
     plan, study = outlook.plan, outlook.plan.study
     views, rules = "; ".join(view.heading for view in study.features), ", ".join(study.data.persons)
     summed = () if outlook.alone else (SENT[study.privacy.exact],)
@@ -233,7 +233,7 @@ def _facts(outlook: Outlook, texts: Mapping[str, str]) -> Facts:
 def _lines(
     outlook: Outlook, texts: Mapping[str, str], found: Sequence[Figure]
 ) -> Mapping[str, Iterable[tuple[str, ...]]]:
-    """Lines of tables that the plan gives, by the part's heading."""
+    """Return rows of tables from the plan, by the part's heading."""
     study = outlook.plan.study
     dumped = study.model_dump(mode="json", include={"data", "features"}, exclude_unset=True)
     return {
@@ -271,7 +271,7 @@ def _risks(plan: Plan, texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every value of nested mappings and lists, with its path."""
+    """Yield every value of nested mappings and lists, with its path."""
     if isinstance(value, Mapping) or (isinstance(value, list) and any(map(_nested, value))):
         pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
         for key, inner in pairs:
@@ -292,7 +292,7 @@ BLANK = "…"
 
 
 def write_dpia(folder: Path, plan: Plan, volumes: int) -> tuple[Path, Path]:
-    """Write ``dpia.html`` and ``dpia.md``, from the study file and public sizes alone.
+    """Write ``dpia.html`` and ``dpia.md``, only from the study file and public sizes.
 
     Raises StudyError if the study has another scheme than ``cape``. Raises OutputError if the
     folder can't be written.
@@ -300,7 +300,7 @@ def write_dpia(folder: Path, plan: Plan, volumes: int) -> tuple[Path, Path]:
     Parameters
     ----------
     volumes : int
-        T, volumes of one person.
+        T, volumes of one participant.
     """
     study = plan.study
     study.check_scheme(f"'{study.study}'")
@@ -334,5 +334,5 @@ def _table(rows: Rows) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that a reader of Markdown sees as it is."""
+    """Escape text for Markdown."""
     return _MARKED.sub(r"\\\g<0>", text)

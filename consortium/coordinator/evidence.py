@@ -1,7 +1,7 @@
-"""What is kept beside a result so that anybody can check it: messages, and what was signed.
+"""The evidence of a result, with which any party can check it: messages and signed documents.
 
-Nothing of it is private: the messages lie on the exchange for all who take part, and what they
-hold follows from what is published, or from keys and sizes that are public within the consortium.
+It is not private: the messages are on the exchange for all parties, and their content follows from
+the published result, or from keys and sizes that are public within the consortium.
 """
 
 import hashlib
@@ -33,21 +33,21 @@ STUDY_FOLDER, STUDY_FILE = "study", "study.yaml"
 def keep_evidence(
     folder: Path, releases: Releases, study_file: Path, plan: Plan, rounds: int
 ) -> None:
-    """Keep all that a check needs, and sign for every file: the last thing written to a folder.
+    """Store the evidence, and sign for every file, as the last step of writing a folder.
 
-    Raises ExchangeError if a message of the run is gone. Raises OutputError if a file can't be read
-    or written.
+    Raises ExchangeError if a message of the run is missing. Raises OutputError if a file can't be
+    read or written.
 
     Parameters
     ----------
     folder : Path
         The output folder, with everything else in it.
     releases : Releases
-        Of the run.
+        Releases of the run.
     study_file : Path
-        With its signature, mask and atlas beside it.
+        Next to its signature, mask and atlas.
     rounds : int
-        Rounds that were released.
+        Number of released rounds.
     """
     keep_papers(folder, plan.study, study_file)
     keep_messages(folder, releases, plan, rounds)
@@ -57,9 +57,9 @@ def keep_evidence(
 def keep_papers(folder: Path, study: Study, study_file: Path) -> None:
     """Copy the signed study and the files that it names.
 
-    Its signature holds the keys of its own sites, which the announcement lists; the roster, which
-    names the consortium's other members, too, is not published. Raises OutputError if a file can't
-    be read or written.
+    Its signature contains the keys of its own sites, which the announcement lists. The roster also
+    names the consortium's other members and is not published. Raises OutputError if a file can't be
+    read or written.
     """
     place = folder / kept.EVIDENCE / STUDY_FOLDER
     copies = {
@@ -72,7 +72,7 @@ def keep_papers(folder: Path, study: Study, study_file: Path) -> None:
 
 
 def named_files(study: Study) -> tuple[str, ...]:
-    """Files beside a study file that it names, with the tables of those that have one."""
+    """Return the files that a study file names, with the tables of those that have one."""
     paths = [Path(name) for name in (study.report.atlas, study.report.networks) if name]
     paths += [table_of(path) for path in paths]
     known = (study.data.mask, study.data.atlas, *study.map_files, *map(Path.as_posix, paths))
@@ -80,9 +80,9 @@ def named_files(study: Study) -> tuple[str, ...]:
 
 
 def keep_messages(folder: Path, releases: Releases, plan: Plan, rounds: int) -> None:
-    """Copy from the exchange what the centre posted, and what sites attested.
+    """Copy the centre's messages and the sites' attestations from the exchange.
 
-    Raises ExchangeError if one is gone. Raises OutputError if a file can't be written.
+    Raises ExchangeError if one is missing. Raises OutputError if a file can't be written.
     """
     mail, sizes, place = releases.mail, releases.sizes, folder / kept.EVIDENCE
     names = Names(mail.context.run)
@@ -131,7 +131,7 @@ def _keep_arrays(place: Path, mail: Mailbox, query: bytes) -> None:
 
 
 def keep_attestations(folder: Path, releases: Releases, rounds: int) -> None:
-    """Copy the attestations that are there and are their sites'."""
+    """Copy the attestations on the exchange with their sites' signatures."""
     mail = releases.mail
     names = Names(mail.context.run)
     for site in mail.context.study.sites:
@@ -144,14 +144,14 @@ def keep_attestations(folder: Path, releases: Releases, rounds: int) -> None:
 
 
 def sign_files(folder: Path, identity: Ed25519PrivateKey, run: str) -> None:
-    """Sign for every file of the output folder, once all of them are written."""
+    """Sign for every file of the output folder, after all files are written."""
     body = encode_closing(Published(dict(digests_of(folder))))
     message = seal(identity, run, CENTRE, PUBLISHED, 0, body)
     write_bytes(folder / kept.EVIDENCE / kept.PUBLISHED, message)
 
 
 def digests_of(folder: Path) -> Mapping[str, bytes]:
-    """SHA-256 of every file by its path, but for the centre's working files."""
+    """Return the SHA-256 of every file by its path, except for the centre's working files."""
     return {name: hashlib.sha256(_read(folder / name)).digest() for name in _names(folder)}
 
 

@@ -1,7 +1,7 @@
-"""What the command ``evidence`` does: attestations that came after a result was published.
+"""The command ``evidence``: attestations that came after a result was published.
 
-They stand under their sites' own signatures, so that the centre's list of files need not hold
-them, nobody's key is needed, and every holder of a copy can fetch them.
+They have their sites' own signatures. So the centre's list of files need not contain them, no key
+is needed, and every owner of a copy can fetch them.
 """
 
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ from consortium.verification.verdict import Verdict
 
 @dataclass(frozen=True)
 class Found:
-    """What a search for late attestations came to."""
+    """Result of a search for late attestations."""
 
     added: tuple[str, ...]
     missing: tuple[str, ...]
     """Sites whose attestation is new in the folder; those that have none there still."""
     refused: tuple[str, ...]
-    """What lies on the exchange and is no attestation of its site, one sentence each."""
+    """Messages on the exchange that are not attestations of their sites, one sentence each."""
 
     def lines(self) -> Sequence[str]:
-        """For people."""
+        """Return the result as lines of text."""
         lines = list(self.refused)
         if self.added:
             lines.append(f"Added the attestations of {', '.join(self.added)}.")
@@ -41,10 +41,10 @@ class Found:
 
 
 def fetch_late(folder: Path, exchange: Exchange) -> Found:
-    """Add to a published folder the attestations that its exchange has and it has not.
+    """Add missing attestations from the exchange to a published folder.
 
-    Nothing that is there is changed. Raises ConfigurationError if this is no output folder with its
-    evidence. Raises ContradictionError if what the folder holds of the run was not signed so.
+    Existing files are not changed. Raises ConfigurationError if this is not an output folder with
+    its evidence. Raises ContradictionError if the folder's evidence contradicts its signatures.
     Raises ExchangeError if the exchange can't be read. Raises OutputError if a file can't be
     written.
     """
@@ -71,7 +71,7 @@ def fetch_late(folder: Path, exchange: Exchange) -> Found:
 
 
 def check_attestation(record: EvidenceRecord, site: str, data: bytes) -> None:
-    """Refuse what is not a site's own attestation of the run; raises ProtocolError."""
+    """Refuse a message that is not a site's own attestation of the run; raises ProtocolError."""
     opened = unseal(
         data,
         record.keys,

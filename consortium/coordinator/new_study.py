@@ -1,6 +1,6 @@
 """A first study file, written from a few answers: commented, complete, and to be edited.
 
-The drafts lie in ``drafts``, one for each analysis that a first study may want.
+The drafts are in ``drafts``, one for each analysis of a first study.
 """
 
 import re
@@ -26,7 +26,7 @@ from consortium.study.spec import Study
 
 _NAME = re.compile(r"[A-Za-z0-9_.&*-]{1,64}(\[\d{1,5}-\d{1,5}\])?")
 Ask = Callable[[str, str], str]
-"""Asks a person a question, with what is taken if they only press return."""
+"""Asks the user a question, with a default answer."""
 
 
 def _words(text: str) -> list[str]:
@@ -34,7 +34,7 @@ def _words(text: str) -> list[str]:
 
 
 def _columns(text: str) -> list[str]:
-    """Names of columns, which hold no white space, so that this separates them as well."""
+    """Return names of columns, which have no white space, so it also separates them."""
     names = re.split(r"[,;\s]+", text.strip(" ,;"))
     strange = [name for name in names if not _NAME.fullmatch(name)]
     twice = [name for name, many in Counter(names).items() if many > 1]
@@ -57,12 +57,12 @@ def _counts(text: str) -> list[int]:
 
 @dataclass(frozen=True)
 class DraftQuestion:
-    """What a draft needs to know."""
+    """A question of a draft."""
 
     text: str
-    """As a person is asked."""
+    """Text of the question."""
     usual: str = ""
-    """Taken if nobody says otherwise; empty if somebody has to."""
+    """Default answer; empty if an answer is required."""
     read: Callable[[str], Any] = str
     """Makes the draft's value of an answer."""
 
@@ -118,7 +118,7 @@ DRAFTS: Mapping[str, tuple[str, ...]] = {
     "glm": (*_ALL, "outcomes", "limits", "deviation", "column", "levels", "groups"),
     "histogram": (*_ALL, "subjects", "column", "limits"),
 }
-"""What each analysis's draft asks, in this order."""
+"""Questions of each analysis's draft, in this order."""
 _NETWORKS = "glm-networks"
 _ASKED = {**DRAFTS, _NETWORKS: (*_ALL, "column", "levels", "groups")}
 
@@ -128,18 +128,18 @@ def new_study(
 ) -> Study:
     """Write a study file.
 
-    Raises StudyError if the file is there already, an answer is missing, or the answers make no
-    sound study; nothing is written then. Raises OutputError if the file can't be written.
+    Raises StudyError if the file exists, an answer is missing, or the answers make no valid study;
+    nothing is written then. Raises OutputError if the file can't be written.
 
     Parameters
     ----------
     algorithm : str
-        One of `DRAFTS`. A glm with ``components``, the output folder of a run, compares how strong
-        its networks are: their maps are written beside the file.
+        One of `DRAFTS`. A glm with ``components``, the output folder of a run, compares the
+        strengths of its networks: their maps are written next to the file.
     given : mapping of str to str
-        Answers that are there already, by the names of `QUESTIONS`.
+        Known answers, by the names of `QUESTIONS`.
     ask : callable, optional
-        For what is missing; without it the usual is taken, and what has none is an error.
+        Asks for missing answers. Without it defaults are used, and one without default is an error.
     """
     if path.exists():
         raise StudyError(f"{path} exists and is left as it is; choose another name for the study.")
@@ -210,7 +210,7 @@ def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -
 
 
 def _with_tables(answers: Mapping[str, str]) -> dict[str, Any]:
-    """Values of the answers, and limits and groups for each column and site."""
+    """Return values of the answers, and limits and groups for each column and site."""
     files = {name: given_file(answers.get(name, "")) for name in ("limits", "groups")}
     read = {name: _read(name, said) for name, said in answers.items() if not files.get(name)}
     groups, limits = files["groups"], files["limits"]
@@ -233,7 +233,7 @@ def _with_tables(answers: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _nominal(sizes: list[int], sites: list[str]) -> dict[str, int]:
-    """Nominal size of each site; raises StudyError if one is not nominal or their number is off."""
+    """Return each site's nominal size; raises StudyError if one or their number is wrong."""
     if len(sizes) not in (1, len(sites)):
         raise StudyError(
             f"--subjects: one number or one for each of {len(sites)} sites is required, got "
@@ -245,7 +245,7 @@ def _nominal(sizes: list[int], sites: list[str]) -> dict[str, int]:
 
 
 def option_name(name: str) -> str:
-    """Option of the command line by which an answer is given."""
+    """Return the option of the command line for an answer."""
     return "--" + name.replace("_", "-")
 
 

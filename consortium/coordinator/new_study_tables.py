@@ -58,8 +58,8 @@ def read_groups(
 def read_limits(path: Path, outcomes: Sequence[str] | None) -> dict[str, Limits]:
     """Read limits of every outcome.
 
-    Raises StudyError if a column is missing, or its limits are no interval. Raises TableError if
-    the table can't be read.
+    Raises StudyError if a column is missing, or its limits are not an interval. Raises TableError
+    if the table can't be read.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def read_limits(path: Path, outcomes: Sequence[str] | None) -> dict[str, Limits]
         Table with the columns ``name``, ``low`` and ``high``, or a table of participants with a
         column for each outcome.
     outcomes : sequence of str, optional
-        Names, of which ``*`` stands for any letters; by default every name of the table.
+        Names, with ``*`` for any letters (default: every name of the table).
     """
     stated = states_limits(path)
     known = _stated(path) if stated else _ranges(path)
@@ -82,15 +82,15 @@ def read_limits(path: Path, outcomes: Sequence[str] | None) -> dict[str, Limits]
 
 
 def states_limits(path: Path) -> bool:
-    """Whether a table has limits in columns, and is not one of participants."""
+    """Return whether a table has limits in columns, and is not one of participants."""
     return set(_NAMED) <= set(_read(path)[0])
 
 
 def with_regions(names: Sequence[str]) -> tuple[list[str], str | list[str] | None]:
-    """Return the names of columns, and what ``*`` stands for in them.
+    """Return the names of columns, and the meaning of ``*`` in them.
 
     FreeSurfer's aseg writes ``Left-Hippocampus``, and its cortical tables ``lh_insula_thickness``.
-    A study has one list of regions. Beside cortical names those of aseg are written out.
+    A study has one list of regions. With cortical names, those of aseg are written out.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def _ranges(path: Path) -> dict[str, Limits]:
 
 
 def _around(values: np.ndarray) -> Limits | None:
-    """Limits far outside of most values; none of the values is one, but for 0."""
+    """Return limits far outside of most values; no limit is one of the values, except for 0."""
     first, middle, third = np.percentile(values, [25, 50, 75])
     spread = _WIDE * max((third - first) / _QUARTILES_APART, float(values.std()) / 2)
     if not spread > 0:

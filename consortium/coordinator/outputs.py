@@ -21,13 +21,13 @@ from consortium.study.spec import Study
 
 @dataclass(frozen=True)
 class MachineFacts:
-    """What a finished folder says of day and machine, which nothing else leads to."""
+    """Day and machine of a finished folder, which don't follow from other files."""
 
     day: date
     report: PrivacyReport
 
     def put_into(self, report: PrivacyReport) -> PrivacyReport:
-        """The report as that machine would write it."""
+        """Return the report as that machine would write it."""
         known = self.report.cross_check  # comparable only within one version of the library
         own = report.cross_check
         checked = own if own.version == known.version else known
@@ -46,12 +46,12 @@ class Publisher:
     legend: Legend | None = None
     """Names of places and networks for the page."""
     pages: bool = True
-    """Whether the page with its pictures is written, too; without it the numbers alone are, to be
-    compared."""
+    """Whether the page with its pictures is also written; otherwise only the numbers, for a
+    comparison."""
     machine: MachineFacts | None = None
-    """Of a folder that is made again."""
+    """Day and machine of a folder that is made again."""
     seconds: float | None = None
-    """How long the run took, if its folder doesn't tell."""
+    """Duration of the run, if its folder doesn't state it."""
 
     def publish(self, plan: Plan, rounds: Sequence[Round], result: Result) -> PrivacyReport:
         """Write maps, privacy report and page; the same inputs give the same maps."""
@@ -76,7 +76,7 @@ class Publisher:
 
 
 def _most_volumes(plan: Plan) -> int:
-    """A public bound on one person's volumes."""
+    """Return a public bound on one participant's volumes."""
     if plan.study.features:
         return 1
     fixed = plan.study.data.volumes

@@ -1,4 +1,4 @@
-"""How far a run has come, and whom it waits for: live on a terminal, in plain lines elsewhere."""
+"""Progress of a run and the awaited sites: live on a terminal, in plain lines elsewhere."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -46,19 +46,19 @@ class _WithWaits(Progress):
         super().__init__(*columns, TimeElapsedColumn(), console=console, refresh_per_second=4)
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """The bar, and whom the centre waits for now."""
+        """Return the bar, and the sites for which the centre waits."""
         yield from super().get_renderables()
         if self._folder is None:
             return
         waiting = None
-        with suppress(OutputError):  # damaged: it is told where it is needed
+        with suppress(OutputError):  # damaged: reported where it is needed
             waiting = read_waiting(self._folder)
         if waiting is not None:
             yield from map(Text, waiting_lines(waiting, time.time()))
 
 
 def waiting_lines(waiting: Waiting, now: float) -> list[str]:
-    """Say who is missing and until when, a line each.
+    """State which sites are missing and until when, a line each.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Who took part in a published run, and what they had signed before it: where a check begins."""
+"""The parties of a published run, and the documents that they signed before it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a check begins with."""
+    """Starting point of a check."""
 
     record: EvidenceRecord
     """The run's messages, under the keys that the study's signature holds."""
@@ -45,9 +45,9 @@ class Provenance:
 def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Provenance:
     """Check the signed study, under keys that come from elsewhere if possible.
 
-    Raises ContradictionError if something was not signed so, or by another key. Raises
-    ConfigurationError if this is no folder of a run, another version announced the run, or the
-    fingerprints can't be read.
+    Raises ContradictionError if a signature is wrong, or by another key. Raises ConfigurationError
+    if this is not a folder of a run, another version announced the run, or the fingerprints can't
+    be read.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Prove
     sites : Path, optional
         File of fingerprints.
     verdict : Verdict
-        Is told whose word the keys rest on.
+        Receives the source of the keys.
     """
     study_file = folder / names.EVIDENCE / STUDY_FOLDER / STUDY_FILE
     run = as_contradiction(lambda: read_run(folder), "run.json")
@@ -125,9 +125,9 @@ def fingerprints(path: Path) -> dict[str, str]:
 
 
 def announced_members(message: bytes) -> Roster:
-    """Who took part, as an announcement claims; the study's signature is to hold these keys.
+    """Return the parties of an announcement, whose keys the study's signature must contain.
 
-    Raises ContradictionError if it is no announcement.
+    Raises ContradictionError if it is not an announcement.
     """
     try:
         keys_by_name = read_announcement(read_unchecked(message).body)["keys"]

@@ -1,4 +1,4 @@
-"""What a platform that hospitals already run is given to carry a study's messages."""
+"""Job for a platform that hospitals already run, which transports a study's messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Platform(StrEnum):
-    """Platforms that the relay knows."""
+    """Platforms that the relay supports."""
 
     nvflare = "nvflare"
     vantage6 = "vantage6"
@@ -25,7 +25,7 @@ FOLDER_IS = {
     Platform.vantage6: "as the database 'exchange'",
     Platform.neuroflame: "as its data",
 }
-"""Where a party tells its platform the folder."""
+"""Setting of a party's platform for the folder."""
 
 
 class Carriage(NamedTuple):
@@ -42,11 +42,11 @@ class Carriage(NamedTuple):
 
 
 def write_relay_job(study: Study, platform: Platform, how: Carriage, output: Path) -> None:
-    """Write the folder that the platform takes.
+    """Write the folder for the platform.
 
     Raises ConfigurationError if cape-relay is not installed. Raises StudyError if the platform's
     names are not as many as the study's sites, or some are the same. Raises OutputError if the
-    folder is there already or can't be written.
+    folder exists or can't be written.
     """
     try:
         from cape_relay import RelayError, job

@@ -1,8 +1,7 @@
-"""Every file that follows from what was released, made again and held against what was published.
+"""Every file that follows from the releases, made again and compared with the published one.
 
-What differs is judged by how far the two are apart, in whatever format they are, and by what
-rounding can make of it. What the centre alone tells, day, duration and versions, is taken from the
-folder.
+Differences are judged by their size, in any format, and by the effect of rounding. Information that
+only the centre has, which is day, duration and versions, is taken from the folder.
 """
 
 import json
@@ -72,15 +71,15 @@ class Remake:
     elsewhere: str
     """Where the centre computed, in words; empty if it says that it was a machine like this one."""
     verdict: Verdict
-    """Is told what can't be decided here."""
+    """Receives questions that can't be decided here."""
 
     def check(self, queries: Apart) -> tuple[set[str], list[ContradictionError]]:
-        """Compare everything; returns what was made again, and what contradicts.
+        """Compare everything; returns the files made again, and the contradictions.
 
         Parameters
         ----------
         queries : Apart
-            Questions that differ, by their files.
+            Queries that differ, by their files.
         """
         with TemporaryDirectory() as name:
             made = Path(name) / "made"
@@ -106,7 +105,7 @@ class Remake:
     # -- numbers ----------------------------------------------------------------------------
 
     def _judge(self, found: Apart, made: Path, scratch: Path) -> Iterator[ContradictionError]:
-        """Tell what rounding can make from what it can't."""
+        """Separate differences that rounding can cause from others."""
         spread = Spread(found)
         for seed in range(TRIES):
             left = [name for name in found if spread.beyond(name, (TURNED,))]
@@ -207,7 +206,7 @@ class Remake:
             (day,) = {each["datePublished"] for each in crate["@graph"] if each["@id"] == "./"}
             return MachineFacts(date.fromisoformat(day), report)
         except (ConsortiumError, OSError, ValueError, KeyError, TypeError):
-            return None  # what can't be read is found when it is compared
+            return None  # an unreadable file is detected in the comparison
 
 
 def _says(name: str, what: str) -> ContradictionError:
@@ -215,14 +214,14 @@ def _says(name: str, what: str) -> ContradictionError:
 
 
 def _how(parts: Mapping[str, float]) -> str:
-    """Say which parts differ, and how far."""
+    """State which parts differ, and by how much."""
     every, sizes = list(parts), [far for far in parts.values() if math.isfinite(far)]
     names = ", ".join(every[:3]) + (f" and {len(every) - 3} more" if len(every) > 3 else "")
     return f"{names} (by up to {max(sizes):.1g} of the largest value)" if sizes else names
 
 
 def _sized(crate: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The catalogue with the sizes of a folder's files."""
+    """Return the catalogue with the sizes of a folder's files."""
     for each in crate["@graph"]:
         path = folder / unquote(each["@id"])
         if "contentSize" in each and path.is_file():
@@ -231,12 +230,12 @@ def _sized(crate: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def is_numeric(name: str) -> bool:
-    """Whether a file holds numbers for machines, and no page for people."""
+    """Return whether a file has numbers for programs, and is not a page for people."""
     return name.endswith(tuple(_COMPARED))
 
 
 def relative_distance(one: Path, other: Path) -> dict[str, float]:
-    """How far numbers of two files are apart, over the largest: for each map or column.
+    """Return differences of numbers of two files, over the largest: for each map or column.
 
     Infinite where words, shapes or whole numbers differ, or a file can't be read; rows that are
     missing are missing from every column.
@@ -250,7 +249,7 @@ def relative_distance(one: Path, other: Path) -> dict[str, float]:
 
 
 def texts_apart(one: str, other: str) -> float:
-    """How far two texts are apart: infinite in words, else the largest relative step in a number.
+    """Return the largest relative difference of numbers in two texts, infinite if words differ.
 
     Numbers that differ by one in their last digit are equal.
     """
@@ -270,7 +269,7 @@ def _printed_apart(one: str, other: str) -> float:
         last = max(Decimal(1).scaleb(int(each.as_tuple().exponent)) for each in (first, second))
         off, size = abs(first - second) - last, max(abs(first), abs(second))
         return float(off / size) if off > 0 else 0.0
-    except ArithmeticError:  # a number of any length may stand there
+    except ArithmeticError:  # a number may have any length
         return np.inf
 
 
@@ -303,7 +302,7 @@ def _halves(one: Path, other: Path) -> dict[str, float]:
 
 
 def _turned_apart(a: NDArray[np.float64], b: NDArray[np.float64]) -> dict[str, float]:
-    """How far maps are apart, K x V each, but for signs and order."""
+    """Return the difference of maps, K x V each, except for signs and order."""
     plain = _maps_apart(a, b)
     if max(plain.values(), default=0.0) <= SLACK:
         return plain
@@ -319,7 +318,7 @@ def _maps_apart(one: NDArray[np.float64], other: NDArray[np.float64]) -> dict[st
 def _match(
     one: NDArray[np.float64], other: NDArray[np.float64]
 ) -> tuple[NDArray[np.int_], NDArray[np.float64]]:
-    """Which maps of the first are most like those of the second, and with which sign."""
+    """Match maps of the first with the most similar of the second, with their signs."""
     sizes = np.linalg.norm(other, axis=1)[:, None] * np.linalg.norm(one, axis=1)
     likeness = np.nan_to_num(other @ one.T / np.where(sizes > 0, sizes, 1.0))
     rows, order = linear_sum_assignment(-np.abs(likeness))
@@ -327,7 +326,7 @@ def _match(
 
 
 def _largest(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Largest difference over the largest value."""
+    """Return the largest difference over the largest value."""
     size = max(np.abs(one).max(initial=0.0), np.abs(other).max(initial=0.0))
     return float(np.abs(one - other).max(initial=0.0) / size) if size else 0.0
 
@@ -351,7 +350,7 @@ def _leaves(one: Sequence[_Leaf], other: Sequence[_Leaf]) -> dict[str, float]:
         else:
             found[name] = max(found[name], 0.0 if type(a) is type(b) and a == b else np.inf)
     for name, pairs in numbers.items():
-        differing = [pair for pair in pairs if pair[0] != pair[1]]  # infinities are equal, too
+        differing = [pair for pair in pairs if pair[0] != pair[1]]  # infinities are also equal
         if differing:
             size = max(abs(each) for pair in pairs for each in pair)
             found[name] = max(found[name], *(abs(a - b) / size for a, b in differing))
@@ -365,7 +364,7 @@ def _records(one: Path, other: Path) -> dict[str, float]:
 
 
 def _fields(name: str, value: object) -> Iterator[_Leaf]:
-    """Values of a record, with items of a list under one name."""
+    """Yield values of a record, with items of a list under one name."""
     if isinstance(value, dict):
         for key in sorted(value):
             yield from _fields(f"{name}.{key}" if name else str(key), value[key])

@@ -1,4 +1,4 @@
-"""From files to a finished study: what the command ``run`` does."""
+"""The command ``run``: from files to a finished study."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,9 +56,9 @@ class RunFiles:
 
 
 def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
-    """Run a study as the centre, or go on with it after a crash.
+    """Run a study as the centre, or continue it after a crash.
 
-    Raises ConsortiumError: what ended the study; the sites have been told.
+    Raises ConsortiumError for the error that ended the study, which the sites have received.
     """
     need_prefect()
     signed = read_signed(files.study, read_roster(files.roster))

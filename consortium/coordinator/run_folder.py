@@ -1,6 +1,6 @@
-"""Where a run stands, read from the exchange and the output folder alone.
+"""State of a run, read only from the exchange and the output folder.
 
-Site by site: who is awaited, since when, and until when.
+Site by site: whether it is awaited, since when, and until when.
 """
 
 import json
@@ -24,9 +24,9 @@ from consortium.study.spec import Study
 RECORD = "run.json"
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,62}-[0-9]{4,9}")
 NEVER = "never"
-"""What stands for a site that nothing was heard of."""
+"""Placeholder of a site without any message."""
 LOADS = "set-up (loading)"
-"""What was heard last of a site that is loading its data."""
+"""Last message of a site that is loading its data."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class RunRecord:
 def claim_run(
     folder: Path, study: Study, exchange: Exchange, keys: Mapping[str, bytes]
 ) -> RunRecord:
-    """Take up the folder's run of this study, or name a new one if there is none that goes on.
+    """Resume the folder's run of this study, or name a new one if none can continue.
 
-    A complete run is taken up, too: its outputs are then written again from its transcript. Raises
-    OutputError if the folder holds another study whose run was not given up.
+    A complete run is also resumed: its outputs are then written again from its transcript. Raises
+    OutputError if the folder has another study whose run was not aborted.
     """
     known = read_run(folder)
     if known is not None:
@@ -78,7 +78,7 @@ def _put_aside(archive: Path, place: Path) -> None:
 
 
 def _last_number(exchange: Exchange, study: Study) -> int:
-    """Largest number of the study's runs: counting them would use a name again after a removal."""
+    """Return the largest number of the study's runs, since a count could reuse a removed name."""
     named = (re.fullmatch(r"(.+)-([0-9]{4,9})", run) for run in exchange.children("runs"))
     return max((int(m[2]) for m in named if m and m[1] == study.study), default=0)
 
@@ -120,11 +120,11 @@ class SiteCount:
 
 @dataclass(frozen=True)
 class SiteStanding:
-    """What is known of a site in a run."""
+    """State of a site in a run."""
 
     name: str
     heard: str
-    """Its last message that lies on the exchange."""
+    """Its last message on the exchange."""
     state: str
     """``awaited``, ``loading``, ``not approved``, ``answered``, ``refused``,
     ``left out``, or ``missing`` if the run ended without the site."""
@@ -148,7 +148,7 @@ class RunStatus:
 
 
 def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunStatus:
-    """Where a run stands, from what lies on the exchange and what its centre wrote down.
+    """Return the state of a run, from messages on the exchange and its centre's notes.
 
     Raises ExchangeError if the exchange can't be read. Raises OutputError if the centre's note is
     damaged.
@@ -204,7 +204,7 @@ def read_counts(folder: Path) -> dict[str, SiteCount]:
 
 
 def _step(exchange: Exchange, run: str, present: list[str]) -> tuple[str, str]:
-    """Return a run's step in words, and where the messages that are due lie."""
+    """Return a run's step in words, and the folder of the awaited messages."""
     place = f"runs/{run}"
     if "end" in present:
         return "ended", ""
@@ -218,7 +218,7 @@ def _step(exchange: Exchange, run: str, present: list[str]) -> tuple[str, str]:
 
 
 def _heard(exchange: Exchange, run: str, present: list[str], site: str) -> str:
-    """A site's last message: in the last two rounds, or in the set-up."""
+    """Return a site's last message: in the last two rounds, or in the set-up."""
     place = f"runs/{run}"
     for number in [name for name in present if name.isdigit()][:-3:-1]:
         for kind in ("unmasking", "contribution"):
@@ -231,6 +231,6 @@ def _heard(exchange: Exchange, run: str, present: list[str], site: str) -> str:
 
 
 def _started(exchange: Exchange, run: str, study: Study) -> list[str]:
-    """Sites that the centre's word names, unchecked; all of them before it is there."""
+    """Return the sites in the centre's list, unchecked; all sites before it exists."""
     message = exchange.get(Names(run).start(), MOST_NOTICE)
     return [s for s in study.sites if message is None or json.dumps(s).encode() in message]

@@ -34,7 +34,7 @@ def simulate_study(
     space = study_space(study, study_path.parent)
     legend = read_legend(study, study_path.parent)
     make_folder(work_folder(out))
-    # Prepared scans are persons', and an output folder is for everybody.
+    # Prepared scans are participants' data, and an output folder is public.
     with TemporaryDirectory(dir=work_folder(out), prefix="cache-") as cache:
         folder = Path(cache)
         data = [open_dataset(folders[site], study, space, folder / site) for site in study.sites]

@@ -1,4 +1,4 @@
-"""What the command ``verify`` does: an output folder against what sites and centre signed."""
+"""The command ``verify``: an output folder compared with the signatures of sites and centre."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,7 +62,7 @@ class Checkup:
         self._authentic: dict[str, bool] = {}
 
     def run(self) -> Verdict:
-        """Check everything that can be checked; never raises for what it finds."""
+        """Check everything that can be checked; findings raise no error."""
         one_thread()  # as the centre did
         with self._noted():
             provenance = read_provenance(self.folder, self.sites, self.verdict)
@@ -82,12 +82,12 @@ class Checkup:
             self._unshown(rounds)
         return self.verdict
 
-    # -- what is published ----------------------------------------------------------------
+    # -- the published files --------------------------------------------------------------
 
     def _files(self, record: EvidenceRecord, sites: Sequence[str]) -> None:
-        """Every file is the one that the centre published, and none was added.
+        """Require that every file is the one that the centre published, and none was added.
 
-        But sites' attestations may be, which came later: they have signatures of their own.
+        Later attestations of sites may be added: they have signatures of their own.
         """
         body = record.message(names.PUBLISHED, PUBLISHED)
         listed = as_contradiction(
@@ -100,7 +100,7 @@ class Checkup:
         for name in sorted(listed.keys() | found.keys() - late):
             self._authentic[name] = name in listed and found.get(name) == listed[name]
             if self._authentic[name] or (name not in listed and _is_hidden(name)):
-                continue  # what a file manager leaves is named where nothing leads to it
+                continue  # files of a file manager are named among those without a source
             if name not in found:
                 what = "is missing, though the centre published it."
             elif name in listed:
@@ -127,7 +127,7 @@ class Checkup:
         rounds: Sequence[Released],
         closing: Closing,
     ) -> None:
-        """Compute the result once more from what was released, and compare the files."""
+        """Compute the result again from the releases, and compare the files."""
         asked: set[str] = set()
 
         def fetch(digest: str, size: int) -> bytes:
@@ -174,7 +174,7 @@ class Checkup:
         return made
 
     def _read_files(self, study: Study, rounds: Sequence[Released]) -> set[str]:
-        """Files that are checked by signatures and digests."""
+        """Return the files that are checked by signatures and digests."""
         own = [names.ANNOUNCED, names.STARTED, names.KEYS, names.PLAN, names.CLOSED]
         own += [f"{names.ATTESTED}/{site}" for site in study.sites]
         papers = (STUDY_FILE, signature_path(Path(STUDY_FILE)).name, *named_files(study))
@@ -193,7 +193,7 @@ class Checkup:
         return files
 
     def _unmade(self, known: set[str]) -> None:
-        """Name what the centre published and nothing leads to."""
+        """Name the published files without a source."""
         for name in sorted(digests_of(self.folder).keys() - known):
             self.verdict.leave_open(
                 name,
@@ -221,7 +221,7 @@ class Checkup:
 
     @contextmanager
     def _noted(self, where: str = "") -> Iterator[None]:
-        """Write a contradiction down, with who can have caused it."""
+        """Record a contradiction, with the parties that can have caused it."""
         try:
             yield
         except ContradictionError as error:
@@ -240,7 +240,7 @@ class Checkup:
 
 
 def computed_elsewhere(platform: Mapping[str, str]) -> str:
-    """Where the centre computed, if not on a machine that says the same of itself as this one."""
+    """Return the centre's platform, if it differs from this machine's."""
     if dict(platform) == dict(own_platform()):
         return ""
     at = ", ".join(f"{name} {value}" for name, value in sorted(platform.items()) if value)
@@ -252,7 +252,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Numbers in ascending order, with runs of them as a-b."""
+    """Write numbers in ascending order, with ranges as a-b."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and parts[-1][-1] == number - 1:

@@ -119,8 +119,8 @@ class ReleaseRecord(ReportRecord):
     )
     sigma_local: PerSite = Field(description="Standard deviation of the noise that stays.")
     sigma_aggregate: Amount = Field(
-        description="Standard deviation of the noise in the released sum, or in the noisiest answer "
-        "where each site's own is released."
+        description="Standard deviation of the noise in the released sum, or the noisiest "
+        "answer where each site's own is released."
     )
     mu_coalition: Amount = Field(description="μ of this release against the coalition.")
     mu_outsider: Amount = Field(description="μ of this release against an outsider.")

@@ -1,4 +1,4 @@
-"""Founding a consortium, and who is in it."""
+"""Founding a consortium, and changes of its members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run does and what came of it, and trying things out on this machine alone."""
+"""Status and results of runs, and trials on this machine only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def status(
     credentials: Credentials = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say of each site what is awaited, since when, and until when."""
+    """State for each site what is awaited, since when, and until when."""
     from dataclasses import asdict
 
     from consortium.coordinator.console_tables import show_status

@@ -141,13 +141,13 @@ def new_study_command(
 
 
 def _stated_sizes(members: Roster, sites: str) -> str | None:
-    """Nominal numbers of participants that all sites of a study stated when they joined."""
+    """Return the nominal numbers of participants that all sites of a study stated on joining."""
     sizes = [members.participants.get(name.strip()) for name in sites.split(",")]
     return ",".join(map(str, sizes)) if all(sizes) else None
 
 
 def _preview(made: Study, file: Path, *, planned: bool) -> None:
-    """Print the plan if numbers of participants were given, or else whether it can be checked."""
+    """Print the plan if numbers of participants were given, or otherwise whether it is valid."""
     from consortium.coordinator.console_tables import show_plan
     from consortium.study.spec import how_checked
 
@@ -348,7 +348,7 @@ def schema() -> None:
 
 
 def _volumes(study: Study, given: int | None) -> int:
-    """Volumes of a participant: those that are given, or else the nominal number."""
+    """Return the volumes of a participant: the given number, or the nominal one."""
     return given or study.volumes or study.data.volumes or 100
 
 
@@ -359,7 +359,7 @@ def _today() -> date:
 
 
 def _suggest(table: Path, algorithm: str, given: dict[str, str | None]) -> None:
-    """Fill in the names that a table suggests, where nobody said others."""
+    """Fill in the names that a table suggests, where none were given."""
     from consortium.coordinator.detect import PUBLIC, detect
 
     if algorithm != "glm":

@@ -1,7 +1,7 @@
-"""Made-up hospitals: folders, scans, keys, roster, approvals, and their agents.
+"""Simulated hospitals: folders, scans, keys, roster, approvals, and their agents.
 
-The scans are made up from networks that are known, and the truth is kept apart from every
-hospital, so that what the studies find can be judged.
+The scans are simulated from known networks, and the true maps are stored outside every hospital.
+The findings of the studies can be compared with them.
 """
 
 import json
@@ -57,28 +57,28 @@ class DemoFolders:
         )
 
     def study(self, name: str) -> RunFiles:
-        """The centre's files of one study of several."""
+        """Return the centre's files of one study of several."""
         folder = self.root / name
         return replace(self.files, study=folder / "study.yaml", out=folder / "output")
 
     def site(self, name: str) -> Path:
-        """A hospital's own folder."""
+        """Return a hospital's own folder."""
         return self.root / "hospitals" / name / "agent"
 
     def dataset(self, name: str) -> Path:
-        """A hospital's BIDS data set."""
+        """Return a hospital's BIDS data set."""
         return self.root / "hospitals" / name / "bids"
 
     @property
     def truth(self) -> Path:
-        """What the made-up scans were made of."""
+        """True parameters of the simulated scans."""
         return self.root / "hospitals" / "truth"
 
 
 def clear_demo(root: Path) -> DemoFolders:
-    """Make a demo's folder, without what an earlier demo left.
+    """Make a demo's folder, without the files of an earlier demo.
 
-    Raises OutputError if the folder holds something that is not a demo.
+    Raises OutputError if the folder has other files than a demo's.
     """
     if root.exists():
         if any(root.iterdir()) and not (root / _MARK).exists():

@@ -1,7 +1,7 @@
 """The command ``demo``: four hospitals, end to end.
 
-Three studies of one consortium over the same persons: what they find, and cost in all. Demos of a
-single study: real series cut into pieces, and brains of 70,000 voxels.
+Three studies of one consortium over the same participants: their findings, and the total privacy
+loss. Demos of a single study: real series cut into pieces, and brains of 70,000 voxels.
 """
 
 import json
@@ -58,7 +58,7 @@ class FoundMaps:
     image: nib.Nifti1Image
     """4-D, one map after the other."""
     expected: tuple[float, ...] = ()
-    """Expected correlation of each with the truth; empty if the analysis tells none."""
+    """Expected correlation of each with the truth; empty if the analysis reports none."""
 
     @property
     def count(self) -> int:
@@ -81,7 +81,7 @@ def found_maps(files: RunFiles) -> FoundMaps:
 
 
 def agreement(place: DemoFolders, maps: FoundMaps) -> NDArray[np.float64]:
-    """Absolute correlation of every true network with every map, in the brain: R x K."""
+    """Return absolute correlations of the true networks with the maps, in the brain: R x K."""
     grid: dict[str, Any] = {
         "target_affine": maps.image.affine,
         "target_shape": maps.image.shape[:3],
@@ -101,12 +101,12 @@ def agreement(place: DemoFolders, maps: FoundMaps) -> NDArray[np.float64]:
 
 
 def network_names(place: DemoFolders) -> list[str]:
-    """Names of the true networks."""
+    """Return the names of the true networks."""
     return list(json.loads((place.truth / "truth.json").read_text(encoding="utf-8"))["networks"])
 
 
 def score_lines(place: DemoFolders, maps: FoundMaps) -> list[str]:
-    """Say of every true network how well the best map agrees with it."""
+    """State for every true network how well the best map agrees with it."""
     if not maps.count:
         return ["No network was found."]
     table = agreement(place, maps)
@@ -124,7 +124,7 @@ def score_lines(place: DemoFolders, maps: FoundMaps) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Volunteers:
-    """Outcomes of the same made-up persons, as a study measures them, if they are well or ill."""
+    """Outcomes of the same simulated participants, as controls and as patients."""
 
     well: NDArray[np.float64]
     ill: NDArray[np.float64]
@@ -132,10 +132,10 @@ class Volunteers:
 
     @property
     def moved(self) -> NDArray[np.float64]:
-        """By how much illness moves each outcome, length V.
+        """Mean difference of patients in each outcome, length V.
 
-        Amplitudes are parts of a person's whole variance, and a map may hold several networks: what
-        changes one network moves the outcomes of others, too.
+        Amplitudes are fractions of a participant's whole variance, and a map may contain several
+        networks: a change of one network also moves the outcomes of others.
         """
         return np.asarray((self.ill - self.well).mean(axis=1))
 
@@ -143,16 +143,16 @@ class Volunteers:
 def measure_volunteers(
     folder: Path, study_file: Path, recipe: Recipe, patients: Patients
 ) -> Volunteers:
-    """Make up volunteers, once well and once ill, and measure a study's first view in them.
+    """Simulate volunteers as controls and as patients, and measure a study's first view in them.
 
     Parameters
     ----------
     folder : Path
         Gets their scans.
     recipe : Recipe
-        Of the study's persons; volunteers have a seed of their own, and one scanner.
+        Recipe of the study's participants; volunteers have their own seed, and one scanner.
     patients : Patients
-        What those who are ill have.
+        Differences of patients.
     """
     study = read_study(study_file)
     space = study_space(study, study_file.parent)
@@ -167,7 +167,7 @@ def measure_volunteers(
 
 SITES = ("north", "east", "south", "west")
 SHARES = (1.6, 1.2, 0.8, 0.4)
-"""Persons of each hospital over those of the mean one."""
+"""Participants of each hospital over those of the mean one."""
 SCANNERS = (Scanner(1.0, 1.0), Scanner(1.7, 0.8), Scanner(0.6, 1.2), Scanner(1.2, 1.0))
 LEVELS = SignalLevels(signal=0.026, noise=0.014, autocorrelation=0.6, weakest=0.54)
 """Noise as strong as the weakest network's peak, which neighbours share, and Gaussian courses."""
@@ -217,7 +217,7 @@ def _recipe(subjects: int, seed: int) -> Recipe:
 
 
 def _sizes(recipe: Recipe) -> dict[str, int]:
-    """Participants of each site."""
+    """Return the participants of each site."""
     return dict(zip(recipe.sites, recipe.sizes, strict=True))
 
 
@@ -231,7 +231,7 @@ def _find_networks(place: DemoFolders, name: str, recipe: Recipe, console: Conso
 
 
 def _check(files: RunFiles, console: Console) -> None:
-    """Show that the result is the sum of what the hospitals signed."""
+    """Show that the result is the sum of the hospitals' signed contributions."""
     fingerprints = files.study.parent / "fingerprints.yaml"
     keys = read_roster(files.roster)
     own = {"centre": keys.centre, **{site: keys.keys[site] for site in SITES}}
@@ -272,7 +272,7 @@ def _compare_patients(
 def _show_contrast(
     place: DemoFolders, files: RunFiles, maps: FoundMaps, people: Volunteers, console: Console
 ) -> None:
-    """Name every outcome by the true network that it is most like, and say what is true of it."""
+    """Name every outcome by the most similar true network, with its true difference."""
     names, alike = network_names(place), agreement(place, maps).argmax(axis=0)
     path = next(files.out.glob("tables/*contrastpatients_results.tsv"), None)
     if path is None:
@@ -293,7 +293,7 @@ def _show_contrast(
 
 
 def _show_ledger(place: DemoFolders, console: Console) -> None:
-    """Add up what the studies have cost one hospital's persons."""
+    """Add the privacy losses of the studies for one hospital's participants."""
     folder, policy = place.site(SITES[0]), Policy()
     ledger = Ledger(SiteConfig.load(folder).ledger)
     console.print(f"Ledger of {SITES[0]}:")
@@ -352,20 +352,20 @@ def run_demo(
     console: Console,
     full_brain: bool = False,
 ) -> None:
-    """Make hospitals, run studies over their agents, and judge what they found.
+    """Make hospitals, run studies over their agents, and judge the findings.
 
     Raises ConsortiumError if any part fails.
 
     Parameters
     ----------
     root : Path
-        Replaced if it holds an earlier demo.
+        Replaced if it has an earlier demo.
     subjects : int
-        Per hospital, in the mean.
+        Mean number per hospital.
     seed : int
-        Of the made-up scans; noise and keys are never seeded.
+        Seed of the simulated scans; noise and keys are never seeded.
     real : sequence of Path
-        4-D NIfTI files to deal out instead of making scans up.
+        4-D NIfTI files to distribute instead of simulated scans.
     full_brain : bool
         One study of scans of 70,000 voxels.
     """
