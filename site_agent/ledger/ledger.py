@@ -30,7 +30,7 @@ from site_agent.ledger.limits import (
     LedgerLimits,
     OneStudy,
     check_begin,
-    check_charge,
+    check_covered,
     check_loss,
     counted,
 )
@@ -137,14 +137,13 @@ class Ledger(LedgerReader):
                     file.append(charge, "release", at)
                     file.catch_up()
 
-    def reserve(self, charge: Charge, limits: LedgerLimits, at: str) -> bool:
-        """Reserve a round's price; False if this very charge was reserved before.
+    def reserve(self, charge: Charge, at: str) -> bool:
+        """Reserve a round's loss, which its run holds; False if this charge was reserved before.
 
-        It is covered by what its run holds (`hold`). Without a hold every limit is compared in the
-        transaction that writes the line, so that no order of runs, agents or processes passes one.
-        Raises BudgetError, PrivacyError if a limit does not cover it; nothing is written. Raises
-        LedgerError if the hold does not cover it or was released, the round is in the ledger with
-        another price or question, or the ledger was closed.
+        Only `hold` compares with limits, so that no order of runs, agents or processes passes one.
+        Raises BudgetError if the loss is no number. Raises LedgerError if the run holds nothing or
+        the hold does not cover the round, the round is in the ledger with another loss or question,
+        or the ledger was closed. Nothing is then written.
 
         Parameters
         ----------
@@ -160,12 +159,7 @@ class Ledger(LedgerReader):
                     "and is not paid for again; take part in a new run."
                 )
             if known is None:
-                if file.find(replace(charge, round=0), "release") is not None:
-                    raise LedgerError(
-                        f"{charge.run} has ended here, so the site answers no further. Take part "
-                        "in a new run."
-                    )
-                check_charge(file.sums, charge, limits)
+                check_covered(file.sums, charge)
                 file.append(charge, "reserve", at)
             elif known != charge:
                 raise LedgerError(

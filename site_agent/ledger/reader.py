@@ -72,7 +72,7 @@ class LedgerReader:
             The persons; without them, whoever was ever charged.
         """
         with self._writing() as file:
-            return file.sums.total(dataset, unit, "" if labels is None else file.rows(labels))
+            return file.sums.total(dataset, unit, None if labels is None else file.rows(labels))
 
     def most_charged(self, unit: str) -> float:
         """μ of the same for the most charged of all persons, over all data sets."""
@@ -161,7 +161,7 @@ class LedgerReader:
             The persons; without them, whoever was ever charged.
         """
         with self._writing() as file:
-            persons = "" if labels is None else file.rows(labels)
+            persons = None if labels is None else file.rows(labels)
             return file.sums.study(dataset, unit, study, centres, persons)
 
     def used(self, study: str, centres: Collection[str]) -> int:

@@ -179,15 +179,20 @@ class Admission:
         """Whether a run was refused here, or ended with this site or without it."""
         site = self.site
         refused = site.store.load(run, REFUSED)
+        if refused is None and not self._has_ended(run):
+            return False
+        release(site, run)  # again, if the agent was stopped before
         if refused is not None:
-            release(site, run)
             post_refusal(site, run, refused)
+        return True
+
+    def _has_ended(self, run: str) -> bool:
+        """Whether a run ended here, or before this site said that its data are loaded."""
+        store = self.site.store
+        if store.load(run, ENDED) is not None:
             return True
-        if site.store.load(run, ENDED) is not None:
-            release(site, run)  # again, if the agent was stopped before
-            return True
-        joined = site.store.load(run, "present") is not None
-        return not joined and "end" in site.exchange.children(f"runs/{run}")
+        joined = store.load(run, "present") is not None
+        return not joined and "end" in self.site.exchange.children(f"runs/{run}")
 
     def _check_rules(self, approval: Approval) -> None:
         """Refuse a new run that approval or policy don't cover; nothing of any data is read."""

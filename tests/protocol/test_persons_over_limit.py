@@ -13,10 +13,10 @@ from consortium.membership.keys import load_identity
 from consortium.membership.roster import read_roster
 from site_agent.approval.withdrawal import take_back
 from site_agent.data.bids import labels_in
-from site_agent.layout import APPROVED, LEDGER
+from site_agent.layout import APPROVED, LEDGER, STORE
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Policy
-from tests.support.charges import up_to
+from tests.support.charges import charged
 from tests.support.forgery import pump, settle
 from tests.support.local_consortium import LocalConsortium, agree, conduct, limit
 
@@ -31,7 +31,7 @@ def _spend_one(root: Path) -> tuple[LocalConsortium, str]:
     place = settle(root / "place")
     first = labels_in(place.dataset("east"))[0]
     book = Ledger(place.site("east") / LEDGER)
-    book.reserve(replace(EARLIER, persons=book.enroll([first])), up_to(9), "before")
+    charged(book, EARLIER, [first])
     book.close()
     return LocalConsortium(place), first
 
@@ -88,7 +88,7 @@ def _two_runs(root: Path, *, spent: bool) -> tuple[LocalConsortium, dict[str, in
     limit(place, "east", 8.0)
     book = Ledger(place.site("east") / LEDGER)
     group = labels_in(place.dataset("east")) if spent else ["of-another-data-set"]
-    book.reserve(replace(EARLIER, persons=book.enroll(group)), up_to(9), "before")
+    charged(book, EARLIER, group)
     book.close()
     local = LocalConsortium(place)
     centres = [_centre(local, number) for number in (1, 2)]
@@ -129,6 +129,22 @@ def test_the_end_of_a_run_leaves_what_its_rounds_cost(tmp_path: Path) -> None:
     pump(local)
     (charge,) = [e.charge for e in book.entries() if e.event == "reserve"]
     assert book.total("", "subject", people) == charge.mu < held
+
+
+def test_a_run_that_ended_before_the_site_was_present_is_released(tmp_path: Path) -> None:
+    """The site was stopped after it held the loss and before it stored any message."""
+    local = LocalConsortium(settle(tmp_path / "place"))
+    centre = local.centre()
+    centre.open()
+    local.agents.pop("east").site.store.close()
+    for file in local.place.site("east").glob(f"{STORE}*"):
+        file.unlink()
+    book = Ledger(local.place.site("east") / LEDGER)
+    people = labels_in(local.place.dataset("east"))
+    centre.abort(StudyError("enough"))
+    assert book.total("", "subject", people) > 0
+    pump(local)
+    assert book.total("", "subject", people) == 0.0
 
 
 @pytest.mark.parametrize("running", [True, False])
