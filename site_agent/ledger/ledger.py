@@ -284,6 +284,7 @@ class Account:
     """What whoever was charged most has left, in one unit of privacy and over all data sets.
 
     That of single volumes counts what protects whole persons, too: it costs a volume as much.
+    ``spent`` counts what runs that have not ended hold, and ``charged`` their rounds alone.
     ``left`` is the largest single loss that the limit still covers: squares of μ add up, and
     neither μ nor ε do. ``outsider`` is what was spent against who sees only the releases, and
     ``last`` what the newest study has cost, all its runs together.
@@ -294,6 +295,7 @@ class Account:
     spent: Amount
     left: Amount
     outsider: Amount
+    charged: Amount
     last: Amount | None = None
 
     @property
@@ -311,10 +313,14 @@ class Account:
     @property
     def sentence(self) -> str:
         """All of it in a sentence, the same wherever it is told."""
+        spent, beside = "spent", ""
+        if self.spent.mu**2 > self.charged.mu**2 * (1.0 + _ROUNDING):
+            spent = "spent or reserved"
+            beside = f"without what is reserved ε = {number(self.charged.epsilon)}, "
         return (
-            f"ε = {number(self.spent.epsilon)} of {self.allowed.epsilon:g} is spent for each "
+            f"ε = {number(self.spent.epsilon)} of {self.allowed.epsilon:g} is {spent} for each "
             f"{UNITS.get(self.unit, self.unit)} at the most, {percent(self.used)} of the budget "
-            f"(against outsiders ε = {number(self.outsider.epsilon)}); "
+            f"({beside}against outsiders ε = {number(self.outsider.epsilon)}); "
             f"one more study of ε = {number(self.left.epsilon)} would use it up{self._like_last}."
         )
 
@@ -350,8 +356,10 @@ def accounts(ledger: Ledger, policy: Policy) -> list[Account]:
 
     Raises LedgerError if the ledger can't be read.
     """
-    charged = standing_reservations(ledger.entries())
-    units = sorted({*policy.units, *(entry.charge.unit for entry in charged)})
+    entries = ledger.entries()
+    charged = standing_reservations(entries)
+    lines = (entry.charge.unit for entry in entries if entry.event in ("reserve", "hold"))
+    units = sorted({*policy.units, *lines})
     return [_account(unit, ledger, charged, policy) for unit in units]  # persons come first
 
 
@@ -372,9 +380,10 @@ def _account(unit: str, ledger: Ledger, charged: Sequence[LedgerEntry], policy: 
     return Account(
         unit,
         Amount(allowed, limit.total),
-        _amount(spent, policy),
-        _amount(left, policy),
-        _amount(ledger.outsider_total(unit), policy),
+        amount_of(spent, policy),
+        amount_of(left, policy),
+        amount_of(ledger.outsider_total(unit), policy),
+        amount_of(ledger.charged_total(unit), policy),
         _last(unit, charged, policy),
     )
 
@@ -386,7 +395,7 @@ def _last(unit: str, charged: Sequence[LedgerEntry], policy: Policy) -> Amount |
         return None
     newest = (lines[-1].study, lines[-1].centre, lines[-1].dataset)
     own = (c.mu for c in lines if (c.study, c.centre, c.dataset) == newest)
-    return _amount(compose(own), policy)
+    return amount_of(compose(own), policy)
 
 
 def _row(
@@ -402,14 +411,15 @@ def _row(
         reserved=len(reserved),
         answered=sum(line.event == "spend" for line in lines),
         statistics=tuple(dict.fromkeys(line.charge.statistic for line in reserved)),
-        cost=_amount(compose(line.charge.mu for line in reserved), policy),
-        outsider=_amount(compose(line.charge.outsider for line in reserved), policy),
+        cost=amount_of(compose(line.charge.mu for line in reserved), policy),
+        outsider=amount_of(compose(line.charge.outsider for line in reserved), policy),
         first=lines[0].at,
         last=lines[-1].at,
     )
 
 
-def _amount(mu: float, policy: Policy) -> Amount:
+def amount_of(mu: float, policy: Policy) -> Amount:
+    """Return a loss with its ε at the policy's δ."""
     return Amount(mu, epsilon_of(mu, policy.delta))
 
 

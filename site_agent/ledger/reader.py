@@ -4,7 +4,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -105,11 +105,20 @@ class LedgerReader:
         labels : sequence of str, optional
             The persons; without them, whoever was ever charged.
         """
+        return self._most_of_rounds(unit, lambda charge: charge.outsider, labels)
+
+    def charged_total(self, unit: str) -> float:
+        """Return the μ of the charged rounds alone, without what runs hold, as `most_charged`."""
+        return self._most_of_rounds(unit, lambda charge: charge.mu, None)
+
+    def _most_of_rounds(
+        self, unit: str, loss: Callable[[Charge], float], labels: Sequence[str] | None
+    ) -> float:
         with self._writing() as file:
             persons, before = PersonSums(file.members), 0
             for charge in (line.charge for line in standing_reservations(file.read())):
                 if charge.unit in counted(unit):
-                    square = exact_square(charge.outsider)
+                    square = exact_square(loss(charge))
                     if charge.persons:
                         persons.add(unit, charge.persons, square)
                     else:  # of before losses were kept by person

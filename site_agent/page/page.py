@@ -46,6 +46,7 @@ from site_agent.config import SiteConfig
 from site_agent.data.people import read_left_out, site_tables
 from site_agent.layout import ENDED, LEFT_OUT, PAGE, REFUSED, STORE, WORTH
 from site_agent.ledger.entries import EMPTY, LedgerEntry, standing_reservations
+from site_agent.ledger.held_runs import held_runs
 from site_agent.ledger.ledger import UNITS, Account, Ledger, StudyRow, accounts, studies
 from site_agent.ledger.limits import counted
 from site_agent.policy.policy import Policy
@@ -232,6 +233,7 @@ def _content(folder: Path, now: datetime) -> dict[str, Any]:
         "told": list(reversed(read_log_lines(folder))),
         "policy": policy,
         "courses": [(each, each.account, each.draw()) for each in courses],
+        "held": [(each.unit, each.sentence) for each in held_runs(entries, policy)],
         "studies": [
             (each, _story(each, rows, worth.get((each.study, each.centre), "")))
             for each in studies(entries, policy)
