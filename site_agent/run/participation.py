@@ -103,6 +103,9 @@ class Participation:
         return self.read_end()
 
     def _deliver(self) -> None:
+        """Post what is due; raises as `permission` if a set-up message is no longer allowed."""
+        if self.rounds is None and self._outbox.held:
+            self._permission()
         trouble = self._outbox.deliver()
         if trouble is not None:
             self._log_trouble(str(trouble))

@@ -1,6 +1,7 @@
 """A study goes on without participants who have no budget left; its plan does not change."""
 
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from consortium.engine.centre import Centre
-from consortium.errors import StudyError
+from consortium.errors import SiteError, StudyError
 from consortium.membership.keys import load_identity
 from consortium.membership.roster import read_roster
 from site_agent.approval.withdrawal import take_back
@@ -17,7 +18,7 @@ from site_agent.layout import APPROVED, LEDGER, STORE
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Policy
 from tests.support.charges import charged
-from tests.support.forgery import pump, settle
+from tests.support.forgery import pump, refusal, settle
 from tests.support.local_consortium import LocalConsortium, agree, conduct, limit
 
 EARLIER = Charge(
@@ -164,6 +165,40 @@ def test_a_withdrawal_releases_a_run_whose_end_is_never_heard(
     assert take_back(local.place.site("east"), "small", date(2026, 11, 21)) is None
     assert book.total("", "subject", people) == 0.0
     pump(local)
+    assert book.total("", "subject", people) == 0.0
+
+
+BEFORE = {"present": "", "advertise": "present", "share": "advertise"}
+"""Each message of a site's set-up, and the one before it."""
+
+
+@pytest.mark.parametrize("message", BEFORE)
+def test_a_withdrawal_is_noticed_before_the_next_message_of_set_up(
+    tmp_path: Path, message: str
+) -> None:
+    local = LocalConsortium(settle(tmp_path / "place"))
+    folder, run = local.place.site("east"), local.place.files.exchange / "runs" / "small-0001"
+    book, withdrawn = Ledger(folder / LEDGER), []
+    people = labels_in(local.place.dataset("east"))
+
+    def work() -> None:
+        before = run / BEFORE[message] / "east"
+        ready = before.exists() if BEFORE[message] else book.total("", "subject", people) > 0
+        if ready and not withdrawn:
+            assert not (run / message / "east").exists()
+            assert take_back(folder, "small", date(2026, 11, 21)) is None
+            withdrawn.append(local.ticks.now)
+        local.pump()
+
+    local.ticks.others = work
+    centre = local.centre()
+    with suppress(SiteError):  # unless it goes on without the site
+        centre.open()
+    pump(local)
+    assert withdrawn
+    assert not (run / message / "east").exists()
+    assert refusal(local.place, "east", centre.context.keys) is not None
+    assert not (run / "00001" / "contribution" / "east").exists()
     assert book.total("", "subject", people) == 0.0
 
 
