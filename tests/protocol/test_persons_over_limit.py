@@ -12,6 +12,7 @@ from consortium.engine.centre import Centre
 from consortium.errors import SiteError, StudyError
 from consortium.membership.keys import load_identity
 from consortium.membership.roster import read_roster
+from site_agent import agent
 from site_agent.approval.withdrawal import take_back
 from site_agent.data.bids import labels_in
 from site_agent.layout import APPROVED, LEDGER, STORE
@@ -145,6 +146,26 @@ def test_a_run_that_ended_before_the_site_was_present_is_released(tmp_path: Path
     centre.abort(StudyError("enough"))
     assert book.total("", "subject", people) > 0
     pump(local)
+    assert book.total("", "subject", people) == 0.0
+
+
+def test_an_agent_that_starts_again_releases_a_run_that_ended_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stopped before the release, and the run is no longer on the exchange."""
+    local = LocalConsortium(settle(tmp_path / "place"))
+    centre = local.centre()
+    centre.open()
+    book = Ledger(local.place.site("east") / LEDGER)
+    people = labels_in(local.place.dataset("east"))
+    with monkeypatch.context() as patch:
+        patch.setattr(agent, "release", lambda *_: None)
+        centre.abort(StudyError("enough"))
+        pump(local)
+    local.agents.clear()
+    shutil.rmtree(local.place.files.exchange / "runs")
+    assert book.total("", "subject", people) > 0
+    local.agent("east")._begin()
     assert book.total("", "subject", people) == 0.0
 
 
