@@ -187,6 +187,11 @@ class LedgerReader:
         with self._writing() as file:
             return file.sums.runs(study, centres)
 
+    def under_way(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
+        """Return the runs of a study that were charged or hold a loss, as `runs`."""
+        with self._writing() as file:
+            return file.sums.under_way(study, centres)
+
     def charged_rounds(self, run: str, site: str, centre: str) -> list[int]:
         """Rounds of one site's run that are charged: reserved, and not void.
 

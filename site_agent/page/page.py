@@ -95,7 +95,7 @@ def _centres(status: SiteStatus, approval: Approval) -> Collection[str]:
 
 def _row(yes: ListedApproval, centres: Collection[str], ledger: Ledger, today: date) -> Row:
     study, terms = yes.approval.study, yes.approval.terms
-    had = len(ledger.runs(study.study, centres))
+    had = len(ledger.under_way(study.study, centres))
     left, state = max(terms.runs - had, 0), "The agent takes part when a run is announced."
     if terms.ended(today):
         left, state = 0, "The last day has passed."
