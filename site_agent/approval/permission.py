@@ -30,7 +30,7 @@ class Permission:
     today: date
 
     def limits(self, policy: Policy) -> LedgerLimits:
-        """Return what the ledger compares with a run's loss before the run holds it."""
+        """Return the limits that the ledger compares with a run's loss before the run holds it."""
         study = self.approval.study
         return LedgerLimits(
             totals=policy.totals(),

@@ -70,7 +70,7 @@ def show_ledger(
         bool, typer.Option(help="Say that this ledger is the newest; the agent asks for it.")
     ] = False,
 ) -> None:
-    """Show what studies have cost and what is reserved, and check the ledger for alterations."""
+    """Show the loss that studies cost and reserve, and check the ledger for alterations."""
     from datetime import UTC, datetime
 
     from consortium.base.formatting import count

@@ -79,7 +79,7 @@ def print_accounts(ledger: Ledger, policy: Policy, out: Console) -> None:
 
 
 def budget(ledger: Ledger, policy: Policy) -> tuple[str, ...]:
-    """State what is spent and left in each unit, and what is reserved for which run.
+    """State the loss that is spent and left in each unit, and the loss that each run reserves.
 
     The last sentence states δ, and why ε do not add up and are two.
     """

@@ -284,7 +284,7 @@ class Account:
     """What whoever was charged most has left, in one unit of privacy and over all data sets.
 
     That of single volumes counts what protects whole persons, too: it costs a volume as much.
-    ``spent`` counts what runs that have not ended hold, and ``charged`` their rounds alone.
+    ``spent`` includes the holds of runs that have not ended. ``charged`` has only rounds.
     ``left`` is the largest single loss that the limit still covers: squares of μ add up, and
     neither μ nor ε do. ``outsider`` is what was spent against who sees only the releases, and
     ``last`` what the newest study has cost, all its runs together.
@@ -313,14 +313,14 @@ class Account:
     @property
     def sentence(self) -> str:
         """All of it in a sentence, the same wherever it is told."""
-        spent, beside = "spent", ""
+        spent, rounds = "spent", ""
         if self.spent.mu**2 > self.charged.mu**2 * (1.0 + _ROUNDING):
             spent = "spent or reserved"
-            beside = f"without what is reserved ε = {number(self.charged.epsilon)}, "
+            rounds = f"without reserved losses ε = {number(self.charged.epsilon)}, "
         return (
             f"ε = {number(self.spent.epsilon)} of {self.allowed.epsilon:g} is {spent} for each "
             f"{UNITS.get(self.unit, self.unit)} at the most, {percent(self.used)} of the budget "
-            f"({beside}against outsiders ε = {number(self.outsider.epsilon)}); "
+            f"({rounds}against outsiders ε = {number(self.outsider.epsilon)}); "
             f"one more study of ε = {number(self.left.epsilon)} would use it up{self._like_last}."
         )
 

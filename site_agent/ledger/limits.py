@@ -140,10 +140,10 @@ class Sums:
         self._members = members
 
     def total(self, dataset: str, unit: str, persons: Ids | None = None) -> float:
-        """μ of all that counts for whoever of some participants was charged most.
+        """Return the μ of the participant among these who was charged most.
 
-        Lines that name no group count for everybody, of whatever data set. Without participants:
-        what lines without a group have cost a data set, and the most that anybody was charged.
+        Lines that name no group count for all participants of all data sets. Without participants
+        the sum is of the data set's lines without a group, and of the most charged participant.
         """
         units = counted(unit)
         before = self._before(dataset, persons is not None, units)

@@ -108,7 +108,7 @@ class LedgerReader:
         return self._most_of_rounds(unit, lambda charge: charge.outsider, labels)
 
     def charged_total(self, unit: str) -> float:
-        """Return the μ of the charged rounds alone, without what runs hold, as `most_charged`."""
+        """Return the μ of the charged rounds, without holds, for the most charged participant."""
         return self._most_of_rounds(unit, lambda charge: charge.mu, None)
 
     def _most_of_rounds(

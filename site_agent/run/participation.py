@@ -103,7 +103,7 @@ class Participation:
         return self.read_end()
 
     def _deliver(self) -> None:
-        """Post what is due; raises as `permission` if a set-up message is no longer allowed."""
+        """Post the messages that are due; raises as `permission` before a message of set-up."""
         if self.rounds is None and self._outbox.held:
             self._permission()
         trouble = self._outbox.deliver()

@@ -72,7 +72,7 @@ def _copy(source: Path, target: Path) -> None:
     instead=nothing,
 )
 def one_round_too_many(stage: Stage) -> bool:
-    """Asks on when what the run holds is charged."""
+    """Asks another question when the loss that the run holds is charged."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     _spend(ledger, 1, 2, 3)
     ledger.release(_charge(1).run, _charge(1).site, "noon")

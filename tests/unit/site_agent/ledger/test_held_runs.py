@@ -1,4 +1,4 @@
-"""What is reserved for runs that have not ended is shown, next to what was charged."""
+"""The losses that runs reserve until they end are shown, next to the charged ones."""
 
 import io
 import json

@@ -59,7 +59,7 @@ def _take_part(path: str, which: int, together: Barrier) -> None:
 
 
 def _losses(entries: list[LedgerEntry], ledger: Ledger) -> list[dict[str, float]]:
-    """Compute what each participant was charged after each line, as squares, from nothing else."""
+    """Compute the squared loss of each participant after each line, without the ledger's sums."""
     held: dict[tuple[str, str, str], list[tuple[str, float]]] = {}
     ended: list[tuple[str, float]] = []
     found = []
