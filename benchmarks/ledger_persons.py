@@ -3,6 +3,7 @@
 import random
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.timing import best, show
@@ -28,15 +29,17 @@ def main() -> None:
     everybody = [f"{number:05d}" for number in range(PERSONS)]
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "ledger.sqlite")
-        enrolled, charged = [], []
+        held, charged = [], []
         for study in range(STUDIES):
             group = draw.sample(everybody, PERSONS * 9 // 10)
             start = time.perf_counter()
-            persons = ledger.enroll(group)
-            enrolled.append(time.perf_counter() - start)
+            whole = replace(charge(study, 0, ""), mu=0.015)
+            persons, _ = ledger.hold(whole, group, LIMITS, "now")
+            held.append(time.perf_counter() - start)
             for number in (1, 2):
                 line = charge(study, number, persons)
-                charged.append(best(lambda line=line: ledger.reserve(line, LIMITS, "now"), 1))  # type: ignore[misc]
+                charged.append(best(lambda line=line: ledger.reserve(line, "now"), 1))  # type: ignore[misc]
+            ledger.release(whole.run, SITE, "now")
         ledger.settle()
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
         limits = {"subject": 0.2}
@@ -44,7 +47,7 @@ def main() -> None:
         over = best(lambda: ledger.over_limit(everybody, limits, "subject", 0.01), 1)
         again = best(lambda: Ledger(ledger.path).total("bids", "subject", everybody), 1)
         rows = [
-            ["enroll a study's participants, last ten", f"{_mean(enrolled):.3f} s"],
+            ["hold the loss of a study's participants, last ten", f"{_mean(held):.3f} s"],
             ["charge a round, last ten", f"{1e3 * _mean(charged):.2f} ms"],
             ["the most charged participant of all", f"{total:.3f} s"],
             ["who has no budget left", f"{over:.3f} s"],

@@ -59,7 +59,6 @@ ONLY_LONG = re.compile(
     r"|unit/secagg/test_graph\.py::test_machines_that_crash"
     r"|unit/study/test_masking\.py::test_a_graph_gives_the_very_release"
     r"|unit/membership/test_consent\.py::test_a_million_names"
-    r"|unit/site_agent/ledger/test_ledger_races\.py::test_racing_processes_never"
     r"|end_to_end/test_python_guide\.py|end_to_end/test_fusion_study\.py::test_private_maps"
     r"|end_to_end/test_feature_study\.py::test_everybody_in_a_private"
     # Group ICA stays; the contract's cases on a mesh are those of the others, too.

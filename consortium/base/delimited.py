@@ -24,7 +24,11 @@ _OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff", b"\x00")
 _HEAD = 4
 """Number of bytes that decide about the encoding: within the header, so no row decides."""
 _LABELS = "participant_id"
-"""Column of BIDS whose cells begin with ``sub-``, and those of row names don't."""
+"""Column of participants' labels in BIDS."""
+_FIRST_OF_LABELS = re.compile(
+    r"(lh|rh)\.\S+|Measure:\S+|subj(ect)?_?(id)?|participants?|src_subject_id", re.I
+)
+"""Names of a first column of labels: of aparcstats2table, asegstats2table, ENIGMA and others."""
 _INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u200e\u200f\u2060"))
 _WORD = re.compile(r"[\w.-]+")
 _LONGEST_CELL = (1 << 31) - 1
@@ -82,6 +86,8 @@ class DelimitedTable:
         while names and not names[-1]:
             names.pop()
         self.header: tuple[str, ...] = tuple(names)
+        self.label_column = _label_column(names)
+        """Name of the column of participants' labels; None if the table has none."""
         self.has_row_names = False
         if re.fullmatch(r"sep=.?", first.strip().strip('"')):
             raise TableError(
@@ -113,11 +119,11 @@ class DelimitedTable:
         read as rows of their own.
 
         A row name without a name in the header, as ``write.table`` of R writes it, is dropped. In a
-        table with a column participant_id each row is judged by its own cells: no participant
-        decides how another one is read. Other tables have row names if every row has one cell more
-        than the header.
+        table of participants each row is judged by its own cells: no participant decides how
+        another one is read. Other tables have row names if every row has one cell more than the
+        header.
         """
-        many, first = len(self.header), _LABELS not in self.header
+        many, first = len(self.header), self.label_column is None
         for row in self._parsed():
             if row.trouble is not None:
                 yield row
@@ -129,7 +135,7 @@ class DelimitedTable:
             if width == self._widest + 1 and self._is_shifted(row.cells):
                 self.has_row_names = True
                 yield TableRow(row.line, row.cells[1 : 1 + many])
-            elif self.has_row_names and _LABELS not in self.header:
+            elif self.has_row_names and self.label_column is None:
                 yield TableRow(row.line, row.cells[1 : 1 + many])
             elif many <= width <= self._widest:
                 yield TableRow(row.line, row.cells[:many])
@@ -138,9 +144,9 @@ class DelimitedTable:
 
     def _is_shifted(self, cells: Sequence[str]) -> bool:
         """Return whether a participant's label (``sub-``) is one column too far."""
-        if self._again is None or _LABELS not in self.header:
+        if self._again is None or self.label_column is None:
             return False
-        place = self.header.index(_LABELS)
+        place = self.header.index(self.label_column)
         labelled = [cell.strip().lower().startswith("sub-") for cell in cells[place : place + 2]]
         return labelled == [False, True]
 
@@ -238,6 +244,12 @@ class DelimitedTable:
             f"{len(row.cells)}. Correct the line, or export the table again.",
             line=row.line,
         )
+
+
+def _label_column(names: Sequence[str]) -> str | None:
+    if _LABELS in names:
+        return _LABELS
+    return names[0] if names and _FIRST_OF_LABELS.fullmatch(names[0]) else None
 
 
 @contextmanager

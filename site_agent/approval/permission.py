@@ -29,20 +29,13 @@ class Permission:
     """Public keys that its consortium has or had, in hexadecimal."""
     today: date
 
-    def limits(self, policy: Policy, run: float) -> LedgerLimits:
-        """Return what the ledger holds a round against.
-
-        Parameters
-        ----------
-        run : float
-            μ of the whole run as planned.
-        """
+    def limits(self, policy: Policy) -> LedgerLimits:
+        """Return the limits that the ledger compares with a run's loss before the run holds it."""
         study = self.approval.study
         return LedgerLimits(
             totals=policy.totals(),
             study=policy.study_limit(study.privacy.unit),
             runs=self._runs,
-            run=run,
             centres=self.centres,
             ended=self._ended(),
         )

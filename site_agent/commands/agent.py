@@ -44,13 +44,14 @@ def start(
 
 @app.command(rich_help_panel=DAILY)
 def status(folder: Folder = Path(), as_json: AsJson = False) -> None:
-    """Show the site's configuration, its approved studies and what its agent waits for."""
-    from site_agent.ledger.export import budget_json, budget_sentences
+    """Show the site's configuration, approved studies and budget, and what its agent waits for."""
+    from site_agent.ledger.export import budget_json, budget_sentences, reserved_json
     from site_agent.status import read_status
 
     found = read_status(folder)
     if as_json:
-        out.print_json({**found.as_json(), "budget": budget_json(folder)})
+        budget = {"budget": budget_json(folder), "reserved": reserved_json(folder)}
+        out.print_json({**found.as_json(), **budget})
         return
     for line in (*found.lines(), *(f"budget     {line}" for line in budget_sentences(folder))):
         out.print(line)
@@ -69,7 +70,7 @@ def show_ledger(
         bool, typer.Option(help="Say that this ledger is the newest; the agent asks for it.")
     ] = False,
 ) -> None:
-    """Show what studies have cost, and check that the ledger was not altered."""
+    """Show the loss that studies cost and reserve, and check the ledger for alterations."""
     from datetime import UTC, datetime
 
     from consortium.base.formatting import count

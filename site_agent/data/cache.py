@@ -195,7 +195,10 @@ def _facts(path: Path) -> tuple[str, str, int, int, int]:
     try:
         status, target = path.stat(), os.path.realpath(path)
     except OSError as error:
-        raise DataError(f"{path} is gone since the data were counted; put it back.") from error
+        raise DataError(
+            f"{path} is gone or can't be opened ({error.strerror}). Put it back, or correct its "
+            "rights."
+        ) from error
     return str(path), target, status.st_size, status.st_mtime_ns, status.st_ino
 
 

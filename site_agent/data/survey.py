@@ -62,10 +62,22 @@ class RecordingRun:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Files that are read: the image, its JSON files, the confounds table."""
-        metadata = (path for path in self.metadata if path.exists())
+        """Files that are read: the image, its JSON files, the confounds table.
+
+        A JSON file in a folder without rights is among them, so that reading it is an error.
+        """
+        metadata = (path for path in self.metadata if not _is_missing(path))
         more = (path for path in (self.confounds, self.right) if path is not None)
         return self.bold, *metadata, *more
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether nothing is at a path, or only a broken link."""
+    try:
+        path.stat()
+    except OSError as error:
+        return not isinstance(error, PermissionError)
+    return False
 
 
 @dataclass(frozen=True)

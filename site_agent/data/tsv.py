@@ -38,10 +38,6 @@ _FILE = re.compile(r"(sub-[^_]+)_\S*\.(nii|gii|mg[hz]|tsv|json|set|edf|bdf|vhdr|
 """Name of a participant's file, where a table names files and not participants."""
 SESSIONS_TABLE = "_sessions.tsv"
 """End of the name of a participant's own table of sessions."""
-_FIRST = re.compile(
-    r"(lh|rh)\.\S+|Measure:\S+|subj(ect)?_?(id)?|participants?|src_subject_id", re.I
-)
-"""Names of a first column of labels: of aparcstats2table, asegstats2table, ENIGMA and others."""
 _SESSION = re.compile(r"(sub-[^_]+)_[A-Za-z]+-.*", re.I)
 """A participant's name, followed by a session or another entity of BIDS."""
 MOST_BYTES = 200_000_000
@@ -470,12 +466,9 @@ def _path(folder: Path, name: str) -> Path:
 
 def _identifier(table: DelimitedTable) -> str:
     """Return the name of the column of labels; raises TableError if there is none."""
-    first = table.header[0] if table.header else ""
-    if IDENTIFIER not in table.header and _FIRST.fullmatch(first):
-        _check_column(table, first)
-        return first
-    _check_column(table, IDENTIFIER)
-    return IDENTIFIER
+    name = table.label_column or IDENTIFIER
+    _check_column(table, name)
+    return name
 
 
 def _check_column(table: DelimitedTable, name: str) -> None:

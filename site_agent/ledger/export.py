@@ -25,6 +25,10 @@ set's account holds, but for those that a line with event 'void' follows for the
 answers were never sent. A line with event 'tell' costs nothing; versions that sent exact numbers of
 participants wrote it. Lines of unit 'subject' also count in the account of unit 'timepoint'.
 
+A line with event 'hold' reserves the loss of a whole run, with round 0. Until the line 'release' of
+the same site, centre and run, its ``mu`` counts in place of the run's lines 'reserve', which it
+covers. From 'release' on these lines count, and the hold does not.
+
 A line with event 'state' costs nothing. It records an approval or its withdrawal, the newest
 roster, or the group of the participants in the site's left-out table.
 
@@ -47,6 +51,7 @@ from consortium.membership.roster import fingerprint, verifies
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS
 from site_agent.config import SiteConfig
 from site_agent.ledger.entries import EMPTY, Charge, Head, LedgerEntry, follow
+from site_agent.ledger.held_runs import held_runs
 from site_agent.ledger.ledger import Ledger, accounts, studies
 from site_agent.policy.policy import Policy
 
@@ -74,8 +79,12 @@ def print_accounts(ledger: Ledger, policy: Policy, out: Console) -> None:
 
 
 def budget(ledger: Ledger, policy: Policy) -> tuple[str, ...]:
-    """Say what is spent and left in each unit, at which δ, and why ε don't add up and are two."""
+    """State the loss that is spent and left in each unit, and the loss that each run reserves.
+
+    The last sentence states δ, and why ε do not add up and are two.
+    """
     sentences = [account.sentence for account in accounts(ledger, policy)]
+    sentences += [each.sentence for each in held_runs(ledger.entries(), policy)]
     return (*sentences, f"All ε are at δ = {policy.delta:g}. {ADDS_UP} {TWO_READERS}")
 
 
@@ -100,12 +109,23 @@ def budget_json(folder: Path) -> list[dict[str, object]] | None:
             "unit": each.unit,
             "epsilon_allowed": each.allowed.epsilon,
             "epsilon_spent": each.spent.epsilon,
+            "epsilon_charged": each.charged.epsilon,
             "epsilon_left": each.left.epsilon,
             "used": each.used,
             "more_like_the_last": each.more,
         }
         for each in found
     ]
+
+
+def reserved_json(folder: Path) -> list[dict[str, object]] | None:
+    """Return what runs that have not ended hold; None if the ledger can't be read."""
+    try:
+        ledger = _ledger_of(folder)
+        found = held_runs(ledger.entries(), Policy.load(folder)) if ledger else []
+    except LedgerError:
+        return None
+    return [each.as_json() for each in found]
 
 
 def _ledger_of(folder: Path) -> Ledger | None:

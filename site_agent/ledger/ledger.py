@@ -30,7 +30,7 @@ from site_agent.ledger.limits import (
     LedgerLimits,
     OneStudy,
     check_begin,
-    check_charge,
+    check_covered,
     check_loss,
     counted,
 )
@@ -137,14 +137,13 @@ class Ledger(LedgerReader):
                     file.append(charge, "release", at)
                     file.catch_up()
 
-    def reserve(self, charge: Charge, limits: LedgerLimits, at: str) -> bool:
-        """Reserve a round's price; False if this very charge was reserved before.
+    def reserve(self, charge: Charge, at: str) -> bool:
+        """Reserve a round's loss, which its run holds; False if this charge was reserved before.
 
-        It is covered by what its run holds (`hold`). Without a hold every limit is compared in the
-        transaction that writes the line, so that no order of runs, agents or processes passes one.
-        Raises BudgetError, PrivacyError if a limit does not cover it; nothing is written. Raises
-        LedgerError if the hold does not cover it or was released, the round is in the ledger with
-        another price or question, or the ledger was closed.
+        Only `hold` compares with limits, so that no order of runs, agents or processes passes one.
+        Raises BudgetError if the loss is no number. Raises LedgerError if the run holds nothing or
+        the hold does not cover the round, the round is in the ledger with another loss or question,
+        or the ledger was closed. Nothing is then written.
 
         Parameters
         ----------
@@ -160,12 +159,7 @@ class Ledger(LedgerReader):
                     "and is not paid for again; take part in a new run."
                 )
             if known is None:
-                if file.find(replace(charge, round=0), "release") is not None:
-                    raise LedgerError(
-                        f"{charge.run} has ended here, so the site answers no further. Take part "
-                        "in a new run."
-                    )
-                check_charge(file.sums, charge, limits)
+                check_covered(file.sums, charge)
                 file.append(charge, "reserve", at)
             elif known != charge:
                 raise LedgerError(
@@ -290,6 +284,7 @@ class Account:
     """What whoever was charged most has left, in one unit of privacy and over all data sets.
 
     That of single volumes counts what protects whole persons, too: it costs a volume as much.
+    ``spent`` includes the holds of runs that have not ended. ``charged`` has only rounds.
     ``left`` is the largest single loss that the limit still covers: squares of μ add up, and
     neither μ nor ε do. ``outsider`` is what was spent against who sees only the releases, and
     ``last`` what the newest study has cost, all its runs together.
@@ -300,6 +295,7 @@ class Account:
     spent: Amount
     left: Amount
     outsider: Amount
+    charged: Amount
     last: Amount | None = None
 
     @property
@@ -317,10 +313,14 @@ class Account:
     @property
     def sentence(self) -> str:
         """All of it in a sentence, the same wherever it is told."""
+        spent, rounds = "spent", ""
+        if self.spent.mu**2 > self.charged.mu**2 * (1.0 + _ROUNDING):
+            spent = "spent or reserved"
+            rounds = f"without reserved losses ε = {number(self.charged.epsilon)}, "
         return (
-            f"ε = {number(self.spent.epsilon)} of {self.allowed.epsilon:g} is spent for each "
+            f"ε = {number(self.spent.epsilon)} of {self.allowed.epsilon:g} is {spent} for each "
             f"{UNITS.get(self.unit, self.unit)} at the most, {percent(self.used)} of the budget "
-            f"(against outsiders ε = {number(self.outsider.epsilon)}); "
+            f"({rounds}against outsiders ε = {number(self.outsider.epsilon)}); "
             f"one more study of ε = {number(self.left.epsilon)} would use it up{self._like_last}."
         )
 
@@ -356,8 +356,10 @@ def accounts(ledger: Ledger, policy: Policy) -> list[Account]:
 
     Raises LedgerError if the ledger can't be read.
     """
-    charged = standing_reservations(ledger.entries())
-    units = sorted({*policy.units, *(entry.charge.unit for entry in charged)})
+    entries = ledger.entries()
+    charged = standing_reservations(entries)
+    lines = (entry.charge.unit for entry in entries if entry.event in ("reserve", "hold"))
+    units = sorted({*policy.units, *lines})
     return [_account(unit, ledger, charged, policy) for unit in units]  # persons come first
 
 
@@ -378,9 +380,10 @@ def _account(unit: str, ledger: Ledger, charged: Sequence[LedgerEntry], policy: 
     return Account(
         unit,
         Amount(allowed, limit.total),
-        _amount(spent, policy),
-        _amount(left, policy),
-        _amount(ledger.outsider_total(unit), policy),
+        amount_of(spent, policy),
+        amount_of(left, policy),
+        amount_of(ledger.outsider_total(unit), policy),
+        amount_of(ledger.charged_total(unit), policy),
         _last(unit, charged, policy),
     )
 
@@ -392,7 +395,7 @@ def _last(unit: str, charged: Sequence[LedgerEntry], policy: Policy) -> Amount |
         return None
     newest = (lines[-1].study, lines[-1].centre, lines[-1].dataset)
     own = (c.mu for c in lines if (c.study, c.centre, c.dataset) == newest)
-    return _amount(compose(own), policy)
+    return amount_of(compose(own), policy)
 
 
 def _row(
@@ -408,14 +411,15 @@ def _row(
         reserved=len(reserved),
         answered=sum(line.event == "spend" for line in lines),
         statistics=tuple(dict.fromkeys(line.charge.statistic for line in reserved)),
-        cost=_amount(compose(line.charge.mu for line in reserved), policy),
-        outsider=_amount(compose(line.charge.outsider for line in reserved), policy),
+        cost=amount_of(compose(line.charge.mu for line in reserved), policy),
+        outsider=amount_of(compose(line.charge.outsider for line in reserved), policy),
         first=lines[0].at,
         last=lines[-1].at,
     )
 
 
-def _amount(mu: float, policy: Policy) -> Amount:
+def amount_of(mu: float, policy: Policy) -> Amount:
+    """Return a loss with its ε at the policy's δ."""
     return Amount(mu, epsilon_of(mu, policy.delta))
 
 

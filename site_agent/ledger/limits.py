@@ -1,8 +1,8 @@
-"""What may be charged to a ledger, and the sums that every charge is compared with.
+"""What may be charged to a ledger, and the sums that every hold is compared with.
 
 Before its first round a run holds the whole privacy loss of its participants, and the hold counts
-as charged. The run's rounds are covered by it, and can't fail because another run was charged
-meanwhile. Its release at the run's end leaves the losses of the rounds.
+as charged. A round is charged only if its run's hold covers it, so that it can't fail because
+another run was charged meanwhile. The release at the run's end leaves the losses of the rounds.
 
 A charge of unit ``subject`` counts in the account of single volumes, too: what hides all
 of a person's scans hides each of them no better than that. The converse is not bounded
@@ -40,18 +40,15 @@ class OneStudy(NamedTuple):
 
 @dataclass(frozen=True)
 class LedgerLimits:
-    """What must still hold once a round is charged; every loss is a μ."""
+    """What must still hold once a run holds its loss; every loss is a μ."""
 
     totals: Mapping[str, float]
-    """By unit: what all charges that count in a data set's account may come to. An account that is
-    missing is not held, but that of the charge's own unit, which then has nothing."""
+    """By unit: what all charges that count in a participant's account may come to. An account that
+    is missing has no limit, except that of the run's own unit, which then has nothing."""
     study: float = math.inf
-    """What the study may cost the data set, all its runs together, by the site's policy."""
+    """What the study may cost a participant, all its runs together, by the site's policy."""
     runs: float = math.inf
     """Runs of the study that may ever cost something, by the approval."""
-    run: float = 0.0
-    """Loss of the whole run as planned. The first charge of a run that holds nothing is compared
-    with the limits as if it were as large: no run begins that they don't cover to its end."""
     centres: frozenset[str] = frozenset()
     """Public keys, in hexadecimal, that the consortium has or had: its study is one, whichever of
     them signed it."""
@@ -88,7 +85,6 @@ class Sums:
         self._accounts: dict[tuple[str, str], int] = defaultdict(int)
         self._studies: dict[tuple[str, str, str, str], int] = defaultdict(int)
         self._runs: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        self._begun: Counter[tuple[str, str, str]] = Counter()
         self._holds: dict[tuple[str, str, str], _Hold] = {}
 
     def add(self, entry: LedgerEntry) -> None:
@@ -111,7 +107,6 @@ class Sums:
             case "reserve" | "void":
                 sign = 1 if entry.event == "reserve" else -1
                 self._runs[charge.study, charge.centre][charge.run] += sign
-                self._begun[key] += sign
                 self._add_round(key, charge, sign)
 
     def _add_round(self, key: tuple[str, str, str], charge: Charge, sign: int) -> None:
@@ -144,22 +139,27 @@ class Sums:
         """Ask this from now on for the persons of a group."""
         self._members = members
 
-    def total(self, dataset: str, unit: str, persons: str | Ids = "") -> float:
-        """μ of all that counts for whoever of a group was charged most.
+    def total(self, dataset: str, unit: str, persons: Ids | None = None) -> float:
+        """Return the μ of the participant among these who was charged most.
 
-        Lines that name no group count for everybody, of whatever data set. Without a group: what
-        lines without one have cost a data set, and the most that anybody was charged.
+        Lines that name no group count for all participants of all data sets. Without participants
+        the sum is of the data set's lines without a group, and of the most charged participant.
         """
         units = counted(unit)
-        before = self._before(dataset, _named(persons), units)
+        before = self._before(dataset, persons is not None, units)
         return exact_root(before + self._persons.most(units, self._ids(persons)))
 
     def study(
-        self, dataset: str, unit: str, study: str, centres: Collection[str], persons: str | Ids = ""
+        self,
+        dataset: str,
+        unit: str,
+        study: str,
+        centres: Collection[str],
+        persons: Ids | None = None,
     ) -> float:
         """μ of what one consortium's study has cost the same person, over all its runs."""
         held = _held(unit, study, centres)
-        before = self._of_study("" if _named(persons) else dataset, held)
+        before = self._of_study(dataset if persons is None else "", held)
         return exact_root(before + self._persons.most(held, self._ids(persons)))
 
     def over(self, ids: Ids, unit: str, price: float, limit: float) -> NDArray[np.bool_]:
@@ -183,10 +183,8 @@ class Sums:
         keys = [key for key in self._accounts if everywhere or key[0] == dataset]
         return sum(self._accounts[key] for key in keys if key[1] in units)
 
-    def _ids(self, persons: str | Ids) -> Ids:
-        if not isinstance(persons, str):
-            return persons
-        return self._members(persons) if persons else self._persons.everybody
+    def _ids(self, persons: Ids | None) -> Ids:
+        return self._persons.everybody if persons is None else persons
 
     def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
         """Keys and names of a study's runs that something was reserved for, on any data set."""
@@ -201,10 +199,6 @@ class Sums:
     def used(self, study: str, centres: Collection[str]) -> int:
         """Return the number of runs of a study that were charged."""
         return len({run for _, run in self.runs(study, centres)})
-
-    def begun(self, charge: Charge) -> bool:
-        """Whether the charge's site has paid for a round of its run before."""
-        return self._begun[charge.site, charge.centre, charge.run] > 0
 
     def hold(self, charge: Charge) -> _Hold | None:
         """Return what the charge's run holds at its site, or None."""
@@ -225,37 +219,29 @@ def _over(spent: NDArray[np.float64], price: float, limit: float) -> NDArray[np.
     return np.asarray(~(spent + price**2 <= limit**2 * _ROUNDING))
 
 
-def _named(persons: str | Ids) -> bool:
-    return not isinstance(persons, str) or bool(persons)
-
-
 def counted(unit: str) -> tuple[str, ...]:
     """Units whose charges count in a unit's account."""
     return ("subject", "timepoint") if unit == "timepoint" else (unit,)
 
 
-def check_charge(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
-    """Compare a new charge with what its run holds, or with all limits if it holds nothing.
+def check_covered(sums: Sums, charge: Charge) -> None:
+    """Require that a round is covered by what its run holds.
 
-    Raises LedgerError if the run's hold does not cover it. Raises PrivacyError if it begins a run,
-    and no further one may begin. Raises BudgetError if it, or for a run's first charge the whole
-    run, would pass a limit.
+    Raises BudgetError if its loss is no number. Raises LedgerError if its run holds nothing, or
+    another loss than the round needs.
     """
     check_loss(charge)
-    begins = not sums.begun(charge)
     hold = sums.hold(charge)
-    if hold is not None:
-        if not hold.covers(charge):
-            raise LedgerError(
-                f"Round {charge.round} of {charge.run} costs more than the run holds in the "
-                "ledger, or is charged to other participants. Take part in a new run."
-            )
-        return
-    if begins:
-        check_begin(sums, charge, limits)
-    asked = max(charge.mu, limits.run) if begins else charge.mu
-    _check_accounts(sums, charge, limits, asked)
-    _check_study(sums, charge, limits, asked)
+    if hold is None:
+        raise LedgerError(
+            f"{charge.run} holds no privacy loss in the ledger, since it has ended here or never "
+            "began, so the site answers no further. Take part in a new run."
+        )
+    if not hold.covers(charge):
+        raise LedgerError(
+            f"Round {charge.round} of {charge.run} costs more than the run holds in the ledger, or "
+            "is charged to other participants. Take part in a new run."
+        )
 
 
 def no_run_left(study: str, runs: float) -> PrivacyError:
@@ -280,28 +266,3 @@ def check_begin(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:
         raise no_run_left(charge.study, limits.runs)
     if limits.ended:
         raise PrivacyError(limits.ended)
-
-
-def _check_accounts(sums: Sums, charge: Charge, limits: LedgerLimits, asked: float) -> None:
-    for unit in {charge.unit: None, **dict.fromkeys(limits.totals)}:
-        if charge.unit in counted(unit):
-            spent = sums.total(charge.dataset, unit, charge.persons)
-            limit = limits.totals.get(unit, 0.0)
-            remedy = f"raise '{unit}.total' in policy.yaml or decline the study"
-            _check_limit(spent, asked, limit, f"for unit {unit}", remedy)
-
-
-def _check_study(sums: Sums, charge: Charge, limits: LedgerLimits, asked: float) -> None:
-    centres, name = {charge.centre, *limits.centres}, f"for '{charge.study}'"
-    spent = sums.study(charge.dataset, charge.unit, charge.study, centres, charge.persons)
-    remedy = f"raise '{charge.unit}.study' in policy.yaml or decline the study"
-    _check_limit(spent, asked, limits.study, name, remedy)
-
-
-def _check_limit(spent: float, asked: float, limit: float, what: str, remedy: str) -> None:
-    # Put so that what is not a number is refused.
-    if not spent**2 + asked**2 <= limit**2 * _ROUNDING:
-        raise BudgetError(
-            f"The ledger holds μ = {spent:.4g} {what} and this asks for {asked:.4g} more, over the "
-            f"limit of {limit:.4g}; {remedy}."
-        )

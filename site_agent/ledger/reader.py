@@ -4,7 +4,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -72,7 +72,7 @@ class LedgerReader:
             The persons; without them, whoever was ever charged.
         """
         with self._writing() as file:
-            return file.sums.total(dataset, unit, "" if labels is None else file.rows(labels))
+            return file.sums.total(dataset, unit, None if labels is None else file.rows(labels))
 
     def most_charged(self, unit: str) -> float:
         """μ of the same for the most charged of all persons, over all data sets."""
@@ -105,11 +105,20 @@ class LedgerReader:
         labels : sequence of str, optional
             The persons; without them, whoever was ever charged.
         """
+        return self._most_of_rounds(unit, lambda charge: charge.outsider, labels)
+
+    def charged_total(self, unit: str) -> float:
+        """Return the μ of the charged rounds, without holds, for the most charged participant."""
+        return self._most_of_rounds(unit, lambda charge: charge.mu, None)
+
+    def _most_of_rounds(
+        self, unit: str, loss: Callable[[Charge], float], labels: Sequence[str] | None
+    ) -> float:
         with self._writing() as file:
             persons, before = PersonSums(file.members), 0
             for charge in (line.charge for line in standing_reservations(file.read())):
                 if charge.unit in counted(unit):
-                    square = exact_square(charge.outsider)
+                    square = exact_square(loss(charge))
                     if charge.persons:
                         persons.add(unit, charge.persons, square)
                     else:  # of before losses were kept by person
@@ -161,7 +170,7 @@ class LedgerReader:
             The persons; without them, whoever was ever charged.
         """
         with self._writing() as file:
-            persons = "" if labels is None else file.rows(labels)
+            persons = None if labels is None else file.rows(labels)
             return file.sums.study(dataset, unit, study, centres, persons)
 
     def used(self, study: str, centres: Collection[str]) -> int:
@@ -177,6 +186,11 @@ class LedgerReader:
         """
         with self._writing() as file:
             return file.sums.runs(study, centres)
+
+    def under_way(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
+        """Return the runs of a study that were charged or hold a loss, as `runs`."""
+        with self._writing() as file:
+            return file.sums.under_way(study, centres)
 
     def charged_rounds(self, run: str, site: str, centre: str) -> list[int]:
         """Rounds of one site's run that are charged: reserved, and not void.

@@ -46,6 +46,7 @@ from site_agent.config import SiteConfig
 from site_agent.data.people import read_left_out, site_tables
 from site_agent.layout import ENDED, LEFT_OUT, PAGE, REFUSED, STORE, WORTH
 from site_agent.ledger.entries import EMPTY, LedgerEntry, standing_reservations
+from site_agent.ledger.held_runs import held_runs
 from site_agent.ledger.ledger import UNITS, Account, Ledger, StudyRow, accounts, studies
 from site_agent.ledger.limits import counted
 from site_agent.policy.policy import Policy
@@ -94,7 +95,7 @@ def _centres(status: SiteStatus, approval: Approval) -> Collection[str]:
 
 def _row(yes: ListedApproval, centres: Collection[str], ledger: Ledger, today: date) -> Row:
     study, terms = yes.approval.study, yes.approval.terms
-    had = len(ledger.runs(study.study, centres))
+    had = len(ledger.under_way(study.study, centres))
     left, state = max(terms.runs - had, 0), "The agent takes part when a run is announced."
     if terms.ended(today):
         left, state = 0, "The last day has passed."
@@ -232,6 +233,7 @@ def _content(folder: Path, now: datetime) -> dict[str, Any]:
         "told": list(reversed(read_log_lines(folder))),
         "policy": policy,
         "courses": [(each, each.account, each.draw()) for each in courses],
+        "held": [(each.unit, each.sentence) for each in held_runs(entries, policy)],
         "studies": [
             (each, _story(each, rows, worth.get((each.study, each.centre), "")))
             for each in studies(entries, policy)

@@ -164,7 +164,15 @@ class Admission:
         return Participation(site, context, loading, permission, seen)
 
     def settle_folder(self) -> None:
-        """Compare the site's folder with its ledger; raises as `FolderStates.settle`."""
+        """Compare the site's folder with its ledger; raises as `FolderStates.settle`.
+
+        A run that ended or was refused here holds nothing from now on, also if the agent was
+        stopped before it released the hold and the run is no longer on the exchange.
+        """
+        site = self.site
+        for charge in site.ledger.holds_of([site.identity.public.hex()]):
+            if any(site.store.load(charge.run, end) is not None for end in (ENDED, REFUSED)):
+                release(site, charge.run)
         self._tell(self._states.settle(self.site.now()))
 
     def _tell(self, lines: Iterable[str]) -> None:
@@ -180,14 +188,15 @@ class Admission:
         site = self.site
         refused = site.store.load(run, REFUSED)
         if refused is not None:
-            release(site, run)
             post_refusal(site, run, refused)
             return True
         if site.store.load(run, ENDED) is not None:
-            release(site, run)  # again, if the agent was stopped before
             return True
         joined = site.store.load(run, "present") is not None
-        return not joined and "end" in site.exchange.children(f"runs/{run}")
+        if joined or "end" not in site.exchange.children(f"runs/{run}"):
+            return False
+        release(site, run)  # if the agent was stopped between the hold and its first message
+        return True
 
     def _check_rules(self, approval: Approval) -> None:
         """Refuse a new run that approval or policy don't cover; nothing of any data is read."""

@@ -85,9 +85,12 @@ class Charges:
         return known is not None
 
     def reserve(self, asked: AskedRound, *, remembered: bool) -> bool:
-        """Reserve a round in the ledger, and sign for it; False if that was done before."""
-        limits = self._permission().limits(self._site.policy, self._plan.site_loss(self._index))
-        new = self._site.ledger.reserve(self.of(asked), limits, self._site.now())
+        """Reserve a round in the ledger, and sign for it; False if that was done before.
+
+        Raises as `permission` if the approval was withdrawn or replaced.
+        """
+        self._permission()
+        new = self._site.ledger.reserve(self.of(asked), self._site.now())
         if not (new or remembered):
             raise LedgerError(
                 f"Round {asked.number} of {self._context.run} is paid for in the ledger, and what "

@@ -103,6 +103,9 @@ class Participation:
         return self.read_end()
 
     def _deliver(self) -> None:
+        """Post the messages that are due; raises as `permission` before a message of set-up."""
+        if self.rounds is None and self._outbox.held:
+            self._permission()
         trouble = self._outbox.deliver()
         if trouble is not None:
             self._log_trouble(str(trouble))

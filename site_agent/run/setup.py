@@ -155,7 +155,7 @@ class Setup:
         """Hold the run's loss in the ledger, and leave out whoever has no budget left."""
         site, run = self.site, self.context.run
         whole = run_charge(site, self.context)
-        limits = self.permission().limits(site.policy, whole.mu)
+        limits = self.permission().limits(site.policy)
         group, left_out = site.ledger.hold(whole, data.people, limits, site.now())
         if site.store.load(run, LEFT_OUT) is None:  # for the site's page
             site.store.save(run, LEFT_OUT, json.dumps(left_out).encode())

@@ -19,6 +19,7 @@ from site_agent.ledger.entries import Charge
 from site_agent.ledger.ledger import Ledger
 from site_agent.policy.policy import Allowance, Policy
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
+from tests.support.charges import held
 from tests.support.forgery import opened, pump, rounds_of, settle
 from tests.support.local_consortium import conduct
 from tests.support.membership_files import PLAIN, papers, publish
@@ -49,10 +50,11 @@ def _begin(
 ) -> float:
     """Let runs begin that were all set up before the first question; returns their ε."""
     ledger = Ledger(stage.root / "ledger.sqlite")
-    limits = _permitted(place, approval).limits(GENEROUS, promised_mu(approval.study))
+    limits = _permitted(place, approval).limits(GENEROUS)
     for number in range(1, runs + 1):
         try:
-            ledger.reserve(_first_round(approval, number, share), limits, "noon")
+            first, whole = _first_round(approval, number, share), promised_mu(approval.study)
+            ledger.reserve(held(ledger, first, loss=whole, limits=limits), "noon")
         except PrivacyError as error:
             stage.said.append(str(error))
     return epsilon_of(ledger.total("scans", "subject"), approval.study.privacy.delta)
@@ -60,7 +62,7 @@ def _begin(
 
 @attack(
     "hub",
-    guard="site_agent.ledger.limits:check_begin",
+    guard="site_agent.ledger.ledger:check_begin",
     without="a yes to one run of ε = 8 pays for five, which cost ε = 22",
     stops="approved for 1 run and had as many",
     instead=nothing,
@@ -73,7 +75,7 @@ def five_runs_under_one_yes(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="site_agent.ledger.limits:check_begin",
+    guard="site_agent.ledger.ledger:check_begin",
     without="runs side by side cost together what each alone may",
     stops="was approved for 1 run and had as many",
     instead=nothing,
@@ -86,7 +88,7 @@ def runs_side_by_side(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="site_agent.ledger.limits:check_begin",
+    guard="site_agent.ledger.ledger:check_begin",
     without="a run begins that can't be paid to its end, and what it spent by then is lost",
     stops="was approved for 1 run and had as many",
     instead=always(True),

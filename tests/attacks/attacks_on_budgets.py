@@ -4,10 +4,12 @@ import contextlib
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from consortium.exchange import MemoryExchange
 from consortium.membership.keys import Identity, create_identity
@@ -15,9 +17,10 @@ from consortium.study.reader import parse_study
 from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.export import export_json, verify_export
 from site_agent.ledger.ledger import Charge, Ledger
+from site_agent.ledger.persons import Totals, key_path
 from site_agent.policy.policy import Policy, StudyRequest, refuse_by_policy
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
-from tests.support.charges import up_to
+from tests.support.charges import held, up_to, whole_run
 
 LIMIT = 1.0  # μ
 _STUDY = (
@@ -36,13 +39,25 @@ def _charge(number: int, query: str = "9e") -> Charge:
     )
 
 
+def _held(ledger: Ledger, charge: Charge) -> Charge:
+    """A round of a run that holds as much as the limit covers."""
+    return held(ledger, charge, loss=LIMIT, limits=up_to(LIMIT))
+
+
 def _spend(ledger: Ledger, *rounds: int) -> None:
     for number in rounds:
-        ledger.reserve(_charge(number), up_to(LIMIT), "noon")
-        ledger.spend(_charge(number), "noon")
+        charge = _held(ledger, _charge(number))
+        ledger.reserve(charge, "noon")
+        ledger.spend(charge, "noon")
+
+
+def _hold(ledger: Ledger, charge: Charge, people: Sequence[str]) -> list[str]:
+    """Hold a run of one round; return who is left out."""
+    return ledger.hold(whole_run(charge, charge.mu), people, up_to(LIMIT), "noon")[1]
 
 
 def _copy(source: Path, target: Path) -> None:
+    shutil.copy(key_path(source), key_path(target))
     with contextlib.closing(sqlite3.connect(source)) as old:
         copy = sqlite3.connect(target)
         old.backup(copy)
@@ -51,21 +66,40 @@ def _copy(source: Path, target: Path) -> None:
 
 @attack(
     "hub",
-    guard="site_agent.ledger.limits:_check_accounts",
+    guard="site_agent.ledger.ledger:check_covered",
     without="the data cost more than the site allows",
-    stops="over the limit of 1",
+    stops="costs more than the run holds",
     instead=nothing,
 )
 def one_round_too_many(stage: Stage) -> bool:
-    """Asks on when the site's limit is reached."""
+    """Asks another question when the loss that the run holds is charged."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     _spend(ledger, 1, 2, 3)
+    ledger.release(_charge(1).run, _charge(1).site, "noon")
     return ledger.total(_charge(1).dataset, _charge(1).unit) > LIMIT
+
+
+@attack(
+    "hub",
+    guard="site_agent.ledger.ledger:check_covered",
+    without="budget that was released and held for another run is charged by both",
+    stops="holds no privacy loss in the ledger",
+    instead=nothing,
+)
+def question_after_the_end(stage: Stage) -> bool:
+    """Ends a run, has another one hold the budget, and asks a question of the first again."""
+    ledger = Ledger(stage.root / "ledger.sqlite")
+    charge = _held(ledger, _charge(1))
+    ledger.release(charge.run, charge.site, "noon")
+    _hold(ledger, replace(charge, run="another", mu=LIMIT), ["01", "02"])
+    ledger.reserve(charge, "noon")
+    return ledger.total(charge.dataset, charge.unit) > LIMIT
 
 
 def _easily_pleased(real: Callable[..., Charge | None]) -> Callable[..., Charge | None]:
     def find(book: Any, charge: Charge, event: str) -> Charge | None:
-        return charge if real(book, charge, event) else None
+        known = real(book, charge, event)
+        return charge if known and charge.round else known
 
     return find
 
@@ -81,11 +115,14 @@ def other_question_for_a_paid_round(stage: Stage) -> bool:
     """Asks another question under the number of a round that is paid for."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     _spend(ledger, 1)
-    return not ledger.reserve(_charge(1, query="66"), up_to(LIMIT), "noon")  # False: nothing to pay
+    other = replace(_held(ledger, _charge(1)), query="66" * 32)
+    return not ledger.reserve(other, "noon")  # False: nothing to pay
 
 
-def _whoever_asks(_real: object) -> Callable[..., Charge | None]:
+def _whoever_asks(real: Callable[..., Charge | None]) -> Callable[..., Charge | None]:
     def find(book: Any, charge: Charge, event: str) -> Charge | None:
+        if not charge.round:
+            return real(book, charge, event)
         known = (each for each in book.read() if each.event == event)
         return next((charge for each in known if each.charge.round == charge.round), None)
 
@@ -103,26 +140,31 @@ def run_named_as_another_consortiums(stage: Stage) -> bool:
     """Gives its run the name of another consortium's run, which is paid for."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     _spend(ledger, 1)
-    paid = ledger.reserve(replace(_charge(1), centre="ab" * 32), up_to(LIMIT), "noon")
+    other = replace(_charge(1), centre="ab" * 32)
+    paid = ledger.reserve(held(ledger, other), "noon")
     stage.said.append("paid" if paid else "free")
     return not paid
 
 
+def _no_losses(_real: object) -> Callable[..., Totals]:
+    return lambda _sums, _accounts, ids: np.zeros(len(ids))
+
+
 @attack(
     "site",
-    guard="site_agent.ledger.persons:PersonSums.most",
+    guard="site_agent.ledger.persons:PersonSums.of",
     without="a person's whole budget is spent again for every copy of the scans",
-    stops="over the limit",
-    instead=always(0),
+    stops="^02 is left out$",
+    instead=_no_losses,
 )
 def copy_of_the_scans(stage: Stage) -> bool:
     """Copies some of the scans to another folder, and charges them as a new data set."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     for number, people in enumerate((["01", "02"], ["02"], ["02", "03"]), start=1):
-        charge = replace(_charge(number), dataset=f"/copy/{number}", study=f"study-{number}")
-        group = ledger.enroll(people)
-        ledger.reserve(replace(charge, persons=group), up_to(LIMIT), "noon")
-    return True  # three rounds of 0.6 for one person where two are the limit
+        study = f"study-{number}"
+        charge = replace(_charge(1), dataset=f"/copy/{number}", study=study, run=study)
+        stage.said += [f"{each} is left out" for each in _hold(ledger, charge, people)]
+    return ledger.total("", charge.unit, ["02"]) > LIMIT  # 0.6 three times where twice is the limit
 
 
 @attack(
@@ -145,7 +187,7 @@ def ledger_from_a_backup(stage: Stage) -> bool:
     ledger.close()
     for file in stage.root.glob("ledger.sqlite*"):
         file.unlink()
-    shutil.copy(backup, path)
+    _copy(backup, path)
     again = Ledger(path)
     LedgerAnchor(exchange, identity, "north", again).check()
     _spend(again, 3)
@@ -175,8 +217,8 @@ def heads_that_were_deleted(stage: Stage) -> bool:
 
 
 def _answer(ledger: Ledger, identity: Identity, number: int) -> None:
-    charge = replace(_charge(number), site=identity.public.hex())
-    ledger.reserve(charge, up_to(LIMIT), "noon")
+    charge = _held(ledger, replace(_charge(number), site=identity.public.hex()))
+    ledger.reserve(charge, "noon")
     ledger.spend(charge, "noon")
 
 
@@ -188,16 +230,17 @@ def _each_for_itself(_real: object) -> Callable[[str], tuple[str, ...]]:
     "hub",
     guard="site_agent.ledger.limits:counted",
     without="a volume loses √2 of its limit, half as a volume and half with its person",
-    stops="for unit timepoint and this asks for",
+    stops="^01 is left out$",
     instead=_each_for_itself,
 )
 def volume_charged_once_of_two(stage: Stage) -> bool:
     """Asks a study that protects persons, and then another one that protects volumes."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     for number, unit in enumerate(("subject", "timepoint"), start=1):
-        charge = replace(_charge(number), unit=unit, mu=0.9)
-        ledger.reserve(charge, up_to(LIMIT), "noon")
-    return True
+        charge = replace(_charge(1), unit=unit, run=f"run-{number}", mu=0.9)
+        left_out = _hold(ledger, charge, ["01"])
+        stage.said += [f"{each} is left out" for each in left_out]
+    return not left_out
 
 
 def _unread(_real: object) -> Callable[..., Iterator[Any]]:
@@ -208,7 +251,7 @@ def _unread(_real: object) -> Callable[..., Iterator[Any]]:
     "disk intruder",
     guard="site_agent.ledger.file:follow",
     without="an edited line makes room in the budget",
-    stops="line 1 was altered",
+    stops="line 2 was altered",
     instead=_unread,
 )
 def ledger_line_edited(stage: Stage) -> bool:
@@ -218,7 +261,7 @@ def ledger_line_edited(stage: Stage) -> bool:
     _spend(ledger, 1, 2)
     ledger.close()
     with contextlib.closing(sqlite3.connect(path)) as file, file:
-        file.execute("UPDATE entries SET mu = 0")
+        file.execute("UPDATE entries SET mu = 0 WHERE event = 'reserve'")
     _spend(Ledger(path), 3)
     return True
 
@@ -227,7 +270,7 @@ def ledger_line_edited(stage: Stage) -> bool:
     "site",
     guard="site_agent.ledger.export:follow",
     without="a board is shown a ledger without the study that it asks about",
-    stops="The export: line 1 was altered",
+    stops="The export: line 2 was altered",
     instead=_unread,
 )
 def line_left_out_of_an_export(stage: Stage) -> bool:
@@ -236,8 +279,8 @@ def line_left_out_of_an_export(stage: Stage) -> bool:
     _spend(ledger, 1, 2)
     identity = create_identity(stage.root, bytes(range(64)))
     content = json.loads(export_json(ledger, site="north", at="noon", key=identity.key))
-    del content["lines"][0:2]
-    return len(verify_export(json.dumps(content).encode()).entries) == 2
+    del content["lines"][1:3]
+    return len(verify_export(json.dumps(content).encode()).entries) == 3
 
 
 def _judged(**privacy: int) -> bool:

@@ -23,7 +23,7 @@ from site_agent.approval.approval import approvals
 from site_agent.config import SiteConfig
 from site_agent.layout import LEDGER, PINNED
 from site_agent.ledger.ledger import Charge, Ledger
-from tests.support.charges import up_to
+from tests.support.charges import held
 from tests.support.command_line import Said, enter, refused
 from tests.support.membership_files import PLAIN, give_scans, papers, publish
 
@@ -220,9 +220,10 @@ def _answered(place: DemoFolders, *rounds: int) -> Ledger:
     folder = place.site("east")
     ledger, key = Ledger(folder / LEDGER), load_identity(folder).public.hex()
     text = ("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.1)
+    first = held(ledger, Charge(*text, key, "ce" * 32, "9e" * 32, 0.05), loss=1.0)
     for number in rounds:
-        charge = replace(Charge(*text, key, "ce" * 32, "9e" * 32, 0.05), round=number)
-        ledger.reserve(charge, up_to(9.0), "noon")
+        charge = replace(first, round=number)
+        ledger.reserve(charge, "noon")
         ledger.spend(charge, "noon")
     ledger.settle()
     return ledger
@@ -235,11 +236,11 @@ def test_anybody_can_check_an_exported_ledger(town: Town, tmp_path: Path) -> Non
     file.write_text(enter("site-agent", "ledger", "--json", "-f", folder).out)
     said = enter("site-agent", "ledger", "--verify", file, "-f", tmp_path / "nowhere")
     assert said.code == 0
-    assert "its 4 lines follow one another" in said.out
+    assert "its 5 lines follow one another" in said.out
     assert fingerprint(load_identity(folder).public) in said.out
     file.write_text(file.read_text().replace("0.1", "0.01", 1))
     said_no = refused("site-agent", "ledger", "--verify", file)
-    assert "The export: line 1 was altered" in said_no
+    assert "The export: line 2 was altered" in said_no
     assert "can't be read (No such file" in refused("site-agent", "ledger", "--verify", "x.json")
 
 
@@ -250,7 +251,7 @@ def test_lost_heads_stop_the_agent_until_its_people_vouch_for_the_ledger(town: T
     said = refused("site-agent", "start", "--once", "--idle", 0, *folder)
     assert "say so with 'site-agent ledger --accept'" in said
     said = enter("site-agent", "ledger", "--accept", *folder).out
-    assert said == "Accepted with 2 lines; its head is on the exchange.\n"
+    assert said == "Accepted with 3 lines; its head is on the exchange.\n"
     assert "nothing to do" in refused("site-agent", "start", "--once", "--idle", 0, *folder)
 
 

@@ -11,7 +11,7 @@ from consortium.membership.roster import read_roster
 from site_agent.approval.understanding import facts_before
 from site_agent.ledger.entries import Charge
 from site_agent.ledger.ledger import Ledger
-from tests.support.charges import up_to
+from tests.support.charges import charged
 from tests.support.command_line import Said, enter
 from tests.support.local_consortium import SITES
 from tests.support.membership_files import papers, publish
@@ -144,14 +144,8 @@ def test_a_ledger_with_charges_of_other_labels_only_stops_yes(place: DemoFolders
     ledger = Ledger(place.site("east") / "ledger.sqlite")
 
     def charge(run: str, labels: list[str]) -> None:
-        ledger.reserve(
-            Charge(
-                *("data", "first", run, 1, "a", "mean", "subject", 0.1),
-                *("5a" * 32, "ce" * 32, "9e" * 32, 0.1, ledger.enroll(labels)),
-            ),
-            up_to(9),
-            "now",
-        )
+        text = ("data", "first", run, 1, "a", "mean", "subject", 0.1)
+        charged(ledger, Charge(*text, "5a" * 32, "ce" * 32, "9e" * 32, 0.1), labels)
 
     charge("first-0001", ["x1", "x2", "x3"])
     said = site(place, "approve", "--yes")

@@ -27,11 +27,12 @@ from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin_consortium, read_pinned
 from site_agent.layout import CONFIG, PINNED, POLICY
 from site_agent.ledger.export import export_json, verify_export
-from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
+from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Policy
 from tests.long.fuzz_mutations import JSON, Codec, Make, mutant
 from tests.long.fuzz_run import SITES, STUDY, key_of, public_of
 from tests.long.fuzz_targets import Target
+from tests.support.charges import held
 
 Sign = Callable[[dict[str, Any]], None]
 YAML = Codec(yaml.safe_load, lambda tree: json.dumps(tree).encode("utf-8", "replace"), JSON.odd)
@@ -160,8 +161,8 @@ def _export(folder: Path) -> bytes:
     ledger = Ledger(folder / "ledger.sqlite")
     for number in (1, 2):
         text = ("data", "small", "small-0001", number, "pca", "second_moment", "subject", 0.1)
-        charge = Charge(*text, "5a" * 32, "ce" * 32, "9e" * 32, 0.05)
-        ledger.reserve(charge, LedgerLimits({"subject": 9.0}), "noon")
+        charge = held(ledger, Charge(*text, "5a" * 32, "ce" * 32, "9e" * 32, 0.05), loss=1.0)
+        ledger.reserve(charge, "noon")
         ledger.spend(charge, "noon")
     ledger.close()
     return export_json(ledger, site=SITES[0], at="noon", key=key_of(SITES[0]))

@@ -13,7 +13,7 @@ from consortium.secagg import OVERHEAD, messages
 from consortium.secagg.envelope import read_unchecked
 from consortium.secagg.messages import BROADCAST
 from consortium.study.plan import make_plan
-from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
+from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.run.neighbours import NeighbourEvidence
 from tests.support.cases import make_sites, make_study, shape_of
 from tests.support.forgery import (
@@ -236,8 +236,8 @@ def test_a_site_that_dies_between_charge_and_answer_pays_once(
 ) -> None:
     local, died, real = LocalConsortium(place_of(tmp_path)), [], Ledger.reserve
 
-    def reserve(ledger: Ledger, charge: Charge, limits: LedgerLimits, at: str) -> bool:
-        done = real(ledger, charge, limits, at)
+    def reserve(ledger: Ledger, charge: Charge, at: str) -> bool:
+        done = real(ledger, charge, at)
         if charge.round == 2 and "north" in str(ledger.path) and not died:
             died.append("north")
             raise KeyboardInterrupt

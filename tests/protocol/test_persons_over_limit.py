@@ -1,6 +1,7 @@
 """A study goes on without participants who have no budget left; its plan does not change."""
 
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -8,16 +9,17 @@ from pathlib import Path
 import pytest
 
 from consortium.engine.centre import Centre
-from consortium.errors import StudyError
+from consortium.errors import SiteError, StudyError
 from consortium.membership.keys import load_identity
 from consortium.membership.roster import read_roster
+from site_agent import agent
 from site_agent.approval.withdrawal import take_back
 from site_agent.data.bids import labels_in
-from site_agent.layout import APPROVED, LEDGER
+from site_agent.layout import APPROVED, LEDGER, STORE
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Policy
-from tests.support.charges import up_to
-from tests.support.forgery import pump, settle
+from tests.support.charges import charged
+from tests.support.forgery import pump, refusal, settle
 from tests.support.local_consortium import LocalConsortium, agree, conduct, limit
 
 EARLIER = Charge(
@@ -31,7 +33,7 @@ def _spend_one(root: Path) -> tuple[LocalConsortium, str]:
     place = settle(root / "place")
     first = labels_in(place.dataset("east"))[0]
     book = Ledger(place.site("east") / LEDGER)
-    book.reserve(replace(EARLIER, persons=book.enroll([first])), up_to(9), "before")
+    charged(book, EARLIER, [first])
     book.close()
     return LocalConsortium(place), first
 
@@ -88,7 +90,7 @@ def _two_runs(root: Path, *, spent: bool) -> tuple[LocalConsortium, dict[str, in
     limit(place, "east", 8.0)
     book = Ledger(place.site("east") / LEDGER)
     group = labels_in(place.dataset("east")) if spent else ["of-another-data-set"]
-    book.reserve(replace(EARLIER, persons=book.enroll(group)), up_to(9), "before")
+    charged(book, EARLIER, group)
     book.close()
     local = LocalConsortium(place)
     centres = [_centre(local, number) for number in (1, 2)]
@@ -131,6 +133,42 @@ def test_the_end_of_a_run_leaves_what_its_rounds_cost(tmp_path: Path) -> None:
     assert book.total("", "subject", people) == charge.mu < held
 
 
+def test_a_run_that_ended_before_the_site_was_present_is_released(tmp_path: Path) -> None:
+    """The site was stopped after it held the loss and before it stored any message."""
+    local = LocalConsortium(settle(tmp_path / "place"))
+    centre = local.centre()
+    centre.open()
+    local.agents.pop("east").site.store.close()
+    for file in local.place.site("east").glob(f"{STORE}*"):
+        file.unlink()
+    book = Ledger(local.place.site("east") / LEDGER)
+    people = labels_in(local.place.dataset("east"))
+    centre.abort(StudyError("enough"))
+    assert book.total("", "subject", people) > 0
+    pump(local)
+    assert book.total("", "subject", people) == 0.0
+
+
+def test_an_agent_that_starts_again_releases_a_run_that_ended_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stopped before the release, and the run is no longer on the exchange."""
+    local = LocalConsortium(settle(tmp_path / "place"))
+    centre = local.centre()
+    centre.open()
+    book = Ledger(local.place.site("east") / LEDGER)
+    people = labels_in(local.place.dataset("east"))
+    with monkeypatch.context() as patch:
+        patch.setattr(agent, "release", lambda *_: None)
+        centre.abort(StudyError("enough"))
+        pump(local)
+    local.agents.clear()
+    shutil.rmtree(local.place.files.exchange / "runs")
+    assert book.total("", "subject", people) > 0
+    local.agent("east")._begin()
+    assert book.total("", "subject", people) == 0.0
+
+
 @pytest.mark.parametrize("running", [True, False])
 def test_a_withdrawal_releases_a_run_whose_end_is_never_heard(
     tmp_path: Path, running: bool
@@ -148,6 +186,40 @@ def test_a_withdrawal_releases_a_run_whose_end_is_never_heard(
     assert take_back(local.place.site("east"), "small", date(2026, 11, 21)) is None
     assert book.total("", "subject", people) == 0.0
     pump(local)
+    assert book.total("", "subject", people) == 0.0
+
+
+BEFORE = {"present": "", "advertise": "present", "share": "advertise"}
+"""Each message of a site's set-up, and the one before it."""
+
+
+@pytest.mark.parametrize("message", BEFORE)
+def test_a_withdrawal_is_noticed_before_the_next_message_of_set_up(
+    tmp_path: Path, message: str
+) -> None:
+    local = LocalConsortium(settle(tmp_path / "place"))
+    folder, run = local.place.site("east"), local.place.files.exchange / "runs" / "small-0001"
+    book, withdrawn = Ledger(folder / LEDGER), []
+    people = labels_in(local.place.dataset("east"))
+
+    def work() -> None:
+        before = run / BEFORE[message] / "east"
+        ready = before.exists() if BEFORE[message] else book.total("", "subject", people) > 0
+        if ready and not withdrawn:
+            assert not (run / message / "east").exists()
+            assert take_back(folder, "small", date(2026, 11, 21)) is None
+            withdrawn.append(local.ticks.now)
+        local.pump()
+
+    local.ticks.others = work
+    centre = local.centre()
+    with suppress(SiteError):  # unless it goes on without the site
+        centre.open()
+    pump(local)
+    assert withdrawn
+    assert not (run / message / "east").exists()
+    assert refusal(local.place, "east", centre.context.keys) is not None
+    assert not (run / "00001" / "contribution" / "east").exists()
     assert book.total("", "subject", people) == 0.0
 
 

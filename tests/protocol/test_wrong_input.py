@@ -36,7 +36,7 @@ from site_agent.agent import Agent
 from site_agent.images.series import PersonBlocks
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Charge, Ledger
-from tests.support.charges import up_to
+from tests.support.charges import charged
 from tests.support.forgery import NAMES, RUN, alter_reads, ledger, path_of, pump, refusal, settle
 from tests.support.local_consortium import SITES, STUDY, LocalConsortium, agree, conduct, limit
 from tests.support.patience import PATIENCE
@@ -197,7 +197,7 @@ def test_altered_ledger_is_not_trusted(tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
     path = place.site("east") / LEDGER
     charge = Charge("d", "s", "r", 1, "a", "b", "subject", 0.5, "0" * 64, "1" * 64, "2" * 64, 0.4)
-    Ledger(path).reserve(charge, up_to(9.0), "now")
+    charged(Ledger(path), charge)
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE entries SET mu = 0")
     with pytest.raises(SiteError, match=r"^east takes no further part \(ledger\)"):

@@ -12,7 +12,7 @@ from site_agent.page.page import write_site_page
 from site_agent.policy.policy import Allowance, Policy
 from site_agent.run.message_store import MessageStore
 from site_agent.run.site_log import LogLines
-from tests.support.charges import up_to
+from tests.support.charges import charged
 from tests.support.local_consortium import STUDY, build, say_yes
 
 EVIL = "<script>alert(1)</script>"
@@ -41,13 +41,12 @@ def hostile_site(root: Path) -> Path:
 
 def _spend(ledger: Ledger) -> None:
     for number, day in enumerate((300, 200, 90), start=1):
-        group = ledger.enroll(PEOPLE[: number + 1])
-        charge = replace(CHARGE, run=f"old-{number:04}", mu=0.5 + 0.2 * number, persons=group)
+        run = replace(CHARGE, run=f"old-{number:04}", mu=0.5 + 0.2 * number)
         at = (NOW - timedelta(days=day)).isoformat()
-        ledger.reserve(charge, up_to(9.0), at)
+        charge = charged(ledger, run, PEOPLE[: number + 1], at)
         ledger.spend(charge, at)
     evil = replace(charge, study=EVIL, run=EVIL, statistic=EVIL, dataset=EVIL, centre=EVIL)
-    ledger.reserve(evil, up_to(9.0), EVIL)
+    charged(ledger, evil, PEOPLE, EVIL)
 
 
 def _leave_out(place: DemoFolders, folder: Path) -> None:

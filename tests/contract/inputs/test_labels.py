@@ -20,7 +20,7 @@ from site_agent.data.wording import SiteTables, Wording
 from site_agent.labels import Spellings, canonical_label, former_spellings
 from site_agent.ledger import file as ledger_file
 from site_agent.ledger.ledger import Charge, Ledger
-from tests.support.charges import up_to
+from tests.support.charges import charged
 
 CHARGE = Charge(
     *("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),
@@ -144,7 +144,7 @@ LATER = ["1", "sub-17", "ndar2"]
 
 def test_no_participant_starts_a_new_account_by_another_spelling(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.reserve(replace(CHARGE, persons=ledger.enroll(LABELS)), up_to(9), "then")
+    charged(ledger, CHARGE, LABELS)
     assert ledger.total("", CHARGE.unit, LATER) == CHARGE.mu
     assert ledger.enroll(LATER) == ledger.enroll(LABELS)
     assert ledger.knows_any(["17.0"])
@@ -157,8 +157,7 @@ def earlier_ledger(path: Path, *groups: list[str]) -> None:
         patch.setattr(ledger_file, "canonical_label", lambda label: label)
         ledger = Ledger(path)
         for number, labels in enumerate(groups):
-            charge = replace(CHARGE, run=f"run-{number}", persons=ledger.enroll(labels))
-            ledger.reserve(charge, up_to(99), "then")
+            charged(ledger, replace(CHARGE, run=f"run-{number}"), labels)
         ledger.close()
     with sqlite3.connect(path) as connection:
         for table in ("spellings", "former"):
@@ -194,7 +193,7 @@ def test_charges_under_two_spellings_are_one_account(tmp_path: Path) -> None:
 
 def test_an_exact_site_is_charged_too_much_rather_than_too_little(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.reserve(replace(CHARGE, persons=ledger.enroll(["1"])), up_to(9), "then")
+    charged(ledger, CHARGE, ["1"])
     assert ledger.total("", CHARGE.unit, ["01"]) == CHARGE.mu
     assert Spellings(["1", "01"], exact=True).all() == {"1", "01"}
 
@@ -239,7 +238,7 @@ def test_an_older_ledger_in_its_place_is_noticed_though_labels_are_linked(tmp_pa
     ledger.total("", CHARGE.unit, ["1"])
     ledger.settle()
     shutil.copy(path, copy)
-    ledger.reserve(replace(CHARGE, run="later", persons=ledger.enroll(["4"])), up_to(99), "now")
+    charged(ledger, replace(CHARGE, run="later"), ["4"])
     ledger.close()
     reader = Ledger(path)
     reader.total("", CHARGE.unit, ["1"])

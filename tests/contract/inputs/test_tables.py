@@ -82,14 +82,22 @@ def test_what_pandas_writes_is_read_as_pandas_reads_it(
     }
 
 
-@given(frames(), st.sampled_from(["\t", ","]), st.booleans())
+LABEL_COLUMNS = ("participant_id", "SubjID", "lh.aparc.thickness", "Measure:volume")
+"""First columns of BIDS, ENIGMA and FreeSurfer."""
+
+
+@given(frames(), st.sampled_from(["\t", ","]), st.booleans(), st.sampled_from(LABEL_COLUMNS))
 def test_row_names_as_r_writes_them_move_no_cell(
-    tmp_path_factory: pytest.TempPathFactory, frame: pd.DataFrame, separator: str, quoted: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    frame: pd.DataFrame,
+    separator: str,
+    quoted: bool,
+    first: str,
 ) -> None:
     """`write.table(df, sep="\\t")`: the header has no cell for the row names."""
     folder = tmp_path_factory.mktemp("t")
     quote = '"{}"'.format if quoted else "{}".format
-    head = separator.join(quote(x) for x in ("participant_id", "age", "iq"))
+    head = separator.join(quote(x) for x in (first, "age", "iq"))
     rows = [
         separator.join((quote(k), quote(row.participant_id), str(row.age), str(row.iq)))
         for k, row in enumerate(frame.itertuples(), start=1)
@@ -106,14 +114,28 @@ def test_row_names_as_r_writes_them_move_no_cell(
     "damaged", ["2\tsub-02\t30", "2\tsub-02", "sub-02\t30\t99", "2\tsub-02\t30\t99\tx", "2"]
 )
 @pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("first", LABEL_COLUMNS)
 def test_a_damaged_row_decides_about_no_other_participants_row_names(
-    tmp_path: Path, damaged: str, place: int
+    tmp_path: Path, damaged: str, place: int, first: str
 ) -> None:
     rows = ["1\tsub-01\t20\t90", "3\tsub-03\t40\t95"]
     rows.insert(place, damaged)
-    (tmp_path / "t.tsv").write_text("\n".join(("participant_id\tage\tiq", *rows)))
-    vectors, _ = read_table(tmp_path, view_of("t.tsv", "age", "iq"))
-    assert {"01", "03"} <= set(vectors)
+    (tmp_path / "t.tsv").write_text("\n".join((f"{first}\tage\tiq", *rows)))
+    found = values_of(tmp_path, "t.tsv", "age", "iq")
+    assert (found["01"], found["03"]) == ([20, 90], [40, 95])
+
+
+@pytest.mark.parametrize("first", LABEL_COLUMNS)
+def test_a_row_name_before_a_label_without_its_prefix_is_not_guessed(
+    tmp_path: Path, first: str
+) -> None:
+    """The row could as well have a cell too many."""
+    (tmp_path / "t.tsv").write_text(f"{first}\tage\n7\t01\t20\n02\t30\n")
+    vectors, lacking = read_table(tmp_path, view_of("t.tsv", "age"))
+    assert (set(vectors), {label: each.reason for label, each in lacking.items()}) == (
+        {"02"},
+        {"7": "unusable"},
+    )
 
 
 def test_a_byte_of_one_row_decides_about_no_encoding(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from site_agent.approval.permission import Permission
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.layout import APPROVED, SERIALS, WITHDRAWN
 from site_agent.ledger.ledger import Charge, Ledger
-from tests.support.charges import up_to
+from tests.support.charges import held
 from tests.support.membership_files import PLAIN, papers, public, publish
 
 TODAY = date(2026, 11, 21)
@@ -215,7 +215,7 @@ def _spend(place: DemoFolders, approval: Approval, run: int) -> Ledger:
         query="00" * 32,
         outsider=0.25,
     )
-    ledger.reserve(charge, up_to(100.0), "noon")
+    ledger.reserve(held(ledger, charge), "noon")
     return ledger
 
 

@@ -1,6 +1,6 @@
 """Twice the nominal number of participants at the most, and nobody's presence decides who."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -12,7 +12,7 @@ from consortium.membership.keys import create_identity
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 from site_agent.data.cap import NO_CAP, Cap
-from site_agent.data.survey import SkippedPerson, over_the_limit
+from site_agent.data.survey import over_the_limit
 from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits
 from site_agent.loading.open import open_dataset
 from tests.support.tiny_views import view_space
@@ -92,25 +92,17 @@ class World:
         (bids / "participants.tsv").write_text("\n".join([f"participant_id\t{name}", *cells]))
         study = study_of(name, 5)
         cap = Cap.of(study, "north", self.identity)
-        data = open_dataset(
-            bids, study, view_space(study), self.folder / "cache", without=self._over, cap=cap
+        data = open_dataset(bids, study, view_space(study), self.folder / "cache", cap=cap)
+        run = Charge(
+            *("/data", name, f"{name}-0001", 0, "", "", "subject", MU),
+            *("5a" * 32, "ce" * 32, "", 0.0),
         )
+        limits = LedgerLimits({"subject": MU * AFFORDED**0.5})
+        _, left_out = self.ledger.hold(run, data.people, limits, "now")
+        data.leave_out(map(over_the_limit, left_out))
         known = dict(zip(cap.hashes(self.people).tolist(), self.people, strict=True))
-        charge = Charge(
-            *("/data", name, f"{name}-0001", 1, "average", "average", "subject", MU),
-            *("5a" * 32, "ce" * 32, "", MU, self.ledger.enroll(data.people)),
-        )
-        self.ledger.reserve(charge, LedgerLimits({"subject": self._limit}), "now")
         assert len(data.lengths) == len(data.person_hashes) <= 10
         return {known[each] for each in data.person_hashes.tolist()}
-
-    @property
-    def _limit(self) -> float:
-        return MU * AFFORDED**0.5
-
-    def _over(self, labels: Sequence[str]) -> Iterable[SkippedPerson]:
-        over = self.ledger.over_limit(labels, {"subject": self._limit}, "subject", MU)
-        return map(over_the_limit, over)
 
 
 @pytest.mark.parametrize(("before", "after"), NEIGHBOURS[:3])

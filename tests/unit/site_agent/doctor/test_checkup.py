@@ -29,7 +29,7 @@ from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.cases import make_study
-from tests.support.charges import up_to
+from tests.support.charges import charged, held
 
 CHARGE = Charge(
     *("/bids", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),
@@ -76,8 +76,9 @@ def _spend(folder: Path, at: str = "2026-11-01T10:00:00+00:00", rounds: int = 1)
     ledger = Ledger(folder / "ledger.sqlite")
     exchange = DirectoryExchange(folder / "mail")
     anchor = LedgerAnchor(exchange, load_identity(folder), "east", ledger)
+    first = held(ledger, CHARGE, loss=2.0)
     for number in range(1, rounds + 1):
-        ledger.reserve(replace(CHARGE, round=number), up_to(9.0), at)
+        ledger.reserve(replace(first, round=number), at)
         assert anchor.post() is None
     ledger.close()
 
@@ -91,7 +92,7 @@ def test_a_healthy_site(folder: Path) -> None:
         *("ledger", "modes", "exchange", "clock", "heads", "folder", "version", "study"),
     ]
     assert "3 subjects with 3 images" in found["data set"].message
-    assert "1 line," in found["ledger"].message
+    assert "2 lines," in found["ledger"].message
     assert "1 signed head on" in found["heads"].message
 
 
@@ -283,9 +284,7 @@ def test_a_study_that_the_policy_or_the_ledger_does_not_allow(folder: Path) -> N
     assert "fewest_colluding_sites" in check.message
     assert "(2 more)" in check.message
     ledger = Ledger(folder / "ledger.sqlite")
-    ledger.reserve(
-        replace(CHARGE, dataset=str((folder / "bids").resolve()), mu=3.2), up_to(9.0), "now"
-    )
+    charged(ledger, replace(CHARGE, dataset=str((folder / "bids").resolve()), mu=3.2))
     assert "subject.total" in _found(folder, make_study(), token="t1")["study"].message
 
 
@@ -302,7 +301,7 @@ def test_another_run_is_held_against_the_policy_only_while_one_is_approved(
     charge = replace(
         CHARGE, dataset=str((folder / "bids").resolve()), study=study.study, mu=promised_mu(study)
     )
-    Ledger(folder / "ledger.sqlite").reserve(charge, up_to(9.0), "2026-11-01T10:00:00+00:00")
+    charged(Ledger(folder / "ledger.sqlite"), charge)
     Policy(subject=Allowance(study=study.privacy.epsilon * 1.2, total=20.0)).save(folder)
     check = _found(folder, study)["study"]
     assert check.state == state

@@ -1,5 +1,9 @@
 """A site's data set as algorithms see it: counting, streaming, reducing, refusing."""
 
+import builtins
+import errno
+import io
+import os
 import tracemalloc
 
 import numpy as np
@@ -167,6 +171,45 @@ def test_who_turns_out_damaged_while_loading_is_left_out(tmp_path, value):
     assert problem.reason == "unusable"
     assert "not finite in volume 4" in problem.detail
     assert len(list(dataset.blocks())) == 2
+
+
+@pytest.mark.parametrize("when", ["before the count", "while loading"])
+@pytest.mark.parametrize("inherited", [False, True])
+def test_a_folder_without_rights_leaves_out_its_participant_only(
+    tmp_path, monkeypatch, when, inherited
+):
+    """Names can be listed in it, and no file can be opened."""
+    bids = make_dataset(tmp_path)
+    home = bids / "sub-1" / "func"
+    for path in home.glob("*.json"):
+        path.unlink()
+    image = next(home.glob("*_bold.nii*"))
+    name = "sub-1_task-rest_bold.json" if inherited else image.name.split(".")[0] + ".json"
+    (home / name).write_text("{}")
+    real_stat, real_open = os.stat, io.open
+
+    def closed(real):
+        def act(path, *more, **options):
+            if str(path).startswith(f"{home}{os.sep}"):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return real(path, *more, **options)
+
+        return act
+
+    def close():
+        monkeypatch.setattr(os, "stat", closed(real_stat))
+        monkeypatch.setattr(io, "open", closed(real_open))
+        monkeypatch.setattr(builtins, "open", closed(real_open))
+
+    if when == "before the count":
+        close()
+    dataset = opened(tmp_path)
+    assert len(dataset.lengths) == (2 if when == "before the count" else 3)
+    close()
+    list(dataset.load())
+    assert dataset.people == ("0", "2")
+    (problem,) = dataset.survey.skipped
+    assert (problem.label, problem.reason) == ("1", "unusable")
 
 
 def test_missing_confounds_show_in_the_check(tmp_path):

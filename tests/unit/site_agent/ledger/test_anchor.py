@@ -17,7 +17,8 @@ from consortium.membership.keys import Identity, create_identity
 from consortium.secagg import seal
 from site_agent.ledger.anchor import KIND, MOST_READ, RUN, LedgerAnchor
 from site_agent.ledger.ledger import Charge, Ledger
-from tests.support.charges import up_to
+from site_agent.ledger.persons import key_path
+from tests.support.charges import held
 
 CHARGE = Charge(
     *("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.1),
@@ -55,11 +56,17 @@ def identity(tmp_path: Path) -> Identity:
 def spend(
     ledger: Ledger, anchor: LedgerAnchor | None, *rounds: int, run: str = "small-0001"
 ) -> None:
+    first = held(ledger, replace(CHARGE, run=run), loss=9.0)
     for number in rounds:
-        charge = replace(CHARGE, run=run, round=number)
-        ledger.reserve(charge, up_to(9.0), "now")
+        charge = replace(first, round=number)
+        ledger.reserve(charge, "now")
         assert anchor is None or anchor.post() is None
         ledger.spend(charge, "now")
+
+
+def round_of(ledger: Ledger, number: int) -> Charge:
+    """A round of a run that holds its loss."""
+    return replace(held(ledger, CHARGE, loss=9.0), round=number)
 
 
 def copied(ledger: Ledger, target: Path) -> Ledger:
@@ -67,6 +74,7 @@ def copied(ledger: Ledger, target: Path) -> Ledger:
         copy = sqlite3.connect(target)
         source.backup(copy)
         copy.close()
+    shutil.copy(key_path(ledger.path), key_path(target))
     return Ledger(target)
 
 
@@ -77,7 +85,7 @@ def test_a_ledger_that_only_grows_agrees(tmp_path: Path, identity: Identity) -> 
     assert anchor.check() == 0
     assert exchange.children("ledgers/east") == []  # no head yet
     spend(ledger, anchor, 1, 2, 3)
-    assert exchange.children("ledgers/east") == ["000000001", "000000003", "000000005"]
+    assert exchange.children("ledgers/east") == ["000000002", "000000004", "000000006"]
     assert anchor.check() == 3
     assert LedgerAnchor(exchange, identity, "east", Ledger(ledger.path)).check() == 3
 
@@ -101,7 +109,9 @@ def test_a_restored_backup_is_older_than_what_was_spent(
     backup = copied(ledger, tmp_path / "backup.sqlite")
     spend(ledger, anchor, *range(kept + 1, kept + 30))
     restored = LedgerAnchor(exchange, identity, "east", backup)
-    said = rf"has {2 * kept} lines where this site signed for {2 * kept + 1}: it is a backup older"
+    said = (
+        rf"has {2 * kept + 1} lines where this site signed for {2 * kept + 2}: it is a backup older"
+    )
     with pytest.raises(LedgerError, match=said):
         restored.check()
     assert anchor.check() > 0
@@ -114,7 +124,7 @@ def test_two_copies_that_were_written_to_are_found_out(tmp_path: Path, identity:
     copy = copied(ledger, tmp_path / "copy.sqlite")
     spend(ledger, anchor, 2, 3)
     spend(copy, None, 7, 8, 9, run="other-0001")
-    with pytest.raises(LedgerError, match="has another line 5 than this site signed for"):
+    with pytest.raises(LedgerError, match="has another line 6 than this site signed for"):
         LedgerAnchor(exchange, identity, "east", copy).check()
 
 
@@ -126,12 +136,12 @@ def test_two_copies_are_found_out_where_their_heads_meet(
     spend(ledger, LedgerAnchor(exchange, identity, "east", ledger), 1)
     copy = copied(ledger, tmp_path / "copy.sqlite")
     spend(ledger, LedgerAnchor(exchange, identity, "east", ledger), 2)
-    copy.reserve(replace(CHARGE, round=7), up_to(9.0), "now")
-    with pytest.raises(LedgerError, match="has another line 3 than this site signed for"):
+    copy.reserve(round_of(copy, 7), "now")
+    with pytest.raises(LedgerError, match="has another line 4 than this site signed for"):
         LedgerAnchor(exchange, identity, "east", copy).post()
     with pytest.raises(LedgerError, match="two copies were written to"):
-        copy.reserve(replace(CHARGE, round=8), up_to(9.0), "now")
-    ledger.reserve(replace(CHARGE, round=8), up_to(9.0), "now")
+        copy.reserve(replace(CHARGE, round=8), "now")
+    ledger.reserve(round_of(ledger, 8), "now")
 
 
 def test_an_older_ledger_is_closed_for_every_agent_that_shares_it(
@@ -227,10 +237,11 @@ def test_a_flood_of_names_is_bounded_work(tmp_path: Path, identity: Identity) ->
 def test_a_place_that_is_taken_or_down_stops_nothing(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = Busy(), Ledger(tmp_path / "l.sqlite")
     anchor = LedgerAnchor(exchange, identity, "east", ledger)
-    exchange.put("ledgers/east/000000001", b"in the way")
-    ledger.reserve(CHARGE, up_to(9.0), "now")
+    exchange.put("ledgers/east/000000002", b"in the way")
+    charge = round_of(ledger, 1)
+    ledger.reserve(charge, "now")
     assert isinstance(anchor.post(), ExchangeError)
-    ledger.spend(CHARGE, "now")
+    ledger.spend(charge, "now")
     exchange.down = True
     assert "down" in str(anchor.post())
     with pytest.raises(ExchangeError, match="down"):
@@ -241,8 +252,8 @@ def test_a_place_that_is_taken_or_down_stops_nothing(tmp_path: Path, identity: I
 
 
 def _own(ledger: Ledger, identity: Identity, number: int) -> None:
-    charge = replace(CHARGE, site=identity.public.hex(), round=number)
-    ledger.reserve(charge, up_to(9.0), "now")
+    charge = held(ledger, replace(CHARGE, site=identity.public.hex(), round=number))
+    ledger.reserve(charge, "now")
     ledger.spend(charge, "now")
 
 
@@ -253,7 +264,7 @@ def test_lost_heads_are_noticed_until_somebody_accepts_the_ledger(
     anchor = LedgerAnchor(exchange, identity, "east", ledger)
     _own(ledger, identity, 1)
     for _ in range(2):
-        with pytest.raises(LedgerError, match="2 lines, and none of this site's signed heads"):
+        with pytest.raises(LedgerError, match="3 lines, and none of this site's signed heads"):
             anchor.check()
     assert anchor.accept() == ledger.head()
     assert anchor.check() == 1
@@ -269,7 +280,7 @@ def test_first_starts_need_nobodys_word(tmp_path: Path, identity: Identity) -> N
     assert anchor.check() == 0
     spend(ledger, None, 1, 2, run="other-0001")
     assert anchor.check() == 0
-    ledger.reserve(replace(CHARGE, site=identity.public.hex()), up_to(9.0), "now")
+    ledger.reserve(held(ledger, replace(CHARGE, site=identity.public.hex())), "now")
     assert anchor.check() == 0
 
 
@@ -307,7 +318,7 @@ def test_whatever_happens_only_a_loss_of_signed_lines_is_refused(
     for number, step in enumerate(steps, start=1):
         ledger = Ledger(path)
         if step == "spend":
-            ledger.reserve(replace(CHARGE, round=number), up_to(9.0), "now")
+            ledger.reserve(held(ledger, replace(CHARGE, run=f"small-{number:04}")), "now")
             lines.append(number)
         elif step == "post":
             if lines and posted.get(len(lines)) not in (None, lines[-1]):

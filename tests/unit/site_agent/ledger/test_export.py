@@ -14,7 +14,7 @@ from consortium.errors import LedgerError
 from consortium.membership.roster import fingerprint
 from site_agent.ledger.export import export_json, verify_export
 from site_agent.ledger.ledger import Charge, Ledger
-from tests.support.charges import up_to
+from tests.support.charges import held
 from tests.support.membership_files import private, public
 
 CHARGE = Charge(
@@ -29,9 +29,10 @@ FIELDS = [
 
 def _filled(path: Path) -> Ledger:
     ledger = Ledger(path)
+    first = held(ledger, CHARGE, loss=1.0)
     for number in (1, 2, 3):
-        charge = replace(CHARGE, round=number, mu=CHARGE.mu * 3**number)
-        ledger.reserve(charge, up_to(9.0), f"at {number}")
+        charge = replace(first, round=number, mu=CHARGE.mu * 3**number)
+        ledger.reserve(charge, f"at {number}")
         ledger.spend(charge, f"at {number}, later")
     return ledger
 
@@ -91,7 +92,7 @@ CHANGES = {
     "the last line less": lambda c: c["lines"].pop(),
     "a line twice": lambda c: c["lines"].insert(2, c["lines"][2]),
     "two lines swapped": lambda c: c["lines"].reverse(),
-    "another head": lambda c: c["head"].update(seq=7),
+    "another head": lambda c: c["head"].update(seq=99),
     "another format": lambda c: c.update(format="x"),
     "a later version": lambda c: c.update(version=4),
     "another site": lambda c: c.update(site="west"),
@@ -122,7 +123,7 @@ def test_what_is_no_export_is_refused(data: bytes) -> None:
 
 def test_the_sentence_says_what_was_checked_and_by_whose_key(exported: bytes) -> None:
     said = verify_export(exported).sentence
-    assert "The ledger of east as of noon is whole: its 6 lines follow one another" in said
+    assert "The ledger of east as of noon is whole: its 7 lines follow one another" in said
     assert f"signed with the key of fingerprint {fingerprint(public(1))}" in said
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from consortium.errors import LedgerError
 from site_agent.ledger import file as book_module
-from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.ledger import Charge, Ledger
-from tests.support.charges import up_to
+from tests.support.charges import charged, held, write_lines
 
 SITE, CENTRE, QUERY = "5a" * 32, "ce" * 32, "9e" * 32
 CHARGE = Charge(
@@ -21,10 +20,15 @@ CHARGE = Charge(
 )
 
 
+def first_round(ledger: Ledger) -> Charge:
+    """The first round of a run that holds the loss of many."""
+    return held(ledger, CHARGE, loss=8.0)
+
+
 EDITS = {
     "cheaper": "UPDATE entries SET mu = 0 WHERE seq = 2",
     "removed": "DELETE FROM entries WHERE seq = 1",
-    "renumbered": "UPDATE entries SET seq = 9 WHERE seq = 4",
+    "renumbered": "UPDATE entries SET seq = 9 WHERE seq = 5",
     "other data set": "UPDATE entries SET dataset = 'x' WHERE seq = 3",
     "other time": "UPDATE entries SET at = 'x' WHERE seq = 3",
     "other consortium": "UPDATE entries SET centre = 'x' WHERE seq = 3",
@@ -36,9 +40,10 @@ EDITS = {
 def test_an_edit_shows_and_allows_nothing(tmp_path: Path, edit: str) -> None:
     path = tmp_path / "ledger.sqlite"
     ledger = Ledger(path)
+    first = first_round(ledger)
     for number in (1, 2):
-        charge = replace(CHARGE, round=number)
-        ledger.reserve(charge, up_to(9.0), "now")
+        charge = replace(first, round=number)
+        ledger.reserve(charge, "now")
         ledger.spend(charge, "now")
     with sqlite3.connect(path) as connection:
         connection.execute(EDITS[edit])
@@ -47,7 +52,7 @@ def test_an_edit_shows_and_allows_nothing(tmp_path: Path, edit: str) -> None:
     with pytest.raises(LedgerError, match="was altered"):
         ledger.verify()
     with pytest.raises(LedgerError, match="was altered"):
-        Ledger(path).reserve(replace(CHARGE, round=3), up_to(9.0), "now")
+        Ledger(path).reserve(replace(first, round=3), "now")
 
 
 def test_written_ahead_and_synchronised(tmp_path: Path) -> None:
@@ -80,33 +85,35 @@ def test_another_layout_is_told_in_one_sentence(tmp_path: Path) -> None:
 
 def test_an_alteration_of_an_old_line_is_noticed_after_a_start(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
-    Ledger(path).reserve(CHARGE, up_to(9.0), "now")
+    first = first_round(Ledger(path))
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE entries SET mu = 0")
     for use in (lambda o: o.head(), lambda o: o.total("data", "subject"), lambda o: o.verify()):
         with pytest.raises(LedgerError, match="line 1 was altered"):
             use(Ledger(path))
     with pytest.raises(LedgerError, match="line 1 was altered"):
-        Ledger(path).reserve(replace(CHARGE, round=2), up_to(9.0), "now")
+        Ledger(path).reserve(first, "now")
 
 
 def test_a_file_put_in_its_place_is_noticed_while_it_is_open(tmp_path: Path) -> None:
     path, backup = tmp_path / "ledger.sqlite", tmp_path / "backup"
     ledger = Ledger(path)
-    ledger.reserve(CHARGE, up_to(9.0), "now")
+    first = first_round(ledger)
+    ledger.reserve(first, "now")
     copy_to(path, backup)
-    ledger.reserve(replace(CHARGE, round=2), up_to(9.0), "now")
+    ledger.reserve(replace(first, round=2), "now")
     newest = tmp_path / "newest"
     copy_to(path, newest)
     put_back(backup, path)
     with pytest.raises(LedgerError, match="another ledger was put in its place"):
-        ledger.reserve(replace(CHARGE, round=3), up_to(9.0), "now")
+        ledger.reserve(replace(first, round=3), "now")
     put_back(newest, path)
-    assert ledger.reserve(replace(CHARGE, round=3), up_to(9.0), "now")
+    assert ledger.reserve(replace(first, round=3), "now")
+    ledger.release(CHARGE.run, CHARGE.site, "now")
     assert Ledger(path).total("data", "subject") == pytest.approx(0.6 * math.sqrt(3))
     path.unlink()
     with pytest.raises(LedgerError, match="can't be opened"):
-        ledger.reserve(replace(CHARGE, round=4), up_to(9.0), "now")
+        ledger.reserve(replace(first, round=4), "now")
     assert not path.exists()
 
 
@@ -122,8 +129,9 @@ def test_a_backup_of_the_main_file_alone_holds_every_line_once_it_is_settled(
 ) -> None:
     """As a nightly copy takes it between two runs, without the write-ahead log."""
     ledger = Ledger(tmp_path / "ledger.sqlite")
+    first = first_round(ledger)
     for number in (1, 2, 3):
-        ledger.reserve(replace(CHARGE, round=number), up_to(9.0), "now")
+        ledger.reserve(replace(first, round=number), "now")
         ledger.settle()
         copy = tmp_path / f"copy-{number}.sqlite"
         copy.write_bytes(ledger.path.read_bytes())
@@ -132,8 +140,9 @@ def test_a_backup_of_the_main_file_alone_holds_every_line_once_it_is_settled(
 
 def test_a_backup_in_the_midst_of_a_run_is_an_older_ledger_and_sound(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
+    first = first_round(ledger)
     for number in (1, 2, 3):
-        ledger.reserve(replace(CHARGE, round=number), up_to(9.0), "now")
+        ledger.reserve(replace(first, round=number), "now")
         copy = tmp_path / f"copy-{number}.sqlite"
         copy.write_bytes(ledger.path.read_bytes())
         found = Ledger(copy).entries()
@@ -142,17 +151,20 @@ def test_a_backup_in_the_midst_of_a_run_is_an_older_ledger_and_sound(tmp_path: P
 
 def test_what_was_answered_is_marked_with_the_next_reservation(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.reserve(CHARGE, up_to(9.0), "now")
-    ledger.spend_soon(CHARGE, "answered")
-    assert [e.event for e in ledger.entries()] == ["reserve"]
-    ledger.reserve(replace(CHARGE, round=2), up_to(9.0), "later")
-    found = [(e.event, e.charge.round, e.at) for e in ledger.entries()]
+    first = first_round(ledger)
+    ledger.reserve(first, "now")
+    ledger.spend_soon(first, "answered")
+    assert [e.event for e in ledger.entries()] == ["hold", "reserve"]
+    second = replace(first, round=2)
+    ledger.reserve(second, "later")
+    found = [(e.event, e.charge.round, e.at) for e in ledger.entries()[1:]]
     assert found == [("reserve", 1, "now"), ("spend", 1, "answered"), ("reserve", 2, "later")]
-    ledger.spend_soon(replace(CHARGE, round=2), "answered")
+    ledger.spend_soon(second, "answered")
     ledger.settle()
     ledger.settle()
-    assert [e.event for e in ledger.entries()] == ["reserve", "spend", "reserve", "spend"]
-    ledger.spend_soon(replace(CHARGE, round=3), "never reserved")
+    found = [(e.event, e.charge.round, e.at) for e in ledger.entries()[4:]]
+    assert found == [("spend", 2, "answered")]
+    ledger.spend_soon(replace(first, round=3), "never reserved")
     with pytest.raises(LedgerError, match="Round 3 of small-0001 is not reserved"):
         ledger.settle()
 
@@ -167,22 +179,23 @@ def put_back(copy: Path, path: Path) -> None:
 def test_a_closed_ledger_reserves_nothing_and_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     ledger, other = Ledger(path), Ledger(path)
-    ledger.reserve(CHARGE, up_to(9.0), "now")
+    first = first_round(ledger)
+    ledger.reserve(first, "now")
     for why in ("It is old; restore it.", "Another reason."):
         ledger.halt(why)
     for each in (ledger, other, Ledger(path)):
         with pytest.raises(LedgerError, match=r"It is old; restore it\."):
-            each.reserve(replace(CHARGE, round=2), up_to(9.0), "now")
+            each.reserve(replace(first, round=2), "now")
         with pytest.raises(LedgerError, match="It is old"):
             each.verify()
-        each.spend(CHARGE, "now")
-        assert [e.event for e in each.entries()] == ["reserve", "spend"]
+        each.spend(first, "now")
+        assert [e.event for e in each.entries()] == ["hold", "reserve", "spend"]
 
 
 def test_only_its_owner_reads_it_and_it_can_be_closed(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     assert ledger.path.stat().st_mode & 0o777 == 0o600
-    ledger.reserve(CHARGE, up_to(9.0), "now")
+    charged(ledger, CHARGE)
     ledger.close()
     assert not (tmp_path / "ledger.sqlite-wal").exists()
     assert ledger.total("data", "subject") == 0.6
@@ -201,18 +214,18 @@ def test_a_round_costs_the_same_however_long_the_ledger(
             yield entry
 
     monkeypatch.setattr(book_module, "follow", follow)
+    first = first_round(ledger)
     for number in range(1, 31):
-        charge = replace(CHARGE, round=number, mu=0.01)
-        ledger.reserve(charge, up_to(9.0), "now")
+        charge = replace(first, round=number, mu=0.01)
+        ledger.reserve(charge, "now")
         ledger.spend(charge, "now")
-    assert read == list(range(1, 61))
+    assert read == list(range(1, 62))
 
 
 def test_a_ledger_of_before_sizes_were_written_down_is_read_and_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     ledger = Ledger(path)
-    charge = replace(CHARGE, persons=ledger.enroll(["01", "02"]))
-    ledger.reserve(charge, up_to(9), "then")
+    charged(ledger, CHARGE, at="then")
     before = ledger.entries()
     ledger.close()
     with sqlite3.connect(path) as connection:  # as version 5 laid it out
@@ -230,27 +243,25 @@ def test_a_ledger_of_before_sizes_were_written_down_is_read_and_goes_on(tmp_path
     after = Ledger(path)
     assert after.entries() == before
     assert after.total("", CHARGE.unit, ["02"]) == CHARGE.mu
-    assert after.reserve(replace(charge, round=2), up_to(9), "now")
+    assert after.reserve(held(after, replace(CHARGE, run="next")), "now")
 
 
 def test_numbers_that_an_earlier_version_reported_are_read_and_cost_nothing(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     ledger = Ledger(path)
     told = replace(CHARGE, round=0, mu=0.0, persons=ledger.enroll(["01", "02"]))
-    file = LedgerFile(path)
-    file.append(told, "tell", "then")
-    file.close()
+    write_lines(path, told, "tell")
     assert [entry.event for entry in ledger.entries()] == ["tell"]
     assert ledger.used(CHARGE.study, [CHARGE.centre]) == 0
-    assert ledger.reserve(CHARGE, up_to(9), "now")
+    charged(ledger, CHARGE)
     assert ledger.used(CHARGE.study, [CHARGE.centre]) == 1
 
 
 def test_a_ledger_of_the_layout_before_is_read_and_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     ledger = Ledger(path)
-    ledger.reserve(CHARGE, up_to(9), "then")
-    ledger.spend(CHARGE, "then")
+    ledger.close()
+    write_lines(path, CHARGE, "reserve", "spend")
     before = ledger.entries()
     ledger.close()
     with sqlite3.connect(path) as connection:  # as version 3 laid it out
@@ -269,6 +280,6 @@ def test_a_ledger_of_the_layout_before_is_read_and_goes_on(tmp_path: Path) -> No
         connection.execute("PRAGMA user_version = 3")
     after = Ledger(path)
     assert after.entries() == before
-    after.reserve(replace(CHARGE, round=2), up_to(9), "now")
-    after.take_back(replace(CHARGE, round=2), "now")
-    assert after.total(CHARGE.dataset, CHARGE.unit) == CHARGE.mu
+    assert after.total("elsewhere", CHARGE.unit, ["01"]) == CHARGE.mu
+    charged(after, replace(CHARGE, run="next", mu=0.8))
+    assert after.total(CHARGE.dataset, CHARGE.unit, ["01"]) == pytest.approx(1.0)

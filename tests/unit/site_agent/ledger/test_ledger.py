@@ -17,9 +17,9 @@ from consortium.membership.keys import create_identity
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of, mu_of
 from site_agent.config import SiteConfig
 from site_agent.ledger.export import budget, print_accounts
-from site_agent.ledger.ledger import Charge, Ledger, accounts, studies
+from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits, accounts, studies
 from site_agent.policy.policy import Allowance, Policy
-from tests.support.charges import up_to
+from tests.support.charges import PEOPLE, charged, held, up_to, whole_run
 from tests.support.command_line import enter
 
 EVIL = "<script>alert(1)</script>"
@@ -33,16 +33,14 @@ POLICY = Policy(subject=Allowance(study=10, total=20))
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     ledger = Ledger(tmp_path / "l.sqlite")
-    ledger.reserve(CHARGE_TOTALS, up_to(9.0), "2026-11-01T10:00:00+00:00")
-    ledger.spend(CHARGE_TOTALS, "2026-11-01T10:00:01+00:00")
-    ledger.reserve(
-        replace(CHARGE_TOTALS, round=2, mu=0.8, statistic="rotation"), up_to(9.0), "2026-11-02"
-    )
+    first = held(ledger, CHARGE_TOTALS, loss=9.0)
+    ledger.reserve(first, "2026-11-01T10:00:00+00:00")
+    ledger.spend(first, "2026-11-01T10:00:01+00:00")
+    ledger.reserve(replace(first, round=2, mu=0.8, statistic="rotation"), "2026-11-02")
+    ledger.release(first.run, first.site, "2026-11-02")
     other = replace(CHARGE_TOTALS, centre="ab" * 32, mu=2.4, study=EVIL, run=EVIL, statistic=EVIL)
-    ledger.reserve(other, up_to(9.0), EVIL)
-    ledger.reserve(
-        replace(other, dataset="/eeg", unit="timepoint", round=2, mu=0.3), up_to(9.0), "now"
-    )
+    charged(ledger, other, at=EVIL)
+    charged(ledger, replace(other, run="2", dataset="/eeg", unit="timepoint", mu=0.3))
     return ledger
 
 
@@ -55,7 +53,8 @@ def test_an_account_adds_up_as_squares(ledger: Ledger) -> None:
     assert own.allowed.epsilon == 20
     assert own.spent.mu**2 + own.left.mu**2 == pytest.approx(mu_of(20, 1e-5) ** 2)
     rest = replace(CHARGE_TOTALS, run="rest", mu=own.left.mu * (1 - 1e-9))
-    assert ledger.reserve(rest, up_to(mu_of(20, 1e-5)), "now")  # what is left can be spent
+    rest = held(ledger, rest, limits=LedgerLimits({"subject": mu_of(20, 1e-5)}))
+    assert ledger.members(rest.persons, PEOPLE) == [*PEOPLE]  # what is left can be spent
 
 
 def test_more_studies_like_the_last_one_fit_in_what_adds_up(ledger: Ledger) -> None:
@@ -74,15 +73,15 @@ def test_what_is_said_to_fit_is_let_pass_and_no_more(tmp_path: Path) -> None:
     once = mu_of(8, 1e-5)
     policy = Policy(subject=Allowance(study=10, total=epsilon_of(math.sqrt(4) * once, 1e-5)))
     ledger, limit = Ledger(tmp_path / "l.sqlite"), up_to(2 * once)
-    ledger.reserve(replace(CHARGE_TOTALS, mu=once), limit, "now")
+    charged(ledger, replace(CHARGE_TOTALS, mu=once))
     (own,) = accounts(ledger, policy)
     assert own.more == 3
-    for number in range(2, 5):
-        ledger.reserve(replace(CHARGE_TOTALS, run=f"r{number}", mu=once), limit, "now")
-    (own,) = accounts(ledger, policy)
-    assert own.more == 0
-    with pytest.raises(BudgetError):
-        ledger.reserve(replace(CHARGE_TOTALS, run="r5", mu=once), limit, "now")
+    for number in range(2, 6):
+        run = replace(CHARGE_TOTALS, run=f"r{number}", mu=once)
+        _, left_out = ledger.hold(whole_run(run, once), PEOPLE, limit, "now")
+        assert left_out == ([] if number < 5 else [*PEOPLE])
+        (own,) = accounts(ledger, policy)
+        assert own.more == max(4 - number, 0)
 
 
 def test_every_place_says_the_same_of_the_budget(ledger: Ledger) -> None:
@@ -147,16 +146,15 @@ def test_the_course_ends_where_the_account_stands(ledger: Ledger) -> None:
 def test_the_course_is_of_whoever_was_charged_most_at_the_time(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l.sqlite")
     for number, people in enumerate((["01"], ["02", "03"], ["02"], ["01"]), start=1):
-        charge = replace(CHARGE_TOTALS, run=f"r-{number}", persons=ledger.enroll(people))
-        ledger.reserve(charge, up_to(9.0), f"2026-11-{number:02}")
+        charged(ledger, replace(CHARGE_TOTALS, run=f"r-{number}"), people, f"2026-11-{number:02}")
     found = [mu for _, mu in ledger.course("subject")]
     assert found == pytest.approx([0.6, 0.6, 0.6 * math.sqrt(2), 0.6 * math.sqrt(2)])
 
 
 def test_what_was_never_sent_leaves_the_course(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l.sqlite")
-    ledger.reserve(CHARGE_TOTALS, up_to(9.0), "2026-11-01")
-    ledger.take_back(CHARGE_TOTALS, "2026-11-02")
+    charge = charged(ledger, CHARGE_TOTALS, at="2026-11-01")
+    ledger.take_back(charge, "2026-11-02")
     assert ledger.course("subject") == [("2026-11-02", 0.0)]
 
 
@@ -167,25 +165,32 @@ CHARGE = Charge(
 )
 
 
+def events(ledger: Ledger) -> list[str]:
+    return [entry.event for entry in ledger.entries()]
+
+
 @pytest.mark.parametrize("field", ["site", "centre", "run"])
 def test_a_run_of_the_same_name_elsewhere_pays_for_itself(tmp_path: Path, field: str) -> None:
     """Two consortia may name their runs alike; two agents may answer the same run."""
     ledger = Ledger(tmp_path / "ledger.sqlite")
     # Alike in the first 16 digits, as somebody who makes keys can arrange.
     other = replace(CHARGE, **{field: getattr(CHARGE, field)[:16] + "0" * 48})
-    assert ledger.reserve(CHARGE, up_to(2.0), "now")
-    assert ledger.reserve(other, up_to(2.0), "now")
+    first, second = held(ledger, CHARGE), held(ledger, other)
+    assert ledger.reserve(first, "now")
+    assert ledger.reserve(second, "now")
     assert ledger.total("data", "subject") == pytest.approx(math.hypot(0.6, 0.6))
-    ledger.spend(other, "now")
-    assert [e.event for e in ledger.entries()] == ["reserve", "reserve", "spend"]
+    ledger.spend(second, "now")
+    assert events(ledger) == ["hold", "hold", "reserve", "reserve", "spend"]
 
 
 def test_studies_and_runs_are_told_apart_by_consortium(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     other = replace(CHARGE, centre="0" * 64, run="small-0002", mu=0.8)
     again = replace(CHARGE, round=2, mu=0.8)
+    group = held(ledger, CHARGE, loss=1.0).persons
+    held(ledger, other)
     for charge in (CHARGE, other, again):
-        ledger.reserve(charge, up_to(9.0), "now")
+        assert ledger.reserve(replace(charge, persons=group), "now")
     both = {(CENTRE, "small-0001"), ("0" * 64, "small-0002")}
     assert ledger.runs("small", [CENTRE, "0" * 64]) == both
     assert ledger.runs("small", [CENTRE]) == {(CENTRE, "small-0001")}
@@ -197,11 +202,12 @@ def test_studies_and_runs_are_told_apart_by_consortium(tmp_path: Path) -> None:
 
 def test_a_round_is_charged_once(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    assert ledger.reserve(CHARGE, up_to(1.0), "now")
-    assert not ledger.reserve(CHARGE, up_to(1.0), "later")
+    charge = held(ledger, CHARGE)
+    assert ledger.reserve(charge, "now")
+    assert not ledger.reserve(charge, "later")
     for _ in range(2):
-        ledger.spend(CHARGE, "later")
-    assert [e.event for e in ledger.entries()] == ["reserve", "spend"]
+        ledger.spend(charge, "later")
+    assert events(ledger) == ["hold", "reserve", "spend"]
     assert ledger.total("data", "subject") == 0.6
 
 
@@ -211,11 +217,12 @@ CHANGES = ({"mu": 0.1}, {"statistic": "x"}, {"stage": "ica"}, {"query": "0" * 64
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_round_has_one_price_and_one_question(tmp_path: Path, change: dict[str, object]) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.reserve(CHARGE, up_to(1.0), "now")
+    charge = held(ledger, CHARGE)
+    ledger.reserve(charge, "now")
     with pytest.raises(LedgerError, match="reserved at another price"):
-        ledger.reserve(replace(CHARGE, **change), up_to(1.0), "now")  # type: ignore[arg-type]
+        ledger.reserve(replace(charge, **change), "now")  # type: ignore[arg-type]
     with pytest.raises(LedgerError, match="not reserved"):
-        ledger.spend(replace(CHARGE, **change), "now")  # type: ignore[arg-type]
+        ledger.spend(replace(charge, **change), "now")  # type: ignore[arg-type]
 
 
 def test_what_was_not_reserved_is_not_spent(tmp_path: Path) -> None:
@@ -225,32 +232,37 @@ def test_what_was_not_reserved_is_not_spent(tmp_path: Path) -> None:
 
 @given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=8), st.floats(0.1, 2.0))
 def test_total_never_exceeds_the_limit(tmp_path_factory, prices, limit) -> None:
+    """Each run holds its loss for those whose budget covers it, and is charged no more."""
     ledger = Ledger(tmp_path_factory.mktemp("ledger") / "ledger.sqlite")
     taken = 0.0
     for number, mu in enumerate(prices, start=1):
         fits = taken + mu * mu <= limit * limit
-        try:
-            ledger.reserve(replace(CHARGE, round=number, mu=mu), up_to(limit), "now")
+        run = replace(CHARGE, run=f"r-{number}", mu=mu)
+        group, left_out = ledger.hold(whole_run(run, mu), ["01"], up_to(limit), "now")
+        ledger.reserve(replace(run, persons=group), "now")
+        ledger.release(run.run, run.site, "now")
+        if not left_out:
             taken += mu * mu
-            assert fits or math.isclose(taken, limit * limit)
-        except BudgetError:
-            assert not fits
-    assert ledger.total("data", "subject") == pytest.approx(math.sqrt(taken))
+        assert fits == (not left_out) or math.isclose(taken, limit * limit)
+    assert ledger.total("data", "subject", ["01"]) == pytest.approx(math.sqrt(taken))
 
 
 @pytest.mark.parametrize("mu", [math.nan, math.inf, -0.1])
 def test_a_price_that_is_no_price_is_refused(tmp_path: Path, mu: float) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     with pytest.raises(BudgetError, match="is no privacy loss"):
-        ledger.reserve(replace(CHARGE, mu=mu), up_to(1.0), "now")
+        held(ledger, CHARGE, loss=mu)
     assert ledger.entries() == []
+    charge = held(ledger, CHARGE)
+    with pytest.raises(BudgetError, match="is no privacy loss"):
+        ledger.reserve(replace(charge, mu=mu), "now")
+    assert events(ledger) == ["hold"]
 
 
 def test_head_and_digests_are_those_of_the_lines(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     assert (ledger.head().seq, ledger.digest_at(1)) == (0, None)
-    ledger.reserve(CHARGE, up_to(9.0), "now")
-    ledger.spend(CHARGE, "now")
+    ledger.reserve(held(ledger, CHARGE), "now")
     first, last = ledger.entries()
     assert (last.previous, ledger.head()) == (first.digest, last.head)
     assert [ledger.digest_at(seq) for seq in (1, 2, 3)] == [first.digest, last.digest, None]
@@ -258,46 +270,56 @@ def test_head_and_digests_are_those_of_the_lines(tmp_path: Path) -> None:
 
 def test_what_is_taken_back_counts_nowhere_and_is_never_paid_again(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    first, second = replace(CHARGE, round=1), replace(CHARGE, round=2, mu=0.1)
-    ledger.reserve(second, up_to(9), "now")
-    ledger.reserve(first, up_to(9), "now")
+    first = held(ledger, CHARGE, loss=1.0)
+    second = replace(first, round=2, mu=0.1)
+    ledger.reserve(second, "now")
+    ledger.reserve(first, "now")
     ledger.take_back(first, "now")
     ledger.take_back(first, "now")  # as after a crash
     ledger.verify()
-    assert [line.event for line in ledger.entries()] == ["reserve", "reserve", "void"]
+    assert events(ledger) == ["hold", "reserve", "reserve", "void"]
+    for _ in range(2):
+        for book in (ledger, Ledger(ledger.path)):
+            assert book.outsider_total(CHARGE.unit) == second.outsider
+            with pytest.raises(LedgerError, match="is not paid for again"):
+                book.reserve(first, "now")
+            with pytest.raises(LedgerError, match="was taken back and can't be answered"):
+                book.spend(first, "now")
+        ledger.release(CHARGE.run, CHARGE.site, "now")
     for book in (ledger, Ledger(ledger.path)):
         assert book.total(CHARGE.dataset, CHARGE.unit) == second.mu  # to the last bit
-        assert book.outsider_total(CHARGE.unit) == second.outsider
-        with pytest.raises(LedgerError, match="is not paid for again"):
-            book.reserve(first, up_to(9), "now")
-        with pytest.raises(LedgerError, match="was taken back and can't be answered"):
-            book.spend(first, "now")
 
 
-def test_a_run_that_was_taken_back_whole_never_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_run_that_was_taken_back_whole_never_was(tmp_path: Path, ended: bool) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.reserve(CHARGE, up_to(9), "now")
+    charge = charged(ledger, CHARGE) if ended else held(ledger, CHARGE)
+    ledger.reserve(charge, "now")
     assert ledger.runs(CHARGE.study, [CHARGE.centre])
-    ledger.take_back(CHARGE, "now")
+    ledger.take_back(charge, "now")
     assert ledger.runs(CHARGE.study, [CHARGE.centre]) == set()
+    ledger.release(charge.run, charge.site, "now")
+    assert ledger.total(CHARGE.dataset, CHARGE.unit) == 0.0
 
 
 def test_what_was_answered_is_not_taken_back(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
+    charge = held(ledger, CHARGE)
     with pytest.raises(LedgerError, match="can't be taken back"):
-        ledger.take_back(CHARGE, "now")
-    ledger.reserve(CHARGE, up_to(9), "now")
-    ledger.spend_soon(CHARGE, "now")
+        ledger.take_back(charge, "now")
+    ledger.reserve(charge, "now")
+    ledger.spend_soon(charge, "now")
     with pytest.raises(LedgerError, match="can't be taken back"):
-        ledger.take_back(CHARGE, "now")
+        ledger.take_back(charge, "now")
     assert ledger.total(CHARGE.dataset, CHARGE.unit) == CHARGE.mu
 
 
 def test_a_refusal_undoes_no_mark_and_the_ledger_goes_on(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.reserve(CHARGE, up_to(9), "now")
-    ledger.spend_soon(CHARGE, "now")
-    with pytest.raises(BudgetError):
-        ledger.reserve(replace(CHARGE, round=2), up_to(CHARGE.mu), "now")
-    ledger.reserve(replace(CHARGE, round=3), up_to(9), "now")
-    assert [line.event for line in ledger.entries()] == ["reserve", "spend", "reserve"]
+    charge = held(ledger, CHARGE, loss=1.0)
+    ledger.reserve(charge, "now")
+    ledger.spend_soon(charge, "now")
+    with pytest.raises(LedgerError):
+        ledger.reserve(replace(charge, round=2, mu=0.9), "now")
+    ledger.reserve(replace(charge, round=3), "now")
+    assert events(ledger) == ["hold", "reserve", "spend", "reserve"]

@@ -1,4 +1,4 @@
-"""Limits are held where a round is reserved: runs, study, approval and both accounts."""
+"""Limits bind where a run holds its loss: runs, study, approval and both accounts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consortium.errors import BudgetError, PrivacyError
+from consortium.errors import PrivacyError
 from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits, accounts
 from site_agent.policy.policy import Policy
+from tests.support.charges import charged, whole_run
 from tests.support.patience import PATIENCE
 
 SITE, CENTRE, OLD = "5a" * 32, "ce" * 32, "0d" * 32
@@ -34,33 +35,40 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(tmp_path / "ledger.sqlite")
 
 
+def begin(ledger: Ledger, charge: Charge, limits: LedgerLimits) -> bool:
+    """Whether a run holds its loss for its one participant."""
+    _, left_out = ledger.hold(whole_run(charge, charge.mu), ["01"], limits, "now")
+    return not left_out
+
+
 def test_no_run_begins_beyond_those_that_were_approved(ledger: Ledger) -> None:
     two = replace(ROOM, runs=2)
-    assert ledger.reserve(run(1), two, "now")
-    assert ledger.reserve(run(2), two, "now")
+    charged(ledger, run(1))
+    assert begin(ledger, run(2), two)
     with pytest.raises(PrivacyError, match="approved for 2 runs and had as many"):
-        ledger.reserve(run(3), two, "now")
-    assert ledger.reserve(run(1, round=2), two, "now")  # what has begun goes on
-    assert ledger.reserve(run(3, study="other"), two, "now")
-    assert ledger.reserve(run(1, site="ab" * 32), two, "now")  # another agent in the same run
+        begin(ledger, run(3), two)
+    assert begin(ledger, run(2), two)  # what has begun goes on
+    assert begin(ledger, run(3, study="other"), two)
+    assert begin(ledger, run(1, site="ab" * 32), two)  # another agent in the same run
 
 
 def test_an_earlier_key_of_the_consortium_has_had_its_runs(ledger: Ledger) -> None:
     both = frozenset({OLD, CENTRE})
-    ledger.reserve(run(1, centre=OLD), ROOM, "now")
+    charged(ledger, run(1, centre=OLD), ["01"])
     with pytest.raises(PrivacyError, match="approved for 1 run and had as many"):
-        ledger.reserve(run(1), replace(ROOM, runs=1, centres=both), "now")
-    with pytest.raises(BudgetError, match=r"for .small. and this asks for 0\.6 more, over the"):
-        ledger.reserve(run(1), replace(ROOM, study=0.8, centres=both), "now")
-    assert ledger.reserve(run(1), replace(ROOM, runs=1, study=0.8), "now")  # of a stranger's key
+        begin(ledger, run(1), replace(ROOM, runs=1, centres=both))
+    assert not begin(ledger, run(2), replace(ROOM, study=0.8, centres=both))
+    # With the key of another consortium:
+    assert begin(ledger, run(1), replace(ROOM, runs=2, study=0.8))
 
 
 def test_what_has_ended_begins_no_run_and_ends_none(ledger: Ledger) -> None:
     ended = replace(ROOM, ended="It ended; ask again.")
     with pytest.raises(PrivacyError, match="It ended; ask again"):
-        ledger.reserve(run(1), ended, "now")
-    ledger.reserve(run(1), ROOM, "now")
-    assert ledger.reserve(run(1, round=2), ended, "now")
+        begin(ledger, run(1), ended)
+    assert ledger.entries() == []
+    assert begin(ledger, run(1), ROOM)
+    assert begin(ledger, run(1), ended)
 
 
 TIGHT = {
@@ -71,22 +79,16 @@ TIGHT = {
 
 
 @pytest.mark.parametrize("name", TIGHT)
-def test_a_run_begins_only_if_it_can_be_paid_to_its_end(name: str, ledger: Ledger) -> None:
+def test_a_run_has_only_those_who_can_pay_it_to_its_end(name: str, ledger: Ledger) -> None:
     limits = TIGHT[name]
-    with pytest.raises(BudgetError, match=r"asks for 1\.2 more, over the limit of 1;"):
-        ledger.reserve(CHARGE, replace(limits, run=1.2), "now")
-    assert ledger.entries() == []
-    assert ledger.reserve(CHARGE, replace(limits, run=1.0), "now")
-    assert ledger.reserve(replace(CHARGE, round=2, mu=0.8), replace(limits, run=1.0), "now")
-    with pytest.raises(BudgetError, match=r"holds μ = 1 .* and this asks for 0\.6 more"):
-        ledger.reserve(replace(CHARGE, round=3), limits, "now")
-    with pytest.raises(BudgetError):
-        ledger.reserve(run(2, mu=0.1), limits, "now")
+    assert not begin(ledger, run(1, mu=1.2), limits)
+    assert begin(ledger, run(2, mu=0.8), limits)
+    assert not begin(ledger, run(3, mu=0.61), limits)
+    assert begin(ledger, run(4, mu=0.6), limits)
 
 
 def test_an_account_without_a_limit_has_nothing_to_give(ledger: Ledger) -> None:
-    with pytest.raises(BudgetError, match=r"'timepoint\.total'"):
-        ledger.reserve(replace(CHARGE, unit="timepoint"), LedgerLimits({"subject": 9.0}), "now")
+    assert not begin(ledger, replace(CHARGE, unit="timepoint"), LedgerLimits({"subject": 9.0}))
 
 
 PRICES = st.lists(
@@ -99,7 +101,7 @@ def test_a_volume_has_paid_for_both_units_and_a_person_for_one(tmp_path_factory,
     """√(μ_t² + μ_s²) is what a volume lost, in any order of charges; pages say the same."""
     ledger = Ledger(tmp_path_factory.mktemp("ledger") / "ledger.sqlite")
     for number, (unit, mu) in enumerate(prices, start=1):
-        ledger.reserve(replace(CHARGE, unit=unit, mu=mu, round=number, outsider=mu / 2), ROOM, "")
+        charged(ledger, run(number, unit=unit, mu=mu, outsider=mu / 2))
     both = {"timepoint": math.hypot(*(mu for _, mu in prices))}
     both["subject"] = math.hypot(*(mu for unit, mu in prices if unit == "subject"))
     policy = Policy(units=("subject", "timepoint"))
@@ -118,16 +120,15 @@ def test_a_volumes_limit_binds_studies_of_persons_in_any_order(tmp_path: Path) -
     for units in (("subject", "timepoint"), ("timepoint", "subject")):
         ledger = Ledger(tmp_path / f"{units[0]}.sqlite")
         first, second = (replace(run(n, mu=0.8), unit=u) for n, u in enumerate(units, start=1))
-        ledger.reserve(first, limits, "now")
-        with pytest.raises(BudgetError, match=r"μ = 0\.8 for unit timepoint"):
-            ledger.reserve(second, limits, "now")
+        assert begin(ledger, first, limits)
+        assert not begin(ledger, second, limits)
 
 
 def _begin(path: str, first: int, results: multiprocessing.Queue[int]) -> None:
     ledger, begun = Ledger(Path(path)), 0
     for number in range(first, first + 10):
         try:
-            begun += ledger.reserve(run(number, mu=0.01), replace(ROOM, runs=3), "now")
+            begun += begin(ledger, run(number, mu=0.01), replace(ROOM, runs=3))
         except PrivacyError:
             continue
     results.put(begun)

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consortium.errors import BudgetError, LedgerError
-from site_agent.ledger.ledger import Charge, Ledger, accounts
+from consortium.errors import LedgerError
+from site_agent.ledger.ledger import Charge, Ledger, LedgerLimits, accounts
 from site_agent.ledger.limits import OneStudy
 from site_agent.ledger.persons import exact_root, exact_square, key_path
 from site_agent.policy.policy import Policy
-from tests.support.charges import up_to
+from tests.support.charges import charged, held, up_to, write_lines
 
 PRICES = st.floats(0, 1e150, allow_subnormal=True)
 SITE, CENTRE, QUERY = "5a" * 32, "ce" * 32, "9e" * 32
@@ -49,12 +49,16 @@ def test_what_is_no_number_is_no_price(mu: float) -> None:
         exact_square(mu)
 
 
-def _charge(ledger: Ledger, people: list[str], number: int = 1, **changes: object) -> Charge:
-    return replace(CHARGE, round=number, persons=ledger.enroll(people), **changes)  # type: ignore[arg-type]
+def _reserve(ledger: Ledger, people: list[str], number: int, **more: object) -> Charge:
+    """Charge a run of its own."""
+    run = replace(CHARGE, run=f"small-{number:04}", **more)  # type: ignore[arg-type]
+    return charged(ledger, run, people)
 
 
-def _reserve(ledger: Ledger, people: list[str], number: int, limit: float = 9, **more: object):
-    ledger.reserve(_charge(ledger, people, number, **more), up_to(limit), "now")
+def _charged_of(ledger: Ledger, people: list[str], limits: LedgerLimits, **more: object):
+    """Return those of some participants whose budget covers another run."""
+    run = replace(CHARGE, run="another", **more)  # type: ignore[arg-type]
+    return ledger.members(held(ledger, run, people, limits=limits).persons, people)
 
 
 def test_what_people_read_is_of_whoever_was_charged_most(tmp_path: Path) -> None:
@@ -76,14 +80,14 @@ def test_a_copy_a_subset_and_another_name_start_no_new_account(
 ) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     _reserve(ledger, EVERYBODY, 1)
-    with pytest.raises(BudgetError, match="over the limit"):
-        _reserve(ledger, people, 2, limit=0.7, dataset="/elsewhere/copy", study="other")
+    found = _charged_of(ledger, people, up_to(0.7), dataset="/elsewhere/copy", study="other")
+    assert found == [each for each in people if each not in EVERYBODY]
 
 
 def test_new_patients_bring_a_fresh_account(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     _reserve(ledger, EVERYBODY, 1)
-    _reserve(ledger, ["05", "06"], 2, limit=0.7)
+    assert _charged_of(ledger, ["05", "06"], up_to(0.7)) == ["05", "06"]
     assert ledger.total("data", "subject", ["05"]) == 0.6
     assert ledger.total("data", "subject", ["09"]) == 0.0
 
@@ -104,20 +108,16 @@ def test_limits_hold_for_who_was_charged_most(tmp_path: Path) -> None:
 
 def test_lines_of_before_count_for_everybody(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.reserve(CHARGE, up_to(9), "now")
+    write_lines(ledger.path, CHARGE, "reserve")
     assert ledger.total("elsewhere", "subject", ["99"]) == 0.6
-    with pytest.raises(BudgetError):
-        _reserve(ledger, ["99"], 2, limit=0.7)
+    assert _charged_of(ledger, ["99"], up_to(0.7)) == []
     assert ledger.over_limit(["99"], {"subject": 0.7}, "subject", 0.6) == ["99"]
 
 
 def test_what_a_study_costs_is_counted_by_person_too(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     _reserve(ledger, ["01", "02"], 1)
-    limits = replace(up_to(9), study=0.7)
-    with pytest.raises(BudgetError, match="for 'small'"):
-        ledger.reserve(_charge(ledger, ["02", "03"], 2), limits, "now")
-    ledger.reserve(_charge(ledger, ["03"], 2), limits, "now")
+    assert _charged_of(ledger, ["02", "03"], replace(up_to(9), study=0.7)) == ["03"]
 
 
 def test_a_copy_of_the_ledger_names_nobody(tmp_path: Path) -> None:
@@ -161,8 +161,7 @@ def test_a_person_taken_out_of_a_group_shows(tmp_path: Path) -> None:
 def test_what_is_taken_back_is_nobodys(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     _reserve(ledger, EVERYBODY, 1, mu=0.1)
-    _reserve(ledger, ["02"], 2)
-    ledger.take_back(_charge(ledger, ["02"], 2), "now")
+    ledger.take_back(_reserve(ledger, ["02"], 2), "now")
     assert ledger.total("data", "subject", EVERYBODY) == 0.1
 
 
@@ -188,7 +187,7 @@ def test_every_total_is_the_exact_one(
     ledger = Ledger(tmp_path_factory.mktemp("exact") / "ledger.sqlite")
     exact = dict.fromkeys(range(7), Fraction())
     for number, (people, mu) in enumerate(charges, start=1):
-        _reserve(ledger, [str(p) for p in people], number, limit=math.inf, mu=mu)
+        _reserve(ledger, [str(p) for p in people], number, mu=mu)
         for person in people:
             exact[person] += Fraction(mu) ** 2
     for book in (ledger, Ledger(ledger.path)):

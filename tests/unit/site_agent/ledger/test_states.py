@@ -8,7 +8,7 @@ import pytest
 from consortium.errors import LedgerError
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.states import State
-from tests.support.charges import up_to
+from tests.support.charges import charged
 from tests.unit.site_agent.ledger.test_file import CHARGE, SITE
 
 STATE = State("approval", SITE, study="small", serial=1, word="approved")
@@ -23,9 +23,9 @@ def test_states_are_read_back_in_their_order_and_cost_nothing(tmp_path: Path) ->
     assert ledger.states("approval", [SITE]) == [STATE, later, STATE]
     assert ledger.states("roster", [SITE]) == []
     assert ledger.used("small", [""]) == 0
-    ledger.reserve(CHARGE, up_to(9.0), "noon")
+    charged(ledger, CHARGE)
     assert ledger.total("data", "subject") == CHARGE.mu
-    assert len(Ledger(tmp_path / "ledger.sqlite").entries()) == 5
+    assert len(Ledger(tmp_path / "ledger.sqlite").entries()) == 7
     assert len(ledger.course("subject")) == 1
 
 

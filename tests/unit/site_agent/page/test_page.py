@@ -17,8 +17,10 @@ from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from site_agent.approval.approval import approvals
 from site_agent.config import SiteConfig
 from site_agent.layout import ENDED, LEDGER, STORE
+from site_agent.ledger.held_runs import held_runs
 from site_agent.ledger.ledger import Ledger
 from site_agent.page.page import write_site_page
+from site_agent.policy.policy import Policy
 from site_agent.run.message_store import MessageStore
 from site_agent.run.site_log import LogLines, read_log_lines
 from tests.support.html_page import Page
@@ -86,6 +88,20 @@ def test_the_pace_foretells_when_the_limit_is_reached(tmp_path: Path) -> None:
     days = 300 * (allowed / spent) ** 2 - 300  # squares of μ add up, day by day
     full = NOW + timedelta(days=days)
     assert f"the limit is reached in {full:%B %Y}." in _words(write_site_page(folder, NOW))
+
+
+def test_a_run_that_holds_its_loss_is_none_of_those_left(tmp_path: Path) -> None:
+    place = build(tmp_path / "place")
+    for name in SITES:
+        limit(place, name, 50.0)
+    LocalConsortium(place).centre().open()
+    folder = place.site("north")
+    words = _words(write_site_page(folder, NOW))
+    assert "0 of 1" in words
+    assert "No approved run of this unit is left to come." in words
+    (held,) = held_runs(Ledger(folder / LEDGER).entries(), Policy.load(folder))
+    assert (held.run, held.rounds) == ("small-0001", 0)
+    assert held.sentence in words
 
 
 def test_a_used_up_or_ended_approval_has_no_run_left(tmp_path: Path) -> None:
