@@ -1,4 +1,4 @@
-"""A result's maps, or else its numbers, as one figure that pyplot knows, for a notebook."""
+"""A result's maps, or its numbers if it has none, as one figure of pyplot, for a notebook."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INTERVAL = "#1f5f99"
 
 
 class Drawable(Protocol):
-    """What is drawn of a result: `StudyResult` has it."""
+    """Interface of a result that can be drawn, such as `StudyResult`."""
 
     @property
     def images(self) -> Mapping[str, Any]:
@@ -53,11 +53,11 @@ class Drawable(Protocol):
         """Expected correlation of each; may be empty."""
 
     def errors_of(self, key: str) -> Nifti1Image | None:
-        """Standard errors of an image's maps, if they were released."""
+        """Return standard errors of an image's maps, if they were released."""
 
 
 def draw_result(result: Drawable, most: int) -> Figure:
-    """Draw what stands out of the noise: three slices through the peak of each map.
+    """Draw maps that exceed the noise: three slices through the peak of each.
 
     Without maps, the entries of the first table that has intervals, those furthest from zero first.
 
@@ -65,7 +65,7 @@ def draw_result(result: Drawable, most: int) -> Figure:
     ----------
     result : Drawable
     most : int
-        Maps or entries to draw, at most.
+        Maximum number of maps or entries.
     """
     intervals = next(filter(None, map(_intervals, result.tables.values())), None)
     if not result.found_ and intervals is not None:
@@ -83,7 +83,7 @@ def draw_result(result: Drawable, most: int) -> Figure:
         axes = (0.0, 1.0 - (row + 1) * height, 1.0, 0.9 * height)
         peak = _peak(result.components_img_, which)
         with warnings.catch_warnings():
-            # A map without a voxel above its noise is a finding, too.
+            # A map without a voxel above its noise is also a finding.
             for message in ("empty mask", "Resampling binary images"):
                 warnings.filterwarnings("ignore", message=message)
             _slices(_coloured(result, which), figure, axes, peak, _heading(result, which))
@@ -101,7 +101,7 @@ class _Intervals(NamedTuple):
 
 
 def _intervals(table: DataFrame) -> _Intervals | None:
-    """What a table tells of its entries; None if it has none, or no interval."""
+    """Return a table's entries with their intervals; None if it has none."""
     for heading in table.columns:
         ends = [f"{heading} {end}" for end in ("low", "high")]
         ends = ["low", "high"] if heading == "effect" else ends
@@ -159,14 +159,14 @@ def _slices(
 
 
 def _peak(image: Nifti1Image, which: int) -> tuple[float, ...]:
-    """Where a map is largest, in mm."""
+    """Return the place of a map's peak in mm."""
     values = np.abs(_volume(image, which))
     place = np.unravel_index(int(values.argmax()), values.shape)
     return tuple(float(mm) for mm in apply_affine(image.affine, place))
 
 
 def _coloured(result: Drawable, which: int) -> Nifti1Image:
-    """A map, with zero for what noise alone may have made."""
+    """Return a map, with zero for values that noise may have caused."""
     key = result.components_key
     image, errors = result.components_img_, result.errors_of(key)
     values = _volume(image, which)

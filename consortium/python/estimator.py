@@ -1,12 +1,12 @@
-"""What the estimators of one data set have in common: a study of one site, fitted here.
+"""The common base of the estimators of one data set: a study of one site, fitted here.
 
-They follow scikit-learn: parameters are the constructor's and are kept as they were given, `fit`
-checks them, and what was fitted ends in an underscore. What they keep is what was released.
+They follow scikit-learn: parameters are the constructor's and are stored unchanged, `fit` checks
+them, and the names of fitted attributes end in an underscore. They store only released values.
 
 A plan of one site carried out here, with the noise, and by the steps, of a study.
 
-There is nobody to hide from but those who see the result, so that nothing is masked; all else is
-what a site and a centre do with the scheme ``local``.
+The participants are protected only from readers of the result, so no vector is masked. Everything
+else is as at a site and a centre with the scheme ``local``.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     Attributes
     ----------
     privacy_ : Privacy
-        What the last fit cost each participant, at most.
+        Maximum privacy loss of each participant by the last fit.
     result_ : StudyResult
         All that was released.
     n_persons_ : int
@@ -94,9 +94,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     @property
     def privacy_so_far_(self) -> Privacy:
-        """What all fits of this very object cost together; clones and copies count apart.
+        """Total privacy loss of all fits of this object; clones and copies count separately.
 
-        A fit is counted before its noise is drawn, so that one that fails later is counted, too.
+        A fit is counted before its noise is drawn. So one that fails later is also counted.
         """
         if not self._charged:
             check_is_fitted(self, "privacy_")
@@ -110,14 +110,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     @abstractmethod
     def _own(self, table: PersonTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the parameters say of images, or a table: fields of study, and of analysis."""
+        """Return the fields of the study and of the analysis, for images or a table."""
 
     def _fit(
         self,
         given: Imgs | PersonTable,
         columns: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
-        """Plan, charge, release, and keep no more than what was released."""
+        """Plan, charge, release, and store only released values."""
         table = given if isinstance(given, PersonTable) else None
         with scratch_folder() as scratch:
             study = self._study(scratch, table)
@@ -141,7 +141,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.privacy_, self.n_persons_ = self.result_.privacy, plan.shape.subjects[0]
 
     def _forecast(self, persons: int, volumes: int) -> DataFrame:
-        """Tabulate what a fit would see; no data are needed."""
+        """Tabulate the forecast of a fit, which requires no data."""
         with scratch_folder() as scratch:
             study = self._study(scratch)
             extent = study_space(study, scratch).extent
@@ -152,7 +152,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return data_frame(plain.columns, plain.rows)
 
     def _study(self, folder: Path, table: PersonTable | None = None) -> Study:
-        """The study of one site that the parameters stand for, its public files in a folder."""
+        """Return the study of one site for the parameters, with its public files in a folder."""
         fields, analysis = self._own(table)
         given = copy_surfaces(folder, self.data or {})
         voxels = {"resolution": self.resolution, "mask": TEMPLATE}
@@ -182,7 +182,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             raise StudyError(f"{type(self).__name__}: {first_problem(error)}") from error
 
     def _tell(self, plan: Plan, data: SiteDataset | FeatureDataset) -> None:
-        """Tell the data's owner alone who is left out, and which stated numbers are not theirs."""
+        """Warn the data's owner of excluded participants and of wrong stated numbers."""
         sentences = list[str]()
         left_out = data.survey.skipped
         if left_out:
@@ -194,7 +194,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             warnings.warn(f"For you alone, it is not released: {sentence}", stacklevel=4)
 
     def _charge(self, plan: Plan) -> None:
-        """Count what is about to be spent, and say what nobody should learn too late."""
+        """Count the loss of the fit in advance, and warn of a fit without protection."""
         privacy = plan.study.privacy
         planned = Privacy(plan.epsilon, privacy.delta, plan.mu, privacy.unit)
         if self.random_state is not None:
@@ -218,7 +218,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
 
 def _joined(name: str, own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Put further fields of a study beside those that are parameters of their own."""
+    """Merge further fields of a study with those that are parameters."""
     twice = sorted(own.keys() & (given or {}).keys())
     if twice:
         raise StudyError(
@@ -232,12 +232,12 @@ Keys = Callable[[], bytes]
 
 
 def system_keys() -> bytes:
-    """A key of the operating system's randomness, used once and kept nowhere."""
+    """Yield keys from the operating system's random numbers, each used once and never stored."""
     return secrets.token_bytes(32)
 
 
 def seeded_keys(seed: int) -> Keys:
-    """Keys that anybody can make again: they protect no participant.
+    """Yield keys from a seed, which any party can make again: they protect no participant.
 
     Parameters
     ----------
@@ -248,12 +248,12 @@ def seeded_keys(seed: int) -> Keys:
 
 
 def carry_out(plan: Plan, data: SiteData, keys: Keys) -> Session:
-    """Ask and answer every round; what is returned holds no more than was released.
+    """Carry out every round; the result contains only released values.
 
     Parameters
     ----------
     plan : Plan
-        Of one site, with the scheme ``local``.
+        Plan of one site, with the scheme ``local``.
     data : SiteData
     keys : callable
         Returns a fresh key for each round.

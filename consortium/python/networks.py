@@ -44,14 +44,14 @@ class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         return self.result_.found_
 
     def fit(self, X: Any, y: None = None) -> Self:
-        """Release the maps of these participants; it costs (epsilon, delta), again every time.
+        """Release the maps of these participants, with a loss of (epsilon, delta) at each call.
 
         Parameters
         ----------
         X : path, or sequence of a participant each
             A BIDS data set; or for each participant a 4-D series, a NIfTI file, an image in memory
             or nilearn's SurfaceImage, or a list of such if there are several runs. A participant
-            with two entries would be protected half.
+            with two entries would have half the protection.
         y : None
             Not used.
 
@@ -62,7 +62,7 @@ class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         Raises
         ------
         StudyError
-            If a parameter is out of range, or nothing can be expected of so few participants.
+            If a parameter is out of range, or there are too few participants to find any map.
         DataError
             If an image can't be used.
         """
@@ -71,7 +71,7 @@ class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> list[NDArray[np.float64]]:
-        """Courses of the released maps in somebody's series; as private as the series are.
+        """Return time series of the released maps in given series; as private as these.
 
         See `StudyResult.transform`.
         """
@@ -87,7 +87,7 @@ class PrivateGroupICA(_Components):
     Parameters
     ----------
     n_components : int or 'auto'
-        Networks to look for, at most; 'auto' takes as many as stand out of the noise.
+        Maximum number of networks. If 'auto', every component that exceeds the noise is kept.
     epsilon : float
         ε of every fit, for a whole participant, against all who see the result.
     delta : float
@@ -95,43 +95,44 @@ class PrivateGroupICA(_Components):
     mask : {'template'}, path or nibabel.Nifti1Image
         Brain mask, which is public: never one that was computed from these participants.
     atlas : path or nibabel.Nifti1Image, optional
-        Regions to analyse instead of voxels; public, too.
+        Regions to analyse instead of voxels; also public.
     resolution : float
-        Edge in mm of the voxels that are analysed, if the mask is the template's.
+        Edge in mm of the analysed voxels, if the mask is the template's.
     data : mapping, optional
         Further fields of a study's section ``data``, such as ``high_pass``; ``mesh`` for images on
         the cortex.
     analysis : mapping, optional
         Further fields of the analysis, such as ``cutoff`` or ``global_signal``.
     random_state : int, optional
-        Of the noise, for trying out: a seeded fit protects no participant, and says so.
+        Seed for the noise. For testing only: a seeded fit gives no privacy protection and issues a
+        warning.
 
     Attributes
     ----------
     components_img_ : nibabel.Nifti1Image
         Maps, 4-D, in standard deviations over the brain.
     expected_ : tuple of float
-        Expected correlation of each map with the one that there would be without noise, at the
-        same resolution; NaN where none can be estimated.
+        Expected correlation of each map with the map without noise, at the same resolution; NaN
+        where none can be estimated.
     found_ : tuple of bool
-        Whether each map stands out of the noise.
+        Whether each map exceeds the noise.
     privacy_ : Privacy
-        What the fit cost, at most.
+        Maximum privacy loss of the fit.
     privacy_so_far_ : Privacy
-        What all fits of this object cost together.
+        Total privacy loss of all fits of this object.
     result_ : StudyResult
-        All that was released.
+        All released values.
     n_components_, n_persons_ : int
 
     Examples
     --------
-    Without data: what would three hundred participants show, at this ε?
+    Forecast for three hundred participants at this ε, without data:
 
     >>> model = PrivateGroupICA(10, epsilon=8.0, delta=1e-5)
     >>> print(model.forecast(300)["forecast"][1])  # doctest: +ELLIPSIS
     If networks have their usual strengths, about ... of 10 components are found: ...
 
-    So few participants that nothing can be seen are refused before their images are read:
+    Too few participants are refused before their images are read:
 
     >>> model.forecast(20)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -162,7 +163,7 @@ class PrivateGroupICA(_Components):
         return self.result_.expected_
 
     def forecast(self, persons: int, volumes: int = 200) -> DataFrame:
-        """Say what a fit would see, from public numbers alone; it costs nothing.
+        """Forecast a fit, only from public numbers and without privacy loss.
 
         Parameters
         ----------
@@ -177,7 +178,7 @@ class PrivateGroupICA(_Components):
         Raises
         ------
         StudyError
-            If nothing would be seen, with what would be enough.
+            If no network would be found, with sufficient numbers.
         """
         return self._forecast(persons, volumes)
 
@@ -200,9 +201,9 @@ class PrivatePCA(_Components):
     delta : float
         δ of every fit; far below one over the number of participants.
     solver : {'moment', 'power', 'subspace'}, optional
-        As in a study's ``analysis.solver``; by default what fits the number of features.
+        As in a study's ``analysis.solver`` (default: by the number of features).
     limits : (float, float), optional
-        Of an array's columns, public: what lies beyond them is moved to them.
+        Public limits of an array's columns, to which values beyond them are moved.
     mask, atlas, resolution, data, analysis, random_state
         As in `PrivateGroupICA`.
 
@@ -211,9 +212,9 @@ class PrivatePCA(_Components):
     components_img_ : nibabel.Nifti1Image
         Maps, 4-D, as robust z-scores; by descending share of the variance.
     components_ : array, shape (K, D)
-        Of an array: directions of its columns, likewise.
+        Directions of an array's columns, likewise.
     found_ : tuple of bool
-        Whether each map stands out of the noise.
+        Whether each map exceeds the noise.
     privacy_, privacy_so_far_, result_, n_components_, n_persons_
         As in `PrivateGroupICA`.
 
@@ -288,20 +289,20 @@ class PrivatePCA(_Components):
 
     @property
     def _loadings(self) -> DataFrame | None:
-        """What was released of an array's columns; None of images."""
+        """Released directions of an array's columns; None for images."""
         check_is_fitted(self, "result_")
         names = [name for name in self.result_.tables if name.endswith("_loadings")]
         return self.result_.tables[names[0]] if names else None
 
     def fit(self, X: Imgs | NDArray[Any] | DataFrame, y: None = None) -> Self:
-        """Release these participants' components; it costs (epsilon, delta), again every time.
+        """Release these participants' components, with a loss of (epsilon, delta) at each call.
 
         Parameters
         ----------
         X : path, sequence of series, array of shape (participants, D), or DataFrame
             Images as in `PrivateGroupICA.fit`; or numbers, a participant in each line, of columns
             with the public ``limits``. Their directions are reported about the middle of the
-            limits, since no mean is taken away: put the limits about what is usual.
+            limits, since no mean is subtracted: choose limits around usual values.
         y : None
             Not used.
 
@@ -312,7 +313,7 @@ class PrivatePCA(_Components):
         DataError
             If an image can't be used.
         ValueError
-            If an array holds what is no finite number, or not two participants.
+            If an array has values that are not finite, or fewer than two participants.
         """
         if not is_array(X):
             return super().fit(X, y)
@@ -321,13 +322,13 @@ class PrivatePCA(_Components):
         return self
 
     def transform(self, X: Sequence[Img] | NDArray[Any] | DataFrame) -> Any:
-        """Courses of the maps in somebody's series, or scores of their lines; as private as these.
+        """Return time series of the maps in given series, or scores of rows; as private as these.
 
         Returns
         -------
         list of array, shape (T, K); or array, shape (participants, K)
-            Of an array, each line times the components, about the middle of the limits and in
-            units of half their width.
+            For an array each row times the components, about the middle of the limits and in units
+            of half their width.
         """
         if not is_array(X):
             return super().transform(X)

@@ -1,4 +1,4 @@
-"""What a result costs the participants in it, as a value that can be added up."""
+"""The privacy loss of the participants of a result, as a value that can be added."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Privacy:
-    """What a release costs, at most.
+    """Maximum privacy loss of a release.
 
     Parameters
     ----------
@@ -29,11 +29,11 @@ class Privacy:
     delta : float
         δ.
     mu : float
-        μ of Gaussian differential privacy, which ε is computed from.
+        μ of Gaussian differential privacy, from which ε is computed.
     unit : {'subject', 'timepoint'}
-        What one neighbouring data set may replace: a participant, or one volume.
+        Difference of neighbouring data sets: a participant, or one volume.
     seeded : bool
-        Whether the noise can be drawn again from a seed, so that it protects no participant.
+        Whether the noise can be drawn again from a seed. It then protects no participant.
     report : PrivacyReport, optional
         The whole account of a study: both guarantees, every release, every site.
 
@@ -104,7 +104,7 @@ class Privacy:
 
 
 def privacy_of(report: PrivacyReport) -> Privacy:
-    """What a privacy report says, and nothing finite of noise that can be drawn again.
+    """Return the loss of a privacy report, which is infinite for seeded noise.
 
     Parameters
     ----------

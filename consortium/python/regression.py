@@ -1,4 +1,4 @@
-"""A regression of every voxel on what is known of one data set's participants."""
+"""A regression of every voxel on columns of one data set's participants."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from consortium.space.grid import TEMPLATE
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_REACH = 8.0  # deviations; outcomes of images are cut there, too
+_REACH = 8.0  # deviations; outcomes of images are also cut there
 Limits = tuple[float, float] | Sequence[str]
 """Least and largest value of a column, or its levels."""
 
@@ -33,10 +33,10 @@ class PrivateGLM(PrivateEstimator):
     Parameters
     ----------
     formula : str
-        Columns that explain, with + between them, as ``"diagnosis + age"``.
+        Explanatory columns, with + between them, as ``"diagnosis + age"``.
     term : str
-        The column whose effect is asked for: of two levels the second against the first, or the
-        slope of a column with limits.
+        The column whose effect is estimated: the second of two levels minus the first, or the slope
+        of a column with limits.
     columns : mapping of str to (float, float) or sequence of str
         For every column of the formula its public limits, or its levels.
     groups : (int, int), optional
@@ -62,11 +62,11 @@ class PrivateGLM(PrivateEstimator):
         refused.
     limits : (float, float), optional
         Of outcomes in an array, public: what lies beyond them is moved to them. By default eight
-        stated deviations to either side of the stated location.
+        stated deviations on both sides of the stated location.
     mask : {'template'}, path or nibabel.Nifti1Image
         Brain mask, which is public: never one that was computed from these participants.
     atlas : path or nibabel.Nifti1Image, optional
-        Regions to explain instead of voxels; public, too. Fewer outcomes are known better.
+        Regions instead of voxels as outcomes; also public. Fewer outcomes are more precise.
     resolution : float
         Edge in mm of the voxels, if the mask is the template's.
     data : mapping, optional
@@ -74,23 +74,24 @@ class PrivateGLM(PrivateEstimator):
     analysis : mapping, optional
         Further fields of the analysis, such as ``covariates`` or ``anyway``.
     random_state : int, optional
-        Of the noise, for trying out: a seeded fit protects no participant, and says so.
+        Seed for the noise. For testing only: a seeded fit gives no privacy protection and issues a
+        warning.
 
     Attributes
     ----------
     privacy_ : Privacy
-        What the fit cost, at most.
+        Maximum privacy loss of the fit.
     privacy_so_far_ : Privacy
-        What all fits of this object cost together.
+        Total privacy loss of all fits of this object.
     result_ : StudyResult
-        All that was released.
+        All released values.
     effects_ : pandas.DataFrame
-        Effect, error, t, p, q and interval of every outcome, a line each.
+        Effect, error, t, p, q and interval of every outcome, a row each.
     n_persons_ : int
 
     Examples
     --------
-    Without data: what would eight hundred participants and four regions show?
+    Forecast for eight hundred participants and four regions, without data:
 
     >>> import nibabel as nib
     >>> import numpy as np
@@ -154,17 +155,17 @@ class PrivateGLM(PrivateEstimator):
     random_state: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the contrast; it costs (epsilon, delta), again every time.
+        """Release the contrast, with a loss of (epsilon, delta) at each call.
 
         Parameters
         ----------
         X : pandas.DataFrame, mapping of str to sequence, or array of shape (participants, columns)
-            What explains: the columns of the formula, or an array's in the order of ``columns``,
-            one value for each participant. What lies beyond a column's limits is moved to them.
+            Explanatory variables: the columns of the formula, or an array's in the order of
+            ``columns``, one value for each participant. Values beyond a column's limits are moved
+            to them.
         y : sequence of path or nibabel.Nifti1Image, array of shape (participants, V), or DataFrame
-            What is explained: one 3-D image for each participant, such as a contrast of a
-            first-level analysis; or numbers, a participant in each line, with the public
-            ``limits``.
+            Outcomes: one 3-D image for each participant, such as a contrast of a first-level
+            analysis; or numbers, a participant in each row, with the public ``limits``.
 
         Returns
         -------
@@ -194,7 +195,7 @@ class PrivateGLM(PrivateEstimator):
         return self
 
     def _design(self, X: Any) -> dict[str, list[Any]]:
-        """The formula's columns by name."""
+        """Return the formula's columns by name."""
         if is_table(X):
             lacking = [name for name in self.columns if name not in X]
             if lacking:
@@ -234,24 +235,24 @@ class PrivateGLM(PrivateEstimator):
         return self.result_.contrast(stat=stat)
 
     def forecast(self, persons: int | None = None) -> DataFrame:
-        """Say what a fit would see, and what others near it, from public numbers alone.
+        """Forecast a fit and similar ones, only from public numbers and without privacy loss.
 
         Parameters
         ----------
         persons : int, optional
-            How many; by default those of ``groups``.
+            Number of participants (default: those of ``groups``).
 
         Returns
         -------
         pandas.DataFrame
-            Standard error, least detectable effect and more, each with a value for this study
-            first; it costs nothing.
+            Standard error, smallest detectable effect and more, each with a value for this study
+            first.
 
         Raises
         ------
         StudyError
-            If it could not find what ``detect`` says, with what would be enough; or if neither
-            ``groups`` nor ``persons`` say how many participants there are.
+            If it could not find the effect ``detect``, with sufficient numbers; or if neither
+            ``groups`` nor ``persons`` state the number of participants.
         """
         many = sum(self.groups or ()) if persons is None else persons
         if not many:
@@ -284,7 +285,7 @@ class PrivateGLM(PrivateEstimator):
         return {"features": features}, analysis
 
     def _of_groups(self) -> dict[str, Any]:
-        """What the analysis knows of the groups' sizes."""
+        """Return the analysis's fields about the groups' sizes."""
         counted = {} if self.share is None else {"shares": self.share}
         stated = {} if self.groups is None else {"groups": {HERE: tuple(self.groups)}}
         return counted | stated

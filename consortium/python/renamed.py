@@ -12,15 +12,15 @@ Kind = TypeVar("Kind")
 def renamed(
     arguments: Mapping[str, str] = MappingProxyType({}), /, **names: str
 ) -> Callable[[type[Kind]], type[Kind]]:
-    """Let a class be used by old names of what it has, as ``components="n_components"``.
+    """Let a class be used by earlier names of its attributes, as ``components="n_components"``.
 
-    Old names are understood by the constructor and by `set_params`, and as attributes; each use is
-    a FutureWarning with the new name. The constructor's signature is the new one alone.
+    The constructor, `set_params` and attributes accept them. Each use is a FutureWarning with the
+    new name. The constructor's signature has only the new names.
 
     Parameters
     ----------
     arguments : mapping of str to str
-        Of `fit` and `transform`, likewise.
+        Names of arguments of `fit` and `transform`, likewise.
     names : str
         The new name, by the old one.
     """
@@ -38,7 +38,7 @@ def renamed(
 
 
 def warn_of_order(method: str, order: str) -> None:
-    """Say that arguments have another order now."""
+    """Warn that the order of arguments has changed."""
     warnings.warn(
         f"{method} takes {order}; the old order goes with the next release.",
         FutureWarning,

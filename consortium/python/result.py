@@ -55,28 +55,27 @@ class ReleasedImage:
 
 @dataclass(frozen=True, eq=False)
 class StudyResult:
-    """What a study released, and nothing else.
+    """The released values of a study.
 
-    Made by `open_result`, `simulate` and the estimators. Whatever is computed from it costs no
-    more privacy.
+    Made by `open_result`, `simulate` and the estimators. Computations with it add no privacy loss.
 
     Parameters
     ----------
     privacy : Privacy
-        What it cost.
+        Its privacy loss.
     images : mapping of str to ReleasedImage
         Every image, by its file's name without ``.nii.gz``.
     tables : mapping of str to pandas.DataFrame
-        Every table, by its name in the study. They are pandas' because nilearn brings pandas, so
-        that no other library is needed.
+        Every table, by its name in the study. pandas is a dependency of nilearn, so no further
+        library is needed.
     mask : nibabel.Nifti1Image, optional
         Voxels of the maps; by default those where a map is not zero.
     bare : str, optional
-        Mesh of maps that are not in ``images``, as nobody gave its surfaces.
+        Mesh of maps that are not in ``images``, because its surfaces were not given.
 
     Examples
     --------
-    Simulated participants, of whose twelve voxels the four on the left go up and down together:
+    Simulated participants with twelve voxels. The four on the left are correlated:
 
     >>> import nibabel as nib
     >>> import numpy as np
@@ -93,12 +92,12 @@ class StudyResult:
     >>> result.found_, bool(left.min() > np.max(rest))
     ((True,), True)
 
-    Courses of the released map in other people's scans:
+    Time series of the released map in other participants' scans:
 
     >>> [series.shape for series in result.transform([scan(), scan()])]
     [(30, 1), (30, 1)]
 
-    What was not asked for is not there:
+    A map that was not requested is not available:
 
     >>> result.contrast("patients")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -138,11 +137,11 @@ class StudyResult:
 
     @property
     def expected_(self) -> tuple[float, ...]:
-        """Expected correlation of each component with what there would be without noise.
+        """Expected correlation of each component with the component without noise.
 
         At the maps' own resolution; NaN where none can be estimated.
 
-        Empty if the analysis doesn't tell it, or found nothing.
+        Empty if the analysis doesn't report it, or found nothing.
         """
         if not self._names_of_components:
             return ()
@@ -156,7 +155,7 @@ class StudyResult:
     def connectivity_(self) -> NDArray[np.float64]:
         """Correlations of every two networks' time series, R x R, of a study that released them.
 
-        The diagonal is 1, and NaN stands where the noise leaves no number.
+        The diagonal is 1, and entries that the noise hides are NaN.
 
         Raises
         ------
@@ -193,10 +192,10 @@ class StudyResult:
         return self.images[self._only(found, f"map of stat '{stat}' of contrast {name!r}")].image
 
     def transform(self, imgs: Sequence[Img]) -> list[NDArray[np.float64]]:
-        """Courses of the released components in somebody's series, by least squares.
+        """Return time series of the released components in given series, by least squares.
 
-        Only the released maps are used, so that it costs no privacy of those whom they are from.
-        What it returns is as private as ``imgs``: it has no noise, and must not be released.
+        Only the released maps are used. So it adds no privacy loss for the study's participants.
+        The result is as private as ``imgs``: it has no noise, and must not be released.
 
         Parameters
         ----------
@@ -233,20 +232,20 @@ class StudyResult:
             return [np.asarray(masker.fit_transform(img), dtype=np.float64) for img in imgs]
 
     def plot(self, most: int = 10) -> Figure:
-        """Draw the maps that stand out of the noise, no more than ``most`` of them.
+        """Draw the maps that exceed the noise, no more than ``most`` of them.
 
         Returns
         -------
         matplotlib.figure.Figure
-            Three slices through the peak of each; of a result without maps, the numbers of its
+            Three slices through the peak of each; for a result without maps, the numbers of its
             entries with their intervals; a sentence if nothing was found.
         """
-        from consortium.python.drawing import draw_result  # matplotlib: for who draws
+        from consortium.python.drawing import draw_result  # matplotlib: only for drawing
 
         return draw_result(self, most)
 
     def errors_of(self, key: str) -> nib.Nifti1Image | None:
-        """Standard errors of the maps of an image, if they were released beside it."""
+        """Return standard errors of the maps of an image, if they were released with it."""
         front, _, end = key.partition("_desc-")
         description = end.rpartition("_")[0]
         beside = f"{front}{_ERRORS}_desc-{description}_statmap"
@@ -302,15 +301,15 @@ def open_result(
     Parameters
     ----------
     path : str or Path
-        What ``consortium run --out`` or ``consortium simulate --out`` wrote.
+        Folder of ``consortium run --out`` or ``consortium simulate --out``.
     surfaces : (path, path), optional
-        GIFTI files of the left and the right surface that maps on a mesh are drawn on, such as
-        TemplateFlow's inflated ones; by default the white surfaces of fsaverage5, for its maps.
+        GIFTI files of the left and the right surface for maps on a mesh, such as TemplateFlow's
+        inflated ones (default: the white surfaces of fsaverage5, for its maps).
 
     Raises
     ------
     OutputError
-        If it is no output folder, or a file of it is damaged.
+        If it is not an output folder, or a file of it is damaged.
     DataError
         If ``surfaces`` are not of the maps' mesh.
 
@@ -357,7 +356,7 @@ def _read_image(path: Path) -> ReleasedImage:
 
 
 def _about(path: Path) -> dict[str, Any]:
-    """Content of an image's sidecar."""
+    """Return the content of an image's sidecar."""
     try:
         found = json.loads(path.with_name(f"{_stem(path)}.json").read_text(encoding="utf-8"))
         return dict(found)
@@ -368,7 +367,7 @@ def _about(path: Path) -> dict[str, Any]:
 def _shapes(
     about: Mapping[str, Any], surfaces: Mesh | Sequence[Path] | None
 ) -> Sequence[tuple[NDArray[Any], NDArray[Any]]] | None:
-    """Vertices and triangles of both sides of the mesh that maps are on, if they are known."""
+    """Return vertices and triangles of both sides of the maps' mesh, if they are known."""
     name = about.get("SpatialReference")
     if name not in MESHES:
         raise OutputError(f"The result's maps are on a mesh {name!r} that is not known.")
@@ -384,7 +383,7 @@ def _shapes(
 def _read_surface(
     path: Path, about: dict[str, Any], shapes: Sequence[tuple[NDArray[Any], NDArray[Any]]]
 ) -> ReleasedImage:
-    """Maps of both hemispheres."""
+    """Read the maps of both hemispheres."""
     from nilearn.surface import InMemoryMesh, PolyMesh, SurfaceImage
 
     try:
@@ -401,13 +400,13 @@ def _read_surface(
 
 
 def _halves(path: Path) -> list[str]:
-    """Names of the GIFTI files that hold what a CIFTI file holds."""
+    """Return the names of the GIFTI files with the content of a CIFTI file."""
     stem = path.name.removesuffix(DENSE)
     return [stem.replace("_den-", f"_hemi-{side}_den-", 1) + ".func.gii" for side in SIDES]
 
 
 def _without_wall(image: SurfaceImage) -> SurfaceImage:
-    """The same with 0 on the medial wall, where maps have no number."""
+    """Return the image with 0 on the medial wall, where maps have no number."""
     from nilearn.surface import SurfaceImage
 
     parts = {side: np.nan_to_num(values) for side, values in image.data.parts.items()}
@@ -452,7 +451,7 @@ def _stem(path: Path) -> str:
 
 
 def _title(path: Path, study: str) -> str:
-    """A table's name, from ``desc-<study><analysis><name>_results.tsv``."""
+    """Return a table's name, from ``desc-<study><analysis><name>_results.tsv``."""
     name = path.name.removeprefix(f"desc-{label(study)}").removesuffix("_results.tsv")
     for algorithm in sorted(map(label, REGISTRY), key=len, reverse=True):
         if name.startswith(algorithm):

@@ -1,8 +1,8 @@
-"""Images of participants as a BIDS data set that exists only as long as it is worked on.
+"""Images of participants as a temporary BIDS data set.
 
-The estimators read images with the very code that a site does. Files are linked to, not copied;
-only images in memory, and what was prepared, are written, readable by their owner only. Arrays and
-tables of participants, a line each, may stand in the place of images.
+The estimators read images with the same code as a site. Files are linked, not copied. Only images
+in memory and prepared blocks are written, readable by their owner only. Arrays and tables of
+participants, a row each, may replace images.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ENDINGS = (".nii.gz", ".nii")
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A folder that only its owner may read, gone when the block ends, however it does."""
+    """Yield a folder that only its owner may read, which is removed when the block ends."""
     with TemporaryDirectory(prefix="consortium-") as name:
         yield Path(name)
 
@@ -61,20 +61,20 @@ def lay_out(
     Parameters
     ----------
     folder : Path
-        Empty, or not there yet.
+        Empty, or a new one.
     imgs : path, or sequence of a participant each
-        A path is taken for a BIDS data set and is returned as it is.
+        A path is that of a BIDS data set and is returned unchanged.
     data : DataSection
-        The study's: its task and space, which go into the files' names.
+        The study's: its task and space, which become parts of the files' names.
     columns : mapping of str to sequence, optional
-        What is known of the participants, in the images' order, for ``participants.tsv``.
+        Columns of the participants, in the images' order, for ``participants.tsv``.
     series : bool
         Whether images are 4-D series, or one 3-D image per participant.
 
     Raises
     ------
     DataError
-        If there is no participant, an image is there twice, a file is missing, or a column has
+        If there is no participant, an image appears twice, a file is missing, or a column has
         another length.
     """
     if isinstance(imgs, str | Path):
@@ -99,7 +99,7 @@ def lay_out(
 
 
 def is_surface(given: object) -> TypeGuard[SurfaceImage]:
-    """Whether this is one of nilearn's images on the cortex."""
+    """Return whether this is one of nilearn's images on the cortex."""
     return hasattr(given, "mesh") and hasattr(given, "data")
 
 
@@ -120,7 +120,7 @@ def _put_sides(given: SurfaceImage, func: Path, stem: str, data: DataSection) ->
 
 
 def copy_surfaces(folder: Path, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy a mesh's public files beside a study; returns the section with their names there."""
+    """Copy a mesh's public files next to a study; returns the section with their new names."""
     found = dict(data)
     for field in ("surfaces", "cortex"):
         if found.get(field):
@@ -131,12 +131,12 @@ def copy_surfaces(folder: Path, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def copy_beside(folder: Path, given: Img, name: str) -> str:
-    """Copy a public image beside a study and return its file's name.
+    """Copy a public image next to a study and return its file's name.
 
     Raises
     ------
     DataError
-        If it is no NIfTI image.
+        If it is not a NIfTI image.
     """
     path = _put(given, folder / name)
     if path.is_symlink():
@@ -147,7 +147,7 @@ def copy_beside(folder: Path, given: Img, name: str) -> str:
 
 
 def _check_once(runs: Sequence[Img]) -> None:
-    """Refuse an image that is there twice: its participant would count, and lose, twice."""
+    """Refuse an image that appears twice: its participant would count, and lose, twice."""
     if not runs:
         raise DataError("There are no images; give one entry for each participant.")
     seen = [str(Path(r).resolve()) if isinstance(r, str | Path) else id(r) for r in runs]
@@ -182,12 +182,12 @@ def _put(given: Img, stem: Path) -> Path:
 
 
 def as_text(columns: Mapping[str, Sequence[Any]], persons: int) -> dict[str, list[str]]:
-    """Cells of a table, with every digit of a number.
+    """Return cells of a table, with every digit of a number.
 
     Raises
     ------
     DataError
-        If a column has another length, or holds what is no plain text.
+        If a column has another length, or a cell that is not plain text.
     """
     found = {name: [str(value) for value in columns[name]] for name in columns}
     for name, values in found.items():
@@ -208,10 +208,10 @@ class PersonTable:
     Parameters
     ----------
     names : tuple of str
-        Of the columns, which become public.
+        Names of the columns, which become public.
     values : array, shape (participants, columns)
     limits : (float, float)
-        Public, of every column: what lies beyond them is moved to them.
+        Public limits of every column, to which values beyond them are moved.
     """
 
     names: tuple[str, ...]
@@ -219,7 +219,7 @@ class PersonTable:
     limits: tuple[float, float]
 
     def view(self, name: str) -> dict[str, Any]:
-        """The view of a study that these are."""
+        """Return the view of a study with these numbers."""
         low, high = self.limits
         columns = {column: {"low": low, "high": high} for column in self.names}
         return {"name": name, "source": "table", "columns": columns}
@@ -231,7 +231,7 @@ class PersonTable:
 
 
 def is_array(given: object) -> bool:
-    """Whether these are numbers, a participant in each line: an array or a DataFrame."""
+    """Return whether these are numbers, a participant in each row: an array or a DataFrame."""
     if isinstance(given, np.ndarray):
         return given.ndim <= 2
     kinds = ("iloc", "toarray", "__array__")  # of pandas, of scipy's sparse matrices, of others
@@ -239,21 +239,21 @@ def is_array(given: object) -> bool:
 
 
 def is_table(given: object) -> TypeGuard[Mapping[str, Sequence[Any]]]:
-    """Whether these are columns by name: a mapping, or a DataFrame."""
+    """Return whether these are columns by name: a mapping, or a DataFrame."""
     return isinstance(given, Mapping) or hasattr(given, "columns")
 
 
 def person_table(
     given: Any, limits: tuple[float, float] | None, front: str, *, checked: NDArray[Any]
 ) -> PersonTable:
-    """Make a table of what was given.
+    """Make a table from an array or a DataFrame.
 
     Parameters
     ----------
     given : array or DataFrame
     limits : (float, float), optional
     front : str
-        What columns without a name are called, before their number from 1.
+        Prefix of columns without a name, before their number from 1.
     checked : array, shape (participants, columns)
         The same as finite numbers.
 

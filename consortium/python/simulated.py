@@ -54,13 +54,13 @@ def simulate(
 ) -> StudyResult:
     """Run a study with all its sites in this process, as ``consortium simulate`` does.
 
-    The noise is as large as that of a real run, and comes from the seed: a simulation shows what
-    a study would find, and protects no participant.
+    The noise is as large as that of a real run, and comes from the seed: a simulation forecasts the
+    findings of a study, and protects no participant.
 
     Parameters
     ----------
     study : Study, str or Path
-        A study, or its file; the file if it names others beside it, such as a mask.
+        A study, or its file, which is required if it names other files, such as a mask.
     data : mapping of str to data set
         For every site a BIDS data set, a sequence of 4-D series, or a `SiteData`, such as
         `consortium.simulation.array_data.ArrayData`.
@@ -109,7 +109,7 @@ def simulate(
 
 
 def publish(scratch: Path, space: Space, session: Session, sampler: str | None) -> StudyResult:
-    """Write what a finished run releases, as every run does, and open it: no more is kept."""
+    """Write the output folder of a finished run, and open it."""
     assert session.result is not None  # noqa: S101 - for the type checker
     out = scratch / "out"
     publisher = Publisher(out, session.plan.study, space, sampler, pages=False)
