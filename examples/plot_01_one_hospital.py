@@ -32,7 +32,7 @@ for _ in range(120):
 # %%
 # From here on it is ten lines. What to expect costs nothing; the fit costs ε.
 model = cc.PrivateGroupICA(2, epsilon=8.0, delta=1e-5, resolution=18.0)
-for sentence in model.forecast(persons=120, volumes=50)["forecast"]:
+for sentence in model.forecast(participants=120, volumes=50)["forecast"]:
     print(sentence)
 model.fit(imgs)
 for number, expected in enumerate(model.expected_, start=1):

@@ -30,12 +30,12 @@ from consortium.python.result import data_frame
 from consortium.python.scratch import (
     Img,
     Imgs,
-    PersonTable,
+    ParticipantTable,
     copy_beside,
     copy_surfaces,
     lay_out,
     scratch_folder,
-    write_persons,
+    write_participants,
 )
 from consortium.python.simulated import publish
 from consortium.report.privacy_report import SEEDED
@@ -76,7 +76,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Maximum privacy loss of each participant by the last fit.
     result_ : StudyResult
         All that was released.
-    n_persons_ : int
+    n_participants_ : int
         Nominal number of participants of the fit, which is public: the true number rounded to a
         multiple of 10 below 100, and to two significant digits above.
     """
@@ -109,49 +109,51 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return self.result_.plot(most)
 
     @abstractmethod
-    def _own(self, table: PersonTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _own(self, table: ParticipantTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the fields of the study and of the analysis, for images or a table."""
 
     def _fit(
         self,
-        given: Imgs | PersonTable,
+        given: Imgs | ParticipantTable,
         columns: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
         """Plan, charge, release, and store only released values."""
-        table = given if isinstance(given, PersonTable) else None
+        table = given if isinstance(given, ParticipantTable) else None
         with scratch_folder() as scratch:
             study = self._study(scratch, table)
             space = study_space(study, scratch)
-            if isinstance(given, PersonTable):
+            if isinstance(given, ParticipantTable):
                 together = {**given.columns, **(columns or {})}
-                folder = write_persons(scratch / "bids", together, len(given.values))
+                folder = write_participants(scratch / "bids", together, len(given.values))
             else:
                 folder = lay_out(scratch / "bids", given, study.data, columns, series=self._series)
             data = open_dataset(folder, study, space, scratch / "cache")
             check_anybody(data)
-            persons = nominal_size(len(data.lengths))
+            participants = nominal_size(len(data.lengths))
             volumes = round(sum(data.lengths) / max(len(data.lengths), 1))
-            plan = make_plan(study, data.extent.shape([persons], [persons * volumes], "subject"))
+            plan = make_plan(
+                study, data.extent.shape([participants], [participants * volumes], "subject")
+            )
             self._tell(plan, data)
             self._charge(plan)
             keys = system_keys if self.random_state is None else seeded_keys(self.random_state)
             sampler = None if self.random_state is None else f"{SEEDED} (seed {self.random_state})"
             session = carry_out(plan, data, keys)
             self.result_ = publish(scratch, space, session, sampler)
-        self.privacy_, self.n_persons_ = self.result_.privacy, plan.shape.subjects[0]
+        self.privacy_, self.n_participants_ = self.result_.privacy, plan.shape.subjects[0]
 
-    def _forecast(self, persons: int, volumes: int) -> DataFrame:
+    def _forecast(self, participants: int, volumes: int) -> DataFrame:
         """Tabulate the forecast of a fit, which requires no data."""
         with scratch_folder() as scratch:
             study = self._study(scratch)
             extent = study_space(study, scratch).extent
-        plan = make_plan(study, extent.shape([persons], [persons * volumes], "subject"))
+        plan = make_plan(study, extent.shape([participants], [participants * volumes], "subject"))
         table = Outlook(plan).nearby
         assert table is not None  # noqa: S101 - for the type checker
         plain = plain_table(table)
         return data_frame(plain.columns, plain.rows)
 
-    def _study(self, folder: Path, table: PersonTable | None = None) -> Study:
+    def _study(self, folder: Path, table: ParticipantTable | None = None) -> Study:
         """Return the study of one site for the parameters, with its public files in a folder."""
         fields, analysis = self._own(table)
         given = copy_surfaces(folder, self.data or {})

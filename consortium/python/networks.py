@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from consortium.errors import DataError
 from consortium.python.estimator import PrivateEstimator
-from consortium.python.renamed import renamed
-from consortium.python.scratch import Img, Imgs, PersonTable, is_array, person_table
+from consortium.python.scratch import Img, Imgs, ParticipantTable, is_array, participant_table
 from consortium.space.grid import TEMPLATE
 
 if TYPE_CHECKING:
@@ -79,7 +78,6 @@ class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         return self.result_.transform(X)
 
 
-@renamed({"imgs": "X"}, components="n_components", seed="random_state", foretell="forecast")
 @dataclass(eq=False, repr=False)
 class PrivateGroupICA(_Components):
     """Brain networks that one data set's participants have in common, from one noisy release.
@@ -122,7 +120,7 @@ class PrivateGroupICA(_Components):
         Total privacy loss of all fits of this object.
     result_ : StudyResult
         All released values.
-    n_components_, n_persons_ : int
+    n_components_, n_participants_ : int
 
     Examples
     --------
@@ -162,12 +160,12 @@ class PrivateGroupICA(_Components):
         check_is_fitted(self, "result_")
         return self.result_.expected_
 
-    def forecast(self, persons: int, volumes: int = 200) -> DataFrame:
+    def forecast(self, participants: int, volumes: int = 200) -> DataFrame:
         """Forecast a fit, only from public numbers and without privacy loss.
 
         Parameters
         ----------
-        persons, volumes : int
+        participants, volumes : int
             Participants, and volumes of each.
 
         Returns
@@ -180,14 +178,13 @@ class PrivateGroupICA(_Components):
         StudyError
             If no network would be found, with sufficient numbers.
         """
-        return self._forecast(persons, volumes)
+        return self._forecast(participants, volumes)
 
-    def _own(self, table: PersonTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _own(self, table: ParticipantTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
         del table
         return {}, {"components": self.n_components}
 
 
-@renamed({"imgs": "X"}, components="n_components", seed="random_state")
 @dataclass(eq=False, repr=False)
 class PrivatePCA(_Components):
     """Leading principal components of one data set's participants.
@@ -215,7 +212,7 @@ class PrivatePCA(_Components):
         Directions of an array's columns, likewise.
     found_ : tuple of bool
         Whether each map exceeds the noise.
-    privacy_, privacy_so_far_, result_, n_components_, n_persons_
+    privacy_, privacy_so_far_, result_, n_components_, n_participants_
         As in `PrivateGroupICA`.
 
     Examples
@@ -229,7 +226,7 @@ class PrivatePCA(_Components):
     >>> mask = nib.Nifti1Image(np.ones((3, 3, 3), dtype=np.float32), affine)
     >>> imgs = [nib.Nifti1Image(rng.random((3, 3, 3, 24)), affine) for _ in range(20)]
     >>> model = PrivatePCA(2, epsilon=2.0, delta=1e-5, mask=mask).fit(imgs)
-    >>> model.components_img_.shape, model.n_persons_
+    >>> model.components_img_.shape, model.n_participants_
     ((3, 3, 3, 2), 20)
     >>> print(model.privacy_)
     ε = 2 at δ = 1e-05 (μ = 0.502) for one participant with all their data
@@ -318,7 +315,7 @@ class PrivatePCA(_Components):
         if not is_array(X):
             return super().fit(X, y)
         checked = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        self._fit(person_table(X, self.limits, "x", checked=checked))
+        self._fit(participant_table(X, self.limits, "x", checked=checked))
         return self
 
     def transform(self, X: Sequence[Img] | NDArray[Any] | DataFrame) -> Any:
@@ -338,6 +335,6 @@ class PrivatePCA(_Components):
         scaled = 2.0 * (np.clip(checked, low, high) - low) / (high - low) - 1.0
         return scaled @ self.components_.T
 
-    def _own(self, table: PersonTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _own(self, table: ParticipantTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
         fields = {} if table is None else {"features": [table.view("x")]}
         return fields, {"components": self.n_components, "solver": self.solver}

@@ -13,8 +13,14 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from consortium.errors import DataError, StudyError
 from consortium.python.estimator import HERE, PrivateEstimator
-from consortium.python.renamed import renamed, warn_of_order
-from consortium.python.scratch import MAP, Img, PersonTable, is_array, is_table, person_table
+from consortium.python.scratch import (
+    MAP,
+    Img,
+    ParticipantTable,
+    is_array,
+    is_table,
+    participant_table,
+)
 from consortium.space.grid import TEMPLATE
 
 if TYPE_CHECKING:
@@ -25,7 +31,6 @@ Limits = tuple[float, float] | Sequence[str]
 """Least and largest value of a column, or its levels."""
 
 
-@renamed({"imgs": "y", "design": "X"}, seed="random_state", foretell="forecast")
 @dataclass(eq=False, repr=False)
 class PrivateGLM(PrivateEstimator):
     """One contrast of every voxel, adjusted for other columns, from noisy sums over one data set.
@@ -87,7 +92,7 @@ class PrivateGLM(PrivateEstimator):
         All released values.
     effects_ : pandas.DataFrame
         Effect, error, t, p, q and interval of every outcome, a row each.
-    n_persons_ : int
+    n_participants_ : int
 
     Examples
     --------
@@ -178,9 +183,6 @@ class PrivateGLM(PrivateEstimator):
         DataError
             If an image can't be used, or a column is missing.
         """
-        if is_table(y) and not is_table(X) and all(name in y for name in self.columns):
-            warn_of_order("PrivateGLM.fit", "(X, y): the design first, and then the images")
-            X, y = y, X
         if isinstance(y, str | Path):
             raise DataError(
                 f"{y} is one path; give a sequence with one image for each participant."
@@ -191,7 +193,7 @@ class PrivateGLM(PrivateEstimator):
         outcomes = check_array(
             np.reshape(y, (-1, 1)) if np.ndim(y) == 1 else y, dtype=np.float64, input_name="y"
         )
-        self._fit(person_table(y, self._limits, "y", checked=outcomes), self._design(X))
+        self._fit(participant_table(y, self._limits, "y", checked=outcomes), self._design(X))
         return self
 
     def _design(self, X: Any) -> dict[str, list[Any]]:
@@ -234,12 +236,12 @@ class PrivateGLM(PrivateEstimator):
         check_is_fitted(self, "result_")
         return self.result_.contrast(stat=stat)
 
-    def forecast(self, persons: int | None = None) -> DataFrame:
+    def forecast(self, participants: int | None = None) -> DataFrame:
         """Forecast a fit and similar ones, only from public numbers and without privacy loss.
 
         Parameters
         ----------
-        persons : int, optional
+        participants : int, optional
             Number of participants (default: those of ``groups``).
 
         Returns
@@ -252,16 +254,16 @@ class PrivateGLM(PrivateEstimator):
         ------
         StudyError
             If it could not find the effect ``detect``, with sufficient numbers; or if neither
-            ``groups`` nor ``persons`` state the number of participants.
+            ``groups`` nor ``participants`` state the number of participants.
         """
-        many = sum(self.groups or ()) if persons is None else persons
+        many = sum(self.groups or ()) if participants is None else participants
         if not many:
             raise StudyError(
-                "`persons`: no groups are stated; say how many participants there would be."
+                "`participants`: no groups are stated; say how many participants there would be."
             )
         return self._forecast(many, 1)
 
-    def _own(self, table: PersonTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _own(self, table: ParticipantTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
         image = {"name": "image", "source": "fmri", "measure": "image", "image": MAP}
         columns = {name: _column(given) for name, given in self.columns.items()}
         whole = {**image, "center": False, "normalize": False}

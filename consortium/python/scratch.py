@@ -181,7 +181,7 @@ def _put(given: Img, stem: Path) -> Path:
     return path
 
 
-def as_text(columns: Mapping[str, Sequence[Any]], persons: int) -> dict[str, list[str]]:
+def as_text(columns: Mapping[str, Sequence[Any]], participants: int) -> dict[str, list[str]]:
     """Return cells of a table, with every digit of a number.
 
     Raises
@@ -191,10 +191,10 @@ def as_text(columns: Mapping[str, Sequence[Any]], persons: int) -> dict[str, lis
     """
     found = {name: [str(value) for value in columns[name]] for name in columns}
     for name, values in found.items():
-        if len(values) != persons:
+        if len(values) != participants:
             raise DataError(
-                f"Column '{name}' has {len(values)} values for {persons} participants; give one "
-                "each."
+                f"Column '{name}' has {len(values)} values for {participants} participants; "
+                "give one each."
             )
         if any(not value.isprintable() for value in values):
             raise DataError(f"Column '{name}' holds what is no plain text; correct it.")
@@ -202,7 +202,7 @@ def as_text(columns: Mapping[str, Sequence[Any]], persons: int) -> dict[str, lis
 
 
 @dataclass(frozen=True, eq=False)
-class PersonTable:
+class ParticipantTable:
     """Numbers of participants.
 
     Parameters
@@ -243,9 +243,9 @@ def is_table(given: object) -> TypeGuard[Mapping[str, Sequence[Any]]]:
     return isinstance(given, Mapping) or hasattr(given, "columns")
 
 
-def person_table(
+def participant_table(
     given: Any, limits: tuple[float, float] | None, front: str, *, checked: NDArray[Any]
-) -> PersonTable:
+) -> ParticipantTable:
     """Make a table from an array or a DataFrame.
 
     Parameters
@@ -269,10 +269,12 @@ def person_table(
         )
     numbered = (f"{front}{number}" for number in range(1, checked.shape[1] + 1))
     names = map(str, given.columns) if hasattr(given, "columns") else numbered
-    return PersonTable(tuple(names), checked, (float(limits[0]), float(limits[1])))
+    return ParticipantTable(tuple(names), checked, (float(limits[0]), float(limits[1])))
 
 
-def write_persons(folder: Path, columns: Mapping[str, Sequence[Any]], persons: int) -> Path:
+def write_participants(
+    folder: Path, columns: Mapping[str, Sequence[Any]], participants: int
+) -> Path:
     """Write a data set that has a table of participants and no images.
 
     Raises
@@ -280,6 +282,8 @@ def write_persons(folder: Path, columns: Mapping[str, Sequence[Any]], persons: i
     DataError
         As `as_text`.
     """
-    labels = [f"{number:05d}" for number in range(1, persons + 1)]
-    start_derivatives(folder, "Participants of one data set", labels, as_text(columns, persons))
+    labels = [f"{number:05d}" for number in range(1, participants + 1)]
+    start_derivatives(
+        folder, "Participants of one data set", labels, as_text(columns, participants)
+    )
     return folder

@@ -40,7 +40,7 @@ def test_components_of_an_array_are_its_columns_directions() -> None:
     assert model.components_.shape == (1, 5)
     assert np.linalg.norm(model.components_, axis=1) == pytest.approx([1.0])
     assert abs(model.components_[0] @ truth) > 0.95
-    assert (model.n_features_in_, model.n_persons_, model.found_) == (5, 600, (True,))
+    assert (model.n_features_in_, model.n_participants_, model.found_) == (5, 600, (True,))
     new = line_up(20)
     scores = model.transform(new)
     assert scores == pytest.approx(new / 5 @ model.components_.T)
@@ -121,18 +121,6 @@ def test_limits_follow_from_stated_norms() -> None:
     assert len(model.effects_) == 1
     with pytest.raises(StudyError, match="limits: an array's columns"):
         glm(limits=None).fit(design(), y)
-
-
-def test_the_old_order_works_for_one_release_and_says_so() -> None:
-    y = RNG.normal(size=(400, 2))
-    with pytest.warns(FutureWarning, match=r"takes \(X, y\): the design first"):
-        model = glm().fit(y, design())
-    assert len(model.effects_) == 2
-    with pytest.warns(FutureWarning, match="is called '[Xy]' now") as told:
-        glm().fit(imgs=y, design=design())
-    assert len(told) == 2
-    with pytest.warns(FutureWarning, match="'imgs' is called 'X' now"):
-        cc.PrivatePCA(1, limits=(-5, 5), **PLAIN).fit(imgs=line_up())
 
 
 def test_no_call_passes_on_the_warnings_of_other_libraries() -> None:

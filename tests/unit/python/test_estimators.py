@@ -213,7 +213,7 @@ def test_a_person_who_is_there_twice_is_refused(tmp_path: Path) -> None:
 
 def test_runs_of_one_person_count_as_one() -> None:
     model = _pca().fit([[scan(number), scan(100 + number)] for number in range(20)])
-    assert model.n_persons_ == 20
+    assert model.n_participants_ == 20
 
 
 def test_transform_uses_the_released_maps_alone() -> None:
