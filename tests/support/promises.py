@@ -19,7 +19,7 @@ PROMISING = re.compile(
 """Words by which a sentence is taken for a promise."""
 NOT_PROMISES = ("limit", "assumption", "instruction", "definition", "what was printed")
 """What else a sentence with such a word may be: ``<!-- not a promise: limit -->``."""
-LIMITS = re.compile(r"^(?:## Limits|### What is assumed|\*\*What is not protected|Further limits)")
+LIMITS = re.compile(r"^(?:## Limits|### Assumptions|\*\*What is not protected|Further limits)")
 """Where a part begins, up to the next heading or paragraph in bold, that only says what is not."""
 INSTRUCTION = re.compile(
     r"^\W*(?:Choose|Keep|Leave|Put|Ask|Compare|Go|Give|Take|Approve|Install|Back|Do|Don't|Say)\b"
