@@ -71,12 +71,12 @@ def _gullible(_real: object) -> Callable[..., bytes]:
 @attack(
     "site",
     guard="site_agent.run.outbox:Outbox.signed",
-    without="neighbours go on from numbers that their sender never said",
+    without="neighbours use numbers that their sender never sent",
     stops="as east's answer to round 1 is left out: .* says sender 'west' where 'east' is due",
     instead=_gullible,
 )
 def answer_in_a_neighbours_name(stage: Stage) -> bool:
-    """Puts an answer of its own in the place of another site's word to its neighbours."""
+    """Replaces another site's answer to its neighbours by its own."""
     return _ear(stage).believes("west", _QUESTION)
 
 
@@ -95,19 +95,19 @@ def _to_whatever(real: Callable[..., Any]) -> Callable[..., Any]:
     instead=_to_whatever,
 )
 def other_question_to_a_neighbour(stage: Stage) -> bool:
-    """Asks a site another question than its neighbours, who then hear its answer."""
+    """Sends a site another query than its neighbours, which then receive its answer."""
     return _ear(stage).believes("east", _OTHER)
 
 
 @attack(
     "exchange",
     guard="site_agent.run.charges:Charges.commit",
-    without="a round is answered twice, with two noises, at the price of one",
+    without="a round is answered twice, with two noises, for one charge",
     stops="is paid for in the ledger, and what was answered is not stored here any more",
     instead=always(True),
 )
 def neighbour_kept_from_a_restored_site(stage: Stage) -> bool:
-    """Asks a site again whose store was put back from a backup, and keeps a neighbour from it."""
+    """Sends a query again to a site whose messages were restored from a backup, and hides a neighbour."""
     with pytest.MonkeyPatch.context() as patch:
         register(patch)
         local = opened(settle(stage.root / "place", text=TEXT))

@@ -98,13 +98,12 @@ def _another_processors(real: Callable[..., Array]) -> Callable[..., Array]:
 @attack(
     "exchange",
     guard="site_agent.run.charges:Charges.commit",
-    without="one round is answered with two noises, whose difference tells of the data",
+    without="one round is answered with two noises, and their difference reveals data",
     stops="is paid for in the ledger, and what was answered is not stored here any more",
     instead=always(True),
 )
 def store_put_back_on_another_processor(stage: Stage) -> bool:
-    """Asks a site again whose messages were put back from a backup, on a machine that rounds
-    otherwise."""
+    """Sends a query again to a site with messages from a backup, on a machine that rounds differently."""
     local = opened(settle(stage.root / "place"))
     folder, backup = local.place.site("north"), stage.root / "backup"
     _stop(local)

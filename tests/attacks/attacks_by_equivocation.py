@@ -66,24 +66,24 @@ def _north_is_told_otherwise(patch: pytest.MonkeyPatch, place: DemoFolders) -> N
 @attack(
     "site",
     guard="site_agent.run.neighbours:NeighbourEvidence.due",
-    without="a neighbour goes on from what nobody else was told, and no reader learns of it",
+    without="a neighbour uses an answer that no other party received, and no reader learns of it",
     stops="east signed 2 different answers to round 1, one to centre, south; another to north",
     instead=always(()),
 )
 def neighbour_told_another_thing(stage: Stage) -> bool:
-    """Tells one neighbour another answer than the others and the centre, as the exchange helps."""
+    """Sends one neighbour another answer than the others and the centre, with the exchange's help."""
     return _told(stage, _north_is_told_otherwise)[0] == "0"
 
 
 @attack(
     "site",
     guard="consortium.verification.equivocation:_differ",
-    without="what is published of a site is not what its neighbours' answers follow from",
+    without="a site's published answer is not the one from which its neighbours' answers follow",
     stops="east signed 2 different answers to round 1, one to centre; another to north, south",
     instead=always(False),
 )
 def centre_told_another_thing(stage: Stage) -> bool:
-    """Tells its neighbours one answer, and signs another for the centre."""
+    """Sends its neighbours one answer, and signs another for the centre."""
 
     def change(patch: pytest.MonkeyPatch, _place: DemoFolders) -> None:
         true = Party.contribute
@@ -102,12 +102,12 @@ def centre_told_another_thing(stage: Stage) -> bool:
 @attack(
     "hub",
     guard="site_agent.run.neighbours:NeighbourEvidence._is_released",
-    without="the centre leaves out of a round who heard another answer, and the proof is gone",
+    without="the centre excludes the site that received another answer, and the proof is lost",
     stops="east signed 2 different answers to round 1, one to centre, south; another to north",
     instead=always(True),
 )
 def hearer_left_out_of_the_round(stage: Stage) -> bool:
-    """Leaves out of round 2 the one site that a friend told another answer in round 1."""
+    """Excludes from round 2 the one site that received another answer in round 1."""
 
     def change(patch: pytest.MonkeyPatch, place: DemoFolders) -> None:
         _north_is_told_otherwise(patch, place)
@@ -125,12 +125,12 @@ def hearer_left_out_of_the_round(stage: Stage) -> bool:
 @attack(
     "site",
     guard="consortium.verification.equivocation:has_signed",
-    without="a site that spoke truly is named as one that spoke with two tongues",
+    without="an honest site is named as one that sent two answers",
     stops="north lists in round 2 that it received an answer of east to round 1, .* north lies",
     instead=always(True),
 )
 def hearsay_of_its_own_making(stage: Stage) -> bool:
-    """Lists an answer of a neighbour's that the neighbour never gave."""
+    """Lists an answer that its neighbour never sent."""
 
     def change(patch: pytest.MonkeyPatch, _place: DemoFolders) -> None:
         true = NeighbourEvidence.due

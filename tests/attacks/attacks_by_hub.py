@@ -134,7 +134,7 @@ def site_on_both_lists(stage: Stage) -> bool:
 @attack(
     "hub",
     guard=_LISTS,
-    without="a sum opens over fewer sites than the promise was computed for",
+    without="a sum opens over fewer sites than the guarantee was computed for",
     stops="names 3 survivors where 4 are the minimum",
     instead=nothing,
 )
@@ -158,7 +158,7 @@ def _anybody(_real: object) -> Callable[..., messages.Request]:
     instead=_anybody,
 )
 def contribution_held_back(stage: Stage) -> bool:
-    """Keeps a site's contribution and tells the site that it was lost."""
+    """Stores a site's contribution and reports to the site that it was lost."""
     game = played()
     body = game.lists(game.sites[1:], ("s0",))
     return bool(game.wire.parties["s0"].unmask(NUMBER, game.signed(body)))
@@ -225,7 +225,7 @@ def _same_for_all(real: Callable[..., bytes]) -> Callable[..., bytes]:
 @attack(
     "hub",
     guard="consortium.secagg.crypto:digest",
-    without="sites go on with different keys of the same partner, and some masks stay in the sum",
+    without="sites continue with different keys of the same partner, and some masks stay in the sum",
     stops="was shown other keys than these",
     instead=_same_for_all,
 )
@@ -254,8 +254,7 @@ def two_bundles_to_two_sites(stage: Stage) -> bool:
 @attack(
     "hub",
     guard="consortium.secagg.seed_shares:is_under",
-    without="a site holds a share that its owner never signed, and is named as the holder of a "
-    "wrong one",
+    without="a site has a share that its owner never signed, and is named as the holder of a wrong one",
     stops="is not the one that s3 signed",
     instead=always(True),
 )
@@ -278,8 +277,7 @@ def share_of_another_holder(stage: Stage) -> bool:
 @attack(
     "hub",
     guard="consortium.secagg.unmasking:_check_manifests",
-    without="a site that works for the centre chooses its vector once the others' sum is known, so "
-    "that the total is any number they like",
+    without="a site that works for the centre chooses its vector after the others' sum is known, and so the total",
     stops="manifest message is cut short",
     instead=nothing,
 )
@@ -322,12 +320,12 @@ def _without_manifests(real: Callable[..., bool]) -> Callable[..., bool]:
 @attack(
     "site",
     guard="consortium.secagg.contribution:check_manifest",
-    without="a sum is published over another vector than its site has signed for everybody",
+    without="a sum is published over another vector than its site has signed",
     stops="is not what its manifest says",
     instead=_without_manifests,
 )
 def contribution_beside_its_manifest(stage: Stage) -> bool:
-    """Sends one vector, and signs for everybody that it sent another."""
+    """Sends one vector, and signs a manifest of another."""
     wire = Wire().set_up()
     values = vectors(wire.consortium.sites, ENTRIES)
     wire.call(CENTRE, "open", NUMBER, context(NUMBER), ENTRIES, BITS)

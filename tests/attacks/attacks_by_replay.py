@@ -42,21 +42,21 @@ def _replay(
 
 @_replay("exchange", "run 'small-0001' where 'small-0002' is due", "the new run ends at once")
 def message_of_another_run(stage: Stage) -> bool:
-    """Puts the signed end of an earlier run in the place of a later one's."""
+    """Replaces the signed end of a run by that of an earlier one."""
     old = seal(identity(CENTRE), "small-0001", CENTRE, END, 0, _END)
     return _post(stage, "small-0002").signed(old, END, 0, 1 << 10) == _END
 
 
 @_replay("exchange", "round '1' where 2 is due", "a question is answered a second time")
 def message_of_another_round(stage: Stage) -> bool:
-    """Puts the query of round 1 in the place of round 2's."""
+    """Replaces the query of round 2 by that of round 1."""
     old = seal(identity(CENTRE), "small-0001", CENTRE, QUERY, 1, b"query")
     return _post(stage, "small-0001").signed(old, QUERY, 2, 1 << 10) == b"query"
 
 
 @_replay("exchange", "kind 'start' where 'end' is due", "a notice is taken for another")
 def message_of_another_kind(stage: Stage) -> bool:
-    """Puts the word who takes part in the place of the run's end."""
+    """Replaces the run's end by the list of its sites."""
     body = start_notice(("north", "east"))
     other = seal(identity(CENTRE), "small-0001", CENTRE, START, 0, body)
     return _post(stage, "small-0001").signed(other, END, 0, 1 << 10) == body
@@ -64,6 +64,6 @@ def message_of_another_kind(stage: Stage) -> bool:
 
 @_replay("site", "sender 'east' where 'centre' is due", "any site can end or steer a run")
 def site_that_speaks_as_the_centre(stage: Stage) -> bool:
-    """Signs a run's end with its own key and puts it in the place of the centre's."""
+    """Signs a run's end with its own key and posts it instead of the centre's."""
     own = seal(identity("east"), "small-0001", "east", END, 0, _END)
     return _post(stage, "small-0001").signed(own, END, 0, 1 << 10) == _END

@@ -25,7 +25,7 @@ def _believing(real: Callable[..., bytes]) -> Callable[..., bytes]:
 @attack(
     "site",
     guard="consortium.secagg.unmasking:Opener._recover",
-    without="the sum is noise, and nobody knows whose fault it is",
+    without="the sum is noise, and the site at fault is unknown",
     stops=r"\('s1', 's0'\)",
     instead=_believing,
 )
@@ -49,7 +49,7 @@ def _one_more(held: bytes) -> bytes:
 @attack(
     "site",
     guard="consortium.secagg.key_directory:_check_keys",
-    without="the copied site's masks with a partner are known to whoever knows that partner's",
+    without="a partner's masks reveal the copied site's masks with that partner",
     stops="A key of s0 is advertised twice",
     instead=nothing,
 )
@@ -96,12 +96,12 @@ def _for_hardly_any(real: Callable[..., Any]) -> Callable[..., Any]:
 @attack(
     "hub",
     guard="consortium.privacy.mechanism:calibrate",
-    without="the others' noise shrinks with their share, below what they were promised",
+    without="the others' noise shrinks with their share, below their guarantee",
     stops="^$",
     instead=_for_hardly_any,
 )
 def thousand_million_subjects(stage: Stage) -> bool:
-    """States 10⁹ participants for one site, so that the others seem to need hardly any noise."""
+    """States 10⁹ participants for one site: the others then seem to need hardly any noise."""
     mechanism = plan_mechanism(
         Sharing("cape", colluding=1),
         entries=50,

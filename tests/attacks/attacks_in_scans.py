@@ -54,7 +54,7 @@ def header_that_claims_terabytes(stage: Stage) -> bool:
 @attack(
     "file giver",
     guard="consortium.space.nifti:_check_offset",
-    without="what lies before the first voxel is read into memory whole",
+    without="all bytes before the first voxel are read into memory",
     stops="can't be read as NIfTI",
     instead=nothing,
 )
@@ -81,7 +81,7 @@ def gzip_bomb_before_the_voxels(stage: Stage) -> bool:
     instead=lambda real: 1 << 28,
 )
 def gzip_bomb_behind_the_voxels(stage: Stage) -> bool:
-    """Gives a file that unpacks to 100 MB more than its header tells of."""
+    """Gives a file that unpacks to 100 MB more than its header states."""
     path = stage.root / "bomb.nii.gz"
     path.write_bytes(gzip.compress(_series(stage) + bytes(100 << 20), compresslevel=1))
     return len(list(iterate_volumes(path, open_series(path, _GRID)))) == 2
@@ -107,12 +107,12 @@ def voxel_changed_under_the_checksum(stage: Stage) -> bool:
 @attack(
     "file giver",
     guard="site_agent.data.bids:misplaced_file",
-    without="one person's scans count as two persons, and weigh twice in what is released",
+    without="one participant's scans count as two participants, with twice the weight",
     stops="is named as sub-02's and lies in the folder of sub-01",
     instead=nothing,
 )
 def scan_in_anothers_folder(stage: Stage) -> bool:
-    """Gives a data set in which one person's scan lies in another's folder, too."""
+    """Gives a data set in which one participant's scan is also in another's folder."""
     name, data = "task-rest_space-MNI152NLin2009cAsym_bold.nii", _series(stage)
     scans = stage.root / "bids"
     for folder, label in (("01", "01"), ("01", "02"), ("02", "02")):
@@ -151,7 +151,7 @@ def _reads(stage: Stage, mask: str) -> bool:
 @attack(
     "hub",
     guard=_MASK_BESIDE,
-    without="a site's own files are opened at the hub's wish",
+    without="a site's own files are opened by the hub's choice",
     stops="is not beside the study file",
     instead=lambda real: lambda folder, name: folder / name,
 )
@@ -164,7 +164,7 @@ def mask_up_the_tree(stage: Stage) -> bool:
 @attack(
     "hub",
     guard=_MASK_BESIDE,
-    without="a site's own files are opened at the hub's wish",
+    without="a site's own files are opened by the hub's choice",
     stops="is not beside the study file",
     instead=lambda real: lambda folder, name: folder / name,
 )
@@ -190,7 +190,7 @@ def mask_that_is_a_link(stage: Stage) -> bool:
 @attack(
     "hub",
     guard="consortium.membership.signed_study:path_in_folder",
-    without="the digest of a site's file is signed and told",
+    without="the digest of a site's file is signed and published",
     stops="does not lie beside the study file",
     instead=lambda real: lambda folder, name: folder / name,
 )

@@ -49,7 +49,7 @@ def _read(text: str) -> Any:
 @attack(
     "file giver",
     guard="consortium.base.strict_yaml:PlainLoader.compose_node",
-    without="a page of text stands for more values than any memory holds",
+    without="a page of text expands to more values than fit into memory",
     stops="is not plain YAML",
     instead=lambda real: yaml.SafeLoader.compose_node,
 )
@@ -80,12 +80,12 @@ def tag_that_breaks_the_reader(stage: Stage) -> bool:
 @attack(
     "file giver",
     guard="consortium.base.strict_yaml:PlainLoader.construct_mapping",
-    without="who reads the first line approves what the last line says",
+    without="a reader of the first line approves the value of the last line",
     stops="line 7 is not plain YAML",
     instead=lambda real: yaml.SafeLoader.construct_mapping,
 )
 def field_written_twice(stage: Stage) -> bool:
-    """Writes a modest promise at the top of a study, and another one at its end."""
+    """Writes a small ε at the top of a study, and another one at its end."""
     last = "privacy: {epsilon: 100, delta: 1.0e-5, colluding_sites: 1}\n"
     return parse_study(_STUDY + last).privacy.epsilon == 100
 
@@ -93,7 +93,7 @@ def field_written_twice(stage: Stage) -> bool:
 @attack(
     "file giver",
     guard="consortium.base.strict_yaml:_MOST_VALUE",
-    without="one number takes a time that grows as the square of its length",
+    without="reading one number takes a time that grows as the square of its length",
     stops="is not plain YAML",
     instead=lambda real: 1 << 40,
 )
@@ -117,12 +117,12 @@ def endless_list(stage: Stage) -> bool:
 @attack(
     "file giver",
     guard="consortium.study.reader:Study",
-    without="a site's agent writes wherever the study's name leads",
+    without="a site's agent writes to any folder in the study's name",
     stops="field 'study'",
     instead=lambda real: type("Loose", (Study,), {"__annotations__": {"study": str}}),
 )
 def study_named_as_a_path(stage: Stage) -> bool:
-    """Names a study so that what is kept of it lies outside the site's folder."""
+    """Gives a study a name that leads out of the site's folder."""
     place, _ = papers(stage.root / "place", PLAIN.replace("study: small", "study: ../../../small"))
     folder, files = place.site("north"), place.files
     approve(folder, "north", load_identity(folder), files.study, files.roster, Terms())
@@ -149,7 +149,7 @@ def nested_json(stage: Stage) -> bool:
 @attack(
     "file giver",
     guard="consortium.errors:printable",
-    without="a file's name clears the screen and writes what it likes to the log",
+    without="a file's name clears the screen and forges lines of the log",
     stops="all is well_bold.nii is not a file",
     instead=lambda real: lambda text, most=0: str(text),
 )

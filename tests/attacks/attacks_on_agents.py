@@ -31,12 +31,12 @@ def _unplanned(_real: object) -> Callable[..., Any]:
 @attack(
     "hub",
     guard="site_agent.run.rounds:check_planned",
-    without="a release that nobody planned is made, and charged, again and again",
+    without="a release that was not planned is made, and charged, repeatedly",
     stops="has had its 1 planned rounds",
     instead=_unplanned,
 )
 def more_rounds_than_planned(stage: Stage) -> bool:
-    """Asks for the second moments again, in a round that was planned for something else."""
+    """Asks for the second moments again, in a round that was planned for another statistic."""
     text = STUDY.replace(
         "rounds: 2,", "rounds: 2, pca_share: 0.4,"
     )  # so that the price covers both
@@ -61,12 +61,12 @@ def _all_survive(local: LocalConsortium) -> bytes:
 @attack(
     "site",
     guard="consortium.engine.mailbox:printable",
-    without="the coordinator's terminal does what a site's refusal tells it to do",
+    without="the coordinator's terminal executes the codes of a site's refusal",
     stops="west takes no further part",
     instead=lambda real: lambda text, most: str(text),
 )
 def refusal_that_drives_a_terminal(stage: Stage) -> bool:
-    """Refuses for a reason that is made of a terminal's control codes."""
+    """Refuses for a reason that consists of a terminal's control codes."""
     local = opened(settle(stage.root / "place"))
     body = msgspec.json.encode({"code": "data", "reason": "x\x1b[2J\x1b[31m"})
     write(local.place, NAMES.refusal("west"), sign(local.place, "refusal", 0, body, "west"))

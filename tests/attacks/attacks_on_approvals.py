@@ -63,12 +63,12 @@ def _begin(
 @attack(
     "hub",
     guard="site_agent.ledger.ledger:check_begin",
-    without="a yes to one run of ε = 8 pays for five, which cost ε = 22",
+    without="an approval of one run with ε = 8 is used for five, with ε = 22",
     stops="approved for 1 run and had as many",
     instead=nothing,
 )
 def five_runs_under_one_yes(stage: Stage) -> bool:
-    """Sets up five runs of a study before it asks the first question of any."""
+    """Sets up five runs of a study before the first query of any."""
     place, _ = papers(stage.root)
     return _begin(stage, place, _yes(place), 5) > 8.1
 
@@ -76,12 +76,12 @@ def five_runs_under_one_yes(stage: Stage) -> bool:
 @attack(
     "hub",
     guard="site_agent.ledger.ledger:check_begin",
-    without="runs side by side cost together what each alone may",
+    without="simultaneous runs lose together the limit of each",
     stops="was approved for 1 run and had as many",
     instead=nothing,
 )
 def runs_side_by_side(stage: Stage) -> bool:
-    """Begins five runs at once under a yes of ε = 8 for all of them together."""
+    """Begins five runs at once under an approval of ε = 8 for all runs together."""
     place, _ = papers(stage.root)
     return _begin(stage, place, _yes(place, Terms(5, 8.0)), 5) > 8.1
 
@@ -89,7 +89,7 @@ def runs_side_by_side(stage: Stage) -> bool:
 @attack(
     "hub",
     guard="site_agent.ledger.ledger:check_begin",
-    without="a run begins that can't be paid to its end, and what it spent by then is lost",
+    without="a run begins whose loss can't be charged to its end, and the earlier loss is wasted",
     stops="was approved for 1 run and had as many",
     instead=always(True),
 )
@@ -109,12 +109,12 @@ def _every_yes_counts(_real: object) -> Callable[..., bool]:
 @attack(
     "hub",
     guard="site_agent.approval.approval:_is_ended",
-    without="what people agreed to before they thought better of it can still be had",
+    without="an earlier, wider approval is still used",
     stops="0 yeses count",
     instead=_every_yes_counts,
 )
 def older_yes_with_more(stage: Stage) -> bool:
-    """Has the study's first record put back, after people approved it anew for less."""
+    """Has the study's first record restored, after it was approved again for less."""
     place, members = papers(stage.root)
     first = _yes(place)
     place.files.study.write_text(PLAIN.replace("epsilon: 8", "epsilon: 2"))
@@ -141,7 +141,7 @@ def _rotated(place: DemoFolders, members: Roster) -> Roster:
 @attack(
     "hub",
     guard="site_agent.enrolment.pinned_consortium:PinnedConsortium.check_keys",
-    without="who stole a key of the consortium that was replaced goes on asking with it",
+    without="the thief of a replaced key of the consortium can still send queries",
     stops="with a key of centre that the newest roster seen here, number 6, does not have",
     instead=nothing,
 )
@@ -162,12 +162,12 @@ def _present_key(_real: object) -> property:
 @attack(
     "hub",
     guard="site_agent.enrolment.pinned_consortium:PinnedConsortium.centres",
-    without="with every new key the consortium may spend what a study is allowed once more",
+    without="with every new key the consortium may spend the study's limit once more",
     stops="approved for 1 run and had as many",
     instead=_present_key,
 )
 def rotation_that_forgets(stage: Stage) -> bool:
-    """Changes the consortium's key, and begins a second run under a yes for one in all."""
+    """Changes the consortium's key, and begins a second run under an approval of one in all."""
     place, members = papers(stage.root)
     _begin(stage, place, _yes(place), 1)
     _rotated(place, members)
@@ -184,12 +184,12 @@ def _whatever_was_said(_real: object) -> Callable[..., Permission]:
 @attack(
     "hub",
     guard="site_agent.run.admission:permit",
-    without="a no that comes while a run is under way is heard when it is over",
+    without="a withdrawal during a run takes effect only after it",
     stops="The approval of 'small' was taken back",
     instead=_whatever_was_said,
 )
 def yes_that_was_taken_back(stage: Stage) -> bool:
-    """Goes on with a run for which a site has taken its yes back."""
+    """Continues a run for which a site has withdrawn its approval."""
     local = opened(settle(stage.root / "place"))
     folder = local.place.site("north")  # a withdrawal whose ledger is not written to as well
     retire_record(folder, load_identity(folder), "small")

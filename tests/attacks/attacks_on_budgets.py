@@ -67,12 +67,12 @@ def _copy(source: Path, target: Path) -> None:
 @attack(
     "hub",
     guard="site_agent.ledger.ledger:check_covered",
-    without="the data cost more than the site allows",
+    without="the loss exceeds the site's limit",
     stops="costs more than the run holds",
     instead=nothing,
 )
 def one_round_too_many(stage: Stage) -> bool:
-    """Asks another question when the loss that the run holds is charged."""
+    """Sends another query when the loss that was reserved for the run is charged."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     _spend(ledger, 1, 2, 3)
     ledger.release(_charge(1).run, _charge(1).site, "noon")
@@ -82,12 +82,12 @@ def one_round_too_many(stage: Stage) -> bool:
 @attack(
     "hub",
     guard="site_agent.ledger.ledger:check_covered",
-    without="budget that was released and held for another run is charged by both",
+    without="budget that was released and reserved for another run is charged by both",
     stops="holds no privacy loss in the ledger",
     instead=nothing,
 )
 def question_after_the_end(stage: Stage) -> bool:
-    """Ends a run, has another one hold the budget, and asks a question of the first again."""
+    """Ends a run, has another one reserve the budget, and sends a query of the first again."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     charge = _held(ledger, _charge(1))
     ledger.release(charge.run, charge.site, "noon")
@@ -107,12 +107,12 @@ def _easily_pleased(real: Callable[..., Charge | None]) -> Callable[..., Charge 
 @attack(
     "hub",
     guard="site_agent.ledger.file:LedgerFile.find",
-    without="a second question is answered at the price of one",
+    without="a second query is answered for one charge",
     stops="was reserved at another price or for another question",
     instead=_easily_pleased,
 )
 def other_question_for_a_paid_round(stage: Stage) -> bool:
-    """Asks another question under the number of a round that is paid for."""
+    """Sends another query under the number of a round that was charged."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     _spend(ledger, 1)
     other = replace(_held(ledger, _charge(1)), query="66" * 32)
@@ -132,12 +132,12 @@ def _whoever_asks(real: Callable[..., Charge | None]) -> Callable[..., Charge | 
 @attack(
     "hub",
     guard="site_agent.ledger.file:LedgerFile.find",
-    without="what one consortium paid for is given to another for nothing",
+    without="the answer to one consortium is sent to another without a charge",
     stops="^paid$",
     instead=_whoever_asks,
 )
 def run_named_as_another_consortiums(stage: Stage) -> bool:
-    """Gives its run the name of another consortium's run, which is paid for."""
+    """Gives its run the name of another consortium's run, which was charged."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     _spend(ledger, 1)
     other = replace(_charge(1), centre="ab" * 32)
@@ -153,7 +153,7 @@ def _no_losses(_real: object) -> Callable[..., Totals]:
 @attack(
     "site",
     guard="site_agent.ledger.persons:PersonSums.of",
-    without="a person's whole budget is spent again for every copy of the scans",
+    without="a participant's whole budget is spent again for every copy of the scans",
     stops="^02 is left out$",
     instead=_no_losses,
 )
@@ -170,12 +170,12 @@ def copy_of_the_scans(stage: Stage) -> bool:
 @attack(
     "disk intruder",
     guard="site_agent.ledger.anchor:LedgerAnchor.check",
-    without="what was spent since the backup is spent again",
+    without="the budget spent since the backup is spent again",
     stops="is a backup older than what was spent",
     instead=always(0),
 )
 def ledger_from_a_backup(stage: Stage) -> bool:
-    """Puts an older copy of the ledger in its place."""
+    """Replaces the ledger by an older copy."""
     path, backup = stage.root / "ledger.sqlite", stage.root / "backup.sqlite"
     identity = create_identity(stage.root, bytes(range(64)))
     ledger, exchange = Ledger(path), MemoryExchange()
@@ -197,12 +197,12 @@ def ledger_from_a_backup(stage: Stage) -> bool:
 @attack(
     "exchange",
     guard="site_agent.ledger.anchor:LedgerAnchor._check_new",
-    without="who deletes a site's heads can have it take any older ledger for the newest",
+    without="an attacker who deletes a site's heads can make it accept any older ledger",
     stops="say so with 'site-agent ledger --accept'",
     instead=nothing,
 )
 def heads_that_were_deleted(stage: Stage) -> bool:
-    """Deletes every head that a site signed; then somebody restores the site's older ledger."""
+    """Deletes every head that a site signed before an older ledger of the site is restored."""
     path = stage.root / "ledger.sqlite"
     identity = create_identity(stage.root, bytes(range(64)))
     ledger, before = Ledger(path), stage.root / "backup.sqlite"
@@ -229,12 +229,12 @@ def _each_for_itself(_real: object) -> Callable[[str], tuple[str, ...]]:
 @attack(
     "hub",
     guard="site_agent.ledger.limits:counted",
-    without="a volume loses √2 of its limit, half as a volume and half with its person",
+    without="a volume loses √2 of its limit, half as a volume and half with its participant",
     stops="^01 is left out$",
     instead=_each_for_itself,
 )
 def volume_charged_once_of_two(stage: Stage) -> bool:
-    """Asks a study that protects persons, and then another one that protects volumes."""
+    """Runs a study that protects participants, and then another one that protects volumes."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     for number, unit in enumerate(("subject", "timepoint"), start=1):
         charge = replace(_charge(1), unit=unit, run=f"run-{number}", mu=0.9)
@@ -255,7 +255,7 @@ def _unread(_real: object) -> Callable[..., Iterator[Any]]:
     instead=_unread,
 )
 def ledger_line_edited(stage: Stage) -> bool:
-    """Sets the price of a round in the ledger to nothing."""
+    """Sets the loss of a round in the ledger to 0."""
     path = stage.root / "ledger.sqlite"
     ledger = Ledger(path)
     _spend(ledger, 1, 2)
@@ -269,7 +269,7 @@ def ledger_line_edited(stage: Stage) -> bool:
 @attack(
     "site",
     guard="site_agent.ledger.export:follow",
-    without="a board is shown a ledger without the study that it asks about",
+    without="a board receives a ledger without the study in question",
     stops="The export: line 2 was altered",
     instead=_unread,
 )
@@ -302,17 +302,17 @@ def _lenient(_real: object) -> Callable[..., Iterator[Any]]:
     instead=_lenient,
 )
 def promise_against_nobody(stage: Stage) -> bool:
-    """Asks for a study within the limit of ε whose promise holds only if nobody colludes."""
+    """Proposes a study within the limit of ε whose guarantee assumes that no party colludes."""
     return _judged(colluding_sites=0)
 
 
 @attack(
     "hub",
     guard="site_agent.policy.policy:_promise",
-    without="sums over the few sites that the hub likes are within the rules",
+    without="sums over a few sites of the hub's choice are within the rules",
     stops="field 'most_dropouts'",
     instead=_lenient,
 )
 def study_that_goes_on_without_most(stage: Stage) -> bool:
-    """Asks for a study that may go on without most of its sites."""
+    """Proposes a study that may continue without most of its sites."""
     return _judged(dropouts=3)

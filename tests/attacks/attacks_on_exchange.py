@@ -33,7 +33,7 @@ def _exchange(stage: Stage) -> DirectoryExchange:
 @attack(
     "hub",
     guard="consortium.exchange.directory:check_name",
-    without="a file beside the exchange is read and sent on",
+    without="a file outside the exchange is read and sent on",
     stops="can't name a message",
     instead=lambda real: lambda name: name,
 )
@@ -82,7 +82,7 @@ def folder_that_is_a_link(stage: Stage) -> bool:
     instead=lambda real: 0,
 )
 def message_that_is_a_link(stage: Stage) -> bool:
-    """Plants a link to a file of a site in the place of a message."""
+    """Replaces a message by a link to a file of a site."""
     exchange = _exchange(stage)
     (stage.root / "secret").write_bytes(b"secret")
     (stage.root / "exchange" / _PLACE).symlink_to(stage.root / "secret")
@@ -102,12 +102,12 @@ def _whole(_real: object) -> Callable[..., bytes]:
 @attack(
     "exchange",
     guard="consortium.exchange.directory:DirectoryExchange.get",
-    without="a file without end fills the reader's memory before it is refused",
+    without="an endless file fills the reader's memory before it is refused",
     stops="holds more than the 65536 bytes it may",
     instead=_whole,
 )
 def oversized_message(stage: Stage) -> bool:
-    """Puts a file of a hundred megabytes in the place of a notice."""
+    """Replaces a notice by a file of a hundred megabytes."""
     exchange = _exchange(stage)
     with (stage.root / "exchange" / _PLACE).open("wb") as file:
         file.truncate(100 << 20)
@@ -125,12 +125,12 @@ def oversized_message(stage: Stage) -> bool:
 @attack(
     "exchange",
     guard="consortium.exchange.directory:_without_waiting",
-    without="the reader hangs for ever, without a word",
+    without="the reader hangs for ever, without a message",
     stops="is not a file",
     instead=lambda real: os.open,
 )
 def slow_loris(stage: Stage) -> bool:
-    """Puts a pipe in the place of a message, into which nobody ever writes."""
+    """Replaces a message by a pipe without a writer."""
     exchange, pipe = _exchange(stage), stage.root / "exchange" / _PLACE
     os.mkfifo(pipe)
 
@@ -153,12 +153,12 @@ def slow_loris(stage: Stage) -> bool:
 @attack(
     "exchange",
     guard="site_agent.ledger.anchor:MOST_READ",
-    without="a site reads files that others invented until the day is over",
+    without="a site reads invented files for hours",
     stops="reads 16",
     instead=lambda real: 1 << 40,
 )
 def flood_of_names(stage: Stage) -> bool:
-    """Puts five hundred false heads of a site's ledger beside the real one."""
+    """Adds five hundred false heads of a site's ledger to the real one."""
     identity = create_identity(stage.root, bytes(range(64)))
     exchange, ledger = _Counting(), Ledger(stage.root / "ledger.sqlite")
     for number in range(500):
@@ -194,12 +194,12 @@ def _endless(_real: object) -> Callable[..., Iterator[float]]:
 @attack(
     "site",
     guard="consortium.engine.clock:Clock.polls",
-    without="one silent site holds up all the others for ever",
+    without="one silent site blocks all the others for ever",
     stops="not there within 4 s",
     instead=_endless,
 )
 def silence(stage: Stage) -> bool:
-    """Says nothing at all, neither yes nor no."""
+    """Sends no message at all."""
     local = LocalConsortium(settle(stage.root / "place"))
     local.absent = set(SITES)
 
@@ -218,7 +218,7 @@ def silence(stage: Stage) -> bool:
 @attack(
     "hub",
     guard="consortium.engine.queries:_sound_shape",
-    without="a site fetches terabytes, or fails to, before it looks at what was asked",
+    without="a site fetches terabytes, or fails to, before it checks the query",
     stops="can't have the shape",
     instead=lambda real: lambda shape: shape,
 )

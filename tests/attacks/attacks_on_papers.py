@@ -46,7 +46,7 @@ def _yes(place: DemoFolders) -> Approval:
 @attack(
     "file giver",
     guard="site_agent.approval.approval:read_signed",
-    without="a site approves what the consortium never agreed on",
+    without="a site approves a study that the consortium never agreed on",
     stops="the study file changed after the coordinator signed",
     instead=lambda real: signed_study._digests,
 )
@@ -66,7 +66,7 @@ def study_edited_on_its_way(stage: Stage) -> bool:
     instead=always(True),
 )
 def key_swapped_in_the_roster(stage: Stage) -> bool:
-    """Puts its own key beside a site's name in the roster."""
+    """Replaces a site's key in the roster by its own."""
     place, members = _papers(stage)
     own = _thief(stage).public.hex()
     path = place.files.roster
@@ -86,7 +86,7 @@ def _unpinned(_real: object) -> Callable[[Path, Roster], PinnedConsortium]:
     instead=_unpinned,
 )
 def roster_rolled_back(stage: Stage) -> bool:
-    """Hands out the older roster, in which a stolen key still stands."""
+    """Distributes the older roster, which still contains a stolen key."""
     place, members = _papers(stage)
     kept = [place.files.roster, signed_study.signature_path(place.files.study)]
     old = [path.read_bytes() for path in kept]
@@ -105,7 +105,7 @@ def roster_rolled_back(stage: Stage) -> bool:
     instead=_unpinned,
 )
 def roster_of_another_centre(stage: Stage) -> bool:
-    """Founds a consortium of its own with everybody's names and keys."""
+    """Founds its own consortium with the names and keys of all sites."""
     place, members = _papers(stage)
     _yes(place)
     thief = _thief(stage)
@@ -129,7 +129,7 @@ def _trusting(real: Callable[..., Roster]) -> Callable[..., Roster]:
     instead=_trusting,
 )
 def request_in_anothers_name(stage: Stage) -> bool:
-    """Asks to be admitted, with its own key, under the name of a site that is there."""
+    """Asks to be admitted, with its own key, under the name of an existing site."""
     _, members = _papers(stage)
     thief, path = _thief(stage), stage.root / "join.yaml"
     admission.write_request(path, "north", members.centre, thief.key)
@@ -140,12 +140,12 @@ def request_in_anothers_name(stage: Stage) -> bool:
 @attack(
     "file giver",
     guard="consortium.membership.admission:verifies",
-    without="a key is on the roster that its bearer does not hold, perhaps somebody else's",
+    without="the roster has a key that its site does not own, perhaps another party's",
     stops="is not signed with the key",
     instead=always(True),
 )
 def request_with_anothers_key(stage: Stage) -> bool:
-    """Asks to be admitted with a key that it does not hold."""
+    """Asks to be admitted with a key that it does not own."""
     _, members = _papers(stage)
     path = stage.root / "join.yaml"
     made = admission.write_request(path, "zoo", members.centre, _thief(stage).key)
@@ -157,12 +157,12 @@ def request_with_anothers_key(stage: Stage) -> bool:
 @attack(
     "disk intruder",
     guard="site_agent.approval.approval:_canonical",
-    without="one yes is turned into a thousand",
+    without="an approval of one run becomes one of a thousand",
     stops="is not signed with this site's key",
     instead=always(b"anything"),
 )
 def approval_edited(stage: Stage) -> bool:
-    """Changes the number of runs in the record of what a site's people approved."""
+    """Changes the number of runs in the record of a site's approval."""
     place, _ = _papers(stage)
     _yes(place)
     folder = place.site("north")
@@ -176,12 +176,12 @@ def approval_edited(stage: Stage) -> bool:
 @attack(
     "file giver",
     guard="consortium.study.reader:read_limited",
-    without="the whole file is in memory before anybody sees that it is no study",
+    without="the whole file is in memory before it is refused",
     stops="is larger than a megabyte",
     instead=lambda real: Path.read_bytes,
 )
 def study_of_a_hundred_megabytes(stage: Stage) -> bool:
-    """Gives a study file that goes on and on."""
+    """Gives an endless study file."""
     path = stage.root / "study.yaml"
     with path.open("wb") as file:
         file.truncate(100 << 20)
@@ -213,12 +213,12 @@ def _credulous(real: Callable[..., Any]) -> Callable[..., Any]:
 @attack(
     "disk intruder",
     guard="consortium.engine.transcript:np.load",
-    without="the centre runs whatever code somebody left in its output folder",
+    without="the centre runs foreign code in its output folder",
     stops="is damaged",
     instead=_credulous,
 )
 def pickle_in_the_transcript(stage: Stage) -> bool:
-    """Puts a pickle in the place of a round's numbers."""
+    """Replaces a round's numbers by a pickle."""
     transcript, trace = Transcript(stage.root), stage.root / "was-here"
     transcript.append(Kept(1, "pca", "second_moment", (0,), np.zeros(1, np.uint64), bytes(32)))
     np.save(stage.root / "round-00001.npy", np.array([_Payload(trace)]), allow_pickle=True)

@@ -58,7 +58,7 @@ def _played(
 @attack(
     "hub",
     guard="site_agent.run.checks:agrees",
-    without="a reader is told that sites' sums were released, and reads what the centre invented",
+    without="invented numbers of the centre are shown as the sums of sites",
     stops="is not what the sites signed for: its numbers are not the sum of what sites sent",
     instead=always(True),
 )
@@ -75,12 +75,12 @@ def invented_result(stage: Stage) -> bool:
 @attack(
     "hub",
     guard="site_agent.run.checks:agrees",
-    without="a cape study that lays its vectors open still rests on the centre's word",
+    without="a cape study with open vectors still requires trust in the centre",
     stops="is not what the sites signed for: its numbers are not the sum of what sites sent",
     instead=always(True),
 )
 def invented_result_of_open_vectors(stage: Stage) -> bool:
-    """Publishes, in a cape study whose vectors lie open, what is not their sum."""
+    """Publishes, in a cape study with open vectors, other numbers than their sum."""
 
     def change(patch: pytest.MonkeyPatch) -> None:
         true = Mechanism.combine
@@ -97,12 +97,12 @@ def _false_seed(*given: Any, **more: Any) -> messages.Release:
 @attack(
     "hub",
     guard="consortium.secagg.release:is_self_seed",
-    without="the centre takes off a mask that no site put on, and what is left is what it wishes",
+    without="the centre removes a mask that no site added, and chooses the result",
     stops="shows a seed of north that is not the one which the site committed to",
     instead=always(True),
 )
 def seed_of_its_own_making(stage: Stage) -> bool:
-    """Shows another seed, and the false sum that follows from it."""
+    """Publishes another seed, and the false sum that follows from it."""
 
     def change(patch: pytest.MonkeyPatch) -> None:
         patch.setattr("consortium.engine.releases.release_message", _false_seed)
@@ -114,7 +114,7 @@ def seed_of_its_own_making(stage: Stage) -> bool:
 @attack(
     "disk intruder",
     guard="consortium.engine.releases:_same",
-    without="the centre goes on from numbers that nobody released, and publishes what follows",
+    without="the centre continues with numbers that were not released, and publishes the result",
     stops="is not what was released: somebody changed it",
     instead=always(True),
 )
@@ -145,12 +145,12 @@ def _edited(stage: Stage, change: Callable[[Path], None]) -> bool:
 @attack(
     "exchange",
     guard="consortium.coordinator.late_evidence:check_attestation",
-    without="a sound result is taken for a false one, since what was added to it is forged",
+    without="a correct result appears false, because an added attestation is forged",
     stops="small-0001/attestation/east is left out: .* isn't signed with its key",
     instead=nothing,
 )
 def attestation_forged_after_the_end(stage: Stage) -> bool:
-    """Lays a forgery where a site's late attestation is looked for."""
+    """Posts a forgery under the name of a site's late attestation."""
     found = play(build(stage.root, text=STUDY, dropouts=1), "east")
     there = (found.out / "evidence" / "attestation" / "north").read_bytes()
     forged = there.replace(b"north", b"east", 1).replace(b"\xa5east", b"\xa4east", 1)
@@ -163,12 +163,12 @@ def attestation_forged_after_the_end(stage: Stage) -> bool:
 @attack(
     "file giver",
     guard="consortium.coordinator.verify:Checkup._files",
-    without="a reader believes of the run what the centre never said, as how long it took",
+    without="a reader trusts statements that the centre never made, such as the duration",
     stops="report.html: is not the file that the centre published",
     instead=nothing,
 )
 def file_exchanged(stage: Stage) -> bool:
-    """Hands on a copy of the result in which the run is said to have lasted otherwise."""
+    """Distributes a copy of the result with another duration of the run."""
 
     def change(folder: Path) -> None:
         page = folder / "report.html"
@@ -192,7 +192,7 @@ def _signed(stage: Stage, change: Callable[[Path], None]) -> bool:
 @attack(
     "hub",
     guard="consortium.coordinator.remake:Remake._told",
-    without="a reader believes a page that says what nobody found",
+    without="a reader trusts a page with an invented finding",
     stops="report.html: tells other things than what was released leads to",
     instead=lambda _: lambda *_: (),
 )
@@ -209,10 +209,10 @@ def page_that_says_more(stage: Stage) -> bool:
 @attack(
     "hub",
     guard="consortium.coordinator.verify:Checkup._unmade",
-    without="a reader takes a table that was made up for a part of the result",
+    without="a reader takes an invented table for a part of the result",
     stops="findings.tsv: is nothing that study and releases lead to",
     instead=nothing,
 )
 def table_of_its_own(stage: Stage) -> bool:
-    """Publishes, beside the result, a table that follows from nothing, and signs for it."""
+    """Publishes an invented table with the result, and signs for it."""
     return _signed(stage, lambda folder: write_text(folder / "findings.tsv", "p\n0.001\n"))

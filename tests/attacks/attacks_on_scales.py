@@ -55,12 +55,12 @@ _BOUND = Bound(1.0)
 @attack(
     "hub",
     guard=_GUARD,
-    without="one person moves the site's mean by ten times what is charged for",
+    without="one participant moves the site's mean by ten times the charged sensitivity",
     stops="",
     instead=_unguarded,
 )
 def whitening_whose_rows_hide_each_others_scale(stage: Stage) -> bool:
-    """Whitens three words by 1e-170, 1e100 and 2e71, of which one has a square of zero."""
+    """Whitens three words by 1e-170, 1e100 and 2e71; the square of one is zero."""
     moved = _answer("tensor", _whitened((1e-170, 1e100, 2e71)), _SAYS, _BOUND)
     return float(np.linalg.norm(moved)) > _BOUND.sensitivity(_PERSONS) * (1 + 1e-6)
 
@@ -77,12 +77,12 @@ def _refused(values: Array, bound: Bound, stage: Stage) -> bool:
 @attack(
     "hub",
     guard=_GUARD,
-    without="whether a site answers tells whether somebody is there, and costs nothing",
+    without="an answer or a refusal reveals whether a participant is at the site, without a charge",
     stops="",
     instead=_unguarded,
 )
 def whitening_that_makes_one_person_a_refusal(stage: Stage) -> bool:
-    """Chooses scales at which a site refuses to answer if one person is among its own."""
+    """Chooses scales at which a site refuses to answer if one participant is among its own."""
     query = _whitened((1e-170, 1e100, 2e90))
     found = [_answer("tensor", query, person, _BOUND) for person in (_SAYS, np.zeros(9))]
     return len({_refused(values, _BOUND, stage) for values in found}) == 2
@@ -91,7 +91,7 @@ def whitening_that_makes_one_person_a_refusal(stage: Stage) -> bool:
 @attack(
     "hub",
     guard=_GUARD,
-    without="one person moves a gradient under a small bound by far more than is charged for",
+    without="one participant moves a gradient under a small bound by far more than the charged sensitivity",
     stops="",
     instead=_unguarded,
 )
@@ -110,12 +110,12 @@ def network_sure_of_itself(stage: Stage) -> bool:
 @attack(
     "file giver",
     guard=_GUARD,
-    without="a site's refusal to answer tells that somebody's scan is among its own",
+    without="a site's refusal reveals that a participant's scan is among its own",
     stops="",
     instead=_unguarded,
 )
 def scan_whose_numbers_are_none(stage: Stage) -> bool:
-    """Gives a scan with an infinite volume, which must not show in whether the site answers."""
+    """Gives a scan with an infinite volume, which must not decide whether the site answers."""
     scan = np.ones((3, 4))
     damaged = scan.copy()
     damaged[:, 1] = np.inf
@@ -165,12 +165,12 @@ _FIRST = 320
 @attack(
     "hub",
     guard="consortium.algorithms.ica.kernels.infomax:unmix_alone",
-    without="a scan that is one volume shorter changes what other participants add",
+    without="a scan that is one volume shorter changes other participants' contributions",
     stops="",
     instead=_in_one_product,
 )
 def unmixing_that_is_nothing_but_rounding(stage: Stage) -> bool:
-    """Asks for a component whose terms cancel, so that where a column stands decides it."""
+    """Asks for a component whose terms cancel: the place of a column then decides it."""
     draws, size, volumes, persons = np.random.default_rng(0), 10, 100, 60
     scans = [draws.standard_normal((12, volumes)).astype(np.float32) for _ in range(persons)]
     shorter = [*scans[:30], scans[30][:, 1:], *scans[31:]]

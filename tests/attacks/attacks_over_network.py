@@ -31,12 +31,12 @@ def _drip(server: socket.socket) -> None:
 @attack(
     "exchange",
     guard="consortium.exchange.sftp:connect",
-    without="the reader waits as long as the server likes, though something always comes",
+    without="the reader waits as long as the server likes",
     stops="can't be reached",
     instead=_unhurried,
 )
 def byte_now_and_then(stage: Stage) -> bool:
-    """Answers with a byte now and then, which no wait for the next byte ever notices."""
+    """Answers with a byte now and then, which a timeout for the next byte never detects."""
     hosts = stage.root / "known_hosts"
     hosts.touch()
     with socket.create_server(("127.0.0.1", 0)) as server:

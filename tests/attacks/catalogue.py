@@ -45,7 +45,7 @@ UNGUARDED = (
     Row(
         "invented-data",
         "site",
-        "Answers with numbers that no scan stands behind.",
+        "Answers with invented numbers.",
         "Under masks nobody sees whether a site keeps to its public bound: it can move a sum by "
         "any numbers, not only by its share of the subjects. It does so blindly, since what it "
         "sends is fixed before anybody can know the others' sum, and its manifest stays. Where "
@@ -64,16 +64,16 @@ UNGUARDED = (
     Row(
         "invented-sum-of-numeric-boost",
         "hub",
-        "Publishes, in a study with a numeric boost, what is not the sum of the vectors it got.",
-        "Single vectors are open to the centre alone, so nobody else can add them. Readers are "
-        "misled, and 'consortium verify' tells them that nothing is shown; no site's data are "
+        "Publishes, in a study with a numeric boost, other numbers than the sum of the vectors.",
+        "Single vectors are open only to the centre, so no other party can add them. Readers are "
+        "misled, and 'consortium verify' reports that nothing is shown; no site's data are "
         "less private. Studies with boost: exact can be shown, and so can those with "
         "verification.open: true.",
     ),
     Row(
         "messages-withheld",
         "exchange",
-        "Deletes or keeps back messages for good.",
+        "Deletes or withholds messages for good.",
         "Every wait has a deadline and names whom it waits for. The run ends without a result; "
         "what was answered by then is paid for.",
     ),
