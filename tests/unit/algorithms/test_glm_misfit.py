@@ -11,6 +11,7 @@ from benchmarks.glm_data import Unkind, deviation_within, make_people
 from benchmarks.glm_liar import Odd, odd_people
 from benchmarks.glm_misfit import CELLS, Misfit, one_run, people_of, trial_for
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
+from benchmarks.uneven import compared
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast_power, judge_worth, why_hopeless
@@ -392,6 +393,18 @@ def test_a_single_outcome_has_the_error_that_clipping_leaves_of_it():
 def test_outcomes_whose_deviations_are_each_stated_otherwise_have_errors_of_their_own():
     found = means_of(CELLS["the same, location ±1.5, deviation ×2 or ×½"], 12)
     assert np.sqrt(found["stated"] / found["square"]) < 1.55
+
+
+def test_outcomes_of_unequal_variance_are_withheld_unless_their_deviations_are_stated():
+    cell = 4000, 6, 0.85, 8.0
+    known, unknown = (compared(*cell, 1, stated=stated) for stated in (True, False))
+    assert known.numbers["withheld"] == 0
+    assert unknown.numbers["withheld"] == 6
+    rows = unknown.tables["averages-patients"].rows
+    assert all("withheld" in row for row in rows)
+    state = unknown.tables["contrast-patients"].columns.index("state")
+    states = {row[state] for row in unknown.tables["contrast-patients"].rows}
+    assert states == {"withheld: unequal deviations"}
 
 
 @pytest.mark.parametrize("side", ["skewed", "either side"])
