@@ -267,15 +267,16 @@ def test_stated_deviations_that_contradict_the_learned_ones_are_reported():
     assert said not in result_of(Misfit(epsilon=8.0)).captions.headline
 
 
-def test_the_plan_says_up_to_which_difference_in_covariates_a_study_is_worth_it():
+@pytest.mark.parametrize(("epsilon", "usual"), [(4, False), (8, True)])
+def test_the_plan_says_up_to_which_difference_in_covariates_a_study_is_worth_it(epsilon, usual):
     people = make_people(1000, 40, 16, np.random.default_rng(0), unkind=Unkind(norms=0.0))
     trial = make_trial(people, anyway=False)
-    plan = Glm(trial.parameters, replace(trial.shape, noise=noise_of(4, 16)))
+    plan = Glm(trial.parameters, replace(trial.shape, noise=noise_of(epsilon, 16)))
     verdict = judge_worth(plan, forecast_power(plan))
-    assert verdict.startswith("yes, if the groups differ by less than")
     far = float(re.search(r"less than ([\d.]+)", verdict)[1])
-    assert why_hopeless(plan, forecast_power(plan, far + 0.05))
-    assert not why_hopeless(plan, forecast_power(plan, far - 0.15))
+    assert (far > 1.2) == usual == verdict.startswith("yes")
+    assert why_hopeless(plan, forecast_power(plan, far + 0.2))
+    assert not why_hopeless(plan, forecast_power(plan, far))
     assert forecast_power(plan, far).alone > forecast_power(plan).alone
 
 
@@ -375,6 +376,13 @@ def test_a_site_is_told_at_home_of_outcomes_with_a_long_tail():
     told = notes_of(lambda table: table.__setitem__(2, np.exp(1.5 * table[2] / np.std(table[2]))))
     assert "'brain3' have a long tail to one side here" in told
     assert "take logarithms" in told
+
+
+def test_a_site_is_told_at_home_of_groups_that_differ_more_than_the_study_expects():
+    group, age = SMALL[1], SMALL[1] + 1
+    assert "analysis.gap" not in notes_of(lambda table: None)
+    told = notes_of(lambda table: table.__setitem__(age, table[age] + (table[group] > 0) / 4))
+    assert re.search(r"the groups differ here by [\d.]+ stated deviations in 'age1'", told)
 
 
 def test_a_long_tail_of_a_group_that_varies_more_makes_few_effects():
