@@ -42,6 +42,7 @@ from consortium.views.table import TableView
 _RUNS = 6  # for the real error of a simulated study
 _REAL_RUNS = 12  # for that of real participants
 _DETECT = 0.5
+_RATIOS = "plan / real | after round 1 / real"
 _KINDS = {
     "stated numbers are right": (1.0, 0.3),
     "groups 1.3 apart in age": (1.0, 1.3),
@@ -192,7 +193,7 @@ def real_trial(data: RealTable, formula: str, **analysis: Any) -> Trial:
 def real_row(
     data: RealTable, formula: str, epsilon: float, unit: float = 1.0, **analysis: Any
 ) -> list[str]:
-    """Return forecasts over the real error, verdict and stops of a study of real participants.
+    """Return errors, forecasts over them, verdict and stops of a study of real participants.
 
     Parameters
     ----------
@@ -213,13 +214,11 @@ def real_row(
         for seed in range(_REAL_RUNS)
     ]
     units = [r.arrays["deviation"] for r in runs]
-    squares = [
-        np.square(r.arrays["effect"] - effects / deviation) + np.mean(np.square(errors / deviation))
-        for r, deviation in zip(runs, units, strict=True)
-    ]
-    if np.isnan(squares).all():
-        return [f"{epsilon:g}", "all withheld", "–", "–", "–", "–"]
-    error = float(np.sqrt(np.nanmean(squares)))
+    apart = [r.arrays["effect"] - effects / each for r, each in zip(runs, units, strict=True)]
+    if np.isnan(apart).all():
+        return [f"{epsilon:g}", "all withheld", "–", "–", "–", "–", "–"]
+    pooled = np.mean([np.square(errors / each) for each in units])
+    error = float(np.sqrt(np.nanmean(np.square(apart)) + pooled))
     again = float(np.sqrt(np.mean([_again(r) ** 2 for r in runs])))
     careful = real_trial(data, formula, anyway=False, **analysis)
     stops = [
@@ -231,6 +230,7 @@ def real_row(
     return [
         f"{epsilon:g}",
         f"{error:.3f}",
+        f"{np.nanmean(apart):+.3f}",
         f"{planned.error / error:.2f}",
         f"{again / error:.2f}",
         judge_worth(plan, planned),
@@ -281,7 +281,7 @@ def main(studies: int = 50, folder: Path | None = None) -> None:
         line(name, *map(str, counts))
     if folder is not None:
         print()
-        heading("study | ε | real error | plan / real | after round 1 / real | worth it | stopped")
+        heading(f"study | ε | real error | shift | {_RATIOS} | worth it | stopped")
         for row in _real_rows(folder):
             line(*row)
 

@@ -235,8 +235,8 @@ def _means(algorithm: str) -> Iterator[tuple[str, Repetition]]:
 
     def repetition(cell: tuple[int, int, float, float], seed: int) -> list[Said]:
         if algorithm in ("glm", "unstated"):
-            told = compared(*cell, seed, stated=algorithm == "glm")
-            found, truth = _averages(told), np.zeros(2)
+            result = compared(*cell, seed, stated=algorithm == "glm")
+            found, truth = _averages(result), np.zeros(2)
         else:
             found, truth = averaged(*cell, seed, algorithm)
         return [Said("two levels", found[:1], truth[:1]), Said("others", found[1:], truth[1:])]

@@ -1,4 +1,4 @@
-"""Estimate what clipping a vector of squares to one norm takes from each entry."""
+"""Estimate the loss of each entry when a vector of squares is clipped to one norm."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What clipping a vector of squares to one norm takes from each entry."""
+"""The loss of each entry when a vector of squares is clipped to one norm."""
 
 import numpy as np
 import pytest
