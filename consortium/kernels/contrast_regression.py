@@ -262,7 +262,7 @@ def shrink_squares(sums: ContrastSums, expected: Expected) -> Array:
 
 
 def restored_squares(squares: Array, lost: Array) -> Array:
-    """Return variances corrected for the part by which clipping reduced them more than the least."""
+    """Return variances corrected for clipping that reduced them more than the least reduced one."""
     return np.asarray(squares * (1.0 - lost.min(initial=1.0)) / (1.0 - lost))
 
 
