@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks.glm_data import Array, Cell, People, Unkind, deviation_within, make_people
 from benchmarks.glm_liar import Odd, odd_people, wrong_groups
 from benchmarks.glm_runs import (
+    AGE_SCALE,
     Trial,
     judged,
     least_squares,
@@ -61,6 +62,10 @@ class Misfit:
     """Correlation of sites' mean ages with sites' levels of all outcomes."""
     gaps: float = 0.0
     """Part of the values that are missing, of the second group twice as many as of the first."""
+    older: float = 0.0
+    """Growth of the second group's missing values by deviation of age, as a logarithm."""
+    few: int = 0
+    """Number of sites that have participants of the second group; 0 for all."""
     slope: bool = False
     """Whether the slope of age is asked for."""
     declared: bool = False
@@ -88,6 +93,11 @@ def _odd(
 ) -> Misfit:
     """A row of `glm_liar`: many participants and little noise, where a bias shows; no norms."""
     return Misfit(cell, epsilon, odd=odd, missing=missing, **given)
+
+
+def _rare_at(few: int) -> Misfit:
+    """A group of a fifth that varies more, at some of eight sites whose levels differ much."""
+    return Misfit((1500, 16, 8), 8.0, rare=0.2, ratio=1.6, offsets=1.0, few=few)
 
 
 CELLS: dict[str, Misfit] = {
@@ -122,6 +132,13 @@ CELLS: dict[str, Misfit] = {
     "1,000 x 400, each ±1 off, 1.3": Misfit((1000, 400, 8), off=1.0, signs=True, ratio=1.3),
     "10 % missing": Misfit(missing=True, gaps=0.1),
     "10 % missing, ε 8": Misfit(missing=True, gaps=0.1, epsilon=8.0),
+    "10 % missing, more in older patients": Misfit(missing=True, gaps=0.1, older=0.7),
+    "10 % missing, more in older patients, ε 8": Misfit(
+        missing=True, gaps=0.1, older=0.7, epsilon=8.0
+    ),
+    "patients at 3 of 8 sites, 20 %, SD 1.6, ε 8": _rare_at(3),
+    "patients at 8 of 8 sites, 20 %, SD 1.6, ε 8": _rare_at(0),
+    "only these 3 sites": replace(_rare_at(0), cell=(560, 16, 3)),
     "1,000 x 68, 5 % missing": Misfit((1000, 68, 8), missing=True, gaps=0.05),
     "groups 1.2 apart in age": Misfit(apart=1.2),
     "the same, covariates' deviations × 1/2": Misfit(apart=1.2, narrow=2.0),
@@ -200,6 +217,8 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
     if misfit.rare is not None:
         kind = replace(kind, parts=(misfit.rare, misfit.rare), alone=False)
     people = make_people(persons, entries, sites, generator, effect=0.0, unkind=kind)
+    if misfit.few:
+        people = replace(people, group=people.group & (people.site < misfit.few))
     people = _groups_apart(people, misfit.apart)
     values, truth = people.outcomes, np.zeros(entries)
     residual = values - people.slopes @ people.covariates
@@ -290,12 +309,12 @@ def trial_for(misfit: Misfit, people: People) -> Trial:
         analysis["covariates"] = {"age1": scale, "icv1": scale, "sex1": levels}
     trial = make_trial(people, **analysis)
     if misfit.missing:
-        trial = _without_norms(trial, people, misfit.gaps)
+        trial = _without_norms(trial, people, misfit)
     names = tuple(f"s{s}" for s in range(len(trial.shape.subjects)))
     return replace(trial, shape=replace(trial.shape, sites=names))
 
 
-def _without_norms(trial: Trial, people: People, gaps: float) -> Trial:
+def _without_norms(trial: Trial, people: People, misfit: Misfit) -> Trial:
     """The same study with limits five deviations about the location, and no norms."""
     usual = people.outcomes.std(axis=1)
     low, high = (people.location + sign * 5 * usual for sign in (-1, 1))
@@ -307,7 +326,12 @@ def _without_norms(trial: Trial, people: People, gaps: float) -> Trial:
     levels = {"levels": ["control", "patient"]}
     views = [
         TableView.model_validate(
-            {"name": n, "source": "table", "columns": each, "gaps": 3 * gaps * (n == "brain")}
+            {
+                "name": n,
+                "source": "table",
+                "columns": each,
+                "gaps": 3 * misfit.gaps * (n == "brain"),
+            }
         )
         for n, each in (
             ("brain", columns),
@@ -321,7 +345,8 @@ def _without_norms(trial: Trial, people: People, gaps: float) -> Trial:
         table = site.table()
         count = len(low)
         table[:count] = (table[:count] - (low + high)[:, None] / 2) * 2 / (high - low)[:, None]
-        chance = np.where(table[count] > 0, 4 / 3, 2 / 3) * gaps
+        older = np.exp(AGE_SCALE * misfit.older * table[count + 1])
+        chance = np.where(table[count] > 0, 4 / 3 * older, 2 / 3) * misfit.gaps
         lost = np.random.default_rng(table.shape[1]).random((count, table.shape[1])) < chance
         table[:count][lost] = np.nan
     return replace(trial, parameters=given)

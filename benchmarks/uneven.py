@@ -3,7 +3,7 @@
 `regression`: a column that few have, and residuals that differ between them and the others.
 `logistic`: labels that a column of two levels explains, by any effect.
 `average`, `coordinate` and `glm` (averages of outcomes): a column of two levels next to others that
-vary less.
+vary less. `glm` states the deviation of each outcome; `unstated` is `glm` without norms.
 `cca`: views whose variance lies in few directions, so that noise hides the others.
 """
 
@@ -20,7 +20,7 @@ from rich.table import Table
 from benchmarks.glm_runs import noise_of, run_trial, trial_of
 from benchmarks.honesty import cca, regression
 from benchmarks.honesty.running import Persons, answer
-from consortium.algorithms.base import Array
+from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 
 SITES, COLUMNS, SPREAD, RESIDUAL = 4, 8, 0.3, 0.12
@@ -121,27 +121,36 @@ def averaged(
     return [each for row in rows for each in row if isinstance(each, Finding)], truth
 
 
-def compared(persons: int, columns: int, middle: float, epsilon: float, seed: int) -> list[Finding]:
-    """Effects of a random group on means of outcomes of an uneven table, which are zero.
+def compared(
+    persons: int, columns: int, middle: float, epsilon: float, seed: int, *, stated: bool = True
+) -> Result:
+    """Compare a random group in outcomes of an uneven table, and in two means of them.
 
-    The study states the deviation of each outcome. The second outcome is tied to the first, so that
-    their mean varies much more than the second mean, which is of all others.
+    The true effects are zero. The second outcome is tied to the first, so that their mean varies
+    much more than the second mean, which is of all others. With ``stated``, the study states the
+    location and deviation of each outcome.
     """
     rng = np.random.default_rng(seed)
     table, truth = uneven_table(persons, columns, middle, rng)
     table[1] += 0.3 * (table[0] - truth[0])
     asked: dict[str, Any] = {
-        "norms": {"location": tuple(table.mean(axis=1)), "deviation": tuple(table.std(axis=1))},
         "averages": {
             "two": ["brain1", "brain2"],
             "others": [f"brain{n}" for n in range(3, columns + 1)],
         },
         "anyway": True,
     }
+    if stated:
+        norms = {"location": tuple(table.mean(axis=1)), "deviation": tuple(table.std(axis=1))}
+        asked["norms"] = norms
     site = np.arange(persons) * SITES // persons
     trial = trial_of(table, rng.random(persons) < 0.5, np.zeros((0, persons)), site, **asked)
-    found = run_trial(trial, noise_of(epsilon, SITES), rng).arrays
-    ends = (found[f"average_{name}"].tolist() for name in ("effect", "low", "high"))
+    return run_trial(trial, noise_of(epsilon, SITES), rng)
+
+
+def _averages(found: Result) -> list[Finding]:
+    """Return the effects on means of outcomes."""
+    ends = (found.arrays[f"average_{name}"].tolist() for name in ("effect", "low", "high"))
     return [Finding(value, low, high) for value, low, high in zip(*ends, strict=True)]
 
 
@@ -225,8 +234,9 @@ def _means(algorithm: str) -> Iterator[tuple[str, Repetition]]:
     """Return the uneven cells, the same for every analysis of means."""
 
     def repetition(cell: tuple[int, int, float, float], seed: int) -> list[Said]:
-        if algorithm == "glm":
-            found, truth = compared(*cell, seed), np.zeros(2)
+        if algorithm in ("glm", "unstated"):
+            result = compared(*cell, seed, stated=algorithm == "glm")
+            found, truth = _averages(result), np.zeros(2)
         else:
             found, truth = averaged(*cell, seed, algorithm)
         return [Said("two levels", found[:1], truth[:1]), Said("others", found[1:], truth[1:])]
@@ -259,6 +269,7 @@ ANALYSES: Mapping[str, Callable[[], Iterator[tuple[str, Repetition]]]] = {
     "average": partial(_means, "average"),
     "coordinate": partial(_means, "coordinate"),
     "glm": partial(_means, "glm"),
+    "unstated": partial(_means, "unstated"),
     "cca": _cca,
 }
 

@@ -5,6 +5,7 @@ outcome v, D what it is divided by, G, A and M the covariates' sums with the con
 other and by site, Q the sums of squared differences of pairs, σ_j the noise in an entry of each.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from consortium.base.array import Array
+from consortium.kernels.clipped_squares import clipped_part
 from consortium.kernels.shrinkage import shrinkage_factor
 
 SITE_VARIANCE = 0.25
@@ -45,6 +47,8 @@ class ContrastSums:
     """By T, D, Q, E and b. σ_j, scaled as the sums are; that of E over the number of persons."""
     tails: Array
     """Length V. Variance that T has since what clipping took of long tails is an estimate."""
+    widest: float = math.inf
+    """Norm that squared differences of pairs were clipped to, scaled as Q; infinite without."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,8 @@ class Effects:
     """Length K. Expected b² of every row."""
     tails: Array
     """Length V. As that of `ContrastSums`."""
+    lost: Array
+    """Length V. Part of the variance by chance that clipping of pairs took, and is added."""
 
     @property
     def between(self) -> float:
@@ -138,6 +144,8 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     sampling, freedom = shrink_squares(sums, expected), freedom_of_squares(expected.persons)
     if len(sums.squares) == 1:
         sampling, freedom = _single_square(sums, expected)
+    lost = clipped_part(sampling, float(np.square(sampling).sum()), sums.widest)
+    sampling = restored_squares(sampling, lost)
     privacy = sums.noise["effects"] ** 2 * expected.root
     sites = _site_variance(sums, expected)
     explained = expected.clip**2 * expected.explained
@@ -150,8 +158,9 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     unsure = doubt + divisor**2 * expected.unsure
     other = privacy + leak + sums.tails
     each = effects_of(sums.effects, sampling, other, divisor, unsure, freedom)
-    parts = float(sampling.mean()), float(np.mean(privacy)), leak, freedom, balance, sums.tails
-    return Effects(each, divisor, doubt, sampling, sites, expected.clip, *parts)
+    parts = float(sampling.mean()), float(np.mean(privacy)), leak, freedom, balance
+    found = each, divisor, doubt, sampling, sites, expected.clip
+    return Effects(*found, *parts, sums.tails, lost)
 
 
 def expected_balance(expected: Expected) -> float:
@@ -250,6 +259,11 @@ def shrink_squares(sums: ContrastSums, expected: Expected) -> Array:
     least = np.clip(_CLEARLY * np.sqrt(chance), _LEAST_SQUARE * mean, 0.3 * mean)
     shrunk: Array = np.maximum(mean + kept * (sums.squares - mean), least)
     return shrunk
+
+
+def restored_squares(squares: Array, lost: Array) -> Array:
+    """Return variances corrected for clipping that reduced them more than the least reduced one."""
+    return np.asarray(squares * (1.0 - lost.min(initial=1.0)) / (1.0 - lost))
 
 
 def _single_square(sums: ContrastSums, expected: Expected) -> tuple[Array, float]:

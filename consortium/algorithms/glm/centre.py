@@ -21,6 +21,7 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.glm.centring import counted_centring, expected_centring
 from consortium.algorithms.glm.compare import (
+    compare_gaps,
     compare_norms,
     compare_presence,
     compare_tails,
@@ -145,6 +146,7 @@ class Glm(GlmPlan):
         if self.columns.slope:
             return notes
         expected = float(self.groups.proportions[site])
+        notes += compare_gaps(self.parameters, self.columns, data)
         return (*compare_presence(self.columns, data, expected), *notes)
 
     remarks = remarks_of

@@ -18,6 +18,7 @@ _OFF = 0.25  # of the participants, in another group than the study expects
 _NAMED = 5
 _FEW = 5  # persons, of whom no mean is told
 _UNEVEN, _CHANCE = 0.25, 2.0  # of tenth and ninetieth percentile about the median; over √n
+_GAP_OFF = 0.3  # deviations
 _FAR, _FACTOR = 2.0, 4.0  # deviations of a location, and between deviations
 
 
@@ -74,6 +75,28 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
     sentence = (
         f"all participants here have the same value of {_some(same)}, which tells nothing; look "
         "whether the column holds what the study means."
+    )
+    return (sentence,)
+
+
+def compare_gaps(parameters: GlmParameters, columns: Columns, data: SiteData) -> tuple[str, ...]:
+    """Say in which covariate the groups differ more than the study expects."""
+    table, places = there_of(data), [e.row for e in columns.covariates_of]
+    second = table[columns.group.row] > columns.threshold
+    few = min(int(second.sum()), int((~second).sum()))
+    if few < _FEW or not places:
+        return ()
+    values = columns.products.take(table, np.array(places, dtype=np.int64))
+    gaps = values[:, second].mean(axis=1) - values[:, ~second].mean(axis=1)
+    gaps = np.abs(gaps) / columns.deviations
+    largest = int(np.argmax(gaps))
+    if gaps[largest] <= parameters.gap + _GAP_OFF + _CHANCE * np.sqrt(2 / few):
+        return ()
+    sentence = (
+        f"the groups differ here by {number(float(gaps[largest]))} stated deviations in "
+        f"'{columns.covariates_of[largest].label}', and the study expects at most "
+        f"{parameters.gap:g}. If they do so at most sites, the study may stop after its first "
+        "round; a difference that is known from the literature belongs into analysis.gap."
     )
     return (sentence,)
 

@@ -23,6 +23,7 @@ _HALF = 0.5  # of an effect's stated error
 _LEFT = 0.1  # of a centre's distance from where it was looked for, after it was learned
 _TOGETHER = 0.5  # as correlation of sites' means and levels: then .7 is half the error's square
 _MOST_CLIPPED = 0.6
+_MOST_LOST = 0.3  # of an outcome's variance: outcomes that go with it lose as much
 _TAIL_PART = 0.4  # of an effect's stated error: what a correction leaves open varies with its noise
 _CAUSES = {
     "factors of a product": "a column of a product or a square has another mean than is stated, "
@@ -35,6 +36,9 @@ _CAUSES = {
     "differ in them (correct analysis.covariates)",
     "long tails": "they may have long tails to one side, of which clipping took more where "
     "participants vary more (take logarithms or roots at all sites alike)",
+    "unequal deviations": "one of them varies much more than the others, measured in the stated "
+    "deviations or, without any, in the columns' limits, so that their variances were clipped "
+    "(state each outcome's deviation in analysis.norms)",
 }
 _FAR_FACTOR = 0.75  # public deviations
 _FAR_RATIO, _SPREAD_DOUBT = 1.2, 0.03  # of standard deviations, and the error of a slope's own
@@ -67,6 +71,7 @@ def doubts_of(
         "site means": _confounding(found, learned),
         "cut covariates": cut_bias(plan, learned),
         "long tails": _HALF / _TAIL_PART * _tails(found),
+        "unequal deviations": np.inf if found.lost.max() > _MOST_LOST else 0.0,
         "clipped": np.inf if clipped > _MOST_CLIPPED else 0.0,
     }
     causes = _CAUSES | {

@@ -1,5 +1,6 @@
 """The last round's sums, and what is expected of them, for the kernels that divide them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -27,9 +28,9 @@ from consortium.algorithms.glm.kernels.lost_tails import (
     lost_tails,
     no_tails,
 )
-from consortium.algorithms.glm.learned import Learned, sums_in
+from consortium.algorithms.glm.learned import Learned, block_of, sums_in
 from consortium.algorithms.glm.plan import GlmPlan
-from consortium.algorithms.glm.ring import pair_weight
+from consortium.algorithms.glm.ring import clips_in, pair_weight
 from consortium.kernels.contrast_regression import (
     PRIOR_WIDTH,
     ContrastSums,
@@ -142,10 +143,19 @@ class ContrastRound:
         if plan.rows > 1:  # the table of coefficients has one number for all outcomes
             tails = np.full_like(tails, tails.mean())
         self.outcomes = ContrastSums(
-            *(self.rows[0], divisor, single, spread, sums["balance"], own), tails
+            *(self.rows[0], divisor, single, spread, sums["balance"], own),
+            tails,
+            self._widest(stage),
         )
         self._squares = squares[plan.outcomes :]
         self._take_means(sums, noise | {"squares": own["squares"]}, total)
+
+    def _widest(self, stage: PlannedRelease) -> float:
+        """Return what pairs' squared differences are clipped to, scaled to all participants."""
+        if self.plan.shape.noise == 0:
+            return math.inf
+        largest, _ = clips_in(block_of(stage, "squares"))
+        return self.plan.choice.reach**2 * float(self.there.groups.persons.sum()) * largest
 
     def _take_means(
         self, sums: Mapping[str, Array], noise: Mapping[str, float], total: float

@@ -101,7 +101,7 @@ def read_first_round(
     norms = _norms(plan, persons, sums, noise)
     # With one standard deviation more, as noise would otherwise look like differences of sites.
     kept = (float(sums["kept"][0]) + noise["kept"]) / float(persons.sum())
-    total = _total(plan, norms, kept, _block(stage, "location").norm)
+    total = _total(plan, norms, kept, block_of(stage, "location").norm)
     start, columns = plan.deviation, plan.columns
     adjustment, own = _adjust(plan, there, sums, noise)
     spread = 1.0
@@ -124,7 +124,8 @@ def read_first_round(
     )
 
 
-def _block(stage: PlannedRelease, name: str) -> Block:
+def block_of(stage: PlannedRelease, name: str) -> Block:
+    """Return the bound of a block of a release."""
     assert isinstance(stage.bound, BlocksBound)  # noqa: S101 - for the type checker
     return stage.bound.block(name)
 

@@ -32,7 +32,9 @@ _GROUPS = 10
 _CLOSE = 0.75
 _PLANNED = 0.97  # part of the divisor that is planned with
 _TOTAL_OFF = 1.7  # by which a total variance was too large where outcomes are more correlated
-_LARGEST_GAP, _GAP_STEP = 1.5, 0.1  # of groups; in head size the sexes differ by about 1.2
+_LARGEST_GAP, _GAP_STEP = 1.5, 0.1  # of groups
+_USUAL_LARGEST = 1.25  # of groups: in head size the sexes differ by about 1.2
+_VARIES = 1.1  # forecast after the first round over the one of the plan, in an unlucky run
 _LEAST_PERSONS = 1e-3  # at the site that knows most, as an error that is a number
 _CRITICAL = DETECTABLE - float(ndtri(0.8))
 _RANGED = "how far forecasts were off where it was measured"
@@ -371,7 +373,8 @@ def judge_worth(plan: GlmPlan, found: Forecast) -> str:
     """Say whether a study is worth it, and up to which difference of the groups in covariates.
 
     Nobody knows before the first round how much of the contrast the covariates explain, and that
-    may make a study worthless.
+    may make a study worthless. Forecasts after that round vary, so that a study near its limit is
+    often stopped.
     """
     if why_hopeless(plan, found):
         return "no"
@@ -380,10 +383,20 @@ def judge_worth(plan: GlmPlan, found: Forecast) -> str:
     if plan.columns.slope or not plan.covariates:
         return "yes"
     gaps = np.arange(plan.parameters.gap, _LARGEST_GAP, _GAP_STEP)
-    far = [gap for gap in gaps if why_hopeless(plan, forecast_power(plan, float(gap)))]
+    far = [gap for gap in gaps if why_hopeless(plan, _worse(forecast_power(plan, float(gap))))]
     if not far:
         return "yes"
-    return f"yes, if the groups differ by less than {far[0]:.1f} deviations in every covariate"
+    if far[0] == gaps[0]:
+        return "hardly: close to the effect that analysis.detect asks for"
+    condition = f"if the groups differ by less than {far[0]:.1f} deviations in every covariate"
+    if far[0] > _USUAL_LARGEST:
+        return f"yes, {condition}"
+    return f"only {condition}; else it stops after its first round"
+
+
+def _worse(found: Forecast) -> Forecast:
+    """Return a forecast as it may be after the first round."""
+    return replace(found, error=_VARIES * found.error, detectable=_VARIES * found.detectable)
 
 
 def _effective(plan: GlmPlan, found: Forecast) -> str:
@@ -391,7 +404,7 @@ def _effective(plan: GlmPlan, found: Forecast) -> str:
     names = np.array(plan.shape.sites or tuple(plan.parameters.groups) or ())
     alone = names[plan.groups.spread == 0] if len(names) else names
     useless = (
-        f" Participants of one group only, who tell nothing: {', '.join(alone)}."
+        f" Participants of one group only, who add nothing and may be left out: {', '.join(alone)}."
         if len(alone)
         else ""
     )

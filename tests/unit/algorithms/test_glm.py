@@ -615,7 +615,10 @@ def test_more_coefficients_than_persons_are_refused():
 def test_a_site_of_one_group_is_named_in_the_plan():
     groups = {f"s{n}": [50, 50 * (n > 0)] for n in range(4)}
     parameters, shape = plan_for(400, 20, 8, sites=4, groups=groups)
-    assert "one group only, who tell nothing: s0." in GLM(parameters, shape).foretell().caption
+    assert (
+        "one group only, who add nothing and may be left out: s0."
+        in GLM(parameters, shape).foretell().caption
+    )
 
 
 @pytest.mark.parametrize(

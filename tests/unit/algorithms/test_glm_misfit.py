@@ -11,6 +11,7 @@ from benchmarks.glm_data import Unkind, deviation_within, make_people
 from benchmarks.glm_liar import Odd, odd_people
 from benchmarks.glm_misfit import CELLS, Misfit, one_run, people_of, trial_for
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
+from benchmarks.uneven import compared
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast_power, judge_worth, why_hopeless
@@ -266,15 +267,16 @@ def test_stated_deviations_that_contradict_the_learned_ones_are_reported():
     assert said not in result_of(Misfit(epsilon=8.0)).captions.headline
 
 
-def test_the_plan_says_up_to_which_difference_in_covariates_a_study_is_worth_it():
+@pytest.mark.parametrize(("epsilon", "usual"), [(4, False), (8, True)])
+def test_the_plan_says_up_to_which_difference_in_covariates_a_study_is_worth_it(epsilon, usual):
     people = make_people(1000, 40, 16, np.random.default_rng(0), unkind=Unkind(norms=0.0))
     trial = make_trial(people, anyway=False)
-    plan = Glm(trial.parameters, replace(trial.shape, noise=noise_of(4, 16)))
+    plan = Glm(trial.parameters, replace(trial.shape, noise=noise_of(epsilon, 16)))
     verdict = judge_worth(plan, forecast_power(plan))
-    assert verdict.startswith("yes, if the groups differ by less than")
     far = float(re.search(r"less than ([\d.]+)", verdict)[1])
-    assert why_hopeless(plan, forecast_power(plan, far + 0.05))
-    assert not why_hopeless(plan, forecast_power(plan, far - 0.15))
+    assert (far > 1.2) == usual == verdict.startswith("yes")
+    assert why_hopeless(plan, forecast_power(plan, far + 0.2))
+    assert not why_hopeless(plan, forecast_power(plan, far))
     assert forecast_power(plan, far).alone > forecast_power(plan).alone
 
 
@@ -376,6 +378,13 @@ def test_a_site_is_told_at_home_of_outcomes_with_a_long_tail():
     assert "take logarithms" in told
 
 
+def test_a_site_is_told_at_home_of_groups_that_differ_more_than_the_study_expects():
+    group, age = SMALL[1], SMALL[1] + 1
+    assert "analysis.gap" not in notes_of(lambda table: None)
+    told = notes_of(lambda table: table.__setitem__(age, table[age] + (table[group] > 0) / 4))
+    assert re.search(r"the groups differ here by [\d.]+ stated deviations in 'age1'", told)
+
+
 def test_a_long_tail_of_a_group_that_varies_more_makes_few_effects():
     # Half again the deviation, and lognormal outcomes, of many persons: clips are roomy then.
     found = means_of(CELLS["skewed, ratio 1.5"], 10)
@@ -392,6 +401,18 @@ def test_a_single_outcome_has_the_error_that_clipping_leaves_of_it():
 def test_outcomes_whose_deviations_are_each_stated_otherwise_have_errors_of_their_own():
     found = means_of(CELLS["the same, location ±1.5, deviation ×2 or ×½"], 12)
     assert np.sqrt(found["stated"] / found["square"]) < 1.55
+
+
+def test_outcomes_of_unequal_variance_are_withheld_unless_their_deviations_are_stated():
+    cell = 4000, 6, 0.85, 8.0
+    known, unknown = (compared(*cell, 1, stated=stated) for stated in (True, False))
+    assert known.numbers["withheld"] == 0
+    assert unknown.numbers["withheld"] == 6
+    rows = unknown.tables["averages-patients"].rows
+    assert all("withheld" in row for row in rows)
+    state = unknown.tables["contrast-patients"].columns.index("state")
+    states = {row[state] for row in unknown.tables["contrast-patients"].rows}
+    assert states == {"withheld: unequal deviations"}
 
 
 @pytest.mark.parametrize("side", ["skewed", "either side"])

@@ -12,6 +12,7 @@ from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
 from consortium.algorithms.glm.kernels.equal_correlation import correlation_power
 from consortium.algorithms.glm.kernels.lost_tails import LostTails
 from consortium.base.array import Array
+from consortium.kernels.clipped_squares import clipped_part
 from consortium.kernels.contrast_regression import (
     PRIOR_WIDTH,
     ContrastSums,
@@ -148,6 +149,9 @@ def mean_effects(
     usual = np.maximum(usual, 1e-12 * expected.squares)
     noise = means.noise["squares"] ** 2 + 2.4 * usual**2 / expected.persons
     chance = np.maximum(_drawn(means.squares, noise, usual, usual), _LEAST_VARIANCE * usual)
+    clipped = found.variances * (1.0 - found.lost)
+    total = float(np.square(clipped).sum() + np.square(chance).sum())
+    chance = chance / (1.0 - clipped_part(chance, total, sums.widest))
     doubt = np.minimum(np.sqrt(noise), _USUAL_DOUBT * usual)
     turned = correlation_power(averages.T, correlation, 0.25)
     privacy = sums.noise["effects"] ** 2 * np.square(turned).sum(axis=0)

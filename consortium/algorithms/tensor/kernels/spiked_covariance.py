@@ -34,7 +34,7 @@ def shrink_eigenvalues(values: Array, edge: float) -> Array:
     (Capitaine, Donati-Martin and Féral 2009); below, at the edge. Never less than e/2.
     """
     above = np.maximum(values, edge)
-    estimate: Array = (above + np.sqrt(above**2 - edge**2)) / 2
+    estimate: Array = (above + np.sqrt((above - edge) * (above + edge))) / 2
     return estimate
 
 
