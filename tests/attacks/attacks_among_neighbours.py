@@ -107,7 +107,7 @@ def other_question_to_a_neighbour(stage: Stage) -> bool:
     instead=always(True),
 )
 def neighbour_kept_from_a_restored_site(stage: Stage) -> bool:
-    """Sends a query again to a site whose messages were restored from a backup, and hides a neighbour."""
+    """Sends a query again to a site with restored messages, and hides a neighbour's answer."""
     with pytest.MonkeyPatch.context() as patch:
         register(patch)
         local = opened(settle(stage.root / "place", text=TEXT))

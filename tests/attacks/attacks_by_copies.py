@@ -103,7 +103,7 @@ def _another_processors(real: Callable[..., Array]) -> Callable[..., Array]:
     instead=always(True),
 )
 def store_put_back_on_another_processor(stage: Stage) -> bool:
-    """Sends a query again to a site with messages from a backup, on a machine that rounds differently."""
+    """Sends a query again to a site with restored messages, on another processor."""
     local = opened(settle(stage.root / "place"))
     folder, backup = local.place.site("north"), stage.root / "backup"
     _stop(local)

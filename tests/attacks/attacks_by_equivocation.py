@@ -71,7 +71,7 @@ def _north_is_told_otherwise(patch: pytest.MonkeyPatch, place: DemoFolders) -> N
     instead=always(()),
 )
 def neighbour_told_another_thing(stage: Stage) -> bool:
-    """Sends one neighbour another answer than the others and the centre, with the exchange's help."""
+    """Sends one neighbour another answer than all others, with the exchange's help."""
     return _told(stage, _north_is_told_otherwise)[0] == "0"
 
 

@@ -225,7 +225,7 @@ def _same_for_all(real: Callable[..., bytes]) -> Callable[..., bytes]:
 @attack(
     "hub",
     guard="consortium.secagg.crypto:digest",
-    without="sites continue with different keys of the same partner, and some masks stay in the sum",
+    without="sites have different keys of one partner, and some masks stay in the sum",
     stops="was shown other keys than these",
     instead=_same_for_all,
 )
@@ -254,7 +254,7 @@ def two_bundles_to_two_sites(stage: Stage) -> bool:
 @attack(
     "hub",
     guard="consortium.secagg.seed_shares:is_under",
-    without="a site has a share that its owner never signed, and is named as the holder of a wrong one",
+    without="a site gets a share that its owner never signed, and is blamed for a wrong one",
     stops="is not the one that s3 signed",
     instead=always(True),
 )
@@ -277,7 +277,7 @@ def share_of_another_holder(stage: Stage) -> bool:
 @attack(
     "hub",
     guard="consortium.secagg.unmasking:_check_manifests",
-    without="a site that works for the centre chooses its vector after the others' sum is known, and so the total",
+    without="a site of the centre chooses its vector, and so the total, after the others' sum",
     stops="manifest message is cut short",
     instead=nothing,
 )

@@ -91,7 +91,7 @@ def whitening_that_makes_one_person_a_refusal(stage: Stage) -> bool:
 @attack(
     "hub",
     guard=_GUARD,
-    without="one participant moves a gradient under a small bound by far more than the charged sensitivity",
+    without="one participant moves a gradient under a small bound far beyond the sensitivity",
     stops="",
     instead=_unguarded,
 )
