@@ -1,8 +1,8 @@
-"""The registry of analyses, and what they share.
+"""The registry of analyses, and their shared modules.
 
-An analysis is one file, or one folder whose `kernels` are numerics that no other uses. Shared are
-the contract, queries, results, findings, public sizes, subspaces, least squares, units of privacy,
-the forecast by assumed participants.
+An analysis is one file, or one folder whose `kernels` are numerics that no other analysis uses. All
+analyses share the contract, queries, results, findings, public sizes, subspaces, least squares,
+units of privacy, and the forecast by assumed participants.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""What a release will be like, from a plan's public numbers and what persons are assumed to be.
+"""Forecast of a release from a plan's public numbers and assumptions about participants.
 
-An analysis that has no formula for its error is done again by its own code, on moments that persons
-would have if they were as is assumed, with fresh noise of the planned size and fresh chance.
+An analysis without a formula for its error is repeated by its own code, on moments of assumed
+participants, with new noise of the planned size and new sampling error.
 """
 
 import math
@@ -14,9 +14,9 @@ _NORMAL = 0.6744897501960817  # the median of |x| for a standard normal x
 
 
 def round_deviation(planned: PlannedRelease, shape: Shape) -> float:
-    """Standard deviation of the noise in an entry of one round of a release.
+    """Return the standard deviation of the noise in an entry of one round of a release.
 
-    Where each site's own answer is released, that of the noisiest, the smallest site.
+    If each site's own answer is released, it is that of the noisiest, the smallest site.
     """
     if planned.released == "each":
         once = shape.alone * planned.bound.sensitivity(min(shape.units))
@@ -35,5 +35,5 @@ def draw_release(
 
 
 def robust_deviation(errors: Array) -> float:
-    """Standard deviation of most errors: the median of their sizes, as of a normal law."""
+    """Return a robust standard deviation of errors, from the median of their sizes."""
     return float(np.median(np.abs(errors))) / _NORMAL

@@ -1,9 +1,8 @@
-"""Persons as planners assume them: classes that a rule tells apart as well as they say.
+"""Assumed participants: classes that the best rule separates with a stated accuracy.
 
-The classes of K are equally frequent and equally far apart; entries vary alike within a class, as a
-normal law does. With class means d·(e_j - e_k) apart in K directions, the best rule names the
-largest of K normal numbers of which one is raised by d; the share that it tells rightly is
-∫ φ(z - d) Φ(z)^(K-1) dz.
+The K classes are equally frequent and equally distant. Within a class entries are normal with equal
+variances. If the class means differ by d·(e_j - e_k) in K directions, the best rule chooses the
+largest of K normal numbers, one of which is raised by d. Its accuracy is ∫ φ(z - d) Φ(z)^(K-1) dz.
 """
 
 import math
@@ -22,7 +21,7 @@ from consortium.privacy.bounds import Unit
 SPREAD = 0.4
 """Assumed standard deviation of an entry between -1 and 1, unless its view has many."""
 NEW = 4000
-"""Persons on whom a trained classifier is tried."""
+"""Number of participants on whom a trained classifier is tested."""
 DRAWS = 8
 """Studies of a classifier that are drawn."""
 NO_EFFECT = (
@@ -31,14 +30,14 @@ NO_EFFECT = (
     "correctly."
 )
 _MOST, _FEWEST, _WORK = 1600, 400, 5e8
-"""Persons of a drawn study, at most and at least; products of numbers, persons and rounds."""
+"""Maximum and minimum participants of a drawn study; maximum of numbers x participants x rounds."""
 _FARTHEST = 12.0
 _GRID = np.linspace(-9.0, _FARTHEST + 9.0, 4201)
 
 
 @dataclass(frozen=True, eq=False)
 class AssumedSite:
-    """A site whose persons are the columns of a table."""
+    """A site whose participants are the columns of a table."""
 
     columns: Array
     """D x M."""
@@ -61,7 +60,7 @@ class AssumedSite:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """One vector of each person."""
+        """One vector of each participant."""
         return (1,) * self.units
 
     @property
@@ -71,26 +70,26 @@ class AssumedSite:
 
     @property
     def person_hashes(self) -> NDArray[np.uint64]:
-        """One number per person."""
+        """One number per participant."""
         return hashes_of_positions(self.units)
 
     def blocks(self, resolution: Resolution = "features") -> Iterator[Array]:
-        """One column at a time."""
+        """Yield one column at a time."""
         del resolution
         yield from np.hsplit(self.columns, self.units)
 
     def table(self) -> Array:
-        """All columns."""
+        """Return all columns."""
         return self.columns
 
     def reduced(self, basis: Array) -> Array:
-        """Columns on a basis."""
+        """Return the columns on a basis."""
         reduced: Array = basis.T @ self.columns
         return reduced
 
 
 def effect_at_accuracy(accuracy: float, classes: int) -> float:
-    """d, at which the best rule tells this share of the persons rightly; 0 if guessing does.
+    """Return d, at which the best rule has this accuracy; 0 if guessing has it.
 
     Examples
     --------
@@ -110,12 +109,12 @@ def _share_classified(distance: float, classes: int) -> float:
 def class_means(
     accuracy: float, classes: int, entries: int, generator: np.random.Generator
 ) -> Array:
-    """Means of the classes in standard deviations, entries x classes, in a random direction each.
+    """Return means of the classes in standard deviations, entries x classes, in random directions.
 
     Parameters
     ----------
     accuracy : float
-        Of the best rule.
+        Accuracy of the best rule.
     classes : int
         At most one more than entries.
     """
@@ -128,7 +127,7 @@ def class_means(
 
 @dataclass(frozen=True)
 class Classes:
-    """Persons of K classes, whom the best rule tells apart as well as is assumed."""
+    """Participants of K classes, which the best rule separates with the assumed accuracy."""
 
     means: Array
     """entries x K. In standard deviations."""
@@ -136,19 +135,19 @@ class Classes:
     """Length entries. Standard deviation of each entry within a class."""
 
     def draw(self, persons: int, generator: np.random.Generator) -> tuple[Array, Array]:
-        """Entries, entries x persons, and the persons' classes."""
+        """Return entries, entries x participants, and the participants' classes."""
         kinds = generator.integers(self.means.shape[1], size=persons)
         own = self.means[:, kinds] + generator.standard_normal((len(self.means), persons))
         return self.spread[:, None] * own, kinds
 
 
 def sizes_drawn(shape: Shape, numbers: int, rounds: int) -> tuple[int, ...]:
-    """Persons of each site, or as many as stand for them in proportion.
+    """Return the participants of each site, or fewer in the same proportions.
 
     Parameters
     ----------
     numbers, rounds : int
-        Of the classifier: how many persons can be drawn follows from both.
+        Of the classifier. Both limit the number of participants that can be drawn.
     """
     most = max(_FEWEST, min(_MOST, int(_WORK / (numbers * rounds))))
     part = min(1.0, most / sum(shape.units))
@@ -156,12 +155,12 @@ def sizes_drawn(shape: Shape, numbers: int, rounds: int) -> tuple[int, ...]:
 
 
 def usual_spread(entries: int) -> float:
-    """Assumed standard deviation of an entry of a view of so many: one of many has norm 1."""
+    """Return the assumed standard deviation of an entry of a view, whose vectors have norm 1."""
     return min(SPREAD, 1.0 / math.sqrt(entries))
 
 
 def expected_accuracy(right: Sequence[float]) -> Expectation:
-    """Mean of the draws, and the middle half of them."""
+    """Return the mean of the draws, and their middle half as a range."""
     value, (low, high) = float(np.mean(right)), np.quantile(right, (0.25, 0.75)).tolist()
     ranged = "half of all studies"
     return Expectation("expected accuracy", value, min(low, value), max(high, value), ranged=ranged)

@@ -1,10 +1,10 @@
 """The private average of every unit's mean volume: the smallest complete algorithm.
 
-Source: dissertation section 3.1 and Algorithm 3.2, for vectors. What chance adds to the noise is
-told, for feature vectors, by the mean of every entry's square, which in the same release costs
-nothing (`_mean_squares`); for images it is bounded by the public clipping bound. Where the
-study allows gaps, a second block counts the participants who lack each entry, and each mean covers
-the participants who have it (`consortium.algorithms.coverage`).
+Source: dissertation section 3.1 and Algorithm 3.2, for vectors. For feature vectors the sampling
+error is estimated from the mean of every entry's square, which is part of the same release without
+further privacy loss (`_mean_squares`). For images it is bounded by the public clipping bound. If
+the study allows gaps, a second block counts the participants who lack each entry, and each mean
+covers the participants who have it (`consortium.algorithms.coverage`).
 """
 
 import math
@@ -37,30 +37,30 @@ from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import clip_columns
 
 _USUAL = 0.8
-"""Assumed squared norm of a person over the bound's square."""
+"""Assumed squared norm of a participant over the bound's square."""
 
 
 def _mean_volume(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over the site's units of their clipped (mean) volume, length D."""
+    """Return the mean over the site's units of their clipped (mean) volume, length D."""
     del query
     part = partial(_sum_volumes, data.features, data.unit, bound.norm)
     return sum_over_persons(data, part, (data.features,)) / data.units
 
 
 def _mean_squares(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over the site's units of (x, x²/(√2 B)), x clipped to B = `bound.influence`/2: 2 D.
+    """Return the mean over units of (x, x²/(√2 B)), x clipped to B = `bound.influence`/2: 2 D.
 
-    The squares cost nothing. For x, y of norm B with cosine c, ‖x - y‖² is 2 B² (1 - c) and
-    ‖x² - y²‖² at most ‖x xᵀ - y yᵀ‖² = 2 B⁴ (1 - c²), of which x² - y² is the diagonal; together
-    B² (2 (1 - c) + 1 - c²) ≤ 4 B², which is reached at c = -1, as of x alone. The distance is
-    convex in ‖x‖ and ‖y‖, so that it is largest for norms of B or 0, and then no larger.
+    The squares add no privacy loss. For x, y of norm B with cosine c, ‖x - y‖² is 2 B² (1 - c) and
+    ‖x² - y²‖² at most ‖x xᵀ - y yᵀ‖² = 2 B⁴ (1 - c²), whose diagonal is x² - y². Together they are
+    B² (2 (1 - c) + 1 - c²) ≤ 4 B², which is reached at c = -1, as for x only. The distance is
+    convex in ‖x‖ and ‖y‖. So it is largest for norms of B or 0, and then no larger.
     """
     del query
     return _moments(_vectors(data), _reach(bound)) / data.units
 
 
 def _covered_volume(_plan: object, data: SiteData, query: Query, bound: BlocksBound) -> Array:
-    """Means over the site's units of their clipped volume, and of which voxels are exactly 0."""
+    """Return means over units of their clipped volume, and of indicators of voxels equal to 0."""
     del query
     norms = bound.block("mean").norm, bound.block(ABSENT).norm
     part = partial(_sum_covered, data.features, data.unit, norms)
@@ -69,7 +69,7 @@ def _covered_volume(_plan: object, data: SiteData, query: Query, bound: BlocksBo
 
 
 def _covered_squares(_plan: object, data: SiteData, query: Query, bound: BlocksBound) -> Array:
-    """Means over the site's units of (x, x²/(√2 B)), and of which entries are missing.
+    """Return means over units of (x, x²/(√2 B)), and of indicators of missing entries.
 
     A missing entry is not a finite number, and counts as 0 in x. Both blocks are made of one unit's
     own vector and clipped one by one. A unit therefore moves the first by 2 B at most
@@ -84,7 +84,7 @@ def _covered_squares(_plan: object, data: SiteData, query: Query, bound: BlocksB
 
 
 def _reach(bound: Bound) -> float:
-    """B, of the release of means and squares."""
+    """Return B of the release of means and squares."""
     if bound.influence is None:
         raise PrivacyError("The plan's bound is not that of means and squares; refuse the query.")
     return bound.influence / 2.0
@@ -100,7 +100,7 @@ def _volumes(block: Array, unit: Unit) -> Array:
 
 
 def _moments(vectors: Array, reach: float) -> Array:
-    """Sums over vectors, D x N, that are clipped to norm B = ``reach``, of (x, x²/(√2 B))."""
+    """Return sums of (x, x²/(√2 B)) over vectors, D x N, that are clipped to norm B = ``reach``."""
     units = clip_columns(vectors, reach)
     squares = units * (units / (math.sqrt(2.0) * reach))
     return np.concatenate([units.sum(axis=1), squares.sum(axis=1)])
@@ -169,10 +169,10 @@ class Average(AnalysisPlan[AverageParameters]):
         return bound_blocks([own, absent_block(entries, self.parameters.most_missing)])
 
     def expect(self) -> tuple[Expectation, ...]:
-        """Standard error of an entry, from noise alone to what chance can add at the most.
+        """Forecast the standard error of an entry, from only noise to the largest sampling error.
 
-        Persons whose norm is the bound and whose mean is zero have the largest chance, which is
-        what a result tells; a usual one's squared norm is assumed to be four fifths of that.
+        Participants whose norm is the bound and whose mean is zero have the largest sampling error,
+        which a result reports. A usual one's squared norm is assumed to be four fifths of that.
         """
         (planned,) = self.releases
         units, entries = sum(self.shape.units), self.shape.features

@@ -134,10 +134,10 @@ def _estimated(
 
 
 def _evenly(mean: Array, level: Array, bound: float) -> Array:
-    """Variance of every entry, if all vary alike and as much as the bound lets them.
+    """Return the variance of every entry if all are equal and as large as the bound allows.
 
-    Of units x of norm B or less, all entries' variances together are E‖x‖² − ‖m‖² ≤ B² − ‖m‖².
-    ‖m‖² is freed of the noise's Σ τ².
+    For units x of norm B or less, the sum of all entries' variances is E‖x‖² − ‖m‖² ≤ B² − ‖m‖².
+    The noise's Σ τ² is subtracted from ‖m‖².
     """
     square = max(float(mean @ mean) - float(level @ level), 0.0)
     return np.full(len(mean), max(bound**2 - square, 0.0) / len(mean))
@@ -174,7 +174,7 @@ def _images(estimated: Estimated, floor: float, meaning: str) -> dict[str, Image
 def _coverage_images(
     parameters: AverageParameters, shape: Shape, shares: EstimatedShares
 ) -> dict[str, ImageSet]:
-    """Maps of the views of voxels or vertices that may have gaps."""
+    """Return maps of the views of voxels or vertices that may have gaps."""
     found = {}
     for view in parameters.views:
         painted = view.mesh_files is not None or (view.is_image and view.maps_file is None)

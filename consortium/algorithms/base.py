@@ -1,15 +1,15 @@
-"""The one shape of an analysis: a plan that is made once, from its parameters and public sizes.
+"""The interface of an analysis: a plan that is made once, from its parameters and public sizes.
 
-The centre's half is a generator: it yields a `Query`, is sent the
-`Release`, and returns a `Result`. The site's half is a pure function of the site's
-own plan, its data and the query. Noise, secure aggregation, accounting and the transcript are
-the engine's business; an analysis never sees them. What the two halves exchange, what is public
-of the data, and what comes out are defined beside this file, and imported from here.
+The centre's half is a generator: it yields a `Query`, receives the `Release`, and returns a
+`Result`. The site's half is a pure function of the site's own plan, its data and the query. The
+engine adds noise and carries out secure aggregation, accounting and the transcript. An analysis
+never sees them. Queries, releases, public sizes and results are defined in modules of this package,
+and imported from here.
 
 Examples
 --------
-A whole analysis: the share of persons whose first entry is positive. A site's half is given the
-planned bound, and answers with a mean over its persons, none of whom counts for more.
+A whole analysis: the share of participants whose first entry is positive. A site's half receives
+the planned bound, and answers with a mean over its participants, none of whom exceeds the bound.
 
 >>> import numpy as np
 >>> from consortium.privacy.bounds import Bound
@@ -26,7 +26,7 @@ planned bound, and answers with a mean over its persons, none of whom counts for
 ...         release = yield Query("share", "positive")
 ...         return Result({"share": release.values}, {"noise": release.deviation})
 
-The plan is made from public sizes; one person moves what is released by √2/500 at the most:
+The plan is made from public sizes; one participant moves the release by at most √2/500:
 
 >>> shape = Extent(2, views=(("x", 2),)).shape((300, 200), (300, 200), "subject")
 >>> plan = Share(AnalysisParameters(), shape)
@@ -34,7 +34,7 @@ The plan is made from public sizes; one person moves what is released by √2/50
 >>> round(planned.bound.sensitivity(sum(shape.units)), 6)
 0.002828
 
-The centre's half asks, is sent what was released, and returns:
+The centre's half sends a query, receives the release, and returns:
 
 >>> run = plan.run()
 >>> next(run).statistic
@@ -123,7 +123,7 @@ Run = Generator[Query, Release, Result]
 
 
 class Serious(str):
-    """A sentence for a site's people in spite of which they must say yes expressly."""
+    """A warning for a site's people, despite which they may approve explicitly."""
 
     __slots__ = ()
 
@@ -149,7 +149,7 @@ class SiteData(Protocol):
 
     @property
     def units(self) -> int:
-        """Units of privacy: persons, or volumes."""
+        """Units of privacy: participants, or volumes."""
 
     @property
     def person_hashes(self) -> NDArray[np.uint64]:
@@ -165,13 +165,13 @@ class SiteData(Protocol):
     def blocks(self, resolution: Resolution = "features") -> Iterator[Array]:
         """Yield one array per subject, each time in the same order.
 
-        D x T_m of what is analysed, or V x T_m of the voxels of full-resolution maps.
+        D x T_m of the analysed features, or V x T_m of the voxels of full-resolution maps.
         """
 
     def table(self) -> Array:
-        """D x M_s, one feature vector per person; of a study of features only.
+        """Return D x M_s, one feature vector per participant; only in a study of features.
 
-        Of units with several rows K D x M_s: their first rows, below them their second ones.
+        For units with several rows it is K D x M_s: their first rows, below them the second ones.
         """
 
     def reduced(self, basis: Array) -> Array:
@@ -179,12 +179,12 @@ class SiteData(Protocol):
 
 
 Local = Callable[[Any, SiteData, Query, Any], Array]
-"""Of the site's own plan, its data, what it is asked, and the `Bound` that its answer keeps."""
+"""Statistic of the site's own plan, its data, the query, and the `Bound` of its answer."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """An example of an analysis: a few persons' data are enough, and it ends in a moment.
+    """An example of an analysis with few participants, which ends in a moment.
 
     Tests of the contract, of sensitivities and of hostile queries, and the searches of
     `benchmarks` and `tests.long`, run every case of every analysis.
@@ -201,7 +201,7 @@ class Case:
     views: tuple[tuple[str, int], ...] = ()
     """Name and number of entries of every view; none for a study of image series."""
     templates: int = 0
-    """Public maps beside the study file, if the analysis names any."""
+    """Public maps next to the study file, if the analysis names any."""
     mesh: bool = False
     """Whether image series are on the cortex's surface."""
     voxels: bool = False
@@ -223,22 +223,22 @@ class AnalysisParameters(FrozenModel):
 
     @property
     def grouped(self) -> Units | None:
-        """Who is one unit of privacy, if a unit may have several rows."""
+        """Definition of a unit of privacy, if a unit may have several rows."""
         return None
 
     @property
     def template_file(self) -> str | None:
-        """File of public maps beside the study file."""
+        """File of public maps next to the study file."""
         return None
 
     @property
     def without_global_signal(self) -> bool:
-        """Whether the mean over all voxels is taken out of each participant's series."""
+        """Whether the mean over all voxels is removed from each participant's series."""
         return False
 
     @property
     def declared(self) -> tuple[str, ...]:
-        """What a study makes public by stating it, in words."""
+        """Information that a study makes public by stating it, in words."""
         return ()
 
     def check_sites(self, sites: Sequence[str]) -> None:
@@ -248,7 +248,7 @@ class AnalysisParameters(FrozenModel):
         """Raise StudyError if sizes that are named contradict a study's nominal ones."""
 
     def joined(self, sites: Sequence[str], more: Sequence[str]) -> Self | None:
-        """The same for a study with more sites, as its own are in the mean; None if it can't be."""
+        """Return the same for a study with more sites of the mean size, or None if impossible."""
         del sites, more
         return self
 
@@ -270,7 +270,7 @@ class AnalysisPlan(ABC, Generic[P]):
     title: ClassVar[str]
     """Name for people."""
     takes: ClassVar[Takes]
-    """Image series, D x T_m numbers per person; feature vectors, D per person; or either."""
+    """Image series, D x T_m numbers per participant; feature vectors, D each; or either."""
     needs_means: ClassVar[bool] = False
     """Whether it makes no sense on detrended data."""
     Parameters: ClassVar[type[AnalysisParameters]]
@@ -290,14 +290,14 @@ class AnalysisPlan(ABC, Generic[P]):
 
     @abstractmethod
     def run(self) -> Run:
-        """Centre's half."""
+        """Carry out the centre's half."""
 
     def present(self, release: Release) -> tuple[int, ...]:
-        """Indices of the sites whose answers are in a release."""
+        """Return indices of the sites whose answers are in a release."""
         return release.sites or tuple(range(len(self.shape.units)))
 
     def units_in(self, release: Release) -> Array:
-        """Estimated numbers of units of the sites in a release, in the order of its rows.
+        """Return estimated numbers of units of the sites in a release, in the order of its rows.
 
         Returns
         -------
@@ -308,7 +308,7 @@ class AnalysisPlan(ABC, Generic[P]):
         return np.array([there[site] for site in self.present(release)], dtype=np.float64)
 
     def sites_with_units(self, release: Release) -> tuple[int, ...]:
-        """Sites in a release whose estimated number of units differs from zero.
+        """Return the sites in a release whose estimated number of units differs from zero.
 
         A constant of any other site would have no participants to be estimated from.
         """
@@ -317,16 +317,16 @@ class AnalysisPlan(ABC, Generic[P]):
         return found or self.present(release)
 
     def estimated_shape(self, release: Release) -> Shape:
-        """Public sizes with the estimated numbers of units in place of the nominal ones.
+        """Return public sizes with the estimated numbers of units in place of the nominal ones.
 
         Volumes of a participant stay as the study states them. Numbers are rounded.
         """
         return self.shape.with_units(release.units) if release.units else self.shape
 
     def planned(self) -> tuple[PlannedRelease, ...]:
-        """Every release of a study that is worth it.
+        """Return every release of a study that is expected to find something.
 
-        Raises StudyError if the parameters don't fit the sizes, or nothing is expected to be seen.
+        Raises StudyError if the parameters don't fit the sizes, or the forecast finds nothing.
         """
         releases = self.releases
         self.refuse_hopeless()
@@ -336,19 +336,19 @@ class AnalysisPlan(ABC, Generic[P]):
         """Raise StudyError if nothing is expected to be seen."""
 
     def foretell(self) -> Table | None:
-        """What to expect of the study, and of the nearest others; None without a forecast."""
+        """Return the forecast of the study, and of similar ones; None without a forecast."""
         return None
 
     def expect(self) -> tuple[Expectation, ...]:
-        """What the study is expected to reach, the most important number first; may be empty."""
+        """Return forecasts of the study, the most important number first; may be empty."""
         return ()
 
     def withheld(self) -> str:
-        """What is not foretold, and why, in a sentence; empty if nothing is left out."""
+        """Return which forecasts are omitted, and why, in a sentence; empty if none is."""
         return ""
 
     def worth(self) -> str:
-        """What the releases are worth to a hospital in participants, in a sentence; or empty."""
+        """Return the worth of the releases to a hospital in participants, a sentence or empty."""
         return ""
 
     @property
@@ -361,16 +361,16 @@ class AnalysisPlan(ABC, Generic[P]):
         return {}
 
     def remarks(self) -> tuple[str, ...]:
-        """What more becomes public than the name lets expect, a sentence each.
+        """Return further public information that the name doesn't suggest, a sentence each.
 
-        For plans, and for a site's people before they say yes.
+        For plans, and for a site's people before their approval.
         """
         return ()
 
     def compare(self, site: int, data: SiteData) -> tuple[str, ...]:
-        """Public numbers that a site's own data contradict, for its own people before they say yes.
+        """Return public numbers that a site's data contradict, for its people before approval.
 
-        Nothing that the site sends may depend on it: a refusal would tell of single persons.
+        No message of the site may depend on it: a refusal would reveal single participants.
         """
         del site, data
         return ()

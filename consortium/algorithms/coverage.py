@@ -2,8 +2,8 @@
 
 A participant's block is q, 1 where an entry is missing and 0 elsewhere. With at most the fraction g
 of D entries missing ‖q‖ ≤ √(g D), and q is clipped to that norm in any case. Entries of q are not
-negative, so that two participants' blocks have an inner product of 0 or more and a distance of at
-most √2 √(g D), which two participants who lack g D entries each, and none in common, reach.
+negative. So two participants' blocks have an inner product of 0 or more and a distance of at most
+√2 √(g D), which two participants who lack g D entries each, and none in common, reach.
 Together with the other blocks see `consortium.privacy.block_bounds`.
 """
 
@@ -30,7 +30,7 @@ COVERAGE_CAPTION = (
 
 
 def absent_block(entries: int, gaps: float, share: float = COVERAGE_SHARE) -> Block:
-    """Block of how many participants lack each entry.
+    """Return the block that counts the participants who lack each entry.
 
     Parameters
     ----------

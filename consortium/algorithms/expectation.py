@@ -12,7 +12,7 @@ class Expectation:
     """One number of a forecast."""
 
     name: str
-    """What it is, as a noun: "expected correlation"."""
+    """Its name, as "expected correlation"."""
     value: float
     low: float = math.nan
     high: float = math.nan
@@ -20,7 +20,7 @@ class Expectation:
     rises: bool = True
     """Whether more is better."""
     ranged: str = ""
-    """What the range is, in a clause; empty without one."""
+    """Meaning of the range, in a clause; empty without one."""
 
     @property
     def bounded(self) -> bool:
@@ -29,11 +29,11 @@ class Expectation:
 
     @property
     def range(self) -> str:
-        """Where it is expected to lie, as text; empty without a range."""
+        """Expected range, as text; empty without one."""
         return f"{number(self.low)} to {number(self.high)}" if self.bounded else ""
 
     def as_json(self) -> dict[str, Any]:
-        """As a plan's and a design's JSON have it."""
+        """Return it as in the JSON of a plan and a design."""
         ends = (self.low, self.high) if self.bounded else (None, None)
         return {
             "name": self.name,

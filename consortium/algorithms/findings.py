@@ -1,4 +1,4 @@
-"""What an analysis found, with how sure it is: numbers that may stay untold, and sets of maps."""
+"""Findings of an analysis with their uncertainty: numbers, some withheld, and sets of maps."""
 
 import math
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from consortium.base.array import Array
 State = Literal["found", "not found", "withheld"]
 WITHHELD = "withheld"
 DRAWN = 2.0
-"""Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
+"""Threshold for colouring a voxel in standard deviations of a map, if noise gives no other."""
 SURE = 3.0
-"""Standard errors from which on a voxel is told from noise."""
+"""Standard errors above which a voxel is distinguished from noise."""
 NOT_DISTINCT = "Not distinguishable from the noise, and not drawn."
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A number with its interval, or that there is none that could be told.
+    """A number with its interval, or a withheld number.
 
-    What is not told holds no number: ``value``, ``low`` and ``high`` are then NaN, whatever was
-    given, and so they are, with the state 'withheld', if ``value`` is not finite. Page, TSV and
-    JSON write the words "withheld" in its place.
+    A withheld number has no value: ``value``, ``low`` and ``high`` are then NaN, whatever was
+    given. A ``value`` that is not finite also gets the state 'withheld'. The page, TSV and JSON
+    write "withheld" instead.
     """
 
     value: float = math.nan
@@ -32,8 +32,8 @@ class Finding:
     high: float = math.nan
     """Ends of its interval; NaN for both if it has none."""
     state: State = "found"
-    """'found' stands out of noise and chance. 'not found' does not; its number is told with its
-    interval, since it may be pooled with others. 'withheld': the noise leaves no number."""
+    """'found' exceeds noise and sampling error. 'not found' does not; its number is reported with
+    its interval, since it may be pooled with others. 'withheld': the noise leaves no number."""
 
     def __post_init__(self) -> None:
         if self.state == WITHHELD or not math.isfinite(self.value):
@@ -57,16 +57,16 @@ Cell = float | int | str | Finding
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """Maps that go into one image file, with what is known of each.
+    """Maps of one image file, with information about each.
 
     Raises ValueError if ``labels``, ``found`` or ``accuracy`` don't fit the K maps.
     """
 
     values: Array
-    """Shape (D, K). A row for each analysed feature; of a study of feature vectors for each entry
-    of ``view``. V rows if `fine`. A file of one map has three dimensions, of more maps four."""
+    """Shape (D, K). A row for each analysed feature, or for each entry of ``view`` in a study of
+    feature vectors. V rows if `fine`. A file of one map has three dimensions, of more maps four."""
     caption: str
-    """What a value is, in one sentence."""
+    """Meaning of a value, in one sentence."""
     labels: tuple[str, ...]
     """Name of each of the K maps, for people."""
     entities: Mapping[str, str] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class ImageSet:
     suffix: str = "statmap"
     """End of the file's name: statmap, components."""
     units: str = "arbitrary"
-    """Of the values: t, z, SD (over the brain), arbitrary."""
+    """Unit of the values: t, z, SD (over the brain), arbitrary."""
     view: str = ""
     """The view whose entries the rows are; empty for the features of a study of images."""
     fine: bool = False
@@ -83,12 +83,12 @@ class ImageSet:
     """Whether each map stands out of its noise; a map that does not is listed, but not drawn.
     Empty: all do."""
     accuracy: tuple[Finding, ...] = ()
-    """Of each map, what `accuracy_caption` says, with its interval; may be empty."""
+    """Accuracy of each map as `accuracy_caption` defines it, with its interval; may be empty."""
     accuracy_caption: str = "Expected correlation with the truth"
     unfound: str = NOT_DISTINCT
-    """What the page says of a map that is not found."""
+    """Text of the page for a map that is not found."""
     word: str = "found"
-    """What the page calls those that are."""
+    """Name of found maps on the page."""
     drawn: bool = True
     """Whether the page draws the maps; it names the file of others only."""
     threshold: float | Array = 0.0
@@ -107,9 +107,9 @@ class ImageSet:
                 raise ValueError(f"{name} has {len(given)} entries for {many} maps; correct it")
 
     def is_found(self, number: int) -> bool:
-        """Whether map ``number``, counted from 0, stands out of its noise."""
+        """Return whether map ``number``, counted from 0, exceeds its noise."""
         return self.found[number] if self.found else True
 
     def coloured(self) -> Array:
-        """Return the values, with 0 for what is below the threshold: D x K."""
+        """Return the values, with 0 below the threshold: D x K."""
         return np.where(np.abs(self.values) >= self.threshold, self.values, 0.0)

@@ -1,10 +1,10 @@
 """The private histogram of one entry of a view, and the quantiles that are read from it.
 
-Every person counts in exactly one bin: the statistic is the mean of unit vectors, so that nothing
-is clipped, and two persons' vectors are equal or orthogonal. Replacing a person moves the mean by
-√2/n at the most (`Bound.cone`). That the shares of all bins add up to one is known and costs
-nothing; it takes a K-th of the noise away. Counts and quantiles are of the persons in the study,
-and their intervals hold for the noise, whose size is known.
+Every participant counts in exactly one bin: the statistic is the mean of unit vectors. So nothing
+is clipped, and two participants' vectors are equal or orthogonal. Replacing a participant moves the
+mean by at most √2/n (`Bound.cone`). The shares of all bins add up to one, which removes a K-th of
+the noise's variance without privacy loss. Counts and quantiles are of the participants in the
+study, and their intervals account for the noise, whose size is known.
 """
 
 import math
@@ -55,7 +55,7 @@ class HistogramParameters(AnalysisParameters):
     bins: int = Field(default=20, ge=2, le=1_000)
     """K, equal parts of the column's public range."""
     limits: tuple[float, float] = (-1.0, 1.0)
-    """What -1 and +1 stand for in the column's own unit: its 'low' and 'high'."""
+    """Values of -1 and +1 in the column's own unit: its 'low' and 'high'."""
     quantiles: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
         default=(0.05, 0.25, 0.5, 0.75, 0.95), max_length=99
     )
@@ -90,7 +90,7 @@ def bins_of(entries: Array, edges: Array) -> NDArray[np.int64]:
     Parameters
     ----------
     entries : array
-        Between -1 and 1, which stand for the first and the last edge.
+        Between -1 and 1, which mean the first and the last edge.
     edges : array, length K + 1
         In the column's own unit.
     """
@@ -116,13 +116,13 @@ class Histogram(AnalysisPlan[HistogramParameters]):
 
     @property
     def entry(self) -> int:
-        """Place of the counted entry within a person's vector."""
+        """Place of the counted entry within a participant's vector."""
         view = self.shape.view_slice(self.parameters.view, "analysis.view")
         return int(view.start) + self.parameters.entry - 1
 
     @property
     def column(self) -> str:
-        """What the counted entry is called: its column, or else its number in the view."""
+        """Name of the counted entry: its column, or its number in the view."""
         view, label = self.shape.entry_names[self.entry]
         return label if isinstance(label, str) else f"entry {label} of {view}"
 
@@ -154,14 +154,14 @@ class Histogram(AnalysisPlan[HistogramParameters]):
         return (PlannedRelease("histogram", "bin_shares", bins, bound, 1, 1.0),)
 
     def half_width(self, deviation: float) -> float:
-        """Of a share's interval, from the noise in a released one.
+        """Return half the width of a share's interval, from the noise in a released share.
 
-        That all shares add up to one takes a K-th of the variance away.
+        All shares add up to one, which removes a K-th of the variance.
         """
         return _width(self, deviation) * math.sqrt(1.0 - 1.0 / self.parameters.bins)
 
     def expect(self) -> tuple[Expectation, ...]:
-        """Half the width of a count's interval: the noise's, whoever the persons are."""
+        """Forecast half the width of a count's interval, which depends only on the noise."""
         half = self.half_width(round_deviation(self.releases[0], self.shape))
         name = "a count's interval to either side, in participants"
         usual = "the same over a bin's mean share of the participants"
@@ -171,7 +171,7 @@ class Histogram(AnalysisPlan[HistogramParameters]):
         )
 
     def withheld(self) -> str:
-        """Why nothing is foretold of quantiles."""
+        """Return why there is no forecast of quantiles."""
         if not self.parameters.quantiles:
             return ""
         return (
@@ -232,12 +232,12 @@ def _rows(*columns: Array) -> tuple[tuple[float, ...], ...]:
 
 
 def read_quantiles(shares: Array, quantiles: Array, edges: Array, width: float) -> Array:
-    """Quantiles of a noisy histogram.
+    """Return quantiles of a noisy histogram.
 
-    A bin stands for a quantile q as long as neither of its ends rules that out: the share of
-    persons below the bin may be less than q, that up to its end q or more. The noise of the
-    share up to the end of bin k of K has the variance σ² k (1 - k/K), as all shares add up to one.
-    Whatever the distribution, each end rules the true bin out in half of the allowed cases at most.
+    A bin may contain a quantile q unless one of its ends rules it out: the share of participants
+    below the bin may be less than q, that up to its end q or more. The noise of the share up to the
+    end of bin k of K has the variance σ² k (1 - k/K), as all shares add up to one. For every
+    distribution, each end rules the true bin out in at most half of the allowed cases.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def read_quantiles(shares: Array, quantiles: Array, edges: Array, width: float) 
     quantiles : array, length Q
     edges : array, length K + 1
     width : float
-        Of half an interval of a number with the noise of a share before they were made to add up.
+        Half the interval of a number with the noise of a share, before shares were normalized.
 
     Returns
     -------

@@ -1,6 +1,7 @@
 """From least squares to coefficients with intervals, headline and tables, for every analysis.
 
-An analysis says what was asked in a `LeastSquaresQuestion`; what it made of the release is a `Fit`.
+An analysis states its model in a `LeastSquaresQuestion`, and its estimates from a release in a
+`Fit`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from consortium.kernels.noisy_moment import NoisyMoment, noisy_moment
 from consortium.kernels.stabilized_squares import stabilized_squares
 
 ASSUMED_DEVIATION = 0.3
-"""Assumed deviation of a target, or of another entry, that lies within -1 and 1."""
+"""Assumed standard deviation of a target, or of another entry, between -1 and 1."""
 _MEANING = (
     "Change of the model's value with one unit of an entry, all others equal; 0 for the target. "
     "Withheld coefficients are missing values (n/a) in tables, and 0 in maps."
@@ -34,14 +35,14 @@ class Model:
     least: float = 1.0
     most: float = 1.0
     shift: float = 0.0
-    """What is added to the constants."""
+    """Offset of the constants."""
     least_squares: bool = True
-    """Whether constants and explained share are those of least squares, too."""
+    """Whether the constants and the explained share are also those of least squares."""
     own: Mapping[int, Sequence[Callable[[float], float]]] = field(default_factory=dict)
-    """For an entry by place, functions of its coefficient of least squares: the first is the
-    model's coefficient, and all are what it may be."""
+    """Functions of an entry's coefficient of least squares, by its place: the first is the model's
+    coefficient, and all are its possible values."""
     fails: bool = False
-    """Whether the coefficients are not those of the model, so that none is reported."""
+    """Whether the coefficients differ from those of the model. Then none is reported."""
 
     def coefficient(
         self, place: int, value: float, low: float, high: float, *, found: bool
@@ -68,7 +69,7 @@ class LeastSquaresQuestion:
     target: str
     """View of one entry that is explained by all other entries."""
     place: int
-    """Of the target among all views' entries."""
+    """Place of the target among all views' entries."""
     constants: int
     """S: one for each site, one for all, or none."""
     weights: Array
@@ -78,17 +79,17 @@ class LeastSquaresQuestion:
     confidence: float
     """Level of the intervals."""
     model: Callable[[Fit, ExplainedShare | None], Model] = lambda _fit, _share: Model()
-    """What it makes of a fit and of the share that is explained."""
+    """Numbers from a fit and the explained share."""
     remark: str = ""
-    """What the caption of the coefficients says besides."""
+    """Further text of the caption of the coefficients."""
 
     @cached_property
     def still(self) -> Array:
-        """Directions along which everybody is at one place, (D - 1) x R."""
+        """Directions along which all participants are equal, (D - 1) x R."""
         return self.shape.still_directions(self.place, self.constants > 0)
 
     def parts(self, sites: Sequence[int]) -> Array:
-        """Parts of the persons that each constant is one for; of a site that is missing, none."""
+        """Return the fraction of participants with each constant; none for a missing site."""
         if self.constants < 2:
             return np.ones(self.constants)
         sizes = np.zeros(self.constants)
@@ -96,7 +97,7 @@ class LeastSquaresQuestion:
         return np.asarray(sizes / sizes.sum())
 
     def kept(self, sites: Sequence[int]) -> Array:
-        """Places in the release, without constants of sites that did not answer."""
+        """Return places in the release, without constants of sites that did not answer."""
         answered = np.ones(len(self.order), dtype=bool)
         answered[self.shape.features - 1 : -1] = self.parts(sites) > 0
         return np.asarray(self.order[answered])
@@ -112,18 +113,18 @@ class LeastSquaresQuestion:
 
 @dataclass(frozen=True, eq=False)
 class LinearTables:
-    """What is said of every coefficient and constant."""
+    """Uncertainty of every coefficient and constant."""
 
     coefficients: tuple[Finding, ...]
     constants: tuple[Finding, ...]
-    """Of each site that answered, or of all together; none without a constant."""
+    """Constant of each site that answered, or of all together; none without a constant."""
     explained: Finding
 
 
 def check_identified(shape: Shape, target: int, constant: bool) -> None:
-    """Refuse a model of which no persons could tell anything.
+    """Refuse a model that no data could identify.
 
-    Raises StudyError if nobody differs in what is there to explain the target.
+    Raises StudyError if no participant differs in the explanatory entries.
     """
     still = shape.still_directions(target, constant).shape[1]
     if shape.features - 1 == still:
@@ -140,14 +141,14 @@ def drawn_fits(
     moment: Callable[[np.random.Generator], Array],
     draws: int,
 ) -> Iterator[Fit]:
-    """Fits of studies of assumed persons, each with noise and chance of its own.
+    """Return fits of studies of assumed participants, each with its own noise and sampling error.
 
     Parameters
     ----------
     level : float
         Standard deviation of the noise in an entry of the release.
     moment : callable
-        Draws what all sites together release, but for the noise.
+        Draws the sum of all sites without the noise.
     """
     sites = range(len(question.shape.units))
     for seed in range(draws):
@@ -158,10 +159,10 @@ def drawn_fits(
 
 
 def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
-    """Coefficients over all views' entries, 0 for the target, with tables of intervals.
+    """Return coefficients over all views' entries, 0 for the target, with tables of intervals.
 
-    ``predictor`` is for prediction alone: stabilized coefficients, drawn to zero by noise, of which
-    page and tables say nothing.
+    ``predictor`` is only for prediction: stabilized coefficients, which are shrunk to zero by the
+    noise. The page and the tables don't show them.
     """
     uncertainty, target = report_uncertainty(question, fit), question.place
     values, low, high = (
@@ -200,7 +201,7 @@ def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
 
 
 def report_uncertainty(question: LeastSquaresQuestion, fit: Fit) -> LinearTables:
-    """Say of every number how sure it is; where an end of an interval is open, nothing."""
+    """Return the uncertainty of every number; nothing where an end of an interval is open."""
     many, confidence = fit.moment.entries, question.confidence
     ends = fit.intervals(confidence)
     if ends is None:
@@ -244,7 +245,7 @@ def _constant(model: Model, value: float, low: float, high: float) -> Finding:
 
 
 def linear_headline(target: str, uncertainty: LinearTables, fit: Fit, confidence: float) -> str:
-    """Say how many coefficients were found, or what would have been seen."""
+    """State how many coefficients were found, or which would have been detected."""
     many = len(uncertainty.coefficients)
     if not any(each.reported for each in uncertainty.coefficients):
         why = "noise leaves" if fit.moment.deviation else "participants leave"

@@ -1,8 +1,8 @@
-"""Sums over a site's persons in fixed chunks: the same to the last bit, whoever computes them.
+"""Sums over a site's participants in fixed chunks: equal to the last bit on any workers.
 
 Floating-point sums depend on their order, and the noise of a message is bound to its bytes. So
-persons are added up within chunks of `CHUNK`, in their order, and then the chunks, in theirs. How
-many there are is public, and nothing depends on how many work at them.
+participants are added within chunks of `CHUNK`, in their order, and then the chunks, in theirs. The
+result does not depend on the number of workers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,12 +15,12 @@ from consortium.algorithms.base import Array, Resolution, SiteData
 from consortium.errors import SoftwareError
 
 CHUNK = 16
-"""Persons whose sum is one piece of work. Another number changes the last bits of every sum."""
+"""Participants in one chunk. Another number changes the last bits of every sum."""
 
 Part = Callable[[Iterable[Any]], Array]
-"""Sums over some persons' blocks, each clipped by itself; a module's function, or a partial one.
+"""Sums over some participants' blocks, each clipped by itself; a module's function, or a partial.
 
-It may be sent to another process, so that what it holds must be pickled. It returns float64.
+It may be sent to another process, so it must be possible to pickle it. It returns float64.
 """
 
 
@@ -45,22 +45,22 @@ def sum_over_persons(
     resolution: Resolution = "features",
     beside: Sequence[Any] | None = None,
 ) -> Array:
-    """Sum over all persons of the site, in chunks.
+    """Sum over all participants of the site, in chunks.
 
-    Raises SoftwareError if what a worker returned is no such sum.
+    Raises SoftwareError if a worker returned another value than such a sum.
 
     Parameters
     ----------
     data : SiteData
-        If it is `SumsInParts`, it has the parts computed; else they are computed here.
+        If it is `SumsInParts`, it computes the parts; otherwise they are computed here.
     part : callable
-        Given a chunk's blocks, or pairs of block and what lies beside, its clipped sum.
+        Returns the clipped sum of a chunk's blocks, or of pairs of a block and its companion.
     shape : tuple of int
-        Of every part.
+        Shape of every part.
     resolution : {'features', 'maps'}
         Of the blocks.
     beside : sequence, optional
-        One thing for each person; a slice of it holds a chunk's.
+        One companion for each participant; it is sliced by chunks.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def sum_over_persons(
 
 
 def chunks(count: int) -> Iterator[slice]:
-    """Places of the persons of each chunk."""
+    """Yield the places of the participants of each chunk."""
     for start in range(0, count, CHUNK):
         yield slice(start, min(start + CHUNK, count))
 

@@ -1,4 +1,4 @@
-"""What is asked and what is released: the two messages between an algorithm's halves."""
+"""The query and the release: the two messages between an algorithm's halves."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from consortium.privacy.bounds import Bound
 Released = Literal["sum", "each"]
 
 MOST_ENTRIES = 50_000_000
-"""Of a message: 400 MB."""
+"""Maximum number of values of a message: 400 MB."""
 MOST_ENTRIES_A_ROUND = 5_000_000
-"""Of a message of which there are hundreds: 40 MB each."""
+"""Maximum number of values if a run has hundreds of messages: 40 MB each."""
 MOST_MOMENT_FEATURES = 6_000
 """Whose second moment is released: 18 million numbers, 144 MB a message and 288 MB in memory."""
 MOST_SOLVED_FEATURES = 3_000
@@ -26,13 +26,12 @@ MOST_SOLVED_FEATURES = 3_000
 class PlannedRelease:
     """One or more equal releases that an algorithm may make, known before any data is read.
 
-    ``share`` is the part of the whole budget (of μ²) that all ``rounds``
-    together may use; the shares of an algorithm add up to one. ``arguments`` holds
-    the shape of every array that earlier releases decide, and that a query therefore carries; a
-    site refuses a query of other shapes unread. ``released`` says what
-    is: one noisy sum over everyone, or each site's own answer with noise enough to stand
-    alone. ``neighbours`` holds each site's: before it answers, a site reads what they and it itself
-    answered in the rounds before, from them and not from the centre.
+    ``share`` is the fraction of the whole budget (of μ²) for all ``rounds`` together; the shares of
+    an algorithm add up to one. ``arguments`` has the shape of every array in a query that earlier
+    releases decide; a site refuses a query of other shapes unread. ``released`` is one noisy sum
+    over all sites, or each site's own answer with enough noise for a single answer. ``neighbours``
+    has each site's neighbours: before it answers, a site reads their and its own answers in the
+    earlier rounds, from them and not from the centre.
     """
 
     stage: str
@@ -53,18 +52,18 @@ class PlannedRelease:
 
 @dataclass(frozen=True)
 class NeighbourAnswers:
-    """What a site and its neighbours answered so far in a stage among neighbours."""
+    """Earlier answers of a site and its neighbours in a stage with neighbours."""
 
     site: int
     """Index of the site that listens."""
     answers: Array
-    """Shape (rounds, sites, entries). In the statistic's units, noise and all. Whoever missed a
-    round is there with the answer before, or with zeros; so is, with zeros, who is no neighbour."""
+    """Shape (rounds, sites, entries). In the statistic's units, with noise. A site that missed a
+    round has its earlier answer, or zeros. A site that is not a neighbour has zeros."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """What the centre asks of every site in one round."""
+    """The centre's query to every site in one round."""
 
     stage: str
     """Name of the planned release that this round draws on."""
@@ -75,12 +74,12 @@ class Query:
     neighbour_answers: NeighbourAnswers | None = None
     """Put in by the site that is asked, if the stage is among neighbours; the centre sends none."""
     site: int = 0
-    """Index of the site that is asked; put in by that site, and never sent."""
+    """Index of the receiving site, which it sets itself, and which is never sent."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """What the centre learns of a query: the noisy mean over all units of all sites.
+    """The centre's result of a query: the noisy mean over all units of all sites.
 
     Sites send sums over their units, and the number of units with noise. The mean is the one over
     the other.

@@ -1,4 +1,4 @@
-"""What an algorithm returns: arrays, numbers, tables, sets of maps, and what people call them."""
+"""Results of an algorithm: arrays, numbers, tables, sets of maps, and their captions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from consortium.algorithms.findings import Cell, Finding, ImageSet
 from consortium.base.array import Array
 
 MOST_ROWS = 1_000
-"""Of a table in a result."""
+"""Maximum number of rows of a table in a result."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +25,19 @@ class Table:
     where a voxel is to its number in the column ``entry``: the page shows the peaks of their
     maps."""
     about: Mapping[str, str] = field(default_factory=dict)
-    """What a column holds, for the TSV's sidecar; of those that need it."""
+    """Description of a column for the TSV's sidecar, where it is needed."""
 
 
 @dataclass(frozen=True)
 class Captions:
-    """What people call an algorithm's results."""
+    """Captions of an algorithm's results."""
 
     column: str = "component"
     """One column of the loadings: component, pair, mean."""
     headline: str = ""
     """The finding in one sentence, or empty; it leads the page."""
     meaning: str = "Weight of each feature in a component."
-    """What a number of the loadings is, in one sentence."""
+    """Meaning of a number of the loadings, in one sentence."""
     sign: bool = False
     """Whether a column may as well be turned around in all views."""
     found: bool = True
@@ -46,33 +46,33 @@ class Captions:
     """Whether each column of the loadings does; one that does not is listed, but not drawn. Empty:
     all do, or none."""
     methods: str = ""
-    """What was computed and how, for a paper's methods section, where it stands before what all
-    analyses have in common."""
+    """Description of the computation for a paper's methods section, before the part that all
+    analyses share."""
     persons: bool = False
     """Whether each column of the loadings is a person, made up or not: what is from a table is then
     told in its columns' units."""
 
     def is_found(self, column: int) -> bool:
-        """Whether a column of the loadings, counted from 0, stands out."""
+        """Return whether a column of the loadings, counted from 0, was found."""
         return self.columns_found[column] if self.columns_found else self.found
 
 
 @dataclass(frozen=True)
 class Result:
-    """What an algorithm returns: public arrays by name, and numbers for the report."""
+    """Result of an algorithm: public arrays by name, and numbers for the report."""
 
     arrays: Mapping[str, Array]
     numbers: Mapping[str, float | int | str] = field(default_factory=dict)
     maps: str = ""
     """Name of the array that is to be written as images, or empty: D x R, or V x R if `fine`."""
     variances: str = ""
-    """Name of the array with what each map explains, by which the page orders them, most first; of
-    maps without, their squares do."""
+    """Name of the array with each map's explained share, by which the page orders them, largest
+    first; without it, their squares do."""
     shares: tuple[Finding, ...] = ()
-    """Of each map, its part of the data's variance; empty: the page tells its part of the maps'."""
+    """Fraction of the data's variance of each map; if empty, the page reports that of the maps'."""
     fine: bool = False
     noise: float = 0.0
-    """Standard deviation of the privacy noise in every entry of the maps; 0 if it can't be told."""
+    """Standard deviation of the privacy noise in every entry of the maps; 0 if unknown."""
     loadings: str = ""
     """Name of the D x K array over all views' entries that is to be written view by view."""
     drawn: str = ""
@@ -82,8 +82,8 @@ class Result:
     """D x K, true where loadings are withheld. They are missing values (n/a) in tables, and 0 in
     maps, which have no gaps. None: no loading is withheld."""
     tables: Mapping[str, Table] = field(default_factory=dict)
-    """Tables for the report and for TSV files. Where the first heading is `captions.column`, a row
-    tells about the column of the loadings with that number."""
+    """Tables for the report and for TSV files. If the first heading is `captions.column`, a row
+    describes the column of the loadings with that number."""
     captions: Captions = field(default_factory=Captions)
     images: Mapping[str, ImageSet] = field(default_factory=dict)
-    """Named sets of maps, each written as one image file, with what is known of each map."""
+    """Named sets of maps, each written as one image file, with information about each map."""

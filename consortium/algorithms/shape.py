@@ -1,4 +1,4 @@
-"""What is public about the data of a study: sizes, views and places, never derived from values."""
+"""Public information about the data of a study: sizes, views and places, but no values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FINEST = 2.5  # voxel edges: with a shorter cut-off the maps are as many as the
 
 
 def units_of(unit: Unit, lengths: Sequence[int]) -> int:
-    """Units of privacy of persons with so many volumes each."""
+    """Return the units of privacy of participants with given numbers of volumes."""
     return len(lengths) if unit == "subject" else sum(lengths)
 
 
@@ -47,7 +47,7 @@ class Places:
 
     @property
     def room(self) -> MapExtent:
-        """Volume of all of them."""
+        """Volume of all voxels."""
         return MapExtent(self.volume * len(self.coordinates))
 
 
@@ -102,7 +102,7 @@ class Templates:
 
 @dataclass(frozen=True)
 class Extent:
-    """How many numbers describe a person, whoever it is: public."""
+    """Number of values of any participant, which is public."""
 
     features: int
     """D, rows of every data block (voxels in the study's mask, regions, entries of all views)."""
@@ -117,7 +117,7 @@ class Extent:
     image_places: AnyPlaces | None = field(default=None, compare=False, repr=False)
     """Where the entries of a view of images are, if they are voxels."""
     known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
-    """Entries whose sum is the same number for everybody, and the number."""
+    """Entries whose sum is the same number for all participants, and the number."""
     region_places: Array | None = field(default=None, compare=False, repr=False)
     """Shape (D, 3). Centres in mm of an atlas's regions, if these are the features."""
     surface_places: Mapping[str, SurfacePlaces] = field(
@@ -126,7 +126,7 @@ class Extent:
     """Of each view of surfaces by name, where its entries are."""
 
     def shape(self, subjects: Sequence[int], samples: Sequence[int], unit: Unit) -> Shape:
-        """Put the sites' sizes beside it."""
+        """Add the sites' sizes."""
         return Shape(
             self.features,
             tuple(subjects),
@@ -145,7 +145,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class Shape:
-    """What is public about the data: never derived from anybody's values.
+    """Public information about the data, which is never derived from values.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class Shape:
     features: int
     """D, rows of every data block (voxels in the study's mask)."""
     subjects: tuple[int, ...]
-    """M_s, persons per site, in the order of the study's sites."""
+    """M_s, participants per site, in the order of the study's sites."""
     samples: tuple[int, ...]
     """N_s, volumes per site."""
     unit: Unit
@@ -172,8 +172,8 @@ class Shape:
     sites: tuple[str, ...] = ()
     """Names of the sites that take part; a plan fills them in."""
     noise: float = 0.0
-    """Standard deviation over sensitivity of a release that uses the whole budget; a plan fills it
-    in, and 0 stands for no noise."""
+    """Standard deviation over sensitivity of a release that uses the whole budget, set by a plan; 0
+    means no noise."""
     alone: float = 0.0
     """The same of each site's own answer, released by itself."""
     places: AnyPlaces | None = field(default=None, compare=False, repr=False)
@@ -183,7 +183,7 @@ class Shape:
     image_places: AnyPlaces | None = field(default=None, compare=False, repr=False)
     """Where the entries of a view of images are, if they are voxels."""
     known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
-    """Entries whose sum is the same number for everybody, and the number."""
+    """Entries whose sum is the same number for all participants, and the number."""
     region_places: Array | None = field(default=None, compare=False, repr=False)
     """Shape (D, 3). Centres in mm of an atlas's regions, if these are the features."""
     surface_places: Mapping[str, SurfacePlaces] = field(
@@ -225,11 +225,11 @@ class Shape:
 
     @property
     def mean_length(self) -> float:
-        """Mean number of volumes per person."""
+        """Mean number of volumes per participant."""
         return sum(self.samples) / sum(self.subjects)
 
     def view_slice(self, name: str, field: str) -> slice:
-        """Entries of a view within a person's vector.
+        """Return the entries of a view within a participant's vector.
 
         Raises StudyError if the study has no such view.
 
@@ -249,7 +249,7 @@ class Shape:
         raise StudyError(f"field '{field}': there is no view '{name}'; name one of {known}.")
 
     def single_entry(self, name: str, field: str, remedy: str) -> int:
-        """Place of a view of one entry within a person's vector.
+        """Return the place of a view of one entry within a participant's vector.
 
         Raises StudyError if the study has no such view, or it has more entries.
 
@@ -268,9 +268,9 @@ class Shape:
         return int(found.start)
 
     def still_directions(self, target: int, constant: bool) -> Array:
-        """Directions, among the entries but ``target``, along which everybody is at one place.
+        """Return directions of the entries but ``target`` along which participants don't differ.
 
-        They can't be told from a model's constant, or from nothing if it has none.
+        They can't be distinguished from a model's constant, or from nothing if it has none.
 
         Returns
         -------

@@ -1,7 +1,7 @@
-"""An analysis from its first question to its result, over persons in memory, for forecasts.
+"""A whole run of an analysis over participants in memory, for forecasts.
 
-The centre's half and the sites' halves are those of a real run, and the noise is as large as it is
-planned; it is drawn in real numbers, without the protocol.
+The centre's half and the sites' halves are those of a real run, and the noise has the planned size.
+It is drawn in real numbers, without the protocol.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,16 +30,16 @@ def rehearse_analysis(
     tables: Sequence[Array],
     generator: np.random.Generator,
 ) -> Result:
-    """Let an analysis answer for persons of feature vectors, with fresh noise of the planned size.
+    """Run an analysis for participants with feature vectors, with new noise of the planned size.
 
     Parameters
     ----------
     plan : AnalysisPlan
         The noise is that of its sizes.
     tables : sequence of array, D x M
-        Persons of every site; a site with fewer than are planned stands for all that it has.
+        Participants of every site. Fewer than planned represent all of the site.
     generator : numpy.random.Generator
-        Of the noise.
+        Generator of the noise.
     """
     shape = plan.shape
     extent = Extent(shape.features, views=shape.views)
@@ -67,23 +67,23 @@ def train_on_assumed(
     law: Callable[[np.random.Generator], Classes],
     stacked: Callable[[Array, Array], Array],
 ) -> Iterator[tuple[Result, Array, Array]]:
-    """Let a classifier learn from assumed persons, again and again.
+    """Yield classifiers that were trained on assumed participants.
 
     Parameters
     ----------
     sizes : sequence of int
-        Persons of every site.
+        Participants of every site.
     law : callable
-        Draws which persons there are.
+        Draws participants.
     stacked : callable
-        Makes a site's table of persons' entries and classes.
+        Makes a site's table of participants' entries and classes.
 
     Yields
     ------
     result : Result
-    entries : array, entries x persons
-        Of new persons.
-    kinds : array, length persons
+    entries : array, entries x participants
+        Entries of new participants.
+    kinds : array, length participants
         Their classes.
     """
     for seed in range(DRAWS):
@@ -101,7 +101,7 @@ def _rows(
     sites: Sequence[AssumedSite],
     spoken: Sequence[Array],
 ) -> Array:
-    """What the sites answer, one row each."""
+    """Return the sites' answers, one row each."""
     local, rows = plan.statistics[query.statistic], []
     for number, site in enumerate(sites):
         asked = replace(query, site=number)
@@ -114,7 +114,7 @@ def _rows(
 def _heard(
     planned: PlannedRelease, site: int, sites: Sequence[AssumedSite], spoken: Sequence[Array]
 ) -> NeighbourAnswers:
-    """Put together what a site and its neighbours said so far."""
+    """Collect the earlier answers of a site and its neighbours."""
     if not spoken:
         entries = planned.entries
         return NeighbourAnswers(site, np.zeros((0, len(sites), entries)))
@@ -127,7 +127,7 @@ def _heard(
 def _released(
     planned: PlannedRelease, shape: Shape, rows: Array, generator: np.random.Generator
 ) -> Release:
-    """Mean over the persons of all sites, or each site's own answer, with noise."""
+    """Return the mean over the participants of all sites, or each site's answer, with noise."""
     units, level = np.array(shape.units, dtype=np.float64), round_deviation(planned, shape)
     present = tuple(range(len(units)))
     if planned.released == "each":

@@ -10,12 +10,12 @@ SITE_MEANS = (
 
 
 def site_constants(places: int, site: int, persons: int) -> Array:
-    """Give every person a one in the place of the own site, and zeros in the others.
+    """Return a one for each participant's own site, and zeros for the others.
 
     Returns
     -------
-    array, places x persons
-        Where there is one place, it is everybody's; there may be none.
+    array, places x participants
+        A single place is common to all participants; there may be none.
     """
     rows = np.zeros((places, persons))
     rows[site if places > 1 else slice(None)] = 1.0

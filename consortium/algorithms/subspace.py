@@ -1,7 +1,7 @@
-"""Directions that persons share: the basis, the one release, and the site's mean of projectors.
+"""Directions that participants share: the basis, the one release, and a site's mean projector.
 
-What `group_ica` takes apart, solver subspace of `pca` begins with; `template_networks` has the
-basis alone.
+`group_ica` separates them, and the solver subspace of `pca` begins with them. `template_networks`
+uses only the basis.
 """
 
 import math
@@ -33,17 +33,17 @@ from consortium.privacy.bounds import Bound
 
 BasisKind = Literal["smooth", "atlas", "voxels"]
 _MOST_ROWS = 1500  # a million numbers, and seconds for a replay
-_ROOM = 5  # dimensions for each of K directions: with fewer, anybody's directions are alike
-_STEP = 0.5  # mm, so that no rounding makes two parties plan differently
+_ROOM = 5  # dimensions for each of K directions: with fewer, all directions are similar
+_STEP = 0.5  # mm: rounding then never makes two parties' plans differ
 _LEAST_SEEN = 2
 
 
 @dataclass(frozen=True)
 class Directions:
-    """What a study says of the directions."""
+    """A study's fields about the directions."""
 
     kept: int
-    """K, leading spatial directions of each person that count."""
+    """K, number of leading spatial directions of each participant."""
     basis: BasisKind | None = None
     """What maps are made of; by default what the data have."""
     cutoff: float | None = None
@@ -93,7 +93,7 @@ class OnBasis(ABC):
 
 
 class ProjectorPlan(OnBasis):
-    """What every site and the centre know of the one release of directions.
+    """Public quantities of the one release of directions, at every site and at the centre.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class ProjectorPlan(OnBasis):
     def release(self) -> PlannedRelease:
         """The one release, with the whole budget.
 
-        Raises StudyError if the unit is not a person, or the basis doesn't fit the data.
+        Raises StudyError if the unit is not a participant, or the basis doesn't fit the data.
         """
         kept, volumes = self.asked.kept, self.shape.mean_length
         if self.shape.unit != "subject":
@@ -202,7 +202,7 @@ class ProjectorPlan(OnBasis):
 
 
 def checked_cutoff(places: AnyPlaces, cutoff: float) -> float:
-    """A stated shortest wavelength in mm, which voxels, or the modes of a mesh, can hold.
+    """Return a stated shortest wavelength in mm, checked against voxels or modes of a mesh.
 
     Raises StudyError if it is too short for them.
     """
@@ -219,7 +219,7 @@ def checked_cutoff(places: AnyPlaces, cutoff: float) -> float:
 
 
 def cutoffs_to(places: AnyPlaces, most: int, coarsest: float) -> Array:
-    """Wavelengths in mm that a plan may choose, the finest with at most so many dimensions."""
+    """Return wavelengths in mm of a plan, the finest with at most ``most`` dimensions."""
     finest = max(places.finest, places.room.cutoff(0.85 * most))
     ends = math.ceil(finest / _STEP), math.ceil(max(finest, coarsest) / _STEP) + 1
     return _STEP * np.arange(*ends)
@@ -231,11 +231,11 @@ class _WithProjectors(Protocol):
 
 
 def mean_projector(plan: _WithProjectors, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of U Uᵀ, packed: d(d+1)/2 entries.
+    """Return the mean over participants of U Uᵀ, packed: d(d+1)/2 entries.
 
-    A person's K directions are those of Φᵀ X; their projector has norm √K or less, and is scaled
-    down to the bound. Φ, of voxels or of a mesh, makes it no larger: the directions are made
-    orthonormal after it.
+    A participant's K directions are those of Φᵀ X. Their projector has norm √K or less, and is
+    scaled down to the bound. Φ, of voxels or of a mesh, makes it no larger: the directions are
+    orthonormalized after it.
     """
     del query
     asked, basis = plan.projectors.asked, plan.projectors.for_series
@@ -263,7 +263,7 @@ def _sum_projectors(
 def directions_of(
     blocks: Iterable[Array], basis: Array | None, global_signal: GlobalSignal, count: int
 ) -> Iterator[Array]:
-    """Each person's leading directions in the basis, d x K or fewer."""
+    """Yield each participant's leading directions in the basis, d x K or fewer."""
     for series in series_in(blocks, basis, global_signal):
         yield leading_directions(series, count)
 
@@ -271,7 +271,7 @@ def directions_of(
 def series_in(
     blocks: Iterable[Array], basis: Array | None, global_signal: GlobalSignal
 ) -> Iterator[Array]:
-    """Each person's series in the basis, d x T."""
+    """Yield each participant's series in the basis, d x T."""
     for block in blocks:
         if basis is not None and basis.dtype != block.dtype:
             basis = basis.astype(block.dtype)
@@ -280,7 +280,7 @@ def series_in(
 
 @lru_cache(maxsize=4)  # public, and asked for by plan, site and centre
 def smooth_basis(places: AnyPlaces, cutoff: float) -> SmoothBasis | SurfaceBasis:
-    """The basis of a study; places are one object for each space."""
+    """Return the basis of a study; places are one object for each space."""
     if isinstance(places, SurfacePlaces):
         return SurfaceBasis(places.coordinates, places.modes, cutoff)
     return places.basis(places.coordinates, cutoff)

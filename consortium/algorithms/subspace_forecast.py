@@ -1,4 +1,4 @@
-"""How well the directions that persons share are expected to see, from public numbers alone."""
+"""Forecast of the directions that participants share, only from public numbers."""
 
 from dataclasses import replace
 
@@ -17,13 +17,13 @@ USUAL = "strengths that networks usually have, which the report replaces by thos
 
 
 def subspace_worth(plan: ProjectorPlan) -> Worth:
-    """What the release is worth, for the usual strengths of networks."""
+    """Return the worth of the release, for the usual strengths of networks."""
     variance = variance_of_projectors(np.linspace(*STRENGTHS, plan.asked.kept), plan.size)
     return worth_of(variance, plan.deviation**2 / 2.0, sum(plan.shape.units))
 
 
 def expect(plan: ProjectorPlan) -> tuple[Expectation, ...]:
-    """The forecast in numbers; the range is that of the directions that are seen."""
+    """Return the forecast in numbers; its range is over the detectable directions."""
     seen = plan.cosines[plan.cosines > 0]
     agreed = Expectation("expected correlation", 0.0, ranged=_RANGED)
     if len(seen):
@@ -39,7 +39,7 @@ def expect(plan: ProjectorPlan) -> tuple[Expectation, ...]:
 
 
 def sentences(plan: ProjectorPlan) -> tuple[str, ...]:
-    """What a release of shared directions is expected to show, in words."""
+    """Return the forecast of a release of shared directions, in words."""
     seen, kept, least = plan.cosines[plan.cosines > 0], plan.asked.kept, plan.asked.least
     where = f"waves longer than {plan.cutoff:g} mm" if plan.cutoff else "the study's features"
     basis = (

@@ -1,4 +1,4 @@
-"""Who is one unit of privacy: participants with several sessions, or who belong together."""
+"""Definition of a unit of privacy: participants with several sessions, or families."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Units(FrozenModel):
     """Families, or participants with several sessions, each protected and counted as one."""
 
     family: ColumnName | None = None
-    """Column of each site's participants.tsv that says who belongs together: family_id, unless the
-    sites' policies name another. Who has the same value there is one unit, who has none is one
-    alone."""
+    """Column of each site's participants.tsv with the family: family_id, unless the sites' policies
+    name another. Participants with the same value are one unit. A participant without a value is a
+    unit."""
     sessions: bool = False
-    """Whether each session of a participant is a row of its own: by a column session_id beside
+    """Whether each session of a participant is a row of its own: by a column session_id next to
     participant_id, by sessions.tsv, and by ses- in the names of files."""
     most_rows: int = Field(default=5, ge=2, le=MOST_ROWS_OF_UNIT)
     """Rows of a unit that are used, the first by participant and session; public."""
@@ -49,7 +49,7 @@ class Units(FrozenModel):
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of a unit's mean over that of a row, as far as it is public."""
+        """Standard deviation of a unit's mean over that of a row, where it is public."""
         rows = min(self.usual_rows, self.most_rows)
         return float(((1 + (rows - 1) * self.correlation) / rows) ** 0.5)
 
@@ -78,17 +78,17 @@ class Units(FrozenModel):
     def expected_squares(
         self, squares: Array, most: float | Array, *, slope: bool = False
     ) -> tuple[Array, Array]:
-        """<t, t> of a usual unit of each site, and the variance of <t, u> over that of a mean.
+        """Return <t, t> of a usual unit of each site, and the variance of <t, u> over a mean's.
 
-        Of groups ``differ`` is the part of the units that have both; how these are mixed is as if
-        each row were drawn by itself. Of a slope it is the part of t² that lies within units.
+        For groups ``differ`` is the fraction of units that have both, and their mixture is as if
+        each row were drawn by itself. For a slope it is the fraction of t² within units.
 
         Parameters
         ----------
         squares : array, length S
-            Of a row's t about its site's mean: q_s (1 - q_s) of groups.
+            Mean square of a row's t about its site's mean: q_s (1 - q_s) for groups.
         most : float, or array of length S
-            What <t, t> is at the most, and at the least as if all rows were lone.
+            Maximum of <t, t>. Its minimum is that of units with one row.
         """
         rows, sizes = np.arange(1, self.most_rows + 1)[:, None], self.sizes[:, None]
         apart, own, part = squares * (rows - 1) / rows, squares, np.full(len(rows), self.differ)
@@ -119,7 +119,7 @@ class Units(FrozenModel):
 
     @property
     def named(self) -> str:
-        """What a unit is, in the plural."""
+        """Name of units, in the plural."""
         if self.family is None:
             return "participants with all their sessions"
         return "families with all sessions of theirs" if self.sessions else "families"

@@ -1,4 +1,4 @@
-"""What a release is worth, in words: the same in plan, design, report and at the hospital."""
+"""The worth of a release in words, equal in the plan, the design, the report and at hospitals."""
 
 import math
 from bisect import bisect_left
@@ -13,9 +13,9 @@ POOLED = f"participants for {RATIO:g} times the pooled error"
 
 
 def worth_sentence(worth: Worth, by: str) -> str:
-    """What a release is worth to a hospital, and how many participants a study needs; one line.
+    """Return the worth of a release to a hospital, and the sufficient participants, in one line.
 
-    ``by`` names the networks whose strengths this follows from, which differ from plan to result.
+    ``by`` names the networks from whose strengths it follows, which differ between plan and result.
     """
     if not (math.isfinite(worth.enough) and math.isfinite(worth.persons)):
         return ""
@@ -28,7 +28,7 @@ def worth_sentence(worth: Worth, by: str) -> str:
 
 
 def _rounded(value: float) -> str:
-    """Two figures, with commas: 0.45, 8.2, 33,000."""
+    """Write two significant digits, with commas: 0.45, 8.2, 33,000."""
     rough = float(f"{value:.2g}")
     return f"{rough:,.0f}" if rough >= 10 else f"{rough:g}"
 
@@ -39,14 +39,14 @@ _MOST_STEPS = 73
 
 
 def would_be_enough(shape: Shape, sees: Callable[[Shape], bool]) -> str:
-    """Name the persons, or the epsilon, with which a study would see something.
+    """Name the participants, or the epsilon, with which a study would find something.
 
     Parameters
     ----------
     shape : Shape
         As planned, with too much noise.
     sees : callable
-        Whether a study of a shape is expected to see anything.
+        Returns whether a study of a shape is expected to find anything.
     """
 
     def is_enough(steps: int) -> bool:
