@@ -68,7 +68,7 @@ class Shrinkage:
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbours:
+class NearPlaces:
     """Places that are near each place, and near its mirror image."""
 
     near: NDArray[np.int_]
@@ -79,7 +79,7 @@ class Neighbours:
     """Shape (d,). Whether a place lies on the midline."""
 
     @classmethod
-    def of(cls, coordinates: Array) -> "Neighbours":
+    def of(cls, coordinates: Array) -> "NearPlaces":
         """Return the neighbours of places (d x 3) in mm of the MNI152 space."""
         apart = distances(coordinates, coordinates)
         np.fill_diagonal(apart, np.inf)
@@ -116,7 +116,7 @@ class LocalNoise:
     """Whether a place lies on the midline, where ``symmetry`` is not fitted."""
 
     @classmethod
-    def even(cls, mirrored: float, neighbours: Neighbours) -> "LocalNoise":
+    def even(cls, mirrored: float, neighbours: NearPlaces) -> "LocalNoise":
         """Return noise that is the same at all places."""
         ones = np.ones(len(neighbours.central))
         root = np.sqrt(max(mirrored, _LEAST_SYMMETRIC))

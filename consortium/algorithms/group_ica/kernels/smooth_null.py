@@ -17,7 +17,7 @@ from scipy.optimize import isotonic_regression
 
 from consortium.algorithms.group_ica.kernels.local_noise import (
     LocalNoise,
-    Neighbours,
+    NearPlaces,
     Shrinkage,
 )
 from consortium.algorithms.group_ica.kernels.smooth_shape import (
@@ -92,9 +92,9 @@ class SmoothPlaces:
         return EVEN if self.own is not None else estimate_shape(matrix, self.coordinates)
 
     @cached_property
-    def neighbours(self) -> Neighbours:
+    def neighbours(self) -> NearPlaces:
         """Places near each place, and near its mirror image."""
-        return Neighbours.of(self.coordinates)
+        return NearPlaces.of(self.coordinates)
 
     @cached_property
     def around(self) -> Array:

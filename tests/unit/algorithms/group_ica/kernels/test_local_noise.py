@@ -8,7 +8,7 @@ import pytest
 from consortium.algorithms.group_ica.kernels.local_noise import (
     LocalMoments,
     LocalNoise,
-    Neighbours,
+    NearPlaces,
     Shrinkage,
 )
 from consortium.algorithms.group_ica.kernels.network_nulls import beyond_nulls, white_null
@@ -24,7 +24,7 @@ STEPS = np.arange(-80.0, 81.0, 20.0)
 GRID = np.stack(np.meshgrid(STEPS, STEPS, STEPS, indexing="ij"), axis=-1).reshape(-1, 3)
 PLACES = GRID[np.square(GRID / HEAD).sum(axis=1) <= 1.0]
 SIZE, PERSONS, VOLUMES, DEVIATION = len(PLACES), 150, 60, 0.004
-NEIGHBOURS = Neighbours.of(PLACES)
+NEIGHBOURS = NearPlaces.of(PLACES)
 RADIUS = np.linalg.norm(PLACES / HEAD, axis=1)
 
 
