@@ -43,7 +43,7 @@ from consortium.algorithms.group_ica.kernels.agreement import expected_range
 from consortium.algorithms.subspace import smooth_basis
 from consortium.study.plan import Plan, make_plan
 
-CELLS = ((200, 4.0), (200, 8.0), (400, 2.0), (400, 4.0), (521, 2.0), (521, 4.0))
+CELLS = ((200, 4.0), (200, 8.0), (400, 2.0), (400, 4.0), (521, 2.0), (521, 4.0), (521, 8.0))
 SPLITS = 4
 
 

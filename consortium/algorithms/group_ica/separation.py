@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from consortium.algorithms.base import Array, Shape
 from consortium.algorithms.group_ica.kernels.agreement import of_replays
 from consortium.algorithms.group_ica.kernels.network_nulls import (
-    beyond_null,
+    beyond_nulls,
     contrast_of_chance,
     white_null,
 )
@@ -129,8 +129,8 @@ def _significant(
     """Beyond both nulls; where the basis has no places, beyond the white one."""
     parameters, weights = released.plan.parameters, networks.weights
     places, matrix = released.places, released.matrix
-    null = (
-        white_null(directions)
+    nulls = (
+        (white_null(directions),)
         if places is None
         else fit_smooth(
             matrix,
@@ -141,7 +141,7 @@ def _significant(
             round(released.plan.shape.mean_length),
         )
     )
-    kept = beyond_null(matrix, null, weights, way, directions.count, generator)
+    kept = beyond_nulls(matrix, nulls, weights, way, directions.count, generator)
     if isinstance(way, FastIca):
         size = weights.shape[1]
         chance = contrast_of_chance(directions, released.paint, size, generator)

@@ -4,6 +4,8 @@ White ones have nothing in common but the bulk; smooth ones share a smooth covar
 (see `smooth_null`), so that what is beyond these is beyond white ones, too.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,8 +19,8 @@ _CHANCE_DRAWS = 10
 _CHANCE_ITERATIONS = 60
 _NULL_DRAWS = 20
 """One map beyond the largest of so many is chance in one of 21 runs."""
-_PART = 1.0 / 3.0
-"""Of a network's strength, that smooth persons must not explain, however small the noise."""
+_PART = 0.25
+"""Least fraction of a network's strength that the nulls must not explain."""
 
 
 def white_null(directions: NoisyDirections) -> SmoothNull:
@@ -41,33 +43,44 @@ def contrast_of_chance(
     )
 
 
-def beyond_null(
+def beyond_nulls(
     matrix: Array,
-    null: SmoothNull,
+    nulls: Sequence[SmoothNull],
     weights: Array,
     way: SeparationMethod,
     count: int,
     generator: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Which maps are stronger than persons without networks explain, shape (R,).
+    """Return which maps are stronger than each of the nulls explains, shape (R,).
 
-    Each map's strength beyond the null's mean is held against the most that any map has in
-    draws of such persons with the same noise; and however small the noise, a third of its
-    strength must be beyond.
+    Each map's strength beyond a null's mean is compared with the largest of any map in simulated
+    releases of the null. However small the noise, it must also exceed a fraction of the map's
+    strength.
 
     Parameters
     ----------
     matrix : array, shape (d, d)
     weights : array, shape (d, R)
-    way : Way
+    way : SeparationMethod
         How maps are made, of ``count`` directions.
     """
-    size, most = weights.shape[1], 0.0
+    beyond = np.ones(weights.shape[1], dtype=bool)
+    for null in nulls:
+        most = _most_by_chance(null, weights.shape[1], way, count, generator)
+        own = strengths_of(matrix - null.mean, weights)
+        whole = strengths_of(matrix, weights) - null.bulk
+        beyond &= (own > most) & (own > _PART * whole)
+    return beyond
+
+
+def _most_by_chance(
+    null: SmoothNull, size: int, way: SeparationMethod, count: int, generator: np.random.Generator
+) -> float:
+    """Return the largest strength beyond the null's mean of any map in simulated releases."""
+    most = 0.0
     for _ in range(_NULL_DRAWS):
         drawn = null.draw(generator)
         vectors, excess = strongest_directions(drawn, count, null.bulk)
         _, again = way.again(vectors, excess, size, generator)
         most = max(most, float(strengths_of(drawn - null.mean, again).max(initial=0.0)))
-    own = strengths_of(matrix - null.mean, weights)
-    whole = strengths_of(matrix, weights) - null.bulk
-    return np.asarray((own > most) & (own > _PART * whole))
+    return most

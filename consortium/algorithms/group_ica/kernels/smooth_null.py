@@ -1,22 +1,32 @@
-"""Persons who share a smooth covariance and no network: what a network has to stand out of.
+"""Participants who share smooth noise and no network: the null model of a network.
 
-Directions of such persons are waves: eigenvectors of a covariance that falls with distance, and is
-the same everywhere or changes slowly over the brain. So the part of a released matrix that is made
-of these waves, the longer ones the stronger, is what it would be without networks; drawn again with
-the release's noise and with other persons, it tells how much of a map chance and smoothness put
-beyond that part.
+Directions of such participants are waves: eigenvectors of a covariance that falls with distance,
+and is the same everywhere or differs between places. The null mean is the part of a released
+matrix that these waves explain, the longer waves the more strongly. Simulated releases of the null
+have this mean, the noise of the release, and the variation between participants. They show how
+much of a map chance and smoothness put beyond the mean.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import isotonic_regression
 
-from consortium.algorithms.group_ica.kernels.smooth_shape import EVEN, estimate_shape
+from consortium.algorithms.group_ica.kernels.local_noise import (
+    LocalNoise,
+    NearPlaces,
+    Shrinkage,
+)
+from consortium.algorithms.group_ica.kernels.smooth_shape import (
+    EVEN,
+    SmoothShape,
+    estimate_shape,
+)
 from consortium.base.array import Array
+from consortium.kernels.component_bootstrap import law_of_mean
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.spatial_ica import one_sign
 from consortium.kernels.surface_basis import SurfaceBasis
@@ -32,9 +42,14 @@ _THROUGH = tuple(
 """As `KERNELS`, of noise that was smoothed in the volume: 1.18 times narrower than these."""
 _FWHM = 2.3548
 _NEAR = 60.0  # mm, width at half height of what counts as near a place: networks are narrower
-_MOST_UNEVEN = 2.0  # times as strong, or as weak, as usual
-_CLOSEST, _ROUNDS, _STEPS = 12, 2, 4
-_CHANGES = 0.1, 10.0
+_CLOSEST, _ROUNDS, _STEPS = 12, 3, 5
+_MOST_FALL = 3.0
+"""Largest ratio of the strengths of two successive waves of noise. After the waves of a few
+networks it is larger."""
+_TOLERANCE = 1.25
+"""Largest ratio of a strength of noise to the expected one."""
+_CALIBRATED = 4
+"""Waves from K to this multiple of K show how much of a release is noise."""
 _EXPECTED_DRAWS, _MOST_VOLUMES, _TINY = 8, 200, 1e-12
 _MOST_VERTICES = 6000
 
@@ -59,8 +74,27 @@ class SmoothPlaces:
         """
         if self.own is not None:
             return self.own()
-        shapes = EVEN, estimate_shape(matrix, self.coordinates)
+        shapes = EVEN, self.shape(matrix)
         return tuple(each for shape in shapes for each in shape.kernels(self.coordinates, KERNELS))
+
+    def candidates(self, matrix: Array) -> tuple[Callable[[LocalNoise], Array], ...]:
+        """Return functions that make each of `covariances` uneven."""
+        if self.own is not None:
+            return tuple(partial(_stronger, covariance=each) for each in self.own())
+        return tuple(
+            partial(LocalNoise.covariance, coordinates=self.coordinates, shape=shape, kernel=kernel)
+            for shape in (EVEN, self.shape(matrix))
+            for kernel in KERNELS
+        )
+
+    def shape(self, matrix: Array) -> SmoothShape:
+        """Return the anisotropy and symmetry of a matrix. On a cortex neither is estimated."""
+        return EVEN if self.own is not None else estimate_shape(matrix, self.coordinates)
+
+    @cached_property
+    def neighbours(self) -> NearPlaces:
+        """Places near each place, and near its mirror image."""
+        return NearPlaces.of(self.coordinates)
 
     @cached_property
     def around(self) -> Array:
@@ -68,6 +102,10 @@ class SmoothPlaces:
         weights = next(EVEN.kernels(self.coordinates, ((_NEAR * np.sqrt(2.0) / _FWHM, 2),)))
         found: Array = weights / weights.sum(axis=1, keepdims=True)
         return found
+
+
+def _stronger(noise: LocalNoise, covariance: Array) -> Array:
+    return noise.stronger(covariance)
 
 
 @lru_cache(maxsize=1)
@@ -134,8 +172,8 @@ def strengths_of(matrix: Array, weights: Array) -> Array:
 
 def fit_smooth(
     matrix: Array, places: SmoothPlaces, deviation: float, kept: int, persons: int, volumes: int
-) -> SmoothNull:
-    """The persons without networks that are most like a release.
+) -> tuple[SmoothNull, ...]:
+    """Return the null models that are most like a release: an even one, and a local one if any.
 
     Parameters
     ----------
@@ -143,22 +181,33 @@ def fit_smooth(
     deviation : float
         Of the noise of privacy in a released number.
     kept : int
-        K, directions of a person.
+        K, directions of a participant.
     volumes : int
-        T, of a usual person.
+        T, of a usual participant.
     """
     turn = places.turn
-    found = _fit_uneven(matrix if turn is None else turn.T @ matrix @ turn, places, (kept, volumes))
-    waves = found.waves if turn is None else turn @ found.waves
-    strengths = found.strengths
-    # A wave that all persons have, or none, does not differ between them.
+    local = matrix if turn is None else turn.T @ matrix @ turn
+    noise = law_of_mean(matrix, deviation, kept, persons).deviation
+    law = SymmetricNoise(len(matrix), deviation)
+    return tuple(
+        SmoothNull(
+            each.waves if turn is None else turn @ each.waves,
+            each.strengths,
+            _variation(each.strengths, kept, persons),
+            law,
+        )
+        for each in _best_fits(local, places, noise, (kept, volumes))
+    )
+
+
+def _variation(strengths: Array, kept: int, persons: int) -> Array:
+    """Root of the variation of the mean of so many participants along each wave, shape (d,)."""
+    # A wave that all participants have, or none, does not differ between them.
     part = np.clip(strengths, 0.0, 1.0)
     differs = part * (1.0 - part)
     total = max(kept - float(np.square(part).sum()), 0.0) / persons
     whole = max(float(differs.sum()), np.finfo(np.float64).tiny)
-    strays = np.sqrt(differs / whole) * total**0.25
-    law = SymmetricNoise(len(matrix), deviation)
-    return SmoothNull(waves, strengths, strays, law)
+    return np.asarray(np.sqrt(differs / whole) * total**0.25)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,26 +218,48 @@ class _Fit:
     strengths: Array
     size: float
     """How much of a release it is: of persons without networks nearly all."""
+    gap: bool = False
+    """Whether its expected strengths fall as those of a few networks do."""
 
     @property
-    def diagonal(self) -> Array:
-        """How strong each place is in it."""
-        return np.asarray(np.square(self.waves) @ self.strengths)
+    def mean(self) -> Array:
+        """Mean of projectors, d x d."""
+        return np.asarray((self.waves * self.strengths) @ self.waves.T)
 
 
 def _fit(matrix: Array, covariance: Array, usual: tuple[int, int] | None = None) -> _Fit:
-    """Strengths that fall with the waves' length, no larger than the covariance leads to.
+    """Fit strengths that fall with the waves' length, for uneven noise none above the expected.
 
-    That only with ``usual``, which is K and T: uneven covariances are so many that one would else
-    pass for a few networks, whose strengths are larger than noise has.
+    Parameters
+    ----------
+    matrix, covariance : array, shape (d, d)
+    usual : (int, int), optional
+        K and T, for uneven noise. Uneven covariances are so many that one of them has the waves of
+        a few networks, whose strengths are larger than those of noise, and fall by a gap to the
+        next wave.
     """
     values, vectors = eigh(covariance)
     waves = one_sign(vectors[:, ::-1])
     along = np.einsum("ij,ij->j", waves, matrix @ waves)
     strengths = np.asarray(isotonic_regression(along, increasing=False).x)
-    if usual is not None:
-        strengths = np.minimum(strengths, _expected_strengths(values[::-1], *usual))
-    return _Fit(waves, strengths, float(strengths @ (2 * along - strengths)))
+    if usual is None:
+        return _Fit(waves, strengths, float(strengths @ (2 * along - strengths)))
+    kept, expected = usual[0], _expected_strengths(values[::-1], *usual)
+    strengths = np.minimum(strengths, _part_of_noise(along, expected, kept) * expected)
+    leading = expected[: kept + 1]
+    gap = bool(np.any(leading[:-1] > _MOST_FALL * leading[1:]))
+    return _Fit(waves, strengths, float(strengths @ (2 * along - strengths)), gap)
+
+
+def _part_of_noise(along: Array, expected: Array, kept: int) -> float:
+    """Fraction of the expected strengths that a release has in waves beyond the K leading ones.
+
+    Networks take directions of the participants away from noise, and have little of these waves.
+    """
+    beyond = slice(kept, _CALIBRATED * kept)
+    whole = float(np.square(expected[beyond]).sum())
+    part = float(along[beyond] @ expected[beyond]) / whole if whole > _TINY else 1.0
+    return _TOLERANCE * min(max(part, 0.0), 1.0)
 
 
 def _expected_strengths(values: Array, kept: int, volumes: int) -> Array:
@@ -204,27 +275,26 @@ def _expected_strengths(values: Array, kept: int, volumes: int) -> Array:
     return np.asarray(isotonic_regression(total, increasing=False).x)
 
 
-def _fit_uneven(matrix: Array, places: SmoothPlaces, usual: tuple[int, int]) -> _Fit:
-    """The best covariance among those that are even, or vary more in some places than in others.
+def _best_fits(
+    matrix: Array, places: SmoothPlaces, deviation: float, usual: tuple[int, int]
+) -> tuple[_Fit, ...]:
+    """Return the best even covariance, and the best of noise that differs between places if any.
 
-    How much persons vary around each place is raised or lowered until the null is as strong around
-    it as the release is.
+    Local strength, width and symmetry are adjusted until the null has those of the release.
     """
-    covariances = places.covariances(matrix)
-    even = [_fit(matrix, each) for each in covariances]
+    candidates, neighbours = places.candidates(matrix), places.neighbours
+    start = LocalNoise.even(places.shape(matrix).mirrored, neighbours)
+    even = [_fit(matrix, each) for each in places.covariances(matrix)]
     order = [int(number) for number in np.argsort([-each.size for each in even])[:_CLOSEST]]
-    close = [covariances[number] for number in order]
-    best, strong = even[order[0]], places.around @ np.diag(matrix)
-    last, chosen, varies = best, close[0], np.ones(len(matrix))
+    close = [candidates[number] for number in order]
+    last = even[order[0]]
+    chosen, noise, released = close[0], start, neighbours.moments(matrix)
+    shrunk = Shrinkage.of(released, places.around, deviation)
     for _ in range(_ROUNDS):
         for _ in range(_STEPS):
-            own = np.maximum(places.around @ last.diagonal, np.finfo(np.float64).tiny)
-            varies = varies * np.sqrt(np.clip(strong / own, *_CHANGES))
-            mean = np.exp(np.mean(np.log(varies)))
-            varies = np.clip(varies / mean, 1 / _MOST_UNEVEN, _MOST_UNEVEN)
-            last = _fit(matrix, varies[:, None] * chosen * varies, usual)
-        tried = [_fit(matrix, varies[:, None] * each * varies, usual) for each in close]
+            noise = noise.adjusted(shrunk(released), shrunk(neighbours.moments(last.mean)))
+            last = _fit(matrix, chosen(noise), usual)
+        tried = [_fit(matrix, each(noise), usual) for each in close]
         number = int(np.argmax([each.size for each in tried]))
         last, chosen = tried[number], close[number]
-        best = last if last.size > best.size else best
-    return best
+    return (even[order[0]],) if last.gap else (even[order[0]], last)

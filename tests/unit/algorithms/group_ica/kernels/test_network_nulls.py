@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from consortium.algorithms.group_ica.kernels import smooth_null
-from consortium.algorithms.group_ica.kernels.network_nulls import beyond_null, white_null
+from consortium.algorithms.group_ica.kernels.network_nulls import beyond_nulls, white_null
 from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothPlaces,
     fit_smooth,
@@ -44,8 +44,8 @@ def found(networks, deviation, seed, strengths=1.0):
     directions = find_directions(matrix, law, KEPT, uncut=KEPT)
     maps, weights = WAY.first(directions.vectors, directions.excess, generator)
     null = fit_smooth(matrix, SmoothPlaces(PLACES), deviation, KEPT, PERSONS, VOLUMES)
-    white = white_null(directions)
-    beyond = [beyond_null(matrix, each, weights, WAY, KEPT, generator) for each in (null, white)]
+    white = (white_null(directions),)
+    beyond = [beyond_nulls(matrix, each, weights, WAY, KEPT, generator) for each in (null, white)]
     return maps, *beyond
 
 
@@ -82,9 +82,9 @@ def test_networks_on_such_a_background_are_told_and_no_background(strengths):
 
 def test_a_fit_keeps_waves_strengths_and_draws_stray_as_persons_do():
     matrix = mean_projector(np.zeros((SIZE, 0)), 1)
-    null = fit_smooth(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS, VOLUMES)
+    null, *_ = fit_smooth(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS, VOLUMES)
     assert (np.diff(null.strengths) <= 1e-12).all()
-    assert np.trace(null.mean) == pytest.approx(KEPT)
+    assert np.trace(null.mean) == pytest.approx(KEPT, rel=0.05)
     assert np.linalg.norm(null.mean - matrix) < 0.3 * np.linalg.norm(matrix)
     generator = np.random.default_rng(0)
     strays = [np.square(null.draw(generator) - null.mean).sum() for _ in range(20)]
@@ -97,7 +97,7 @@ def test_draws_do_not_depend_on_the_signs_that_are_found(monkeypatch):
     matrix = mean_projector(np.zeros((SIZE, 0)), 1)
 
     def drawn():
-        null = fit_smooth(matrix, SmoothPlaces(PLACES), 0.01, KEPT, PERSONS, VOLUMES)
+        null, *_ = fit_smooth(matrix, SmoothPlaces(PLACES), 0.01, KEPT, PERSONS, VOLUMES)
         return null.draw(np.random.default_rng(0))
 
     once, true = drawn(), smooth_null.eigh
@@ -120,8 +120,8 @@ def test_waves_of_fewer_dimensions_than_directions_have_strengths_from_nothing_t
 def test_places_may_be_turned():
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((SIZE, SIZE)))[0]
     matrix = mean_projector(np.zeros((SIZE, 0)), 2)
-    plain = fit_smooth(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS, VOLUMES)
-    turned = fit_smooth(
+    plain, *_ = fit_smooth(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS, VOLUMES)
+    turned, *_ = fit_smooth(
         turn @ matrix @ turn.T, SmoothPlaces(PLACES, turn), 0.0, KEPT, PERSONS, VOLUMES
     )
     assert turn.T @ turned.mean @ turn == pytest.approx(plain.mean, abs=1e-8)
@@ -160,9 +160,9 @@ def test_noise_along_a_surface_of_uneven_vertices_is_no_network(uneven, width):
     _, weights = way.first(directions.vectors, directions.excess, generator)
     places = SmoothPlaces(uneven.centres, own=lambda: surface_covariances(uneven))
     null = fit_smooth(matrix, places, 1e-3, 20, 200, 40)
-    assert not beyond_null(matrix, null, weights, way, 20, generator).any()
-    white = white_null(directions)
-    assert beyond_null(matrix, white, weights, way, 20, generator).any()
+    assert not beyond_nulls(matrix, null, weights, way, 20, generator).any()
+    white = (white_null(directions),)
+    assert beyond_nulls(matrix, white, weights, way, 20, generator).any()
     # Kernels between single places of the surfaces explain less of it.
-    between = fit_smooth(matrix, SmoothPlaces(uneven.centres), 1e-3, 20, 200, 40)
-    assert np.linalg.norm(matrix - null.mean) < 0.9 * np.linalg.norm(matrix - between.mean)
+    between, *_ = fit_smooth(matrix, SmoothPlaces(uneven.centres), 1e-3, 20, 200, 40)
+    assert np.linalg.norm(matrix - null[0].mean) < 0.9 * np.linalg.norm(matrix - between.mean)

@@ -7,7 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from consortium.algorithms.group_ica.kernels import smooth_null
-from consortium.algorithms.group_ica.kernels.network_nulls import beyond_null
+from consortium.algorithms.group_ica.kernels.local_noise import LocalNoise
+from consortium.algorithms.group_ica.kernels.network_nulls import beyond_nulls
 from consortium.algorithms.group_ica.kernels.smooth_null import SmoothPlaces, fit_smooth
 from consortium.algorithms.group_ica.kernels.smooth_shape import (
     EVEN,
@@ -110,7 +111,7 @@ def found(matrix):
     directions = find_directions(matrix, law, KEPT, uncut=KEPT)
     maps, weights = WAY.first(directions.vectors, directions.excess, generator)
     null = fit_smooth(matrix, SmoothPlaces(PLACES), DEVIATION, KEPT, PERSONS, VOLUMES)
-    return maps, beyond_null(matrix, null, weights, WAY, KEPT, generator)
+    return maps, beyond_nulls(matrix, null, weights, WAY, KEPT, generator)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -122,6 +123,7 @@ def test_smooth_participants_of_any_shape_have_no_network(name):
 @pytest.mark.parametrize("name", ["anisotropic", "symmetric .80", "symmetric .98", "both"])
 def test_a_null_of_isotropic_covariances_would_take_them_for_networks(name, monkeypatch):
     monkeypatch.setattr(smooth_null, "estimate_shape", lambda matrix, coordinates: EVEN)
+    monkeypatch.setattr(LocalNoise, "adjusted", lambda noise, released, own: noise)
     _, beyond = found(release(*CASES[name])[0])
     assert beyond.any()
 
