@@ -1,21 +1,19 @@
 """PP-ADMM and IPP-ADMM: a classifier that sites agree on with their neighbours, without a centre.
 
 Source: Ding, Wang, Liang, Bi and Pan (2020), Algorithms 1 and 2, with an accounting that is exact.
-The paper perturbs the local cost and its approximate minimizer; here the minimizer alone carries
-Gaussian noise, for the sensitivity that `site` proves. In every round each site tells its
-neighbours its noisy model and works out its next one from what they told it. This half only counts
-the rounds; nothing that a site computes with comes from it but public parameters, so that a wrong
-one costs accuracy and never privacy.
+The paper perturbs the local cost and its approximate minimizer. Here only the minimizer has
+Gaussian noise, for the sensitivity that `site` proves. In every round each site sends its noisy
+model to its neighbours and computes its next one from theirs. This half only counts the rounds. A
+site uses only public parameters of it. So a wrong one reduces accuracy, but never privacy.
 
-With `broadcasts` (IPP), a round is held only if the sites gain enough from it: before it they
-release, as one noisy mean over all, by how much the local costs could fall. Where it is too little,
-the models stay and the duals move on, as in Algorithm 2. Every such test is paid for.
+With `broadcasts` (IPP), a round takes place only if the sites gain enough from it: before it they
+release, as one noisy mean over all, by how much the local costs could fall. If it is too little,
+the models stay and the duals are updated, as in Algorithm 2. Every such test is charged.
 
-How well the neighbours' model is expected to tell persons, from an assumed effect.
+Forecast of the accuracy of the neighbours' model, from an assumed effect.
 
-Assumed: both labels are equally frequent and alike in all hospitals, entries vary as a normal law
-does, are as large as each other and fill half of the bound's square; the best rule tells the share
-rightly that the study assumes.
+Assumptions: both labels are equally frequent in all hospitals; entries are normal with equal
+variances and use half of the bound's square; the best rule has the accuracy that the study assumes.
 """
 
 import math
@@ -52,7 +50,7 @@ from consortium.algorithms.simulated_run import train_on_assumed
 
 @dataclass
 class _Course:
-    """What was released so far."""
+    """Earlier releases."""
 
     models: Array
     held: Array
@@ -98,10 +96,10 @@ class Admm(AdmmPlan):
     )
 
     def expect(self) -> tuple[Expectation, ...]:
-        """Accuracy on new persons, if an effect is assumed, and what a coefficient must pass.
+        """Forecast the accuracy on new participants for an assumed effect, and the threshold.
 
-        The range is that of half of the draws. Where persons are too many to be drawn, fewer stand
-        for them, and chance is counted larger than it is.
+        The range is that of half of the draws. If there are too many participants to draw, fewer
+        are drawn, which overstates the sampling error.
         """
         noise = round_deviation(self.releases[0], self.shape)
         floor = gathered_floor(self, self.broadcasts, noise)
@@ -109,11 +107,11 @@ class Admm(AdmmPlan):
         return *accuracy, Expectation("least coefficient that is found", floor, rises=False)
 
     def withheld(self) -> str:
-        """Why no accuracy is foretold."""
+        """Return why there is no forecast of the accuracy."""
         return "" if self.parameters.detect is not None else NO_EFFECT
 
     def run(self) -> Run:
-        """Ask for models, round by round, and tell what the sites agreed on."""
+        """Request models, round by round, and return the agreed model."""
         empty = np.zeros((len(self.shape.units), self.entries))
         course = _Course(empty, np.zeros(self.broadcasts))
         for iteration in range(self.parameters.rounds):
@@ -128,18 +126,18 @@ class Admm(AdmmPlan):
 
 
 def _is_worth_it(plan: AdmmPlan, course: _Course) -> Generator[Query, Release, bool]:
-    """Ask what a broadcast would bring, as part of the most that it could."""
+    """Request the gain of a broadcast, as a fraction of its maximum."""
     release = yield Query("gain", "admm_gain", {"held": course.held.copy()})
     course.gains.append(float(release.values[0]) / (plan.length * plan.trust))
     return course.gains[-1] >= plan.parameters.threshold
 
 
 FILLED = 0.5
-"""Assumed part of the bound's square that a person's entries fill."""
+"""Assumed fraction of the bound's square that a participant's entries use."""
 
 
 def assumed_labels(plan: AdmmPlan, generator: np.random.Generator) -> Classes:
-    """Persons as the study assumes them."""
+    """Draw participants as the study assumes them."""
     entries = plan.shape.features - 1
     means = class_means(float(plan.parameters.detect or 0.5), 2, entries, generator)
     spread = plan.parameters.bound * math.sqrt(FILLED / entries)
@@ -147,7 +145,7 @@ def assumed_labels(plan: AdmmPlan, generator: np.random.Generator) -> Classes:
 
 
 def with_label(plan: AdmmPlan, entries: Array, kinds: Array) -> Array:
-    """A site's table, with the label in its place."""
+    """Return a site's table, with the label in its place."""
     return np.insert(entries, plan.target, np.where(kinds > 0, 1.0, -1.0), axis=0)
 
 
@@ -167,7 +165,7 @@ def _accuracy(plan: AdmmPlan) -> Expectation:
 def share_classified(
     arrays: Mapping[str, Array], target: int, entries: Array, kinds: Array
 ) -> float:
-    """Share of persons whose label the sites' mean model names."""
+    """Share of participants whose label the sites' mean model predicts."""
     weights = np.delete(arrays["coefficients"][:, 0], target)
     odds = weights @ entries + float(np.sum(arrays["intercept"]))
     return float(np.mean((odds > 0) == (kinds > 0)))

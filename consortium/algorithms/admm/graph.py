@@ -1,4 +1,4 @@
-"""Who hears whom: connected graphs over a study's sites."""
+"""Neighbours of sites: connected graphs over a study's sites."""
 
 from collections.abc import Sequence
 from itertools import combinations, pairwise
@@ -13,19 +13,19 @@ Edge = tuple[int, int]
 def study_edges(
     count: int, names: Sequence[str], layout: Layout, named: Sequence[tuple[str, str]]
 ) -> tuple[Edge, ...]:
-    """Edges of a study's graph, as pairs of indices into its sites, the lower one first.
+    """Return edges of a study's graph, as pairs of indices of its sites, the lower one first.
 
-    Raises StudyError if there are fewer than two sites, or a named edge leads nowhere, or to its
-    own beginning, or there twice, or the edges leave somebody out.
+    Raises StudyError if there are fewer than two sites, a named edge has an unknown site, joins a
+    site to itself or appears twice, or the edges don't connect all sites.
 
     Parameters
     ----------
     count : int
-        Sites.
+        Number of sites.
     names : sequence of str
         Their names, which only named edges need.
     layout : {'ring', 'path', 'star', 'complete'}
-        Over the sites in the study's order; the first is the middle of a star.
+        Over the sites in the study's order; the first is the centre of a star.
     named : sequence of (str, str)
         Edges between sites' names, instead of ``layout`` if there are any.
     """
@@ -45,7 +45,7 @@ def study_edges(
 
 
 def neighbours(edges: Sequence[Edge], count: int) -> tuple[tuple[int, ...], ...]:
-    """Each site's neighbours, in order."""
+    """Return each site's neighbours, in order."""
     found: list[list[int]] = [[] for _ in range(count)]
     for one, other in edges:
         found[one].append(other)

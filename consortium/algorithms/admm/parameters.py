@@ -1,4 +1,4 @@
-"""What a study file may say of `admm`."""
+"""Parameters of `admm` in a study file."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ class AdmmParameters(AnalysisParameters):
     """Which site receives from which, over the run's sites in the study's order; the first is the
     middle of a star. By default a ring, unless there are `edges`."""
     edges: tuple[tuple[_SITE, _SITE], ...] = Field(default=(), max_length=10_000)
-    """Pairs of sites that hear each other, instead of `graph`. All sites of a run must be
-    connected."""
+    """Pairs of neighbouring sites, instead of `graph`. All sites of a run must be connected."""
     rounds: int = Field(default=30, ge=1, le=1000)
     """T, iterations."""
     bound: float = Field(default=1.0, gt=0)
@@ -31,8 +30,8 @@ class AdmmParameters(AnalysisParameters):
     constant: float = Field(default=0.5, ge=0, le=1)
     """Weight of the model's constant, over bound; 0: none."""
     site_constants: bool = True
-    """Whether each site has a constant of its own, on which no agreement is sought, so that sites
-    that differ in how many are ill don't bend the coefficients. If not, all have one."""
+    """Whether each site has its own constant, on which the sites don't agree. Different shares of
+    patients then don't bias the coefficients. Otherwise all sites have one constant."""
     radius: float = Field(default=20.0, gt=0)
     """Largest norm of the model, over 1/bound: about the most that a participant's log odds can
     be."""
@@ -56,7 +55,7 @@ class AdmmParameters(AnalysisParameters):
     """IPP-ADMM: part of the budget that tests use."""
 
     detect: float | None = Field(default=None, ge=0.5, lt=1)
-    """Assumption for forecasts alone: share of the participants whom the best rule classifies
+    """Assumption only for forecasts: share of the participants that the best rule classifies
     correctly, both labels being equally frequent. Without it no accuracy is forecast."""
 
     @model_validator(mode="after")
@@ -72,6 +71,6 @@ class AdmmParameters(AnalysisParameters):
         study_edges(len(sites), sites, self.graph or "ring", self.edges)
 
     def joined(self, sites: Sequence[str], more: Sequence[str]) -> AdmmParameters | None:
-        """Nobody knows whom further sites would talk to."""
+        """Return None, because the neighbours of further sites are unknown."""
         del sites
         return None if more else self

@@ -18,7 +18,7 @@ _MOST_FEATURES = 2_000
 _FLATTEST = 2e-4  # a round; below, steps are long enough for any data
 _STIFFEST = 1e3
 PRECISION = 1e-3
-"""β over L/n: what the solver leaves, charged."""
+"""β over L/n: precision of the solver, which is charged."""
 STEEPEST = 1e5  # L²/Λ and ΛR/L, beyond which double precision would not reach β
 _SUREST = 1e6  # LR: log odds beyond which rounding moves a gradient by about β
 LARGEST = 1e100
@@ -37,7 +37,7 @@ def gain_influence(length: float, trust: float) -> float:
 
 
 def solvable(length: float, curvature: float, radius: float) -> bool:
-    """Whether double precision is enough for the precision that is charged."""
+    """Return whether double precision is enough for the charged precision."""
     if not all(1 / LARGEST <= size <= LARGEST for size in (length, curvature, radius)):
         return False
     steep, flat = length * (length / curvature), curvature * radius / length
@@ -45,7 +45,7 @@ def solvable(length: float, curvature: float, radius: float) -> bool:
 
 
 class AdmmPlan(AnalysisPlan[AdmmParameters]):
-    """What every site and the centre know before the first round.
+    """Public quantities of every site and the centre before the first round.
 
     Raises StudyError if target or graph don't fit the study, or the costs are too flat or steep to
     be solved.
@@ -56,11 +56,11 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
         Entry of the label.
     edges : tuple of (int, int)
     broadcasts : int
-        Most exchanges of models.
+        Maximum number of exchanges of models.
     constant : float
-        What a person's vector has beside the explaining entries; 0 without.
+        Constant entry of a participant's vector next to the explanatory ones; 0 without.
     length : float
-        L, the longest vector of a person with the constant.
+        L, the longest vector of a participant with the constant.
     radius : float
         R, the largest norm of a model.
     penalty : float
@@ -68,7 +68,7 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
     entries : int
         Numbers of a model.
     agreed : int
-        Those, from the first on, that all sites agree on; the rest is each site's own.
+        Number of the first entries on which all sites agree. The rest is each site's own.
     divisors : tuple of int
         Nominal participants of each site, by which the sum of its participants' losses is divided.
     """
@@ -99,14 +99,14 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
             )
 
     def dividing_by(self, divisors: Sequence[int]) -> Self:
-        """Return the same plan for forecasts in which fewer participants stand for all."""
+        """Return the same plan for forecasts in which fewer participants represent all."""
         found = copy(self)
         found.divisors = tuple(divisors)
         return found
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """Equal broadcasts with the whole budget, or with what the tests leave of it."""
+        """Equal broadcasts with the whole budget, or with the rest after the tests."""
         parameters = self.parameters
         forms: dict[str, tuple[int, ...]] = {"held": (self.broadcasts,)}
         influence = model_influence(self.length, self.curvature, self.radius)
@@ -133,8 +133,8 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
         """Penalty, over L², at which the noise moves log odds by about one.
 
         Models go about rounds/Λ times the gradient, and their mean over sites gathers noise of
-        2 L rounds/(Λ μ n) √S in each entry, μ being the whole budget. Rounded, so that sites whose
-        processors get another last digit of μ have the same.
+        2 L rounds/(Λ μ n) √S in each entry, μ being the whole budget. It is rounded, because
+        processors may differ in the last digit of μ.
         """
         units = self.shape.units
         noise = 2 * self.shape.noise * math.sqrt(len(units)) / sum(units)
@@ -142,7 +142,7 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
 
     @property
     def computed(self) -> Mapping[str, float]:
-        """What follows from the noise, which is solved for."""
+        """Quantities that follow from the noise, which is solved for."""
         return {"penalty": self.penalty}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What the sites agreed on: their models, their mean, and how far apart they are."""
+"""The agreed result: the sites' models, their mean, and their differences."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -17,14 +17,14 @@ _RISK = 0.05
 def admm_result(
     plan: AdmmPlan, history: Sequence[Array], gains: Sequence[float], noise: float
 ) -> Result:
-    """Mean of the last iterations' models over sites, and which coefficients pass its noise.
+    """Return the mean of the last models over sites, and the coefficients that exceed its noise.
 
     Parameters
     ----------
     history : sequence of array, S x D
         All sites' models after each iteration.
     gains : sequence of float
-        Released gains of IPP, as parts of the most that a gain can be.
+        Released gains of IPP, as fractions of the largest possible gain.
     noise : float
         Standard deviation of the noise in an entry of a model.
     """
@@ -67,7 +67,7 @@ def admm_result(
 
 
 def _course(plan: AdmmPlan, apart: Sequence[float], gains: Sequence[float]) -> dict[str, Table]:
-    """How far apart the models were, and the released gains, iteration by iteration."""
+    """Tabulate differences of the models and released gains, iteration by iteration."""
     tables = {
         "agreement": Table(
             "Root mean square distance of the sites' models from their mean, with their noise, "
@@ -87,11 +87,11 @@ def _course(plan: AdmmPlan, apart: Sequence[float], gains: Sequence[float]) -> d
 
 
 def gathered_floor(plan: AdmmPlan, rounds: int, noise: float) -> float:
-    """What no coefficient without effect passes in 95 % of studies, by noise and chance.
+    """Return the limit that no coefficient without effect exceeds in 95 % of studies.
 
-    Models walk: the mean over S sites gathers σ √(rounds/S) of the messages' noise. Chance moves it
-    along a direction of curvature h by min(t, 1/h) √(h/n), t = rounds/Λ, which is √(t/n) at most.
-    The bound on the loss of a model that was cut to the ball is its radius.
+    Models are a random walk: the mean over S sites gathers σ √(rounds/S) of the messages' noise.
+    Sampling error moves it along a direction of curvature h by min(t, 1/h) √(h/n), t = rounds/Λ,
+    which is at most √(t/n). For a model that was cut to the ball, its radius is the bound.
     """
     sites, persons = len(plan.shape.units), sum(plan.shape.units)
     chance = rounds / (plan.curvature * persons)

@@ -1,16 +1,16 @@
-"""A site's half of ADMM: everything from the data and from what its neighbours said.
+"""A site's half of ADMM, from its data and its neighbours' answers.
 
 Site i of S has n_i nominal participants, n the nominal participants of all sites. Its weight is
 ω_i = S n_i / n. It keeps θ_i and the dual λ_i, and minimizes over the ball of the planned radius
 
     F_i(θ) = Σ loss / n_i + reg/2 ‖θ‖² + (2 λ_iᵀθ + η Σ_j ‖(θ_i + θ_j)/2 - θ‖²) / ω_i
 
-over its neighbours j (Ding et al. 2020, equation 3). The sum of losses is over the participants who
-are there. ω_i n_i is the same at all sites up to a constant, so that every participant counts once,
-however many there are. A site with no participants minimizes the rest of F_i. An entry
-that is not `agreed` on, a constant of the site's own, has θ_j = θ_i for all j. The cost has
-curvature Λ_i = reg + 2 η d_i / ω_i, d_i the number of neighbours. Both θ and λ follow from the
-answers heard, so that a site needs no memory and an answer that was not sent was never given.
+over its neighbours j (Ding et al. 2020, equation 3). The sum of losses is over the site's true
+participants. ω_i n_i is the same at all sites up to a constant. So every participant counts once,
+for any number of them. A site with no participants minimizes the rest of F_i. An entry that is not
+`agreed`, which is a constant of the site's own, has θ_j = θ_i for all j. The cost has curvature
+Λ_i = reg + 2 η d_i / ω_i, d_i the number of neighbours. Both θ and λ follow from the received
+answers. So a site needs no memory, and an answer that was not sent has no effect.
 
 Sensitivity of the minimizer. Replacing a participant changes ∇F_i at a θ of the ball by at most
 2 L slope / n_i: a loss has slope at most 1/(1 + exp(-L R)) for vectors of norm L and ‖θ‖ <= R.
@@ -18,13 +18,13 @@ Adding or removing one changes it by half of that. F_i is Λ_i-strongly convex w
 losses, so its minimizer moves by at most the change over Λ_i (add the optimality conditions of both
 minimizers). The solver comes within β/Λ_i of it, β = precision·L/n_i, on both sides: n_i times the
 influence is 2 L (slope + precision) / Λ_i for a replacement, and L (slope + 2 precision) / Λ_i
-otherwise, which is less as slope is ½ at least. No count entry is beside it.
+otherwise, which is less because slope is at least ½. There is no count entry.
 
 Sensitivity of the gain F_i(θ_i) - min F_i over the ball of radius r around θ_i: it is the maximum
 of F_i(θ_i) - F_i(θ), in which each participant's part is at most L r / n_i in size. A maximum moves
-by no more than what is maximized: 2 L r / n_i if one is replaced, half of that if one is added or
-removed. The solver's error adds at most 4 β r, both times. The gain is then cut to an interval.
-Neither depends on the linear part of F_i, or on what neighbours and centre said.
+by no more than the maximized function: 2 L r / n_i if one is replaced, half of that if one is added
+or removed. The solver's error adds at most 4 β r in both cases. The gain is then cut to an
+interval. Neither depends on the linear part of F_i, or on answers of neighbours and the centre.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ from consortium.privacy.clipping import clip_columns, clip_vector
 
 
 def local_model(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Minimizer of F_i, one number for each explaining entry and the constant."""
+    """Return the minimizer of F_i, one number for each explanatory entry and the constant."""
     (curvature, pull, own), columns = _heard(plan, query), _columns(plan, data)
     pull, divisor = clip_vector(pull, _limit(plan, curvature, bound.norm)), _divisor(plan, query)
     cost = LogisticCost(columns, np.zeros(columns.shape[1]), curvature, pull, divisor)
@@ -45,7 +45,7 @@ def local_model(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> A
 
 
 def local_gain(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """How much F_i would fall from θ_i within the trusted distance, one number."""
+    """Return the possible decrease of F_i from θ_i within the trusted distance, one number."""
     (curvature, pull, own), columns = _heard(plan, query), _columns(plan, data)
     start, divisor = clip_vector(own, STEEPEST * plan.length / curvature), _divisor(plan, query)
     pull = clip_vector(pull - curvature * start, _limit(plan, curvature, plan.trust))
@@ -56,7 +56,7 @@ def local_gain(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> Ar
 
 
 def _heard(plan: AdmmPlan, query: Query) -> tuple[float, Array, Array]:
-    """What F_i is but for the data: Λ_i, its linear part, and θ_i."""
+    """Return the parts of F_i without data: Λ_i, its linear part, and θ_i."""
     heard = query.neighbour_answers
     assert heard is not None  # noqa: S101 - the stage is among neighbours
     site, agreed = heard.site, np.arange(plan.entries) < plan.agreed
@@ -77,7 +77,10 @@ def _divisor(plan: AdmmPlan, query: Query) -> int:
 
 
 def _drawn(answers: Array, site: int, beside: list[int], held: Array) -> Array:
-    """Linear part of -F_i over η/ω_i: Σ_j (θ_i + θ_j) - 2 λ_i/η, 2 λ_i = η Σ_t Σ_j (θ_i - θ_j)."""
+    """Return the linear part of -F_i over η/ω_i: Σ_j (θ_i + θ_j) - 2 λ_i/η.
+
+    2 λ_i = η Σ_t Σ_j (θ_i - θ_j).
+    """
     degree = len(beside)
     apart = degree * answers[:, site] - answers[:, beside].sum(axis=1)
     last = answers[-1] if len(answers) else np.zeros(answers.shape[1:])
@@ -86,14 +89,14 @@ def _drawn(answers: Array, site: int, beside: list[int], held: Array) -> Array:
 
 
 def _finite(values: Array) -> Array:
-    """Numbers whose squares don't overflow."""
+    """Return numbers whose squares don't overflow."""
     finite: Array = np.clip(np.nan_to_num(values), -LARGEST, LARGEST)
     return finite
 
 
 def _columns(plan: AdmmPlan, data: SiteData) -> Array:
-    """Each person's clipped vector and constant, times the label: D x N."""
-    if not data.units:  # a minimizer of what neighbours said alone
+    """Return each participant's clipped vector and constant, times the label: D x N."""
+    if not data.units:  # a minimizer of only the neighbours' part
         return np.zeros((plan.entries, 0))
     table, target = data.table(), plan.target
     signs = np.where(table[target] > 0, 1.0, -1.0)
@@ -105,5 +108,5 @@ def _columns(plan: AdmmPlan, data: SiteData) -> Array:
 
 
 def _limit(plan: AdmmPlan, curvature: float, radius: float) -> float:
-    """Ten times the length of p from which on the minimizer lies on the ball's border."""
+    """Return ten times the length of p above which the minimizer is on the ball's border."""
     return 10 * (curvature * radius + plan.length)

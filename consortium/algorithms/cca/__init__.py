@@ -1,1 +1,1 @@
-"""capeCCA: linked directions of two or more views of the same persons."""
+"""capeCCA: linked directions of two or more views of the same participants."""

@@ -1,11 +1,11 @@
-"""capeCCA: linked directions of two or more views of the same persons.
+"""capeCCA: linked directions of two or more views of the same participants.
 
 Source: dissertation Algorithm 7.1, corrected: the second moment of the stacked views is released in
-symmetric coordinates, replacing a person moves it by √2·B/n, and vectors are clipped to a public
-bound. Beyond it: a first release finds the centre and the spread of the views, so that the noise
-is measured against how persons differ and not against what they share; a constant in the stacked
-vector makes what is left of the mean part of the same release; what the noise does to eigenvalues
-is taken out (`kernels.canonical`); and more than two views are allowed.
+symmetric coordinates, replacing a participant moves it by √2·B/n, and vectors are clipped to a
+public bound. In addition: a first release estimates the centre and the spread of the views, so the
+noise is relative to differences of participants and not to their mean; a constant in the stacked
+vector makes the rest of the mean part of the same release; the effect of the noise on eigenvalues
+is removed (`kernels.canonical`); and more than two views are allowed.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -75,7 +75,7 @@ class Cca(CcaPlan):
     expect = expect
 
     def run(self) -> Run:
-        """Find centre and radii, reduce what is to be reduced, and solve."""
+        """Estimate centre and radii, reduce views, and solve."""
         found = yield from find_centre(self)
         bases = yield from reduce_views(self, found)
         carried = {f"basis-{name}": basis for name, basis in bases.items()}
@@ -89,7 +89,7 @@ class Cca(CcaPlan):
         return cca_result(release, views, centre, self)
 
     def remarks(self) -> tuple[str, ...]:
-        """Tell which constants there are, what that means, and whether it costs power."""
+        """State which constants the model has, and whether they cost power."""
         if self.places > 1:
             return (SITE_MEANS, COSTLY) if self.costly else (SITE_MEANS,)
         if len(self.shape.units) > 1 and self.places:
@@ -119,10 +119,10 @@ def find_centre(plan: CcaPlan) -> Arrays:
 
 
 def _spreads(parts: list[Array], squares: Array, deviation: float) -> Array:
-    """Root mean squared distances from the mean, of views that are scaled to norms of 1/√V.
+    """Return root mean squared distances from the mean, of views with norms of 1/√V.
 
-    The noise makes a mean vector longer by σ² D_v in its square, which is taken off. A spread is
-    not taken below what the noise leaves open.
+    The noise adds σ² D_v to the squared norm of a mean vector, which is subtracted. A spread has a
+    lower limit that follows from the noise.
     """
     to_square = 2.0 / np.sqrt(len(parts))
     means = np.array([np.square(p).sum() - len(p) * deviation**2 for p in parts])

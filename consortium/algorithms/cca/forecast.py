@@ -1,8 +1,8 @@
-"""What a canonical correlation analysis is expected to find, from public numbers alone.
+"""Forecast of a canonical correlation analysis, only from public numbers.
 
-Assumed: entries of a view are as large as each other and not correlated, but for one direction of
-every view, whose correlation is what the study assumes (`detect`); a view's radius is the headroom
-times what is usual.
+Assumptions: entries of a view have equal variances and are not correlated, except for one direction
+of every view, whose correlation is the study's `detect`. A view's radius is the headroom times the
+usual one.
 """
 
 import numpy as np
@@ -16,11 +16,11 @@ from consortium.algorithms.findings import Finding
 from consortium.kernels.moments import pack_symmetric
 
 _DRAWS, _USUAL = 24, 60
-"""Studies that are drawn, up to so many entries in all; fewer of more."""
+"""Number of drawn studies, and the number of entries above which fewer are drawn."""
 
 
 def expect(plan: CcaPlan) -> tuple[Expectation, ...]:
-    """Chance that the link is found, and the error of its correlation when it is."""
+    """Forecast the probability that the link is found, and the error of its correlation then."""
     draws = max(6, round(_DRAWS * min(1.0, _USUAL / plan.stacked)))
     first = [_first_pair(plan, np.random.default_rng(seed)) for seed in range(draws)]
     link = plan.parameters.detect
@@ -40,7 +40,7 @@ def expect(plan: CcaPlan) -> tuple[Expectation, ...]:
 
 
 def _first_pair(plan: CcaPlan, generator: np.random.Generator) -> Finding:
-    """The first pair of a study with fresh persons and fresh noise."""
+    """Return the first pair of a study with new participants and new noise."""
     planned, sizes = plan.releases[-1], dict(plan.shape.views)
     release = draw_release(planned, plan.shape, pack_symmetric(_moment(plan, generator)), generator)
     views = [
@@ -53,7 +53,7 @@ def _first_pair(plan: CcaPlan, generator: np.random.Generator) -> Finding:
 
 
 def _moment(plan: CcaPlan, generator: np.random.Generator) -> Array:
-    """Moment of the persons of a study, as they are stacked, with their chance."""
+    """Draw the moment of stacked vectors of a study, with its sampling error."""
     parts, persons = (
         plan.parts(range(len(plan.shape.units)), plan.shape.units),
         sum(plan.shape.units),
@@ -84,7 +84,7 @@ def _covariance(plan: CcaPlan) -> Array:
 
 
 def _wishart_root(size: int, persons: int, generator: np.random.Generator) -> Array:
-    """Root of a Wishart matrix of so many persons: Bartlett's."""
+    """Draw the root of a Wishart matrix of ``persons`` degrees of freedom: Bartlett's."""
     if persons <= size:
         return generator.standard_normal((size, persons))
     lower = np.tril(generator.standard_normal((size, size)), -1)

@@ -1,4 +1,4 @@
-"""What a study file may say of `cca`."""
+"""Parameters of `cca` in a study file."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ class CcaParameters(AnalysisParameters):
     """Part of the budget (of μ²) for the mean and the spread. With 0 neither is released: vectors
     are then taken as they are, and radii are the bounds."""
     constant: float = Field(default=0.3, ge=0, le=1)
-    """Constant in the stacked vector, over the bound of the rest: it tells what is left of the
-    mean. With 0 the views are taken to have mean zero."""
+    """Constant in the stacked vector, over the bound of the rest, which estimates the rest of the
+    mean. With 0 the views are assumed to have mean zero."""
     site_constants: bool = True
-    """Whether each site has a constant of its own, so that differences between sites link nothing;
-    noisy site means become public. In small studies the noise of these means costs power, which the
-    plan says."""
+    """Whether each site has a constant of its own. Differences between sites then cause no link,
+    and noisy site means become public. In small studies their noise costs power, as the plan
+    states."""
     reduce: dict[str, int] = Field(default_factory=dict)
-    """Views to reduce to so many principal components first, by a private PCA: for views with too
-    many entries for a number for every pair of them. The budget is split so that the summed squares
-    of the stages' noise are least."""
+    """Views to reduce first to a number of principal components, by a private PCA: for views with
+    too many entries for a number for every pair of them. The split of the budget minimizes the
+    summed squares of the stages' noise."""
     solver: Literal["moment", "power"] | None = Field(
         default=None,
         description="Of the PCA in `reduce`: 'moment' releases a view's second moment, 'power' its "
         f"products with few columns. By default moment up to {MOST_MOMENT_FEATURES} entries.",
     )
     keep: float = Field(default=0.5, gt=0)
-    """Directions of a view with less variance than so many times the noise's largest eigenvalue are
-    left out."""
+    """Directions of a view are excluded if their variance is below this factor times the noise's
+    largest eigenvalue."""
     detect: float = Field(default=0.5, gt=0, lt=1)
-    """Assumption for forecasts alone: correlation of one direction of every two views, whose chance
-    to be found is forecast."""
+    """Assumption only for forecasts: correlation of one direction of every two views, whose
+    probability to be found is forecast."""
     seed: int = Field(default=0, ge=0, lt=2**32)
-    """Of the noise floor's draws and of the public start of a power iteration."""
+    """Seed of the noise floor's draws and of the public start of a power iteration."""

@@ -1,8 +1,8 @@
-"""What a canonical correlation analysis will release, from its parameters and public sizes.
+"""The releases of a canonical correlation analysis, from its parameters and public sizes.
 
-How the budget is split: a stage whose noise has the spectral norm a with the whole budget has
-a/√p with a part p of it. The sum of their squares, a₁²/p₁ + a₂²/p₂ + ..., is least for parts in
-proportion to a. The mean has a fixed part: what is left of it is corrected later.
+Split of the budget: a stage whose noise has the spectral norm a with the whole budget has a/√p with
+a fraction p of it. The sum of their squares, a₁²/p₁ + a₂²/p₂ + ..., is smallest for fractions
+proportional to a. The mean has a fixed fraction, since its remaining error is corrected later.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ LOCATION_BOUND = Bound(float(np.sqrt(1.25)))
 
 
 def reduction(view: str) -> str:
-    """Stage that reduces a view."""
+    """Return the stage that reduces a view."""
     return f"reduce-{view}"
 
 
@@ -73,7 +73,7 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
 
     @property
     def means_noise(self) -> float:
-        """What site means add to the noise variance of a link, over that variance.
+        """Increase of the noise variance of a link by site means, over that variance.
 
         The noise ε of a site's mean is σ/(√2 c π), and Σ π ε εᵀ adds σ⁴/(4 c⁴) Σ 1/π² to the
         variance σ²/2 of an entry between two views.
@@ -88,7 +88,7 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
         return float(noise**2 * whole / (2.0 * parameters.constant**4))
 
     def parts(self, present: Sequence[int], units: Sequence[float] | Array) -> Array:
-        """Fractions of the participants that each constant is one for; 0 for a missing site.
+        """Return the fraction of participants with each constant; 0 for a missing site.
 
         Parameters
         ----------
@@ -151,12 +151,12 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
         return centre | ({"radii": self.radii.shape} if np.isnan(self.radii).any() else {})
 
     def geometry(self, arguments: Mapping[str, Array]) -> tuple[Array, Array]:
-        """Centre and radii, with what a query carries of them."""
+        """Centre and radii, as in a query."""
         radii = np.where(np.isnan(self.radii), arguments.get("radii", self.radii), self.radii)
         return arguments.get("centre", np.zeros(self.shape.features)), radii
 
     def by_power(self, name: str) -> bool:
-        """Whether a view's products are released instead of its second moment."""
+        """Return whether a view's products are released instead of its second moment."""
         fits = dict(self.shape.views)[name] <= MOST_MOMENT_FEATURES
         return (self.parameters.solver or ("moment" if fits else "power")) == "power"
 
@@ -170,14 +170,14 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
 
     @property
     def _last_part(self) -> float:
-        """Part of what is left after the mean that the stacked moment has."""
+        """Fraction of the budget after the mean for the stacked moment."""
         return self._weights[""] / sum(self._weights.values())
 
     @property
     def _weights(self) -> dict[str, float]:
         """Spectral norm of each stage's noise with the whole budget, up to one common factor.
 
-        The stage that the empty name stands for is the last one.
+        The stage with an empty name is the last one.
         """
         weights = {}
         for name, kept in self.parameters.reduce.items():

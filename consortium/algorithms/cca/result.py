@@ -30,7 +30,7 @@ class Scaled:
 
     name: str
     factor: float
-    """What they were multiplied by."""
+    """Their factor."""
     size: int
     """D_v."""
     basis: Array | None = None
@@ -42,11 +42,11 @@ class Scaled:
         return self.size if self.basis is None else self.basis.shape[1]
 
     def lift(self, values: Array) -> Array:
-        """Values of these entries as values of the features, before the factor."""
+        """Return values of these entries as values of the features, before the factor."""
         return values if self.basis is None else self.basis @ values
 
     def variances(self, block: Array) -> Array:
-        """Diagonal of the features' covariance, from that of the entries."""
+        """Return the diagonal of the features' covariance, from that of the entries."""
         if self.basis is None:
             return np.diag(block)
         return np.asarray((self.basis @ block * self.basis).sum(axis=1))
@@ -54,14 +54,14 @@ class Scaled:
 
 @dataclass(frozen=True, eq=False)
 class _Centred:
-    """The covariance of all views within sites, and what was taken off."""
+    """The covariance of all views within sites, and the subtracted means."""
 
     covariance: Array
     """d x d."""
     means: Array
-    """d x S. Of the sites that answered, or of all together; none without a constant."""
+    """d x S. Means of the sites that answered, or of all together; none without a constant."""
     parts: Array
-    """Length S. Of the persons."""
+    """Length S. Fractions of the participants."""
     persons: int
 
 
@@ -75,7 +75,7 @@ class _Solved:
 
     @property
     def sizes(self) -> list[Array]:
-        """Standard deviations of the variates as they are solved, 1 where there is no pair."""
+        """Standard deviations of the solved variates, 1 for a missing pair."""
         pairs = zip(self.spectra, self.solution.coordinates, strict=True)
         found = [spectrum.sizes(part) for spectrum, part in pairs]
         return [np.where(each > 0, each, 1.0) for each in found]
@@ -92,7 +92,7 @@ class _Solved:
 
     @property
     def correlations(self) -> Array:
-        """Of the variates: the mean over the pairs of views."""
+        """Correlation of the variates: the mean over the pairs of views."""
         weights = self.weights
         found = [
             np.einsum("ik,ij,jk->k", weights[u], self.blocks[u][v], weights[v], optimize=True)
@@ -102,20 +102,20 @@ class _Solved:
 
 
 _NOISY = 0.35
-"""Part of a link's noise that site means may add before nothing is told of what was not seen."""
+"""Increase of a link's noise by site means above which bounds on undetected links are withheld."""
 
 
 def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: CcaPlan) -> Result:
-    """Solve, and give everything in the features' own units.
+    """Solve, and return everything in the features' own units.
 
     Returns
     -------
     Result
-        ``patterns`` (D x K): covariance of each feature with its view's variate, that is, what
-        one standard deviation of the variate changes; ``weights`` (D x K): the variate is the
-        weighted sum of a person's deviations from ``centre``; ``structure`` (D x K): correlation
-        of each feature with the variate; ``correlations`` and ``found`` (K), 0 for what is not
-        told.
+        ``patterns`` (D x K): covariance of each feature with its view's variate, that is, its
+        change with one standard deviation of the variate; ``weights`` (D x K): the variate is the
+        weighted sum of a participant's deviations from ``centre``; ``structure`` (D x K):
+        correlation of each feature with the variate; ``correlations`` and ``found`` (K), 0 for
+        withheld ones.
     """
     parameters = plan.parameters
     centred = _centred(release, plan)
@@ -155,8 +155,8 @@ def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: C
 def _centred(release: Release, plan: CcaPlan) -> _Centred:
     """Split the moment into means of sites and the covariance within them.
 
-    Squares of noisy means are too large by σ²/(2 c² π²), in a view's own block alone: noise of
-    different entries is independent. That much is added again.
+    Squares of noisy means are too large by σ²/(2 c² π²), only in a view's own block, since noise of
+    different entries is independent. This is added again.
     """
     matrix, size = unpack_symmetric(release.values), plan.stacked - plan.places
     present = plan.present(release)
@@ -210,10 +210,10 @@ def _findings(
     seen: float,
     generator: np.random.Generator,
 ) -> tuple[Finding, ...]:
-    """Correlation of each pair: an interval for those found and the next; nothing of others.
+    """Return the correlation of each pair: an interval for found pairs and the next one only.
 
-    Not of the next, either, where site means are mostly noise: whitening is then too far from the
-    truth for a bound on what was not seen.
+    There is none of the next one either if site means are mostly noise: whitening is then too
+    inaccurate for a bound on undetected links.
     """
     values, correlations = solved.solution.correlations, solved.correlations
     present = min(len(each.variances) for each in solved.spectra)
@@ -234,7 +234,7 @@ def _findings(
 
 
 def dimensions(views: Sequence[Scaled], shape: Shape) -> list[int]:
-    """Directions of each view along which persons may differ."""
+    """Return the number of directions of each view along which participants may differ."""
     ends = np.cumsum([0, *(view.size for view in views)])
     starts = [entries.start for entries, _ in shape.known_sums]
     still = np.histogram(starts, ends)[0]
@@ -257,7 +257,7 @@ def _in_features(solved: _Solved, views: Sequence[Scaled], deviation: float) -> 
     for index, view in enumerate(views):
         pattern = view.lift(solved.patterns[index])
         variances = view.variances(solved.blocks[index][index])
-        # A feature whose variance is below its noise has no correlation to tell.
+        # The correlation of a feature whose variance is below its noise is withheld.
         sound = variances > deviation
         spread = np.sqrt(np.where(sound, variances, 1.0))[:, None]
         structure.append(np.clip(np.where(sound[:, None], pattern / spread, 0.0), -1.0, 1.0))
@@ -271,7 +271,7 @@ def _in_features(solved: _Solved, views: Sequence[Scaled], deviation: float) -> 
 
 
 def _view_table(solved: _Solved, names: Sequence[str], many: int) -> Table:
-    """Correlations of every two views' variates, of each pair that was found."""
+    """Tabulate correlations of every two views' variates, for each found pair."""
     rows = []
     weights = solved.weights
     for k in range(many):
@@ -285,7 +285,7 @@ def _view_table(solved: _Solved, names: Sequence[str], many: int) -> Table:
 def _words(
     pairs: Sequence[Finding], floor: float, solved: _Solved, plan: CcaPlan, *, hidden: bool
 ) -> Captions:
-    """Say how many pairs were found, or what would have been."""
+    """State how many pairs were found, or which would have been detected."""
     found = tuple(each.state == "found" for each in pairs)
     many, names = sum(found), " and ".join(name for name, _ in plan.shape.views)
     least = min(floor / float(np.prod([s[0] for s in solved.sizes]) ** (2 / len(solved.sizes))), 1)

@@ -1,9 +1,9 @@
-"""A site's half of analyses of stacked views: means and second moments of persons' vectors.
+"""A site's half of analyses of stacked views: means and second moments of participants' vectors.
 
-After the first release a query brings what that told: a public centre and, for each view, a radius
-that deviations from the centre are clipped to and that they are then divided by. A hostile centre
-may choose both; whatever it chooses, a person's whole contribution is clipped to the planned bound
-once more.
+After the first release a query contains its estimates: a public centre and, for each view, a radius
+to which deviations from the centre are clipped and by which they are then divided. A hostile centre
+may choose both. For any choice, a participant's whole contribution is clipped to the planned bound
+again.
 """
 
 import math
@@ -21,12 +21,12 @@ from consortium.privacy.clipping import bounded_basis, clip_columns, finite_colu
 
 
 def stacked_location(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of their scaled vectors y and of √V/2 times ‖y_v‖² for each view v.
+    """Return the mean over participants of scaled vectors y, and of √V/2 ‖y_v‖² for each view v.
 
     Returns
     -------
     array, length D + V
-        The mean vector, and what the views' mean squared distances from it follow from.
+        The mean vector, and numbers from which the views' mean squared distances from it follow.
     """
     del query
     parts = _deviations(plan, data, np.zeros(data.features), plan.bounds)
@@ -38,11 +38,11 @@ def stacked_location(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) 
 
 
 def stacked_moment(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of z zᵀ, packed; z holds the scaled views and c e.
+    """Return the mean over participants of z zᵀ, packed; z contains the scaled views and c e.
 
-    e is one in the place of the site, or in its only place, and zero in the others. ‖z‖² is
-    clipped to the bound B whatever the query says; z zᵀ has the norm ‖z‖², and two of them an
-    inner product of zero or more, so that replacing a person moves the mean by √2·B/n at most.
+    e is one at the site's place, or at its only place, and zero elsewhere. ‖z‖² is clipped to the
+    bound B for any query. z zᵀ has the norm ‖z‖², and two of them an inner product of zero or more.
+    So replacing a participant moves the mean by at most √2·B/n.
 
     A view with a basis (argument ``basis-`` and its name) is first reduced to the basis's columns.
 
@@ -66,14 +66,14 @@ def stacked_moment(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) ->
 
 
 def view_moment(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of x xᵀ of one view's scaled deviation x, packed."""
+    """Return the mean over participants of x xᵀ of one view's scaled deviation x, packed."""
     persons = clip_columns(_one_view(plan, data, query), math.sqrt(bound.norm))
     total = add_second_moment(np.zeros((len(persons),) * 2, order="F"), persons, 1.0)
     return pack_symmetric(total) / data.units
 
 
 def view_product(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of x xᵀ Q of one view's scaled deviation x, D_v x K entries."""
+    """Return the mean over participants of x xᵀ Q of one view's scaled deviation x: D_v x K."""
     basis = bounded_basis(query.arguments["basis"])
     total = np.zeros(basis.shape)
     add_volume_products(total, _one_view(plan, data, query), basis, bound.norm)
@@ -81,13 +81,13 @@ def view_product(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) -> A
 
 
 def _one_view(plan: CcaPlan, data: SiteData, query: Query) -> Array:
-    """Unit deviations of the view that a stage reduces."""
+    """Return unit deviations of the view that a stage reduces."""
     index = [reduction(name) for name, _ in plan.shape.views].index(query.stage)
     return finite_columns(_unit_deviations(plan, data, query)[index])
 
 
 def _unit_deviations(plan: CcaPlan, data: SiteData, query: Query) -> list[Array]:
-    """Each view's deviations from the centre, over the radius that they are clipped to."""
+    """Return each view's deviations from the centre, over the radius of the clipping."""
     centre, radii = plan.geometry(query.arguments)
     parts = _deviations(plan, data, centre, radii)
     with np.errstate(all="ignore"):
@@ -95,7 +95,7 @@ def _unit_deviations(plan: CcaPlan, data: SiteData, query: Query) -> list[Array]
 
 
 def _deviations(plan: CcaPlan, data: SiteData, centre: Array, radii: Array) -> list[Array]:
-    """Each view's deviations from the centre, clipped to its radius: D_v x M each."""
+    """Return each view's deviations from the centre, clipped to its radius: D_v x M each."""
     stops = np.cumsum([size for _, size in plan.shape.views])
     with np.errstate(all="ignore"):
         whole = data.table().astype(np.float64) - centre[:, None]

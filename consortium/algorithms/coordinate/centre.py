@@ -1,18 +1,18 @@
-"""A level of privacy for every view: means, or least squares, of which some views tell less.
+"""A privacy level for every view: means, or least squares, with less information about some views.
 
 Source: Aliakbarpour, Chaudhuri, Courtade, Fallah and Jordan (2024), Bayesian coordinate
-differential privacy, for Gaussian noise on a mean over all sites. A view's weight in the release
-is so small that changing it alone costs no more than its level, while the whole person costs the
-study's ε; see `privacy.coordinates`. What a level means for somebody who knows how views depend on
-each other is worked out in `privacy.bayesian` and told in the result.
+differential privacy, for Gaussian noise on a mean over all sites. A view has such a small weight in
+the release that changing only it costs no more than its level, while the whole participant has the
+study's ε; see `privacy.view_bounds`. `privacy.bayesian` computes the level against an observer who
+has the dependence between views, which the result reports.
 
-The weights are in the plan's bound, which every site works out for itself. The queries have no
-arguments, so that nobody can ask for other levels than those that were approved.
+The weights are in the plan's bound, which every site computes by itself. The queries have no
+arguments. So no party can request other levels than the approved ones.
 
 Forecasts: the standard error of a mean assumes the largest variance that the entries of a view can
-have together. For coefficients it is assumed that nothing explains the target, whose own deviation
-is 0.3, and that entries vary alike, with standard deviation 0.4 or with one over the root of their
-view's number, within its radius.
+have together. For coefficients it is assumed that nothing explains the target, whose standard
+deviation is 0.3, and that entries have equal standard deviations of 0.4, or of one over the root of
+their number in the view, within its radius.
 """
 
 import math
@@ -61,11 +61,11 @@ class Coordinate(CoordinatePlan):
     )
 
     def remarks(self) -> tuple[str, ...]:
-        """Tell that sites' means become public."""
+        """State that sites' means become public."""
         return (SITE_MEANS,) if self.bound.places > 1 else ()
 
     def expect(self) -> tuple[Expectation, ...]:
-        """Standard error of a mean of each view, or error of a coefficient of each."""
+        """Forecast the standard error of a mean of each view, or of a coefficient of each."""
         return _coefficients(self) if self.squares else _means(self)
 
     def run(self) -> Run:
@@ -87,12 +87,12 @@ def _means(plan: CoordinatePlan) -> tuple[Expectation, ...]:
 
 
 def _widest_variance(part: Part) -> float:
-    """Mean variance of a view's entries at the most."""
+    """Return the largest mean variance of a view's entries."""
     return min(1.0, part.radius**2 / part.entries)
 
 
 def _coefficients(plan: CoordinatePlan) -> tuple[Expectation, ...]:
-    """By draws of noise and chance through the analysis's own code."""
+    """Forecast coefficients by draws of noise and sampling error through the analysis's code."""
     asked, errors, open_ends = plan.asked, [], 0
     for fit in drawn_fits(asked, _pooled_level(plan), partial(_moment, plan), _DRAWS):
         errors.append(fit.coefficients[: plan.shape.features - 1])
@@ -109,7 +109,7 @@ def _coefficients(plan: CoordinatePlan) -> tuple[Expectation, ...]:
 
 
 def _moment(plan: CoordinatePlan, generator: np.random.Generator) -> Array:
-    """Assumed E[z zᵀ] with what chance among persons leaves of the products with the target."""
+    """Draw the assumed E[z zᵀ], with the sampling error of the products with the target."""
     sizes, units, target = [size for _, size in plan.shape.views], plan.shape.units, plan.target
     own = [
         min(usual_spread(size), radius / math.sqrt(size))
@@ -127,7 +127,7 @@ def _moment(plan: CoordinatePlan, generator: np.random.Generator) -> Array:
 
 
 def _pooled_level(plan: CoordinatePlan) -> float:
-    """Noise of an entry, where sites' answers are put together as `pool_sites` does."""
+    """Return the noise of an entry if sites' answers are combined as in `pool_sites`."""
     (planned,), sizes = plan.releases, np.array(plan.shape.units, dtype=np.float64)
     level = round_deviation(planned, plan.shape)
     if planned.released == "sum":

@@ -1,4 +1,4 @@
-"""What a study file may say of `coordinate`."""
+"""Parameters of `coordinate` in a study file."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ class CoordinateParameters(AnalysisParameters):
     """Parameters of `coordinate`."""
 
     levels: dict[ViewName, Level] = Field(default_factory=dict)
-    """ε that changing a view alone may cost, at the study's δ, by view; the others are held by the
-    participant's ε."""
+    """ε of a change of only one view, at the study's δ, by view; the others have the participant's
+    ε."""
     protects: Literal["view", "entry"] = "view"
-    """What a level is for: all entries of the view together, or any one of them."""
+    """Scope of a level: all entries of the view together, or any one of them."""
     target: ViewName | None = None
     """View of one entry that all others explain by least squares; without it the mean of every
     entry is asked for."""
     site_constants: bool = True
-    """With a target: whether each site has a constant of its own, so that nothing is explained by
-    differences between sites; noisy site means become public."""
+    """With a target: whether each site has a constant of its own. Differences between sites then
+    explain nothing, and noisy site means become public."""
     radii: dict[ViewName, Radius] = Field(default_factory=dict)
     """Euclidean norm that a view's entries are clipped to; 1 for normalized views. By default the
     root of their number, which clips no participant."""
     dependence: float | None = Field(default=None, ge=0, le=1)
-    """Assumption: however a participant's view is, the distribution of the participant's other
-    views changes by no more than this (total variation). The result tells what the levels then
-    mean."""
+    """Assumption: for any values of a participant's view, the distribution of the participant's
+    other views changes by no more than this (total variation). The result reports the levels under
+    this assumption."""
     randomize: Literal["mean", "record"] = "mean"
     """'mean': noise for the mean over all sites; 'record': as much as if every participant's vector
     had been randomized by itself before it was averaged (local privacy)."""
@@ -69,7 +69,7 @@ class CoordinateParameters(AnalysisParameters):
         return self
 
     def promise(self) -> tuple[float, float]:
-        """ε and δ of the study; raises StudyError if nobody gave them."""
+        """Return ε and δ of the study; raises StudyError if they are missing."""
         if self.epsilon is None or self.delta is None:
             raise StudyError(
                 "field 'analysis': the study's epsilon and delta are unknown; add them."
@@ -77,5 +77,5 @@ class CoordinateParameters(AnalysisParameters):
         return self.epsilon, self.delta
 
     def level(self, view: str) -> float:
-        """ε of changing the view (or an entry of it) alone."""
+        """Return ε of changing only the view (or an entry of it)."""
         return self.levels.get(view, self.promise()[0])

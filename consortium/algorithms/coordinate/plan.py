@@ -24,15 +24,15 @@ from consortium.privacy.mechanism import HEADROOM
 from consortium.privacy.view_bounds import SQUARES_NORM, Part, PartsBound, choose_weights
 
 MOST_ROUNDING = 1e-3
-"""Of the whole sensitivity: what a lattice may add to that of a view too."""
+"""Fraction of the whole sensitivity that a lattice may add, also to that of a view."""
 _SHARES = tuple(0.85**step for step in range(48))
 """Parts of the budget that are tried, the whole one first."""
 MOST_OF_DELTA = 1e-3
-"""What a graph of masks may take of the study's δ, and of a level's."""
+"""Fraction of the study's δ, and of a level's, for the failure of a graph of masks."""
 
 
 class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
-    """What every site and the centre know before the only round.
+    """Public quantities of every site and the centre before the only round.
 
     Raises StudyError if the study has no such views, or nothing can explain the target.
 
@@ -41,7 +41,7 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
     squares : bool
         Whether products are released, for least squares.
     radii : list of float
-        R, what each view is clipped to.
+        R, norm to which each view is clipped.
     """
 
     def __init__(self, parameters: CoordinateParameters, shape: Shape) -> None:
@@ -65,15 +65,15 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
 
     @cached_property
     def target(self) -> int:
-        """Place within a person's vector of what least squares explain."""
+        """Place of the target within a participant's vector."""
         name = str(self.parameters.target)
         return self.shape.single_entry(name, "analysis.target", "name a view of one number")
 
     @cached_property
     def losses(self) -> list[float]:
-        """Largest part of the person's μ that each view may cost, in the real numbers of the plan.
+        """Largest fraction of the participant's μ for each view, in the plan's real numbers.
 
-        What rounding to the grid and a graph of masks add at the most is taken off. Raises
+        The maximum effects of rounding to the grid and of a graph of masks are subtracted. Raises
         StudyError if a level is too small for that.
         """
         return [self._loss(view) for view, _ in self.shape.views]
@@ -94,12 +94,12 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
 
     @cached_property
     def budget_share(self) -> float:
-        """Part of the person's budget (of μ²) with which least squares are told best.
+        """Fraction of the participant's budget (of μ²) with the best precision of least squares.
 
-        A view with a level has the less weight the larger the part is, and an entry's product with
-        another of its own view has the noise over that weight squared: with the whole budget it may
-        hide the view, and with it the coefficients of all others. Least is taken the sum of noise
-        variances over the products that explain; no data decide.
+        A larger fraction gives a view with a level a smaller weight, and an entry's product with
+        another of its own view has the noise over that weight squared. With the whole budget it may
+        hide the view, and with it the coefficients of all others. The fraction minimizes the sum of
+        noise variances over the explanatory products, without data.
         """
         if not self.squares or not self.parameters.levels:
             return 1.0
@@ -107,7 +107,7 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
         return _SHARES[int(np.argmin(np.round(np.array(scores) / min(scores), 9)))]
 
     def _products_noise(self, weights: Sequence[float]) -> float:
-        """Variance of the noise over all products of two entries, but for the target's square."""
+        """Return the noise variance over all products of two entries but the target's square."""
         views, target = self.shape.views, str(self.parameters.target)
         own = math.fsum(
             size / weight**2
@@ -118,9 +118,9 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
         return own * (own / 2.0 + 1.0 / weights[at] ** 2 + 1.0 / weights[-1] ** 2)
 
     def _weights(self, share: float) -> Sequence[float]:
-        """Weight of every view, and with a target that of the constant, which is nobody's.
+        """Return the weight of every view, and with a target that of the constant.
 
-        With a part of the budget a level is a larger part of what is left.
+        With a fraction of the budget, a level is a larger fraction of the rest.
         """
         parameters, explaining = self.parameters, self.shape.features - 1
         # Target and constant are in a product with each of the entries that explain.
@@ -158,13 +158,13 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
 
     @cached_property
     def weights(self) -> Array:
-        """Weight of every entry of a person's vector, length D."""
+        """Weight of every entry of a participant's vector, length D."""
         parts = self.bound.parts
         return np.repeat([part.weight for part in parts], [part.entries for part in parts])
 
     @property
     def computed(self) -> Mapping[str, Array | float]:
-        """What is solved for, or tried."""
+        """Quantities that are solved for, or tried."""
         return {"weights": self.weights, "budget_share": self.budget_share}
 
     @cached_property
@@ -195,7 +195,7 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
 
 
 def _largest_norm(part: float, squares: bool) -> float:
-    """Norm P of a weighted view that costs ``part`` of a person whose norm is 1; infinite for all.
+    """Return the norm P of a weighted view with the loss ``part`` of a participant of norm 1.
 
     The inverse of `PartsBound.part_spread`: P for a mean, 2 P √(1 - P²) for products.
     """

@@ -1,4 +1,4 @@
-"""From the release of `coordinate` to means or coefficients, and what every view's level means."""
+"""From the release of `coordinate` to means or coefficients, and the levels of all views."""
 
 import math
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ def mean_result(plan: CoordinatePlan, found: Release) -> Result:
 
 
 def _variances(plan: CoordinatePlan, mean: Array, squares: Array, noise: Array) -> Array:
-    """Variance of every entry, view by view: entries of a view have the same noise."""
+    """Return the variance of every entry, view by view: entries of a view have equal noise."""
     found, start = [], 0
     for part in plan.bound.parts:
         own = slice(start, start + part.entries)
@@ -106,7 +106,7 @@ def _headline(findings: Sequence[Finding], deviations: Array, error: float) -> s
 
 
 def squares_result(plan: CoordinatePlan, found: Release) -> Result:
-    """Coefficients of least squares with intervals, as `regression` has them."""
+    """Return coefficients of least squares with intervals, as in `regression`."""
     asked = replace(plan.asked, shape=plan.estimated_shape(found))
     sites = plan.sites_with_units(found)
     fit = least_squares(asked.moment(found.values, found.deviation, sites))
@@ -115,7 +115,7 @@ def squares_result(plan: CoordinatePlan, found: Release) -> Result:
 
 
 def level_table(plan: CoordinatePlan, deviation: float) -> Table:
-    """What every view's level is, alone and with all that depends on it."""
+    """Tabulate every view's level, by itself and with all views that depend on it."""
     parameters, bound = plan.parameters, plan.bound
     (epsilon, delta), q = parameters.promise(), parameters.dependence
     what = "the view" if parameters.protects == "view" else "an entry"

@@ -27,11 +27,11 @@ def coordinate_mean(_plan: object, data: SiteData, query: Query, bound: PartsBou
 
 
 def coordinate_moment(_plan: object, data: SiteData, query: Query, bound: PartsBound) -> Array:
-    """Mean over persons of z zᵀ, packed, z = (weighted entries, c e): D + S entries.
+    """Return the mean over participants of z zᵀ, packed, z = (weighted entries, c e): D + S.
 
-    e is one in the place of the site, or in its only place; how many there are is the bound's, so
-    that no query decides it. The constant is the same whoever the person is: a view that changes
-    alone moves z zᵀ as `PartsBound.part_spread` says, wherever the constant stands.
+    e is one at the site's place, or at its only place. The bound fixes the number of places, and
+    not a query. The constant is the same for every participant: a change of only one view moves
+    z zᵀ by at most `PartsBound.part_spread`, for any place of the constant.
     """
     columns = np.vstack(list(_weighted_columns(data, bound)))
     constant = bound.constant * site_constants(bound.places, query.site, columns.shape[1])

@@ -1,1 +1,1 @@
-"""Group ICA: the brain networks that all sites' persons have in common, from one release."""
+"""Group ICA: the brain networks that all sites' participants share, from one release."""

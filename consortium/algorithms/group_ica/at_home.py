@@ -1,7 +1,7 @@
-"""Group ICA of what a hospital has at home: its own mean projector, the release, and both together.
+"""Group ICA at a hospital: of its own mean projector, of the release, and of both combined.
 
-Each is a mean of projectors over so many persons with noise of a known law, so that all of them
-become maps in the same way. The site alone calls this.
+Each is a mean of projectors over a number of participants with noise of a known distribution. So
+all become maps in the same way. Only a site calls this.
 """
 
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ from consortium.kernels.moments import pack_symmetric
 def results_at_home(
     posterior: Posterior, release: Release, plan: GroupIcaPlan
 ) -> Mapping[str, Result]:
-    """Results by name: 'own', 'release' and 'posterior'.
+    """Return results by name: 'own', 'release' and 'posterior'.
 
     Parameters
     ----------
     release : Release
-        Of the study.
+        The study's release.
     plan : GroupIcaPlan
-        Of the study's sites that answered.
+        Plan of the study's sites that answered.
     """
     fixed = plan.parameters.model_copy(update={"cutoff": plan.cutoff or None})
 

@@ -1,10 +1,10 @@
-"""Group ICA: the brain networks that all sites' persons have in common, from one release.
+"""Group ICA: the brain networks that all sites' participants share, from one release.
 
-Each person's leading K spatial directions are a projector P = U Uᵀ of norm √K. The mean of the
-persons' projectors on a public basis is released once, with the whole budget. All that follows
-is computed from it and costs nothing: how many directions stand out of the noise, spatial
-independent components of these (Calhoun et al. 2001; Varoquaux et al. 2010), and how far each may
-be trusted, by doing it again with fresh noise of the same law.
+Each participant's leading K spatial directions are a projector P = U Uᵀ of norm √K. The mean of the
+participants' projectors on a public basis is released once, with the whole budget. The rest is
+post-processing: the number of directions that exceed the noise, their spatial independent
+components (Calhoun et al. 2001; Varoquaux et al. 2010), and the uncertainty of each, by a
+parametric bootstrap.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ class GroupIca(GroupIcaPlan):
     expect = expect
 
     def worth(self) -> str:
-        """What the release is worth to a hospital, for the usual strengths of networks."""
+        """Return the worth of the release to a hospital, for the usual strengths of networks."""
         return worth_sentence(subspace_worth(self), USUAL)
 
     def run(self) -> Run:

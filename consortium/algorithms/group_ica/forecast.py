@@ -1,4 +1,4 @@
-"""Forecast of the networks that a study will find, from public numbers alone.
+"""Forecast of the networks that a study will find, only from public numbers.
 
 Releases of simulated participants with usual networks and the noise of the study are separated, and
 their networks are found, by the function that does so for the study's own release.
@@ -26,14 +26,14 @@ _RANGED = "from the least to the largest of the components that are found"
 _LEAST_FOUND = 2
 _DRAWS, _REPLAYS = 3, 10
 _DIMENSIONS = 10
-"""Dimensions of a simulated release for each direction of a participant, at the most."""
+"""Maximum dimensions of a simulated release for each direction of a participant."""
 _VOLUMES = 100
 _FIGURES = 3
 
 
 @dataclass(frozen=True)
 class NetworkForecast:
-    """What a release is expected to show if networks have their usual strengths."""
+    """Forecast of a release if networks have their usual strengths."""
 
     found: float
     """Number of components that are found, mean over simulated releases."""
@@ -138,7 +138,7 @@ def is_hopeless(plan: GroupIcaPlan) -> bool:
 def refuse_hopeless(plan: GroupIcaPlan) -> None:
     """Refuse a study that is expected to find fewer than two networks, unless it runs anyway.
 
-    Raises StudyError with what would be enough.
+    Raises StudyError with sufficient numbers.
     """
     if not plan.asked.anyway and plan.shape.noise and is_hopeless(plan):
         raise StudyError(f"field 'privacy.epsilon': {_too_little(plan)}")

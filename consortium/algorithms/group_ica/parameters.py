@@ -11,14 +11,14 @@ from consortium.algorithms.subspace import BasisKind, Directions
 from consortium.kernels.projectors import GlobalSignal
 
 DIRECTIONS = 20
-"""Directions of a person where the study names no number: group ICA's most common order."""
+"""Default number of directions of a participant: group ICA's most common order."""
 
 
 class GroupIcaParameters(AnalysisParameters):
     """Parameters of `group_ica`."""
 
     components: Literal["auto"] | Annotated[int, Field(ge=1, le=100)] = "auto"
-    """Networks to look for, at most; 'auto' takes as many as directions."""
+    """Maximum number of networks; 'auto' is the number of directions."""
     directions: int | None = Field(
         default=None,
         ge=1,
@@ -38,10 +38,10 @@ class GroupIcaParameters(AnalysisParameters):
     least: float = Field(default=0.7, gt=0, lt=1)
     """Expected correlation with the truth from which on a network counts as found."""
     separation: Literal["varimax", "fastica"] = "varimax"
-    """How directions become maps: 'varimax' counts each by its strength and cuts none; 'fastica'
-    takes those that stand out of the noise, and all of them alike."""
+    """How directions become maps: 'varimax' weights each by its strength and excludes none;
+    'fastica' uses those that exceed the noise, with equal weights."""
     starts: int = Field(default=10, ge=1, le=100)
-    """Separation fastica: random starts, of which the best counts."""
+    """Separation fastica: number of random starts; the best is used."""
     replays: int = Field(default=40, ge=10, le=500)
     """Times that the analysis is done again with fresh noise, for its accuracy."""
     seed: int = Field(default=0, ge=0, lt=2**32)
@@ -51,7 +51,7 @@ class GroupIcaParameters(AnalysisParameters):
 
     @property
     def without_global_signal(self) -> bool:
-        """Whether the mean over all voxels is taken out of each participant's series."""
+        """Whether the mean over all voxels is removed from each participant's series."""
         return self.global_signal == "remove"
 
     @property
@@ -62,12 +62,12 @@ class GroupIcaParameters(AnalysisParameters):
 
     @property
     def asked(self) -> Directions:
-        """What is said of the directions."""
+        """Fields about the directions."""
         return Directions(
             self.kept, self.basis, self.cutoff, self.global_signal, self.least, self.anyway
         )
 
     @property
     def most(self) -> int:
-        """Most networks that are told apart."""
+        """Maximum number of separated networks."""
         return self.kept if self.components == "auto" else self.components

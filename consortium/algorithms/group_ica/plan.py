@@ -1,4 +1,4 @@
-"""What group ICA will release: the directions that persons share, and nothing else."""
+"""The release of group ICA: only the directions that participants share."""
 
 from functools import cached_property
 
@@ -15,7 +15,7 @@ YARDSTICK = (
 
 
 class GroupIcaPlan(ProjectorPlan, AnalysisPlan[GroupIcaParameters]):
-    """What every site and the centre know before the release."""
+    """Public quantities of every site and the centre before the release."""
 
     def __init__(self, parameters: GroupIcaParameters, shape: Shape) -> None:
         super().__init__(parameters.asked, shape)

@@ -24,12 +24,12 @@ _SMOOTH = "that participants with a smooth covariance and no network might make"
 
 
 def make_result(release: Release, plan: GroupIcaPlan, reach: float = REACH) -> Result:
-    """All that follows from the release, deterministic for the study's seed.
+    """Make the result from the release, deterministic for the study's seed.
 
     Parameters
     ----------
     reach : float
-        Half the range of an expected correlation, of Fisher's z.
+        Half the range of an expected correlation, as Fisher's z.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def make_result(release: Release, plan: GroupIcaPlan, reach: float = REACH) -> R
 
 
 def _paints(plan: GroupIcaPlan) -> tuple[Paint, Paint]:
-    """From weights to the analysed voxels, and to those of the maps."""
+    """Return functions from weights to the analysed voxels, and to those of the maps."""
     waves, places = plan.waves, plan.shape.places
     if waves is None or places is None:
         return _as_they_are, _as_they_are
@@ -170,7 +170,7 @@ def _table(
 
 
 def _worth(directions: NoisyDirections, deviation: float, shape: Shape) -> str:
-    """What the release is worth, by its own eigenvalues without the noise's part."""
+    """Return the worth of the release, by its own eigenvalues without the noise's part."""
     strengths, size = directions.strengths + directions.bulk, len(directions.eigenvalues)
     variance = variance_of_projectors(strengths, size)
     worth = worth_of(variance, deviation**2 / 2.0, sum(shape.units))
@@ -178,7 +178,7 @@ def _worth(directions: NoisyDirections, deviation: float, shape: Shape) -> str:
 
 
 def _in_full(finding: Finding, resolved: float, reach: float) -> Finding:
-    """Agreement with the truth itself, of which the basis shows a part."""
+    """Return the agreement with the truth at full resolution."""
     if resolved == 1.0 or not finding.reported:
         return finding
     value = resolved * finding.value
@@ -218,7 +218,7 @@ def _headline(found: int, seen: int, placed: bool = True) -> str:
 
 
 def _nothing(directions: NoisyDirections, plan: GroupIcaPlan) -> Result:
-    """The result of a release in which nothing stands out of the noise."""
+    """Return the result of a release in which nothing exceeds the noise."""
     places = plan.shape.places
     rows = plan.shape.features if places is None or places.fine is None else len(places.fine)
     none = np.zeros((rows, 0))

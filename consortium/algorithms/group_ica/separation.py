@@ -30,7 +30,7 @@ from consortium.kernels.separations import FastIca, Paint, SeparationMethod, Var
 from consortium.kernels.surface_basis import SurfaceBasis
 
 _MORE = 1.25
-"""Directions that are told apart, over the networks that are looked for."""
+"""Number of separated directions, over the maximum number of networks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class GroupRelease:
     matrix: Array
     """Shape (d, d)."""
     deviation: float
-    """Of the noise of privacy in a released number."""
+    """Standard deviation of the privacy noise in a released number."""
     plan: GroupIcaPlan
     paint: Paint
     """To the analysed voxels."""
@@ -53,7 +53,7 @@ class GroupRelease:
         return sum(self.shape.units)
 
     def directions(self, uncut: int = 0) -> NoisyDirections:
-        """Those that stand out of the noise, or the first so many."""
+        """Return directions that exceed the noise, or at least the first ``uncut`` ones."""
         kept = self.plan.asked.kept
         law = law_of_mean(self.matrix, self.deviation, kept, self.persons)
         skew = len(self.matrix) / (kept * self.persons)
@@ -86,7 +86,7 @@ class Separated:
 
 
 def separate_release(released: GroupRelease, generator: np.random.Generator) -> Separated:
-    """Networks of a release, the surest first, no more than are looked for."""
+    """Return networks of a release, the most reliable first, up to the maximum number."""
     parameters = released.plan.parameters
     seen = released.directions()
     if not seen.count:
@@ -111,7 +111,7 @@ def _nothing(directions: NoisyDirections) -> Separated:
 def _taken_apart(
     released: GroupRelease, seen: NoisyDirections
 ) -> tuple[NoisyDirections, SeparationMethod]:
-    """Which directions are told apart, and how."""
+    """Return the directions that are separated, and the method."""
     parameters = released.plan.parameters
     if parameters.separation != "varimax":
         return seen, FastIca(released.paint, parameters.starts)
@@ -126,7 +126,7 @@ def _significant(
     way: SeparationMethod,
     generator: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Beyond both nulls; where the basis has no places, beyond the white one."""
+    """Return which components exceed both nulls, or the white one if the basis has no places."""
     parameters, weights = released.plan.parameters, networks.weights
     places, matrix = released.places, released.matrix
     nulls = (

@@ -76,7 +76,7 @@ class Ica(IcaPlan):
     )
 
     def withheld(self) -> str:
-        """Why there is no forecast."""
+        """Return why there is no forecast."""
         return (
             "There is no forecast of components found round by round: what is wrong with a "
             "rotation depends on how far from Gaussian the networks' time series are, which no "
@@ -135,12 +135,12 @@ class Ica(IcaPlan):
 
 
 def _is_within(subspace: Result, weights: Array) -> tuple[bool, ...]:
-    """Whether at least half of each component's variance lies in directions that PCA found.
+    """Return whether at least half of each component's variance is in directions of the PCA.
 
     Parameters
     ----------
     subspace : Result
-        Of the PCA.
+        Result of the PCA.
     weights : array, R x R
         Each component (column) in the eigenvectors.
     """
@@ -150,7 +150,7 @@ def _is_within(subspace: Result, weights: Array) -> tuple[bool, ...]:
 
 
 def components_table(found: tuple[bool, ...]) -> Table:
-    """Which components were found."""
+    """Tabulate which components were found."""
     rows = [(k, "found" if each else "not found") for k, each in enumerate(found, 1)]
     return Table(
         "Components; found are those of which half or more lies in directions that stand out of "
@@ -162,7 +162,7 @@ def components_table(found: tuple[bool, ...]) -> Table:
 
 
 def _headline(found: int, many: int) -> str:
-    """Say how many of the components were found."""
+    """State how many of the components were found."""
     if not found:
         return "Nothing was found: no component stands out of noise, chance and white data."
     return (
@@ -193,16 +193,16 @@ def _rotate(plan: IcaPlan, whitening: Array) -> Steps:
 def _caution(deviation: float, size: int) -> float:
     """Factor of a step whose turn has noise of ``deviation`` in every entry.
 
-    Noise alone then turns by n = 2 σ √R radians. From half a radian on its steps are kept about
-    that long, and from four they are shortened further, so that W stays near PCA's axes where
-    noise is all there is: tried on the dissertation's simulation, n = 0.7 to 16.
+    Noise by itself then rotates by n = 2 σ √R radians. Above half a radian its steps are limited to
+    about that length, and above four they are shortened further. So W stays near PCA's axes if
+    there is only noise: tested on the dissertation's simulation, n = 0.7 to 16.
     """
     angle = 2.0 * deviation * math.sqrt(size)
     return 1.0 / math.hypot(1.0, 2.0 * angle, angle**2 / 2.0)
 
 
 def _project(plan: IcaPlan, whitening: Array) -> Steps:
-    """FastICA's fixed point: a step, then the nearest rotation."""
+    """Iterate FastICA's fixed point: a step, then the nearest rotation."""
     size = plan.parameters.components
     unmixing = np.eye(size)
     change = 0.0
@@ -216,7 +216,7 @@ def _project(plan: IcaPlan, whitening: Array) -> Steps:
 
 
 def _climb(plan: IcaPlan, whitening: Array) -> Steps:
-    """The paper's natural gradient: ΔW = ρ (I + E[ŷzᵀ]) W, Δb = ρ E[ŷ]."""
+    """Follow the paper's natural gradient: ΔW = ρ (I + E[ŷzᵀ]) W, Δb = ρ E[ŷ]."""
     size = plan.parameters.components
     unmixing, bias, change = np.eye(size), np.zeros(size), np.zeros((size, size))
     rate = plan.parameters.learning_rate

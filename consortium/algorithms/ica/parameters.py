@@ -1,4 +1,4 @@
-"""What a study file may say of `ica`."""
+"""Parameters of `ica` in a study file."""
 
 from typing import Literal
 
@@ -25,10 +25,10 @@ class IcaParameters(AnalysisParameters):
     pca_iterations: int | None = Field(default=None, ge=1, le=50)
     """Products of the solver power, as in pca."""
     maps: bool = False
-    """Whether one more release gives maps at full resolution: of the voxels of
-    data.maps_resolution, with data.atlas of those of the grid."""
+    """Whether one more release gives maps at full resolution: for the voxels of
+    data.maps_resolution, or with data.atlas for those of the grid."""
     maps_share: float = Field(default=0.3, gt=0, lt=1)
-    """Part of the whole budget (of μ²) that maps may use; what is left is divided by pca_share."""
+    """Fraction of the whole budget (of μ²) for maps; the rest is divided by pca_share."""
     maps_bound: float | None = Field(default=None, gt=0)
     """Clipping bound of one unit's maps (Frobenius norm over voxels and components); by default
     from R and the mean number of volumes per subject."""

@@ -1,4 +1,4 @@
-"""What an ICA will release: the PCA's, equal rounds, and maps if they are asked for."""
+"""The releases of an ICA: the PCA's, equal rounds, and maps if they are requested."""
 
 import math
 from dataclasses import replace
@@ -22,18 +22,18 @@ _ROUNDS: dict[Optimizer, dict[Unit, int]] = {
 
 
 class IcaPlan(AnalysisPlan[IcaParameters]):
-    """What every site and the centre know before the first round.
+    """Public quantities of every site and the centre before the first round.
 
     Raises StudyError if score or optimizer are not for the study's unit.
 
     Attributes
     ----------
     rounds : int
-        Of the optimizer.
+        Rounds of the optimizer.
     score : str
-        The study's, or what fits the unit.
+        The study's, or the default of the unit.
     left : float
-        Part of the budget (of μ²) without that of the maps.
+        Fraction of the budget (of μ²) without that of the maps.
     """
 
     def __init__(self, parameters: IcaParameters, shape: Shape) -> None:
@@ -89,7 +89,7 @@ class IcaPlan(AnalysisPlan[IcaParameters]):
         return self.pca.computed
 
     def _steps(self) -> PlannedRelease:
-        """Equal rounds of the optimizer."""
+        """Return equal rounds of the optimizer."""
         size, forms = self.parameters.components, self._forms
         statistic, entries = "rotation", size * (size - 1) // 2
         if self.parameters.optimizer == "fixed-point":
@@ -102,7 +102,7 @@ class IcaPlan(AnalysisPlan[IcaParameters]):
         return PlannedRelease("ica", statistic, entries, bound, self.rounds, share, forms)
 
     def _maps(self) -> PlannedRelease:
-        """One release of V x R numbers."""
+        """Return one release of V x R numbers."""
         size, rows = self.parameters.components, self.shape.map_rows
         if rows * size > MOST_ENTRIES:
             raise StudyError(
@@ -120,7 +120,7 @@ class IcaPlan(AnalysisPlan[IcaParameters]):
 
     @property
     def _usual_norm(self) -> float:
-        """About 1.5 times the typical norm, from public sizes alone."""
+        """About 1.5 times the typical norm, only from public sizes."""
         size, optimizer = self.parameters.components, self.parameters.optimizer
         timepoint = self.shape.unit == "timepoint"
         if optimizer == "gradient":
@@ -137,8 +137,8 @@ class IcaPlan(AnalysisPlan[IcaParameters]):
     def _usual_maps_norm(self) -> float:
         """About the largest usual norm, from public sizes, for volumes of mean squared norm 1.
 
-        White courses take up a share of the variance, which is at most 1 and 0.3 in noisy voxels;
-        by chance T volumes give each of R courses a 1/T more.
+        White time series explain a share of the variance, which is at most 1, and 0.3 in noisy
+        voxels. By chance T volumes add 1/T for each of R time series.
         """
         size = self.parameters.components
         if self.shape.unit == "timepoint":

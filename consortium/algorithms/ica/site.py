@@ -1,11 +1,12 @@
-"""A site's half of `ica`: moments of unmixed courses, and maps.
+"""A site's half of `ica`: moments of unmixed time series, and maps.
 
-Of an unmixing W and a whitening that the query brings; every unit's moment is clipped by itself.
+They are computed for an unmixing W and a whitening of the query. Every unit's moment is clipped by
+itself.
 
-Maps are of full resolution, where the ICA ran on few features (an atlas, a coarse grid). One
-private average of y zᵀ, y a volume at full resolution and z the unmixed courses, gives what the
-regression of voxels on courses would, since the courses are white. Source: the second half of dual
-regression (Beckmann et al. 2009), as one sum over all subjects.
+Maps have full resolution if the ICA ran on few features (an atlas, a coarse grid). One private
+average of y zᵀ, y a volume at full resolution and z the unmixed time series, equals the regression
+of voxels on them, since they are white. Source: the second half of dual regression (Beckmann et al.
+2009), as one sum over all subjects.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +27,7 @@ from consortium.privacy.clipping import clipped_mean
 
 
 def rotation(plan: IcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
+    """Return the mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
     unmixing, reduced = _unmixing_and_data(data, query)
     if data.unit == "timepoint":
         return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / data.units
@@ -35,26 +36,26 @@ def rotation(plan: IcaPlan, data: SiteData, query: Query, bound: Bound) -> Array
 
 
 def fixed_point(plan: IcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
+    """Return the mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
     unmixing, reduced = _unmixing_and_data(data, query)
     steps = infomax.subject_steps(unmixing, reduced, data.lengths, plan.score)
     return clipped_mean(steps, bound.norm, data.units)
 
 
 def gradient(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
+    """Return the mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
     (unmixing, reduced), bias = _unmixing_and_data(data, query), query.arguments["bias"]
     if data.unit == "timepoint":
         return infomax.infomax_by_volume(unmixing, bias, reduced, bound.norm) / data.units
     ends = np.cumsum([0, *data.lengths])
-    # One layout, whoever else is there: how a product is rounded may depend on it.
+    # One layout for any other subjects, because the rounding of a product may depend on it.
     spans = (np.ascontiguousarray(reduced[:, a:b]) for a, b in pairwise(ends))
     means = (infomax.infomax_mean(unmixing, bias, block)[None] for block in spans)
     return clipped_mean(means, bound.norm, data.units)
 
 
 def map_products(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over units of the clipped Y Zᵀ / T (y zᵀ of a volume), V x R entries."""
+    """Return the mean over units of the clipped Y Zᵀ / T (y zᵀ of a volume), V x R entries."""
     unmixing, reduced = _unmixing_and_data(data, query)
     shape, spans = (data.voxels, len(unmixing)), _Spans(reduced, data.lengths)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -64,7 +65,7 @@ def map_products(_plan: object, data: SiteData, query: Query, bound: Bound) -> A
 
 
 def _unmixing_and_data(data: SiteData, query: Query) -> tuple[Array, Array]:
-    """The query's unmixing (R x R), and the data that it is for, whitened (R x N_s)."""
+    """Return the query's unmixing (R x R), and its whitened data (R x N_s)."""
     return query.arguments["unmixing"], data.reduced(query.arguments["whitening"])
 
 

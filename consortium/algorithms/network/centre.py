@@ -1,9 +1,10 @@
 """A classifier network that all sites train together, round by round.
 
-Source: dissertation section 3.4. Each person's gradient is clipped to a public norm over all
-layers together (Abadi et al. 2016), all persons take part in every round, and the centre descends
-along the noisy mean with momentum. Replacing a person moves the mean by 2 B / n. What is returned
-is the mean of the last rounds' parameters, in which their noise averages out at no cost.
+Source: dissertation section 3.4. Each participant's gradient is clipped to a public norm over all
+layers together (Abadi et al. 2016), all participants take part in every round, and the centre
+descends along the noisy mean with momentum. Replacing a participant moves the mean by 2 B / n. The
+result is the mean of the last rounds' parameters, in which their noise averages out without further
+privacy loss.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +54,7 @@ class Network(NetworkPlan):
     )
 
     def remarks(self) -> tuple[str, ...]:
-        """Tell whether the network knows the sites."""
+        """State whether the site is an input of the network."""
         if len(self.shape.units) < 2:
             return ()
         return (KNOWN_SITES,) if self.places else (UNKNOWN_SITES,)

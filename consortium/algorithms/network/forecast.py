@@ -1,8 +1,8 @@
-"""How well a network is expected to tell persons, from public numbers and an assumed effect.
+"""Forecast of a network's accuracy, from public numbers and an assumed effect.
 
-Assumed: classes are equally frequent and alike in all hospitals, entries vary as a normal law does
-and with standard deviation 0.4, in a view of more than six entries with one over the root of their
-number, as in views of norm 1; the best rule tells the share rightly that the study assumes.
+Assumptions: classes are equally frequent in all hospitals; entries are normal with standard
+deviation 0.4, or in a view of more than six entries with one over the root of their number, as in
+views of norm 1; the best rule has the accuracy that the study assumes.
 """
 
 import math
@@ -29,10 +29,10 @@ from consortium.algorithms.simulated_run import train_on_assumed
 
 
 def expect(plan: NetworkPlan) -> tuple[Expectation, ...]:
-    """Accuracy on new persons, if an effect is assumed, and what the noise lets be seen.
+    """Forecast the accuracy on new participants for an assumed effect, and the detectable one.
 
-    The range is that of half of the draws. Where persons are too many to be drawn, fewer stand for
-    them, and chance is counted larger than it is.
+    The range is that of half of the draws. If there are too many participants to draw, fewer are
+    drawn, which overstates the sampling error.
     """
     parameters, likely = plan.parameters, list[Expectation]()
     if is_assumed(plan):
@@ -49,7 +49,7 @@ def expect(plan: NetworkPlan) -> tuple[Expectation, ...]:
 
 
 def why_withheld(plan: NetworkPlan) -> str:
-    """Why no accuracy is foretold; empty if one is."""
+    """Return why there is no forecast of the accuracy; empty if there is one."""
     if is_assumed(plan):
         return ""
     if plan.parameters.detect is not None:
@@ -58,18 +58,18 @@ def why_withheld(plan: NetworkPlan) -> str:
 
 
 def is_assumed(plan: NetworkPlan) -> bool:
-    """Whether the study assumes an effect that its entries can have."""
+    """Return whether the study assumes an effect that its entries can have."""
     return plan.parameters.detect is not None and _kinds(plan) <= _entries(plan) + 1
 
 
 def assumed_classes(plan: NetworkPlan, generator: np.random.Generator) -> Classes:
-    """Persons as the study assumes them."""
+    """Draw participants as the study assumes them."""
     accuracy = float(plan.parameters.detect or 0.0)
     return Classes(class_means(accuracy, _kinds(plan), _entries(plan), generator), _spread(plan))
 
 
 def with_target(plan: NetworkPlan, entries: Array, kinds: Array) -> Array:
-    """A site's table, with the target in its place."""
+    """Return a site's table, with the target in its place."""
     if plan.classes == 1:
         target = np.where(kinds > 0, 1.0, -1.0)[None]
     else:
@@ -98,7 +98,7 @@ def _foretold(plan: NetworkPlan) -> list[Expectation]:
 
 
 def _least_advantage(plan: NetworkPlan) -> float:
-    """Above the largest class, where all classes are as frequent; 1 where nothing could be told."""
+    """Return the detectable accuracy above the largest of equal classes; 1 if none is."""
     persons, part = sum(plan.shape.units), plan.parameters.held_out
     value, level = 1.0 / _kinds(plan), round_deviation(plan.releases[1], plan.shape)
     values = np.array([HELD_WEIGHT * part, (value - 0.5) * part, value])

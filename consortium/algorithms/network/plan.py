@@ -1,4 +1,4 @@
-"""What a network's training will release: rounds of gradients, and an accuracy."""
+"""The releases of a network's training: rounds of gradients, and an accuracy."""
 
 import math
 
@@ -25,7 +25,7 @@ At a third the networks were as good with them as without, at 1.1 worse by four 
 
 
 class NetworkPlan(AnalysisPlan[NetworkParameters]):
-    """What follows from parameters and public sizes.
+    """Quantities that follow from parameters and public sizes.
 
     Raises StudyError if target or units don't fit the study.
     """
@@ -63,7 +63,7 @@ class NetworkPlan(AnalysisPlan[NetworkParameters]):
 
     @property
     def places(self) -> int:
-        """S, inputs that tell a person's site; 0 for none."""
+        """S, number of inputs for a participant's site; 0 for none."""
         asked, sites = self.parameters.site_constants, len(self.shape.units)
         if sites < 2:
             return 0
@@ -83,7 +83,7 @@ class NetworkPlan(AnalysisPlan[NetworkParameters]):
 
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """Equal rounds, and the accuracy of what they end with."""
+        """Equal rounds, and the accuracy of their final parameters."""
         forms: dict[str, tuple[int, ...]] = {"parameters": (self.count,)}
         bound, rounds, share = Bound(self.parameters.bound), self.parameters.rounds, self.judging
         training = PlannedRelease(
@@ -98,7 +98,7 @@ class NetworkPlan(AnalysisPlan[NetworkParameters]):
         )
 
     def start(self) -> Array:
-        """Public first weights; nothing is known of the sites yet."""
+        """Return public first weights, with zeros for the sites."""
         first = initial_parameters(self.sizes, self.parameters.seed)
         if self.places:
             layers(first, self.sizes)[0][:, -self.places :] = 0.0
@@ -109,7 +109,7 @@ class NetworkPlan(AnalysisPlan[NetworkParameters]):
         return (inputs, *self.parameters.hidden, self.classes)
 
     def _noise(self, places: int) -> float:
-        """Norm of the noise in a round's mean gradient, over the clipping bound."""
+        """Return the norm of the noise in a round's mean gradient, over the clipping bound."""
         rounds = self.parameters.rounds / (1.0 - self.judging)
         noise = 2.0 * self.shape.noise * math.sqrt(rounds) / sum(self.shape.units)
         return noise * math.sqrt(parameter_count(self._sizes(places)))

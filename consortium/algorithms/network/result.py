@@ -1,4 +1,4 @@
-"""What a network is, and how well it tells persons who trained nothing."""
+"""A trained network, and its accuracy on held-out participants."""
 
 from collections.abc import Sequence
 
@@ -13,18 +13,17 @@ from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.network.site import CONSTANT, HELD_WEIGHT
 from consortium.base.formatting import percent
 
-_UNKNOWN = 0.9  # width of an interval that tells nothing of an accuracy
+_UNKNOWN = 0.9  # width of an interval without information about an accuracy
 _NOTHING = (Finding(state="withheld"), Finding(state="withheld"))
 
 
 def measured_accuracy(
     release: Release, persons: int, parameters: NetworkParameters
 ) -> tuple[Finding, Finding]:
-    """Accuracy on persons who trained nothing, and how far it is above what the site alone tells.
+    """Estimate the accuracy on held-out participants, and its excess over prediction by site only.
 
-    That is the share of each site's largest class, site by site. The part of the persons who
-    trained nothing is known from what was measured and from how they were drawn, each with its own
-    doubt.
+    The latter is the share of each site's largest class. The fraction of held-out participants is
+    estimated from the release and from their drawing, each with its own variance.
     """
     measured, right, largest = release.values / np.array([HELD_WEIGHT, 1.0, 1.0])
     noise, part = release.deviation**2, parameters.held_out
@@ -38,7 +37,7 @@ def measured_accuracy(
     low, high = _interval(value, unsure, held * persons, width)
     if high - low >= _UNKNOWN:
         return _NOTHING
-    # Those who trained nothing are among those of whom the largest class is told.
+    # The held-out participants are among those whose largest class is released.
     shared = 2.0 * np.sqrt(min(held, 1.0) * chance * _binomial(top, persons))
     apart = unsure + noise + chance + _binomial(top, persons) + shared
     above, margin = value - largest, width * float(np.sqrt(apart))
@@ -47,7 +46,7 @@ def measured_accuracy(
 
 
 def _interval(value: float, noise: float, many: float, width: float) -> tuple[float, float]:
-    """Ends of the shares p for which (value - p)² ≤ width² (noise + p (1 - p) / many) (Wilson)."""
+    """Return limits of p with (value - p)² ≤ width² (noise + p (1 - p) / many) (Wilson)."""
     ratio = width**2 / many
     middle, square = value + ratio / 2.0, value**2 - width**2 * noise
     half = float(np.sqrt(max(middle**2 - (1.0 + ratio) * square, 0.0)))
@@ -56,13 +55,13 @@ def _interval(value: float, noise: float, many: float, width: float) -> tuple[fl
 
 
 def _binomial(share: float, persons: int) -> float:
-    """Variance by chance of a share of so many."""
+    """Return the sampling variance of a share of participants."""
     likely = min(max(share, 1.0 / persons), 1.0 - 1.0 / persons)
     return likely * (1.0 - likely) / persons
 
 
 def _pooled(first: float, doubt: float, second: float, other: float) -> tuple[float, float]:
-    """Mean of two that have doubts of their own, and its variance."""
+    """Return the precision-weighted mean of two estimates, and its variance."""
     weight = other / (doubt + other)
     return weight * first + (1.0 - weight) * second, doubt * weight
 

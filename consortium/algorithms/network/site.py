@@ -1,11 +1,11 @@
-"""A site's half of `network`: gradients of those who train, and how the others are classified.
+"""A site's half of `network`: gradients of training participants, and counts of the held-out ones.
 
-Sensitivity of the accuracy. Of n persons, h are held out, r of them are classified correctly, and l
-of the n are of the class that is largest at the site. Replacing one person moves l by one at the
-most. If the other one is held out as well, h stays and r moves by one at the most. Where only one
-of the two is held out, h moves by one, and r by nothing or by one the same way. So (√.75 h, r -
-h/2, l) moves by √(1 + 1), by √(.75 + 1/4 + 1) or by 1: by √2, whoever is replaced, and is no longer
-than √2 n.
+Sensitivity of the accuracy. Among n participants, h are held out, r of these are classified
+correctly, and l of the n are of the largest class at the site. Replacing one participant moves l by
+at most one. If both are held out, h stays and r moves by at most one. If only one of the two is
+held out, h moves by one, and r by zero or by one in the same direction. So (√.75 h, r - h/2, l)
+moves by √(1 + 1), by √(.75 + 1/4 + 1) or by 1: by at most √2 for any replacement, and its norm is
+at most √2 n.
 """
 
 import math
@@ -21,12 +21,12 @@ from consortium.algorithms.site_constants import site_constants
 from consortium.privacy.bounds import Bound
 
 CONSTANT = 0.5
-"""What the input of a person's own site is; entries lie within -1 and 1."""
+"""Input of a participant's own site; entries are between -1 and 1."""
 HELD_WEIGHT = math.sqrt(0.75)
 
 
 def mean_gradient(plan: NetworkPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over all persons of the clipped gradients of those who train: one for each parameter."""
+    """Return the mean over all participants of clipped gradients of the training ones."""
     inputs, labels, trains = _persons(plan, data, query)
     parameters = query.arguments["parameters"]
     total: Array = sum_clipped_gradients(parameters, plan.sizes, inputs, labels, bound.norm, trains)
@@ -35,7 +35,7 @@ def mean_gradient(plan: NetworkPlan, data: SiteData, query: Query, bound: Bound)
 
 
 def accuracy_counts(plan: NetworkPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """(√.75 h, r - h/2, l) over all persons, scaled so that √2 becomes the bound."""
+    """Return (√.75 h, r - h/2, l) over all participants, scaled from √2 to the bound."""
     inputs, labels, trains = _persons(plan, data, query)
     with np.errstate(all="ignore"):
         outputs = predict(query.arguments["parameters"], plan.sizes, inputs)
@@ -52,7 +52,7 @@ def accuracy_counts(plan: NetworkPlan, data: SiteData, query: Query, bound: Boun
 def _persons(
     plan: NetworkPlan, data: SiteData, query: Query
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Inputs and labels of the persons, and who trains."""
+    """Return inputs and labels of the participants, and which of them train."""
     raw, target = data.table(), plan.target
     table = np.asarray(raw, dtype=np.float64)
     labels = table[target]
@@ -64,11 +64,11 @@ def _persons(
 
 
 def who_trains(table: Array, held_out: float) -> NDArray[np.bool_]:
-    """Draw who trains by a hash of the person's own vector, and of nothing else.
+    """Draw the training participants by a hash of the participant's own vector only.
 
-    Whoever else is there, and in which place, changes nobody's part: replacing one person moves
-    one person. The budget is charged for both statistics, so that it does not matter that another
-    vector may change sides.
+    Other participants and their order don't affect the draw: replacing one participant moves one
+    participant. The budget is charged for both statistics. So another vector may change between
+    training and test.
     """
     persons = np.ascontiguousarray(table.T, dtype=np.float32)
     limit = int(held_out * 2.0**64)

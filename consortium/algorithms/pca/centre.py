@@ -1,12 +1,11 @@
 """capePCA: the principal subspace of all sites' data.
 
-Source: dissertation Algorithm 4.1, corrected. Three solvers: ``moment`` releases one private
-second moment; ``power`` releases its products with a few columns, and is for more
-features than a matrix of all their pairs can have; ``subspace`` releases what persons'
-leading directions have in common. The moment is released in
-coordinates that keep its norm (half the matrix), so that noise is drawn only on
-free coordinates; replacing one unit moves it by √2·B/n, not B/n; volumes or
-subjects are clipped to a public bound, not scaled by the data's own maximum.
+Source: dissertation Algorithm 4.1, corrected. Three solvers: ``moment`` releases one private second
+moment; ``power`` releases its products with a few columns, and is for more features than a matrix
+of all their pairs can have; ``subspace`` releases the directions that participants share. The
+moment is released in coordinates that preserve its norm (half the matrix). So noise is drawn only
+on free coordinates, and replacing one unit moves it by √2·B/n, not B/n. Volumes or subjects are
+clipped to a public bound, not scaled by the data's own maximum.
 """
 
 import math
@@ -37,7 +36,7 @@ from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.power import eigenpairs, orthonormal, start_basis
 
 _LITTLE = 0.5
-"""Part of the energy below which more than half of what is shown is noise."""
+"""Fraction of the energy below which more than half of the result is noise."""
 _NAME = "part of the leading directions' energy"
 
 
@@ -66,10 +65,10 @@ class Pca(PcaPlan):
     )
 
     def expect(self) -> tuple[Expectation, ...]:
-        """Energy of the released directions over that of the leading ones, for a brain's spectrum.
+        """Forecast the energy of released over leading directions, for a brain's spectrum.
 
-        Of a second moment: each direction agrees with the truth as far as noise of the planned size
-        lets an eigenvector of its strength. Solver subspace has the forecast of group ICA.
+        For a second moment, the agreement of each direction with the truth follows from the planned
+        noise and the strength of its eigenvector. Solver subspace has the forecast of group ICA.
         """
         if self.solver == "subspace":
             return expect_directions(self.projectors)
@@ -86,7 +85,7 @@ class Pca(PcaPlan):
         return Expectation(_NAME, max(share, size / shape.features)), noise
 
     def foretell(self) -> Table:
-        """What the study is expected to show of the leading directions."""
+        """Return the forecast of the leading directions."""
         rows = tuple((line,) for line in self._sentences())
         return Table("What this study will see", ("forecast",), rows)
 
@@ -125,7 +124,7 @@ class Pca(PcaPlan):
     def _iterated(self) -> Run:
         """Iterate from a public random basis; the last product gives the eigenpairs.
 
-        The first product's random columns tell the total variance: E tr(Qᵀ A Q) = K/D tr A.
+        The first product's random columns estimate the total variance: E tr(Qᵀ A Q) = K/D tr A.
         """
         features, components = self.shape.features, self.parameters.components
         total, before = math.nan, None

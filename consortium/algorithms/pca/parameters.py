@@ -1,4 +1,4 @@
-"""What a study file may say of `pca`."""
+"""Parameters of `pca` in a study file."""
 
 from typing import Literal
 

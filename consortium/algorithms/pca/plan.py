@@ -1,8 +1,8 @@
-"""What a PCA will release.
+"""The releases of a PCA.
 
-One second moment; or as many products as are worth their noise; or the directions that persons
-share, and a small moment within them. Of most of the noise in a whole moment a brain's maps know
-nothing: it lies in directions that are not smooth.
+One second moment; or a number of products that balances their noise; or the directions that
+participants share, and a small moment within them. Most of the noise in a whole moment does not
+affect a brain's maps: it is in directions that are not smooth.
 """
 
 import math
@@ -28,20 +28,20 @@ MOST_ITERATIONS = 8
 NEAR = 0.005
 """More products are not asked for if they are expected to add less than this part of the energy."""
 DEFAULT_BOUND: dict[Unit, float] = {"subject": 0.3, "timepoint": 1.0}
-"""Of a unit's variances in few directions: a person's moment has trace 1, its norm is about 0.3."""
+"""Bound of a participant's variances in few directions: with trace 1 their norm is about 0.3."""
 _MOMENT_BOUND: dict[Unit, float] = {"subject": 0.5, "timepoint": 2.0}
 DIRECTIONS_SHARE = 0.9
-"""Solver subspace: d(d+1)/2 numbers tell the directions, and K(K+1)/2 the variances in them."""
+"""Solver subspace: d(d+1)/2 numbers for the directions, and K(K+1)/2 for variances in them."""
 _MOST_DIRECTIONS = 100
 
 
 class PcaPlan(AnalysisPlan[PcaParameters]):
-    """What every site and the centre know before the first round.
+    """Public quantities of every site and the centre before the first round.
 
     Attributes
     ----------
     solver : {'moment', 'power', 'subspace'}
-        The study's, or what fits the number of features.
+        The study's, or the default for the number of features.
     """
 
     def __init__(self, parameters: PcaParameters, shape: Shape) -> None:
@@ -51,9 +51,9 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """One release with the whole budget, or as many as there are iterations.
+        """One release with the whole budget, or one for each iteration.
 
-        Raises StudyError if the data don't have so many components, or the solver is not for them.
+        Raises StudyError if the data have fewer components, or the solver is not for them.
         """
         size, features = self.parameters.components, self.shape.features
         if size > features:
@@ -82,17 +82,17 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
 
     @cached_property
     def iterations(self) -> int:
-        """Products of the solver power, planned against the budget unless the study says.
+        """Number of products of the solver power, planned unless the study states it.
 
-        More products turn the basis further towards the leading directions, and each is noisier, as
-        they share one budget. What comes of it is foretold for a spectrum like a brain's (see
-        `kernels.power_plan`); the fewest products are taken that come near the best.
+        More products rotate the basis further towards the leading directions, but each is noisier,
+        since they share one budget. The result is forecast for a brain's spectrum (see
+        `kernels.power_plan`). The smallest number that is nearly the best is used.
         """
         if self.parameters.iterations:
             return self.parameters.iterations
         features, size = self.shape.features, self.parameters.components
         deviation = self.shape.noise * Bound(self.norm).spread / sum(self.shape.units)
-        # Never more than without noise: keys for so many rounds are made before sizes are known.
+        # Never more than without noise: keys of rounds are made before sizes are known.
         return min(
             _fewest(expected_energies(features, size, each, MOST_ITERATIONS))
             for each in (deviation, 0.0)
@@ -121,7 +121,7 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
         return PlannedRelease(*what, {"basis": (features, size)})
 
     def _directions(self) -> tuple[PlannedRelease, PlannedRelease]:
-        """The release of directions, and that of variances along them."""
+        """Return the release of directions, and that of variances along them."""
         size = self.parameters.components
         if self.shape.unit != "subject":
             raise StudyError(

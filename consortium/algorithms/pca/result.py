@@ -1,4 +1,4 @@
-"""Eigenpairs of what a PCA released, and which of them stand out of bulk and noise."""
+"""Eigenpairs of a PCA's release, and which of them exceed the bulk and the noise."""
 
 import math
 from collections.abc import Sequence
@@ -24,19 +24,19 @@ from consortium.kernels.power import eigenpairs, noise_edge
 
 _QUANTILE = float(ndtri(0.975))
 SETTLED = 0.5
-"""Cosine of two estimates that may agree by the truth alone: that of the better with it is then
+"""Minimum cosine of two estimates of a direction: that of the better one with the truth is then
 about the root of a half."""
 
 
 def subspace(release: Release, components: int, samples: int) -> Result:
-    """Leading eigenpairs of a released second moment of so many samples.
+    """Return leading eigenpairs of a released second moment of a number of samples.
 
     Returns
     -------
     Result
         ``basis`` (D x K, orthonormal columns), ``eigenvalues`` (K, descending, as released);
-        ``noise_edge`` is the spectral norm that noise alone would have, ``edge`` where the bulk of
-        noise, chance and the data's own white part ends: smaller eigenvalues mean nothing.
+        ``noise_edge`` is the spectral norm of the noise, ``edge`` the upper end of the bulk of
+        noise, sampling error and the data's own white part: smaller eigenvalues mean nothing.
     """
     matrix = unpack_symmetric(release.values)
     size, level = len(matrix), release.deviation
@@ -69,11 +69,11 @@ def subspace(release: Release, components: int, samples: int) -> Result:
 def power_subspace(
     product: Array, release: Release, before: Array | None, total: float, samples: int
 ) -> Result:
-    """Eigenpairs of the last product; ``total`` is what the first one tells of all variance.
+    """Return eigenpairs of the last product; ``total`` is the first one's estimate of all variance.
 
-    Found are those beyond the edge that were there in the product ``before``, too, whose noise was
-    another: a direction of a first product may be a mixture of all that are strong. No share of
-    the variance is told: that total is known from K random directions only.
+    Those beyond the edge that were also in the product ``before``, which has other noise, count as
+    found: a direction of a first product may be a mixture of all strong ones. No share of the
+    variance is reported, because that total is estimated from only K random directions.
     """
     features, size = product.shape
     vectors, values = eigenpairs(product, release.deviation)
@@ -91,7 +91,7 @@ def power_subspace(
 
 
 def _agreement(vectors: Array, before: Array | None) -> Array:
-    """Absolute cosine of each direction with the nearest one of the product before."""
+    """Return the absolute cosine of each direction with the nearest one of the product before."""
     if before is None:
         return np.zeros(vectors.shape[1])
     return np.asarray(np.abs(vectors.T @ before).max(axis=1))
@@ -99,9 +99,9 @@ def _agreement(vectors: Array, before: Array | None) -> Array:
 
 @dataclass(frozen=True)
 class _Whole:
-    """The total variance, of which shares are told; it has noise of its own.
+    """The noisy total variance, which is the denominator of shares.
 
-    c/t varies as c - (c/t) t: c, of k directions, is part of t, which has all D of them.
+    c/t varies as c - (c/t) t: c, of k directions, is part of t, which has all D directions.
     """
 
     total: float
@@ -112,12 +112,12 @@ class _Whole:
     """Deviation of the noise along a direction."""
 
     def spread(self, part: float, many: int, doubt: float = 0.0) -> float:
-        """Deviation of the part that so many directions have."""
+        """Return the standard deviation of the share of ``many`` directions."""
         noise = self.level * math.sqrt(max(many * (1.0 - 2.0 * part) + part**2 * self.size, 0.0))
         return math.hypot(noise, doubt) / self.total
 
     def share(self, freed: float, beyond: float, doubt: float) -> Finding:
-        """Part of a direction, which is told since its eigenvalue passed the edge by so much."""
+        """Return a direction's share, given that its eigenvalue exceeds the edge by ``beyond``."""
         if self._drowned:
             return Finding()
         part = freed / self.total
@@ -128,7 +128,7 @@ class _Whole:
     def together(
         self, shares: Sequence[Finding], doubts: Array, freed: float, doubt: float
     ) -> Finding:
-        """Part of all that are found; its lower end bears what the choice moved theirs by."""
+        """Return the share of all found directions, whose lower end accounts for selection."""
         if self._drowned:
             return Finding()
         part = freed / self.total
@@ -145,7 +145,7 @@ class _Whole:
 
 
 def significant_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
-    """K leading directions of the mean projector (d x K), how many stand out, and beyond what."""
+    """Return K leading directions of the mean projector (d x K), the found ones, and the limit."""
     matrix = unpack_symmetric(release.values)
     law = law_of_mean(matrix, release.deviation, size, persons)
     seen = find_directions(matrix, law, size, skew=len(matrix) / (size * persons))
@@ -154,10 +154,10 @@ def significant_directions(release: Release, size: int, persons: int) -> tuple[A
 
 
 def axes_within(basis: Array, release: Release, seen: int, limit: float) -> Result:
-    """Principal axes within the directions, the largest variance first.
+    """Return principal axes within the directions, the largest variance first.
 
-    An axis is found if half of it or more lies in directions that stand out. Variances are at
-    least half of where those of noise alone would end: whitening divides by their roots.
+    An axis is found if at least half of it is in found directions. Variances are at least half of
+    the edge of the noise, since whitening divides by their roots.
     """
     moment = unpack_symmetric(release.values)
     values, axes = np.linalg.eigh(moment)
@@ -182,20 +182,20 @@ def make_result(
     together: Finding,
     found: tuple[bool, ...],
 ) -> Result:
-    """The result of a PCA, whatever its solver.
+    """Make the result of a PCA, for any solver.
 
     Parameters
     ----------
     arrays : dict
         ``basis`` (D x K) and ``eigenvalues`` (K).
     numbers : dict
-        ``edge`` among them, the variance beyond which a direction stands out, if there is one.
+        ``edge`` among them, the variance above which a direction is found, if there is one.
     shares : tuple of Finding
-        Of the variance, of each direction.
+        Share of the variance of each direction.
     together : Finding
-        Of all that are found.
+        Share of all found ones.
     found : tuple of bool
-        Which directions stand out.
+        Which directions were found.
     """
     values = arrays["eigenvalues"]
     rows = [

@@ -1,10 +1,9 @@
 """A site's half of `pca`: second moments, and their products with a few columns.
 
-A product is released for as many features as a whole brain has, the second moment A never formed: a
-round releases A Q, D x K numbers, for the orthonormal Q that the round before led to. A unit's
-X Xᵀ Q / T is clipped to a Frobenius norm, so that the sensitivity holds whatever Q is asked for;
-two units' products may point anywhere, so that it is 2·B, not √2·B. Variances within a few
-directions are a moment again.
+Products are for the features of a whole brain, without forming the second moment A: a round
+releases A Q, D x K numbers, for the orthonormal Q of the round before. A unit's X Xᵀ Q / T is
+clipped to a Frobenius norm. So the sensitivity is valid for any Q. Two units' products may have any
+angle, so it is 2·B, not √2·B. Variances within a few directions are again a moment.
 """
 
 from collections.abc import Iterable
@@ -21,7 +20,7 @@ from consortium.privacy.clipping import bounded_basis
 
 
 def second_moment(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over units of the clipped second moment, packed: D(D+1)/2 entries."""
+    """Return the mean over units of the clipped second moment, packed: D(D+1)/2 entries."""
     del query
     part = partial(_sum_moments, data.features, data.unit, bound.norm)
     total = sum_over_persons(data, part, (data.features,) * 2)
@@ -29,14 +28,14 @@ def second_moment(_plan: object, data: SiteData, query: Query, bound: Bound) -> 
 
 
 def power_product(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over units of the clipped X Xᵀ Q / T (x xᵀ Q of a volume), D x K entries."""
+    """Return the mean over units of the clipped X Xᵀ Q / T (x xᵀ Q of a volume), D x K entries."""
     basis = bounded_basis(query.arguments["basis"])
     part = partial(_sum_products, basis, data.unit, bound.norm)
     return sum_over_persons(data, part, basis.shape) / data.units
 
 
 def variances_within(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of the clipped second moment of Qᵀ X, packed: K(K+1)/2 entries."""
+    """Return the mean over participants of the clipped second moment of Qᵀ X: K(K+1)/2 entries."""
     basis = bounded_basis(query.arguments["basis"])
     part = partial(_sum_variances, basis, bound.norm)
     total = sum_over_persons(data, part, (basis.shape[1],) * 2)

@@ -2,14 +2,14 @@
 
 Source: dissertation Algorithms 8.1 and 8.2, tightened. The cost is a polynomial in s = b + wᵀx and
 y of degree two; all its coefficient arrays are entries of the second moment of z = (x, c e, αy), e
-a one in the place of the person's site, released once in coordinates that keep its norm. Replacing
-a person moves it by √2 (‖x‖² + c² + α²) / n at the most: no more than Λ_1 and Λ_2 alone as one
-vector would (for α² ≤ ‖x‖²), and E[y²] is in it. What noise and chance leave open is told by
-`kernels.noisy_least_squares`, with chance as a second release measures it (`result`).
+a one at the place of the participant's site, released once in coordinates that preserve its norm.
+Replacing a participant moves it by at most √2 (‖x‖² + c² + α²) / n: no more than only Λ_1 and Λ_2
+as one vector (for α² ≤ ‖x‖²), and it contains E[y²]. `kernels.noisy_least_squares` gives the
+uncertainty by noise and sampling, the latter from a second release (`result`).
 
-Assumed for forecasts: entries that explain have deviations of 0.3, as columns within their limits
-have, or of what fills half of the bound's square together, if that is less; nothing explains the
-target, whose own deviation is 0.3, too, or one of labels -1 and 1.
+Assumptions of forecasts: explanatory entries have standard deviations of 0.3, as columns within
+their limits have, or smaller ones that use half of the bound's square; nothing explains the target,
+whose standard deviation is also 0.3, or one for labels -1 and 1.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ from consortium.kernels.noisy_least_squares import Fit, least_squares
 
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
 FILLED = 0.5
-"""Assumed part of the bound's square that a person's entries fill."""
+"""Assumed fraction of the bound's square that a participant's entries use."""
 _DRAWS, _FEW = 48, 8
 HOPELESS = (
     "Of so many entries with so few participants for this ε noise is expected to leave every "
@@ -83,11 +83,11 @@ class Regression(RegressionPlan):
     )
 
     def remarks(self) -> tuple[str, ...]:
-        """Tell that sites' means become public, and if nothing can be expected."""
+        """State that sites' means become public, and whether nothing can be expected."""
         return ((SITE_MEANS,) if self.constants > 1 else ()) + left_open(self)
 
     def expect(self) -> tuple[Expectation, ...]:
-        """Error of a coefficient, and how many draws leave a coefficient's interval open.
+        """Forecast the error of a coefficient, and the share of draws with open intervals.
 
         The range is that of half of the draws.
         """
@@ -107,7 +107,7 @@ class Regression(RegressionPlan):
         )
 
     def run(self) -> Run:
-        """Ask for the moment, solve, and ask what chance there is in what can be told."""
+        """Request the moment, solve, and request the sampling error of reported coefficients."""
         release = yield Query("regression", "regression_moment")
         sites = self.sites_with_units(release)
         question = replace(self.asked, shape=self.estimated_shape(release))
@@ -120,7 +120,7 @@ class Regression(RegressionPlan):
 
 
 def left_open(plan: RegressionPlan) -> tuple[str, ...]:
-    """Say if coefficients will mostly be left open, and whether one constant for all would help."""
+    """State if coefficients will mostly be open, and whether one constant for all would help."""
     if not plan.shape.noise or _told(plan):
         return ()
     together = plan.parameters.model_copy(update={"site_constants": False})
@@ -129,19 +129,19 @@ def left_open(plan: RegressionPlan) -> tuple[str, ...]:
 
 
 def _told(plan: RegressionPlan) -> bool:
-    """Whether a study in two has intervals."""
+    """Return whether at least every second study has intervals."""
     confidence = plan.parameters.confidence
     return sum(fit.intervals(confidence) is not None for fit in _fits(plan, _FEW)) > _FEW / 2
 
 
 def _fits(plan: RegressionPlan, draws: int) -> Iterator[Fit]:
-    """Studies of persons as they are assumed, each with noise and chance of its own."""
+    """Draw studies of assumed participants, each with its own noise and sampling error."""
     level = round_deviation(plan.releases[0], plan.shape)
     return drawn_fits(plan.asked, level, partial(_moment, plan), draws)
 
 
 def _moment(plan: RegressionPlan, generator: np.random.Generator) -> Array:
-    """Assumed E[z zᵀ], with what chance among persons leaves of the products with the target."""
+    """Draw the assumed E[z zᵀ], with the sampling error of the products with the target."""
     weights, units, explaining = plan.asked.weights, plan.shape.units, plan.shape.features - 1
     variance = min(FILLED * plan.parameters.bound**2 / explaining, ASSUMED_DEVIATION**2)
     target = 1.0 if plan.parameters.model == "logistic" else ASSUMED_DEVIATION**2

@@ -1,4 +1,4 @@
-"""What a study file may say of `regression`."""
+"""Parameters of `regression` in a study file."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class RegressionParameters(AnalysisParameters):
     """'linear': squared error; 'logistic': of labels -1 and +1; 'polynomial': the cost that `cost`
     gives."""
     bound: float = Field(gt=0)
-    """Clipping bound of a participant's explaining entries together (Euclidean norm); entries lie
-    within -1 and 1, so that the root of their number clips no participant."""
+    """Clipping bound of a participant's explanatory entries together (Euclidean norm). Entries are
+    between -1 and 1, so the root of their number clips no participant."""
     intercept: bool = True
     """Whether the model has a constant."""
     site_constants: bool = True
-    """Whether each site has a constant of its own, so that nothing is explained by differences
-    between sites; noisy site means become public. If not, all have one."""
+    """Whether each site has a constant of its own. Differences between sites then explain nothing,
+    and noisy site means become public. Otherwise all have one constant."""
     intercept_weight: float = Field(default=0.5, gt=0, le=1)
     """Weight of the constant in the release, over bound."""
     target_weight: float = Field(default=0.7, gt=0, le=1)

@@ -1,4 +1,4 @@
-"""What a regression will release: one moment with public weights, and then squared influences."""
+"""The releases of a regression: one moment with public weights, and then squared influences."""
 
 import math
 from functools import cached_property, partial
@@ -29,19 +29,19 @@ _SMALLER = (
 
 
 class RegressionPlan(AnalysisPlan[RegressionParameters]):
-    """What every site and the centre know before the first round.
+    """Public quantities of every site and the centre before the first round.
 
-    Raises StudyError if there is no such view of one entry, or what explains it is nothing, alike
-    or too much.
+    Raises StudyError if there is no such view of one entry, or the explanatory entries are none,
+    constant or too many.
 
     Attributes
     ----------
     target : int
-        Place of the target within a person's vector.
+        Place of the target within a participant's vector.
     constants : int
         S, constants of the model: one for each site, one for all, or none.
     intercept, weight : float
-        c and α, weights of a person's constant and target in the release.
+        c and α, weights of a participant's constant and target in the release.
     """
 
     def __init__(self, parameters: RegressionParameters, shape: Shape) -> None:
@@ -64,7 +64,7 @@ class RegressionPlan(AnalysisPlan[RegressionParameters]):
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease, PlannedRelease]:
-        """The moment, and what persons' residuals do to each coefficient."""
+        """The moment, and the squared influences of participants on each coefficient."""
         constant = self.intercept if self.constants else 0.0
         norm = self.parameters.bound**2 + constant**2 + self.weight**2
         size = self.shape.features + self.constants
@@ -82,11 +82,11 @@ class RegressionPlan(AnalysisPlan[RegressionParameters]):
 
     @property
     def _influence_bound(self) -> Bound:
-        """Largest norm of a person's squared influences, each of which is about 1 on average.
+        """Largest norm of a participant's squared influences, each about 1 on average.
 
-        Those of a Gaussian person have a norm of about 3 √P. Few who are alike have a larger one, n
-        over their number: of n persons up to √n are let through as they are, and the noise of the
-        mean still falls with n.
+        Gaussian participants have a norm of about 3 √P. A few who are alike have a larger one, n
+        over their number. Norms up to √n are not clipped, and the noise of the mean still decreases
+        with n.
         """
         persons = sum(self.shape.units)
         return Bound(3.0 * math.sqrt(self.shape.features) + 2.0 * math.sqrt(persons), cone=True)

@@ -1,9 +1,9 @@
-"""How much more, or less, chance there is in a coefficient than of one residual variance.
+"""Sampling variance of a coefficient over that with equal residual variances.
 
-The error of a coefficient by chance is the mean over persons of aᵀz r, r = qᵀz the residual. Its
-variance is E[(aᵀz)² r²]/n whatever persons' residuals are like (White 1980), and E[(aᵀz)²] E[r²]/n
-only if all residuals have one variance. a and q follow from the released moment, so that one more
-mean over persons, of one number for each coefficient, measures the ratio of the two.
+The sampling error of a coefficient is the mean over participants of aᵀz r, r = qᵀz the residual.
+Its variance is E[(aᵀz)² r²]/n for any residuals (White 1980), and E[(aᵀz)²] E[r²]/n only if all
+residuals have equal variances. a and q follow from the released moment. So one more mean over
+participants, of one number for each coefficient, measures the ratio of the two.
 """
 
 import numpy as np
@@ -14,21 +14,21 @@ from consortium.kernels.noisy_least_squares import Fit
 from consortium.kernels.noisy_moment import NoisyMoment, is_positive
 
 _USUAL = 2.0
-"""How far from 1 a ratio usually is: what is noisier than that is drawn towards 1."""
+"""Usual deviation of a ratio from 1, towards which noisier ratios are shrunk."""
 _LEAST = 0.1
 
 
 def worth_asking(fit: Fit, confidence: float) -> bool:
-    """Whether there are intervals at all, and chance in every one of them."""
+    """Return whether there are intervals, each with sampling error."""
     if fit.intervals(confidence) is None or not is_positive(fit.moment.matrix[:-1, :-1]):
         return False
     return bool((fit.chance() > 0).all())
 
 
 def influence_arguments(plan: RegressionPlan, fit: Fit, sites: tuple[int, ...]) -> dict[str, Array]:
-    """What persons' z and residual are multiplied by, so that a ratio of 1 is a mean of 1.
+    """Return factors of participants' z and residual with which a ratio of 1 is a mean of 1.
 
-    A site's own constant is of its persons alone: its ratio counts by their part.
+    A site's own constant concerns only its participants: its ratio is weighted by their share.
     """
     moment, kept = fit.moment, plan.asked.kept(sites)
     lift = moment.coefficients / plan.asked.weights[kept[:-1], None]
@@ -43,7 +43,7 @@ def influence_arguments(plan: RegressionPlan, fit: Fit, sites: tuple[int, ...]) 
 def with_measured_variance(
     plan: RegressionPlan, fit: Fit, sites: tuple[int, ...], release: Release
 ) -> Fit:
-    """The fit with chance as was measured, drawn to that of one variance as far as it is noise."""
+    """Return the fit with the measured sampling error, shrunk to that of equal variances."""
     parts = _parts(fit.moment)
     found = release.values[plan.asked.kept(sites)[:-1]] / parts
     trust = 1.0 / (1.0 + np.square(release.deviation / parts / _USUAL))
@@ -51,5 +51,5 @@ def with_measured_variance(
 
 
 def _parts(moment: NoisyMoment) -> Array:
-    """1 for every entry, and each constant's part of the persons."""
+    """Return 1 for every entry, and each constant's share of the participants."""
     return np.append(np.ones(moment.entries), moment.parts)

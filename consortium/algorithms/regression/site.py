@@ -1,4 +1,4 @@
-"""A site's half of `regression`: the second moment of persons' vectors, and squared influences."""
+"""A site's half of `regression`: second moment of participants' vectors, and squared influences."""
 
 import numpy as np
 
@@ -12,24 +12,24 @@ from consortium.privacy.clipping import clip_columns
 
 
 def regression_moment(plan: RegressionPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of z zᵀ, packed, for z = (x, c e, αy): P + S + 1 entries.
+    """Return the mean over participants of z zᵀ, packed, for z = (x, c e, αy): P + S + 1 entries.
 
-    e is one in the place of the site, or in its only place, and zero in the others. ‖z‖² is clipped
-    to the bound B, and z zᵀ has Frobenius norm ‖z‖². Two of them have an inner product (zᵀz′)² of
-    zero or more, so that replacing a person moves the mean by √2·B/n at most. That the constant
-    stands in one place or another changes no norm.
+    e is one at the site's place, or at its only place, and zero elsewhere. ‖z‖² is clipped to the
+    bound B, and z zᵀ has Frobenius norm ‖z‖². Two of them have an inner product (zᵀz′)² of zero or
+    more. So replacing a participant moves the mean by at most √2·B/n. The place of the constant
+    changes no norm.
     """
     return mean_packed_square(_weighted(plan, data, query), bound.norm)
 
 
 def regression_influence(plan: RegressionPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of (A z)² (qᵀz)², entry by entry: P + S numbers.
+    """Return the mean over participants of (A z)² (qᵀz)², entry by entry: P + S numbers.
 
-    A z is what a person's residual qᵀz is multiplied by in each coefficient's error; `influence`
-    (A) and `residual` (q) follow from the released moment, and a hostile centre may choose them.
-    Whatever they are, a person's numbers together are clipped to the bound K, and none is negative:
-    two persons' have an inner product of zero or more, and replacing one moves the mean by √2·K/n
-    at most.
+    A z are the factors of a participant's residual qᵀz in each coefficient's error. `influence` (A)
+    and `residual` (q) follow from the released moment, and a hostile centre may choose them. For
+    any choice, a participant's numbers together are clipped to the bound K, and none is negative:
+    those of two participants have an inner product of zero or more, and replacing one moves the
+    mean by at most √2·K/n.
     """
     columns = _weighted(plan, data, query)
     influence, residual = query.arguments["influence"], query.arguments["residual"]
@@ -40,7 +40,7 @@ def regression_influence(plan: RegressionPlan, data: SiteData, query: Query, bou
 
 
 def _weighted(plan: RegressionPlan, data: SiteData, query: Query) -> Array:
-    """Persons' z = (x, c e, αy): P + S + 1 rows."""
+    """Return participants' z = (x, c e, αy): P + S + 1 rows."""
     table, target = data.table(), plan.target
     return np.vstack(
         [

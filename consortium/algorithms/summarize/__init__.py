@@ -1,1 +1,1 @@
-"""Which sites' persons are alike, from private mean embeddings."""
+"""Similarity of sites' participants, from private mean embeddings."""

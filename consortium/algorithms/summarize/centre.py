@@ -1,14 +1,14 @@
-"""Which sites' persons are like those of one, and a made-up summary of them.
+"""Similarity of sites' participants to those of one site, and a synthetic summary of them.
 
 Source: Sarpatwar et al. (2019), Differentially private distributed data summarization under
-covariate shift. Their first hash, random Fourier features, makes of every site one vector, the
-mean embedding; in place of the second (MWEM) it is released once with Gaussian noise. Squared
-distances of mean embeddings (MMD²), the mixture of sites that is nearest to the target, and points
-that summarize it are then worked out at no further cost. The points are made up: a site's own
-persons, which the published auction hands over, have no price in a privacy budget.
+covariate shift. Their first hash, random Fourier features, gives every site one vector, the mean
+embedding. In place of the second (MWEM) it is released once with Gaussian noise. Squared distances
+of mean embeddings (MMD²), the mixture of sites that is nearest to the target, and points that
+summarize it are then computed without further privacy loss. The points are synthetic: a site's own
+participants, which the published auction transfers, can't be released within a privacy budget.
 
-Assumed for forecasts: entries vary as a normal law does, with standard deviation 0.4, in a view of
-more than six entries with one over the root of their number; the sites are alike.
+Assumptions of forecasts: entries are normal with standard deviation 0.4, or in a view of more than
+six entries with one over the root of their number; the sites are equal.
 """
 
 import math
@@ -48,7 +48,7 @@ class Summarize(SummarizePlan):
     )
 
     def expect(self) -> tuple[Expectation, ...]:
-        """Noise floor of a distance, from noise alone to all that chance can add."""
+        """Forecast the noise floor of a distance, from only noise to the largest sampling error."""
         parts = (0.0, own_variance(self), 1.0)
         low, usual, high = (float(_floors(self, part).max()) for part in parts)
         name = "least squared distance that is seen"
@@ -57,7 +57,7 @@ class Summarize(SummarizePlan):
         return (Expectation(name, usual, low, high, False, ranged),)
 
     def withheld(self) -> str:
-        """Why nothing is foretold of the mixture."""
+        """Return why there is no forecast of the mixture."""
         return (
             "The mixture and the simulated participants are not forecast, since they depend on how "
             "the sites differ."
@@ -70,14 +70,14 @@ class Summarize(SummarizePlan):
 
 
 def own_variance(plan: SummarizePlan) -> float:
-    """1 - ‖m‖², m persons' mean embedding; ‖m‖² = Π (1 + 2 s²/w²)^-½ over normal entries."""
+    """Return 1 - ‖m‖², m the mean embedding; ‖m‖² = Π (1 + 2 s²/w²)^-½ over normal entries."""
     sizes = np.array([size for _, size in plan.shape.views])
     square = np.square([usual_spread(int(size)) for size in sizes])
     return 1.0 - math.exp(-0.5 * float(sizes @ np.log1p(2.0 * square / plan.width**2)))
 
 
 def _floors(plan: SummarizePlan, variance: float) -> Array:
-    """As a result has them, for persons of so much variance."""
+    """Return the floors of a result, for participants with a given variance."""
     (planned,), names, target = plan.releases, plan.shape.sites, plan.parameters.target
     sizes = np.array(plan.shape.units, dtype=np.float64)
     _, contrasts = compared_sites(sizes, names.index(target) if target in names else None)

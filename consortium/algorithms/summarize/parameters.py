@@ -1,4 +1,4 @@
-"""What a study file may say of `summarize`."""
+"""Parameters of `summarize` in a study file."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""What a summary will release: each site's mean embedding at public frequencies."""
+"""The release of a summary: each site's mean embedding at public frequencies."""
 
 import math
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ from consortium.privacy.bounds import Bound
 
 
 class SummarizePlan(AnalysisPlan[SummarizeParameters]):
-    """What every site and the centre know before the only round.
+    """Public quantities of every site and the centre before the only round.
 
-    Raises StudyError if there is one site alone, or none with the target's name.
+    Raises StudyError if there is only one site, or none with the target's name.
 
     Attributes
     ----------
     width : float
-        Distance within which two persons are alike.
+        Distance within which two participants are similar.
     """
 
     def __init__(self, parameters: SummarizeParameters, shape: Shape) -> None:
@@ -43,7 +43,7 @@ class SummarizePlan(AnalysisPlan[SummarizeParameters]):
 
     @property
     def computed(self) -> Mapping[str, Array]:
-        """What is drawn."""
+        """Public draws."""
         return {"frequencies": self.frequencies}
 
     @cached_property
@@ -52,6 +52,6 @@ class SummarizePlan(AnalysisPlan[SummarizeParameters]):
         return self.drawn()[0]
 
     def drawn(self) -> tuple[Array, np.random.Generator]:
-        """Public frequencies, D x F, and the generator that goes on from there."""
+        """Return public frequencies, D x F, and the generator after them."""
         many, generator = self.parameters.frequencies, np.random.default_rng(self.parameters.seed)
         return draw_frequencies(self.shape.features, many, self.width, generator), generator

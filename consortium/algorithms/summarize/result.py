@@ -23,15 +23,15 @@ from consortium.errors import SiteError
 
 @dataclass(frozen=True)
 class Embeddings:
-    """What the sites that answered released."""
+    """Released embeddings of the sites that answered."""
 
     names: tuple[str, ...]
     rows: Array
     """S x E. Noisy mean embeddings."""
     deviations: Array
-    """Length S. Of the noise of a row's entries."""
+    """Length S. Standard deviation of the noise of a row's entries."""
     sizes: Array
-    """Length S. Persons."""
+    """Length S. Participants."""
     target: int | None
     """Which of them the others are compared with, if it answered."""
 
@@ -41,14 +41,14 @@ class Embeddings:
         return gram(self.rows, self.deviations, self.sizes)
 
     def distance(self, contrast: Array) -> float:
-        """Squared distance of two mixtures of sites."""
+        """Return the squared distance of two mixtures of sites."""
         return float(contrast @ self.products @ contrast)
 
 
 def compared_sites(sizes: Array, target: int | None) -> tuple[list[int], Array]:
-    """Sites that are compared, and a contrast for each: with the target, or with all others.
+    """Return compared sites, and a contrast for each: with the target, or with all others.
 
-    All others count by their sizes.
+    All others are weighted by their sizes.
     """
     single = np.eye(len(sizes))
     asked = [site for site in range(len(sizes)) if site != target]
@@ -58,9 +58,9 @@ def compared_sites(sizes: Array, target: int | None) -> tuple[list[int], Array]:
 
 
 def read_embeddings(plan: SummarizePlan, release: Release) -> Embeddings:
-    """Put sites' names and sizes beside their answers.
+    """Combine sites' answers with their names and sizes.
 
-    Noise in a site's answer is in proportion to one over its size, and `Release.deviation` is that
+    Noise in a site's answer is proportional to one over its size, and `Release.deviation` is that
     of the smallest. Raises SiteError if fewer than two answered.
     """
     sites, shape = plan.present(release), plan.shape
@@ -73,7 +73,7 @@ def read_embeddings(plan: SummarizePlan, release: Release) -> Embeddings:
 
 
 def summarize_result(plan: SummarizePlan, found: Embeddings) -> Result:
-    """Distances of the sites, the mixture that makes up the target, and the made-up persons."""
+    """Return distances of the sites, the mixture nearest the target, and the synthetic points."""
     many, target = len(found.names), found.target
     single = np.eye(many)
     goal = found.sizes / found.sizes.sum() if target is None else single[target]
@@ -102,13 +102,13 @@ def summarize_result(plan: SummarizePlan, found: Embeddings) -> Result:
 
 
 def _summary_distance(found: Embeddings, goal: Array, features: Array) -> float:
-    """MMD² of the summary and what it stands for, without noise."""
+    """Return MMD² of the summary and the embedding that it represents, without noise."""
     mean = features.mean(axis=1)
     return found.distance(goal) - 2.0 * float(mean @ (goal @ found.rows)) + float(mean @ mean)
 
 
 def _told(distance: float, floor: float) -> float | str:
-    """A distance, or that it is below what noise could make."""
+    """Return a distance, or that it is below the noise floor."""
     return distance if distance > floor else WITHHELD
 
 
@@ -133,7 +133,7 @@ class _Row:
 
 
 def _rows(plan: SummarizePlan, found: Embeddings) -> list[_Row]:
-    """Every comparison."""
+    """Return every comparison."""
     quantile = float(ndtri((1 + plan.parameters.confidence) / 2))
     products, entries, rows = found.products, found.rows.shape[1], []
     asked, contrasts = compared_sites(found.sizes, found.target)
@@ -151,14 +151,14 @@ def _rows(plan: SummarizePlan, found: Embeddings) -> list[_Row]:
 def noise_floors(
     plan: SummarizePlan, contrasts: Array, deviations: Array, chance: Array, sizes: Array
 ) -> Array:
-    """What each of the contrasts stays below, all together, where sites are alike."""
+    """Return joint upper limits of all contrasts if sites are equal."""
     entries, risk = 2 * plan.parameters.frequencies, 1.0 - plan.parameters.confidence
     generator = np.random.default_rng(plan.parameters.seed)
     return null_floors(contrasts, deviations, chance, sizes, entries, risk, generator)
 
 
 def _table(plan: SummarizePlan, found: Embeddings, weights: Array, rows: list[_Row]) -> Table:
-    """A row for each site but the target: how far it is, and at most."""
+    """Tabulate for each site but the target its distance, and the upper limit."""
     shown = [each if found.target is None else Finding(each) for each in weights.tolist()]
     return Table(
         _caption(plan, found),

@@ -1,1 +1,1 @@
-"""Networks by templates: what all persons have beside public maps, and how networks go together."""
+"""Networks by templates: participants' mean maps compared with public ones, and connectivity."""

@@ -1,10 +1,10 @@
-"""Networks by templates: what all sites' persons have beside public maps of networks.
+"""Networks by templates: mean maps of all sites' participants, and their difference from templates.
 
-Dual regression (Beckmann et al. 2009) gives each person's own maps of networks whose templates
-are public. Their mean is released once, and with a small share of the budget the mean of how the
-networks' courses go together. What follows is free: each map is put between its template and what
-was released by the noise that is known, so that it is never worse than the better of the two, and
-a map of which the release tells nothing beyond its template is said to be that.
+Dual regression (Beckmann et al. 2009) gives each participant's own maps of networks whose templates
+are public. Their mean is released once, and with a small share of the budget the mean correlations
+of the networks' time series. The rest is post-processing: each map is shrunk from the release to
+its template by the known noise. So it is never worse than the better of the two. A map about which
+the release adds nothing to its template is reported as such.
 """
 
 import math
@@ -55,7 +55,7 @@ class TemplateNetworks(TemplateNetworksPlan):
     )
 
     def expect(self) -> tuple[Expectation, ...]:
-        """The forecast in numbers, for maps as strong, and templates as good, as is usual."""
+        """Return the forecast in numbers, for maps and templates of usual strength and quality."""
         usual, error = self.usual, self.connection_error
         agreed = Expectation(
             "expected correlation", usual.expected if usual.is_reported else AGREEMENT
@@ -64,7 +64,7 @@ class TemplateNetworks(TemplateNetworksPlan):
         return (agreed, links) if error else (agreed,)
 
     def foretell(self) -> Table:
-        """Resolution, and how much better than templates maps will be."""
+        """Return the resolution, and the forecast improvement of maps over templates."""
         rows = tuple((line,) for line in self._sentences())
         return Table("What this study will see", ("forecast",), rows)
 
@@ -96,9 +96,9 @@ class TemplateNetworks(TemplateNetworksPlan):
         return lines
 
     def refuse_hopeless(self) -> None:
-        """Refuse a study that is expected to tell nothing, unless it is to run anyway.
+        """Refuse a study that is expected to find nothing, unless it states `anyway`.
 
-        Raises StudyError with what would be enough.
+        Raises StudyError with sufficient numbers.
         """
         if not self.parameters.anyway and self.shape.noise and not self.usual.is_reported:
             raise StudyError(f"field 'privacy.epsilon': {self._too_little()}")
@@ -123,7 +123,7 @@ class TemplateNetworks(TemplateNetworksPlan):
 
 
 def _of_site(size: int, maps: int, persons: int) -> float:
-    """Expected agreement of so many participants' mean map, which chance alone moves."""
+    """Return the expected agreement of participants' mean map, which has only sampling error."""
     deviation = math.sqrt((1.0 - STRENGTH**2) / (size - maps) / persons)
     alone = agreement_of(size, maps, deviation)
     return alone.expected if alone.is_reported else AGREEMENT

@@ -11,12 +11,12 @@ class TemplateNetworksParameters(AnalysisParameters):
     """Parameters of `template_networks`."""
 
     templates: BesideName
-    """4-D NIfTI beside the study file with a public map for each network: those of an earlier
+    """4-D NIfTI next to the study file with a public map for each network: those of an earlier
     release, or a published set."""
     connectivity: bool = True
     """Whether the mean correlation of every two networks' time series is released."""
     connectivity_bound: float = Field(default=0.5, gt=0, le=5)
-    """Root mean square of a participant's Fisher-transformed correlations at the most; more is
+    """Maximum root mean square of a participant's Fisher-transformed correlations; larger ones are
     scaled down."""
     cutoff: float | None = Field(default=None, gt=0, le=200)
     """Shortest wavelength in mm that is estimated of participants; finer details of a map are its
@@ -26,14 +26,14 @@ class TemplateNetworksParameters(AnalysisParameters):
     least: float = Field(default=0.7, gt=0, lt=1)
     """Expected correlation with the truth from which on a map counts as found."""
     anyway: bool = False
-    """Whether to run a study that is expected to tell nothing beyond templates."""
+    """Whether to run a study that is expected to add nothing to its templates."""
 
     @property
     def without_global_signal(self) -> bool:
-        """Whether the mean over all voxels is taken out of each participant's series."""
+        """Whether the mean over all voxels is removed from each participant's series."""
         return self.global_signal == "remove"
 
     @property
     def template_file(self) -> str:
-        """File of public maps beside the study file."""
+        """File of public maps next to the study file."""
         return self.templates

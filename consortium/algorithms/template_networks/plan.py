@@ -21,21 +21,21 @@ from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import column_norms
 
 STRENGTH = 0.5
-"""Assumed norm of the mean over persons of one network's maps, each of norm one."""
+"""Assumed norm of the mean over participants of one network's maps, each of norm one."""
 AGREEMENT = 0.7
 """Assumed correlation of a template with the group's map."""
 _MOST_DIMENSIONS = 3000
-_ROOM = 3  # dimensions beside the templates, without which nothing can be shrunk
+_ROOM = 3  # dimensions orthogonal to the templates, which shrinkage requires
 _COARSEST = 120.0  # mm
 _LEAST_SINGULAR = 0.05  # of templates of norm one: with less, one is nearly made of the others
 _LEAST_KEPT = 0.1  # of a template's norm, in the basis
 _LEAST_SHARE, _MOST_SHARE = 0.05, 0.25  # of the budget, for connectivity
-_MARGIN = 1.1  # of the noise: a resolution at which a usual map is only just told is not chosen
+_MARGIN = 1.1  # of the noise: a resolution at which a usual map is barely detected is not chosen
 _GOAL = 0.05  # standard error of a connection by noise that would do
 
 
 class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
-    """What every site and the centre know before the first round."""
+    """Public quantities of every site and the centre before the first round."""
 
     @property
     def templates(self) -> Templates:
@@ -46,9 +46,9 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """Maps, and connectivity if it is asked for.
+        """Maps, and connectivity if it is requested.
 
-        Raises StudyError if the unit is not a person, or templates, basis and data don't fit.
+        Raises StudyError if the unit is not a participant, or templates, basis and data don't fit.
         """
         if self.shape.unit != "subject":
             raise StudyError(
@@ -99,7 +99,7 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
         return self._deviation(self.connectivity_bound) / math.sqrt(self.share)
 
     def _deviation(self, bound: Bound) -> float:
-        """Of a number's noise, with the whole budget."""
+        """Return the standard deviation of a number's noise, with the whole budget."""
         return self.shape.noise * bound.spread / sum(self.shape.units)
 
     @cached_property
@@ -121,7 +121,7 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
 
     @cached_property
     def sizes(self) -> Array:
-        """What the basis holds of each template's norm, R."""
+        """Fraction of each template's norm within the basis, length R."""
         values = self.templates.values
         held = values if self.waves is None else self.waves.coefficients(values)
         return np.asarray(np.linalg.norm(held, axis=0))
@@ -148,7 +148,7 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
         return agreement_of(size, count, self.deviation)
 
     def _check_templates(self) -> None:
-        """Raise StudyError if persons' maps can't be had by them."""
+        """Raise StudyError if participants' maps can't be computed with them."""
         size, count = self.maps.shape
         if size > _MOST_DIMENSIONS:
             raise StudyError(
@@ -176,7 +176,7 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
 
 
 def in_basis(templates: Templates, places: AnyPlaces | None, cutoff: float) -> Array:
-    """Templates as a study has them in its basis, each of norm one, or zero: d x R."""
+    """Return a study's templates in its basis, each of norm one, or zero: d x R."""
     values = np.asarray(templates.values, dtype=np.float64)
     if cutoff and places is not None:
         values = smooth_basis(places, cutoff).coefficients(values)
@@ -185,12 +185,12 @@ def in_basis(templates: Templates, places: AnyPlaces | None, cutoff: float) -> A
 
 
 def agreement_of(size: int, count: int, deviation: float) -> Agreement:
-    """The usual map, in a basis of d maps."""
+    """Return the agreement of the usual map, in a basis of d maps."""
     return Agreement(max(size - count, _ROOM), deviation, STRENGTH, AGREEMENT)
 
 
 def _score(cutoff: float, count: int, room: MapExtent, deviation: float) -> float:
-    """Part of a usual map that comes out: within the basis, and beyond it by the template."""
+    """Return the expected fraction of a usual map: in the basis, and outside by the template."""
     within = room.resolved(cutoff) ** 2
     size = round(room.size(cutoff))
     captured = agreement_of(size, count, _MARGIN * deviation).captured

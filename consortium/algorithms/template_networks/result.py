@@ -16,7 +16,7 @@ from consortium.kernels.surface_basis import SurfaceBasis
 ONLY, SAME, UNLIKE = "template only", "as its template", "unlike its template"
 MORE = "more than its template"
 _FALSE = 0.05  # chance that any connection is said to be there which is not
-_MOST_ERROR = 0.3  # of Fisher's z: beyond, nothing is told of a connection
+_MOST_ERROR = 0.3  # of Fisher's z: above it, a connection is withheld
 _ROWS = 4096
 _AGREEMENT = "Expected correlation with the mean of many more participants' maps at these sites"
 _WORD = "beyond their templates"
@@ -33,13 +33,13 @@ class _Painted:
 
 
 def make_result(maps: Release, connectivity: Release | None, plan: TemplateNetworksPlan) -> Result:
-    """All that follows from the releases.
+    """Make the result from the releases.
 
     Returns
     -------
     Result
         ``maps`` (D x R, or V x R at full resolution, in standard deviations over the voxels),
-        ``errors`` and ``z`` (the same shape; z is of what differs from the template), ``weights``
+        ``errors`` and ``z`` (the same shape; z is of the difference from the template), ``weights``
         (d x R), ``expected`` and ``kept`` (R), and ``connectivity`` (R x R correlations).
     """
     released, least = maps.values.reshape(plan.maps.shape), plan.parameters.least
@@ -78,10 +78,10 @@ def make_result(maps: Release, connectivity: Release | None, plan: TemplateNetwo
 
 
 def _deviation(released: Array, noise: float, shape: Shape) -> float:
-    """Of a released number beside the templates, around what more persons would lead to.
+    """Return the error of a released number orthogonal to the templates, with sampling error.
 
-    A person's maps lie R − ‖mean‖² from the mean in squared norm, nearly all of it beside the
-    templates; spread over as many numbers it is the choice of persons.
+    The squared distance of a participant's maps from the mean is R − ‖mean‖², nearly all of which
+    is orthogonal to the templates. The sampling variance is this over the number of entries.
     """
     size, maps = released.shape
     square = max(float(np.sum(released**2)) - released.size * noise**2, 0.0)
@@ -90,10 +90,9 @@ def _deviation(released: Array, noise: float, shape: Shape) -> float:
 
 
 def _paint(found: Shrunk, plan: TemplateNetworksPlan) -> _Painted:
-    """Maps, standard errors and deviations over theirs, voxel by voxel.
+    """Return maps, standard errors and deviations over theirs, voxel by voxel.
 
-    What the basis does not hold of a template is added as strongly as the template itself is in
-    the map.
+    The part of a template outside the basis is added with the weight of the template in the map.
     """
     given, places, waves = plan.templates, plan.shape.places, plan.waves
     if waves is None or places is None:
@@ -125,7 +124,7 @@ _FIELDS = ("maps", "errors", "scores")
 def _scaled(
     found: Shrunk, whole: Array, coarse: Array, basis: Array, own: Array | None = None
 ) -> _Painted:
-    """Maps at the rows of a basis, over their standard deviation at the rows of ``own``."""
+    """Return maps at the rows of a basis, over their standard deviation at rows of ``own``."""
     study = coarse + (basis if own is None else own) @ found.moved
     middle, spread = study.mean(axis=0), study.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
@@ -141,11 +140,11 @@ def _scaled(
 
 
 def _findings(found: Shrunk, least: float) -> tuple[Finding, ...]:
-    """Expected correlation of each map with the group's, with its 95 % interval.
+    """Return the expected correlation of each map with the group's, with its 95 % interval.
 
-    One is told beyond its template if the release has something beside it, the map is expected to
-    agree, and participants have something like the template: of one whose places were permuted dual
-    regression makes a map, too. Of a template whose own strength noise hides, nothing is told.
+    A map differs from its template if the release has a significant part orthogonal to it, the map
+    is expected to agree, and participants have a similar map: dual regression also makes a map of a
+    template with permuted places. A template whose own strength is hidden by noise is withheld.
     """
     hidden = found.strengths <= SURE * found.deviation
     findings = []
@@ -221,7 +220,7 @@ def _table(found: Shrunk, findings: tuple[Finding, ...], least: float) -> Table:
 
 
 def _state(finding: Finding, moved: bool, like: bool, least: float) -> str:
-    """What the table says of a map."""
+    """Return the state of a map in the table."""
     if not finding.reported:
         return finding.state
     if not moved:
@@ -230,9 +229,9 @@ def _state(finding: Finding, moved: bool, like: bool, least: float) -> str:
 
 
 def _connections(release: Release, plan: TemplateNetworksPlan) -> tuple[Finding, ...]:
-    """Correlation of every two networks' courses, with intervals that hold for all together.
+    """Return correlations of every two networks' time series, with simultaneous intervals.
 
-    The choice of persons counts with the most that the clipping bound leaves to it.
+    The sampling error is the largest that the clipping bound allows.
     """
     values, noise = release.values, release.deviation
     size, limit = len(values), plan.connectivity_bound.norm
@@ -254,7 +253,7 @@ def _connections(release: Release, plan: TemplateNetworksPlan) -> tuple[Finding,
 
 
 def _square(values: Array, size: int) -> Array:
-    """Symmetric matrix of zero diagonal with the values above it, row by row."""
+    """Return a symmetric matrix of zero diagonal with the values above it, row by row."""
     matrix = np.zeros((size, size))
     matrix[np.triu_indices(size, 1)] = values
     return matrix + matrix.T
@@ -296,12 +295,12 @@ def _numbers(
 
 
 def _estimates(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Expected correlations alone; whether a network was found is said beside them."""
+    """Return only expected correlations; another column states whether a network was found."""
     return tuple(replace(each, state="found") if each.reported else each for each in findings)
 
 
 def _headline(found: int, templates: Table, whole: int) -> str:
-    """Say of how many maps the release tells more than the template, or that it is right."""
+    """State how many maps differ from their templates."""
     alike, unlike = (sum(row[-1] == state for row in templates.rows) for state in (SAME, UNLIKE))
     maps = count(whole, "map")
     right = f"{alike} of {maps} {'is as its template' if alike == 1 else 'are as their templates'}"

@@ -1,14 +1,14 @@
-"""The site's half of networks by templates: its persons' maps, and how their networks go together.
+"""The site's half of networks by templates: its participants' maps, and connectivity.
 
-Sensitivity. A person's R maps are released together as one array M, each map of norm one or zero,
-so that ‖M‖ ≤ √R and ‖M − M'‖ ≤ 2√R: the mean over n persons moves by 2√R/n at the most. That is
-reached in the limit: a map is (a + z)/√(1 + ‖z‖²) for its template a and any z orthogonal to all
+Sensitivity. A participant's R maps are released together as one array M, each map of norm one or
+zero. So ‖M‖ ≤ √R and ‖M − M'‖ ≤ 2√R, and the mean over n participants moves by at most 2√R/n. That
+is reached in the limit: a map is (a + z)/√(1 + ‖z‖²) for its template a and any z orthogonal to all
 templates (`kernels.dual_regression`), which tends to z/‖z‖ for a large z, and −z is another
-person's; two persons' maps may point apart, and the cone's √2 does not hold. Fisher's z of all
-R(R − 1)/2 correlations are clipped to the norm B, and move by 2B/n.
+participant's. Maps of two participants may be opposite, so the cone's √2 is not valid. Fisher's z
+of all R(R − 1)/2 correlations are clipped to the norm B, and move by 2B/n.
 
-Templates are signed with the study, and a site takes them from its own copy. Nothing of the proof
-rests on them, on the basis, or on how exactly a person's regression is solved.
+Templates are signed with the study, and a site uses its own copy. The proof does not depend on
+them, on the basis, or on the precision of a participant's regression.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ _Measure = Callable[[Array, Array], Array]
 
 
 def mean_maps(plan: TemplateNetworksPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of their maps by dual regression, d·R entries, row by row."""
+    """Return the mean over participants of maps by dual regression, d·R entries, row by row."""
     del query
     return _sum(person_maps, plan, data, bound, plan.maps.shape).ravel() / len(data.lengths)
 
@@ -37,7 +37,7 @@ def mean_maps(plan: TemplateNetworksPlan, data: SiteData, query: Query, bound: B
 def mean_connectivity(
     plan: TemplateNetworksPlan, data: SiteData, query: Query, bound: Bound
 ) -> Array:
-    """Mean over persons of Fisher's z between their networks' courses, R(R - 1)/2 entries."""
+    """Return the mean of Fisher's z between networks' time series, R(R - 1)/2 entries."""
     del query
     return _sum(fisher_connectivity, plan, data, bound, (plan.connections,)) / len(data.lengths)
 
@@ -49,7 +49,7 @@ def _sum(
     bound: Bound,
     shape: tuple[int, ...],
 ) -> Array:
-    """Sum over persons of a measure of each one's series in the basis, clipped."""
+    """Sum over participants a clipped measure of each one's series in the basis."""
     asked = measure, plan.maps, plan.for_series, plan.parameters.global_signal
     return sum_over_persons(data, partial(_sum_measures, *asked, bound.norm, shape), shape)
 

@@ -1,12 +1,13 @@
 """capeAGN: mixtures of Gaussians and single-topic models from moments of order two and three.
 
-Source: dissertation Algorithm 5.1, changed. The second moment is released first and whitens;
-the third is taken of whitened persons at the sites, so that a message has K (K + 1)(K + 2)/6
-numbers instead of D³. A whitened person is clipped: replacing one moves the third moment by
-2 B / n. Of few words per topic the third moment is released whole, as published: it moves by
-√2 B / n only, and nobody is clipped. The correction for the Gaussians' own spread needs σ² and the
-mean only, which the first release holds, and costs nothing more. Weights come from the mean, which
-is known far better than the third moment: for orthonormal u_k and whitened mean m, √w_k = u_kᵀ m.
+Source: dissertation Algorithm 5.1, changed. The second moment is released first and gives the
+whitening. The sites compute the third moment of whitened vectors. So a message has
+K (K + 1)(K + 2)/6 numbers instead of D³. A whitened vector is clipped: replacing one moves the
+third moment by 2 B / n. With few words per topic the third moment is released whole, as published:
+it moves by √2 B / n only, without clipping. The correction for the Gaussians' own spread requires
+only σ² and the mean, which are part of the first release, and no further privacy loss. Weights are
+estimated from the mean, which is much more precise than the third moment: for orthonormal u_k and
+whitened mean m, √w_k = u_kᵀ m.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +64,7 @@ class Tensor(TensorPlan):
     )
 
     def remarks(self) -> tuple[str, ...]:
-        """Tell which constants there are, what that means, and whether it costs power."""
+        """State which constants the model has, and whether they cost power."""
         if self.constants > 1:
             return (SITE_MEANS, COSTLY) if self.means_noise > MOST_NOISE else (SITE_MEANS,)
         if len(self.shape.units) < 2:
@@ -71,7 +72,7 @@ class Tensor(TensorPlan):
         return (TOPICS if self.words else ONE_CONSTANT,)
 
     def withheld(self) -> str:
-        """Why there is no forecast."""
+        """Return why there is no forecast."""
         return (
             "There is no forecast of a decomposed tensor: its error depends on the components' "
             "weights and on how far apart they are, which no public number tells."

@@ -1,4 +1,4 @@
-"""What a study file may say of `tensor`."""
+"""Parameters of `tensor` in a study file."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class TensorParameters(AnalysisParameters):
     words: tuple[str, str, str] | None = None
     """For topics: three views of a word each, one entry for each word."""
     site_constants: bool = True
-    """For mixture: whether each site's level is taken from its participants, so that offsets
-    between sites are no components; noisy site means become public."""
+    """For mixture: whether each site's mean is subtracted from its participants. Offsets between
+    sites then are not components, and noisy site means become public."""
     share: float = Field(default=0.6, gt=0, lt=1)
     """Part of the whole budget (of μ²) that the second moment may use."""
     margin: float | None = Field(default=None, gt=0)
@@ -34,7 +34,7 @@ class TensorParameters(AnalysisParameters):
     iterations: int = Field(default=50, ge=1, le=1000)
     """Power iterations per start."""
     seed: int = Field(default=0, ge=0, lt=2**32)
-    """Of the public random starts."""
+    """Seed of the public random starts."""
 
     @model_validator(mode="after")
     def _complete(self) -> TensorParameters:

@@ -1,4 +1,4 @@
-"""What a decomposition will release: a second moment, then a third, whitened or whole."""
+"""The releases of a decomposition: a second moment, then a third, whitened or whole."""
 
 from functools import cached_property
 
@@ -25,7 +25,7 @@ _MOST_WHOLE = 64
 
 
 class TensorPlan(AnalysisPlan[TensorParameters]):
-    """What every site and the centre know before the first round.
+    """Public quantities of every site and the centre before the first round.
 
     Raises StudyError if words or components don't fit the views.
 
@@ -36,7 +36,7 @@ class TensorPlan(AnalysisPlan[TensorParameters]):
     size : int
         D, entries of a vector whose moments are released.
     reach, constant : float
-        What a mixture's persons are clipped to, and c, the weight of their mean.
+        Clipping norm of a mixture's participants, and c, the weight of their mean.
     constants : int
         S, constants of a mixture's first release: one for each site, or one for all.
     """
@@ -87,7 +87,7 @@ class TensorPlan(AnalysisPlan[TensorParameters]):
 
     @property
     def _bound(self) -> Bound:
-        """Of a mixture's first release."""
+        """Bound of a mixture's first release."""
         return Bound(self.reach**2 * (1 + CONSTANT**2), cone=True)
 
     @property
@@ -95,8 +95,8 @@ class TensorPlan(AnalysisPlan[TensorParameters]):
         """Whether the third moment is released before it is whitened.
 
         Noise on whitened words is K^1.5 · 2 margin³ in every direction of the tensor; on words it
-        is √2 D^1.5, for a flat spectrum, without clipping anybody: less where D is less than about
-        1.3 margin² K. No data decide, so that the plan is known.
+        is √2 D^1.5, for a flat spectrum, without clipping: less where D is less than about
+        1.3 margin² K. The plan does not depend on data.
         """
         most = min(_WHOLE * self.parameters.components, _MOST_WHOLE)
         return bool(self.words) and self.size <= most
@@ -105,7 +105,7 @@ class TensorPlan(AnalysisPlan[TensorParameters]):
     def means_noise(self) -> float:
         """Root mean square of the noise of a site's mean vector, over the bound; 0 without one.
 
-        The mean of a site with a part π of the persons has the noise τ/(√2 c π) in each entry.
+        The mean of a site with a fraction π of the participants has noise τ/(√2 c π) in each entry.
         """
         if self.constants < 2:
             return 0.0

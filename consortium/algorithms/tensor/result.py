@@ -28,16 +28,16 @@ _MARGINS = (1.3, 2.5)
 _ALLOWED = 0.1
 AGREES = (0.7, 1.4)
 """Agreements of all components between which they are found."""
-_LEAST_ROOT = 0.05  # of √w_k: a component of fewer than one person in 400 is none
+_LEAST_ROOT = 0.05  # of √w_k: a component needs at least one participant in 400
 
 
 @dataclass(frozen=True)
 class Moments:
-    """What the first release tells: whitening, mean, σ², and a public scale for whitened persons.
+    """Estimates of the first release: whitening, mean, σ², and a public scale of whitened vectors.
 
-    The scale brings a whitened person's root mean square to 1/margin, so that 1 is the bound.
-    ``taken`` holds the offsets of the sites, S x D, that a mixture's third moment is without, and
-    ``error`` is the variance that their noise adds to the persons'.
+    The scale gives a whitened vector a root mean square of 1/margin, with a bound of 1. ``taken``
+    are the offsets of the sites, S x D, which are subtracted in a mixture's third moment, and
+    ``error`` is the variance that their noise adds to the participants'.
     """
 
     whitening: Whitening
@@ -52,19 +52,19 @@ class Moments:
 
 
 def moment_without_levels(plan: TensorPlan, release: Release) -> tuple[Array, Array, Array, float]:
-    """Read the second moment of (x, c e), e being one for the person's site, or for all.
+    """Read the second moment of (x, c e), e being one for the participant's site, or for all.
 
     Returns
     -------
     square : array, D x D
         E[(x - o)(x - o)ᵀ], too small by ``error`` on its diagonal.
     mean : array, length D
-        Of all persons; taking the offsets away leaves it.
+        Mean of all participants, which subtracting the offsets doesn't change.
     offsets : array, S x D
         o: each site's mean less the mean of all; zero for a site that did not answer, and where
         all sites have one constant.
     error : float
-        Noise variance of sites' means in an entry, each as often as the site has persons.
+        Noise variance of sites' means in an entry, weighted by the sites' participants.
     """
     matrix, size = unpack_symmetric(release.values), plan.size
     square, products = matrix[:size, :size], matrix[:size, size:] / plan.constant
@@ -83,7 +83,7 @@ def moment_without_levels(plan: TensorPlan, release: Release) -> tuple[Array, Ar
 
 
 def mixture_moments(plan: TensorPlan, release: Release) -> Moments:
-    """Read the second moment of (x, c e), without what sites' levels add to it."""
+    """Read the second moment of (x, c e), without the differences of sites."""
     components = plan.parameters.components
     square, mean, offsets, error = moment_without_levels(plan, release)
     stands_out = components < 2 or _kinds_stand_out(plan, release)
@@ -99,7 +99,7 @@ def mixture_moments(plan: TensorPlan, release: Release) -> Moments:
 
 
 def _kinds_stand_out(plan: TensorPlan, release: Release) -> bool:
-    """Whether entries are correlated beyond what participants of one kind would show."""
+    """Return whether entries are correlated more than for participants of one kind."""
 
     def covariance(moment: Array) -> Array:
         own = replace(release, values=pack_symmetric(moment))
@@ -122,7 +122,7 @@ def topic_moments(plan: TensorPlan, release: Release) -> Moments:
     matrix = unpack_symmetric(release.values)
     edge = release.deviation * float(np.sqrt(2.0 * plan.size))
     whitening = moment_whitening(matrix, plan.parameters.components, edge)
-    # A word's entries add up to 1, so that the rows' sums are the frequencies of the words.
+    # A word's entries add up to 1, so the rows' sums are the frequencies of the words.
     mean = _frequencies(matrix.sum(axis=1))
     spread = float(mean @ np.square(whitening.forward).sum(axis=1))
     scale = _scale(plan, spread, release.deviation)
@@ -131,7 +131,7 @@ def topic_moments(plan: TensorPlan, release: Release) -> Moments:
 
 
 def _topics_stand_out(plan: TensorPlan, release: Release, frequencies: Array) -> bool:
-    """Whether the least eigenvalue of the topics exceeds that of fewer topics."""
+    """Return whether the least eigenvalue of the topics exceeds that of fewer topics."""
     components, units = plan.parameters.components, float(plan.units_in(release).sum())
     moment, seed = unpack_symmetric(release.values), plan.parameters.seed
     asked = (frequencies, components - 1, units, release.deviation, seed)
@@ -143,7 +143,7 @@ def _topics_stand_out(plan: TensorPlan, release: Release, frequencies: Array) ->
 
 
 def _scale(plan: TensorPlan, spread: float, deviation: float) -> float:
-    """Factor for whitened persons whose mean square is ``spread``: 1 / (margin √spread).
+    """Return the factor of whitened vectors with mean square ``spread``: 1 / (margin √spread).
 
     ``deviation`` is the first release's noise over its bound. The third moment's follows from it
     and the shares; where it allows, the margin is as wide as keeps the noise of the decomposed
@@ -158,7 +158,7 @@ def _scale(plan: TensorPlan, spread: float, deviation: float) -> float:
 
 
 def _frequencies(columns: Array) -> Array:
-    """The columns without negative entries, adding up to 1."""
+    """Return the columns without negative entries, with sums of 1."""
     kept = np.maximum(columns, 0.0)
     total = kept.sum(axis=0)
     scaled: Array = np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1 / len(columns))
@@ -166,7 +166,7 @@ def _frequencies(columns: Array) -> Array:
 
 
 def subtract_spread(tensor: Array, model: Moments) -> Array:
-    """Take away what the Gaussians' own spread adds: σ² (m ⊗ G in its three orders), G = Wᵀ W."""
+    """Subtract the Gaussians' own spread: σ² (m ⊗ G in its three orders), G = Wᵀ W."""
     forward = model.whitening.forward
     product = np.einsum("i,jk->ijk", forward.T @ model.mean, forward.T @ forward)
     added = product + product.transpose(1, 0, 2) + product.transpose(1, 2, 0)
@@ -188,7 +188,7 @@ def tensor_result(plan: TensorPlan, model: Moments, tensor: Array) -> Result:
     order = np.argsort(-roots)
     directions, roots = directions[:, order], roots[order]
     centres = model.whitening.backward @ directions / roots
-    # What every mean of persons is, a centre is too; noise alone would leave these bounds.
+    # A centre has the bounds of every mean of participants, which noise could exceed.
     centres = _frequencies(centres) if plan.words else clip_columns(centres, plan.reach)
     strengths = np.einsum("il,il->l", contract_tensor(tensor, directions), directions)
     agreements = roots * strengths
@@ -227,7 +227,7 @@ def _headline(many: int, *, found: bool) -> str:
 
 
 def _placed(plan: TensorPlan, centres: Array) -> Array:
-    """Centres over all views' entries: a topic's frequencies once for each of the three words."""
+    """Return centres over all views' entries, a topic's frequencies for each of three words."""
     if not plan.words:
         return centres
     placed = np.zeros((plan.shape.features, centres.shape[1]))

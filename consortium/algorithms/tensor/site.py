@@ -15,10 +15,10 @@ from consortium.privacy.clipping import clip_columns, column_norms, finite_colum
 
 
 def _mixture_second(plan: TensorPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean of z zᵀ, z = (x, c e), packed: (D + S)(D + S + 1)/2 entries.
+    """Return the mean of z zᵀ, z = (x, c e), packed: (D + S)(D + S + 1)/2 entries.
 
-    e is one in the place of the site, or in its only place, and zero in the others: where the
-    constant stands changes no norm.
+    e is one at the site's place, or at its only place, and zero elsewhere. Its place changes no
+    norm.
     """
     persons = clip_columns(data.table(), plan.reach)
     rows = plan.constant * site_constants(plan.constants, query.site, persons.shape[1])
@@ -26,10 +26,10 @@ def _mixture_second(plan: TensorPlan, data: SiteData, query: Query, bound: Bound
 
 
 def _mixture_third(plan: TensorPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean of v ⊗ v ⊗ v, v = Wᵀ (x - o), packed: K (K + 1)(K + 2)/6 entries.
+    """Return the mean of v ⊗ v ⊗ v, v = Wᵀ (x - o), packed: K (K + 1)(K + 2)/6 entries.
 
-    o is the site's offset as the first release told it: public, so that what is taken from a
-    person depends on nobody else. Whatever it is, v is clipped to the bound.
+    o is the site's public offset from the first release. So the subtraction does not depend on
+    other participants. For any offset, v is clipped to the bound.
     """
     persons = clip_columns(data.table(), plan.reach)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -40,29 +40,30 @@ def _mixture_third(plan: TensorPlan, data: SiteData, query: Query, bound: Bound)
 
 
 def _topic_second(plan: TensorPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean of the symmetric products of two different words of a person, packed."""
+    """Return the mean of symmetric products of two different words of a participant, packed."""
     del query
     words = _words(plan, data)
     lengths = [column_norms(word) for word in words]
     pairs = lengths[0] * (lengths[1] + lengths[2]) + lengths[1] * lengths[2]
     scales = bound.norm / np.maximum(pairs / 3, bound.norm)
-    # No differences: what they round off may be more than the bound, and leave the cone.
+    # No differences: their rounding may exceed the bound, and leave the cone.
     half = (words[0] * scales) @ (words[1] + words[2]).T + (words[1] * scales) @ words[2].T
     mean: Array = pack_symmetric(half + half.T) / (6 * words[0].shape[1])
     return mean
 
 
 def _topic_third(plan: TensorPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean of the symmetric product of three whitened words, packed."""
+    """Return the mean of the symmetric product of three whitened words, packed."""
     whitening = query.arguments["whitening"].T
     u, v, w = (product_of_columns(whitening, word) for word in _words(plan, data))
     return mean_mixed_cube(u, v, w, bound.norm)
 
 
 def _topic_cube(plan: TensorPlan, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean of the symmetric product of three words, packed: D (D + 1)(D + 2)/6 entries.
+    """Return the mean of the symmetric product of three words: D (D + 1)(D + 2)/6 entries.
 
-    Words have no negative entries, so that two persons' products don't point apart.
+    Words have no negative entries. So products of two participants have an inner product of at
+    least 0.
     """
     del query
     u, v, w = _words(plan, data)
@@ -70,7 +71,7 @@ def _topic_cube(plan: TensorPlan, data: SiteData, query: Query, bound: Bound) ->
 
 
 def _words(plan: TensorPlan, data: SiteData) -> list[Array]:
-    """Three words of each person, D x N each, entries from 0 to 1."""
+    """Return three words of each participant, D x N each, entries from 0 to 1."""
     table = finite_columns(np.asarray(data.table(), dtype=np.float64))
     return [np.clip(table[word], 0.0, 1.0) for word in plan.words]
 

@@ -1,1 +1,1 @@
-"""Numerics of this analysis alone: arrays in, arrays out."""
+"""Numerics that only this analysis uses: arrays in, arrays out."""

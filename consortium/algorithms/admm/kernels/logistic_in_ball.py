@@ -2,11 +2,11 @@
 
 Newton's method for the cost
 
-    F(u) = 1/d Σ over persons log(1 + exp(-mᵀu - o)) + Λ/2 ‖u‖² - pᵀu,   ‖u‖ <= R,
+    F(u) = 1/d Σ over participants log(1 + exp(-mᵀu - o)) + Λ/2 ‖u‖² - pᵀu,   ‖u‖ <= R,
 
-where m is a person's vector times its label, o what the margin is at u = 0, and d a public number.
-Each step minimizes the quadratic model within the ball (Moré and Sorensen 1983), so that no iterate
-ever leaves it.
+where m is a participant's vector times its label, o the margin at u = 0, and d a public number.
+Each step minimizes the quadratic model within the ball (Moré and Sorensen 1983). No iterate ever
+leaves it.
 F is Λ-strongly convex: with u on the ball's border or inside, ν >= 0 (0 inside) and
 ‖∇F(u) + ν u‖ <= β, the minimizer is at most β/Λ away, because ⟨∇F(u), z - u⟩ >= -β ‖z - u‖ for
 every z of the ball.
@@ -36,7 +36,7 @@ class LogisticCost:
     """One site's cost."""
 
     columns: Array
-    """D x N, float64. m, each person's vector times the label -1 or +1."""
+    """D x N, float64. m, each participant's vector times the label -1 or +1."""
     offsets: Array
     """N. o, margins at u = 0."""
     curvature: float
@@ -47,30 +47,30 @@ class LogisticCost:
     """d > 0."""
 
     def value(self, point: Array) -> float:
-        """F(u)."""
+        """Return F(u)."""
         loss = np.logaddexp(0.0, -self.margins(point)).sum() / self.divisor
         return float(loss + (self.curvature / 2 * point - self.pull) @ point)
 
     def fall(self, point: Array) -> float:
-        """F(0) - F(u), with at most |mᵀu| of each person however large o is and is rounded."""
+        """Return F(0) - F(u), with at most |mᵀu| of each participant for any o and rounding."""
         moved = point @ self.columns
         before, after = (np.logaddexp(0.0, -self.offsets - way) for way in (0.0, moved))
         parts = np.clip(before - after, -np.abs(moved), np.abs(moved))
         return float(parts.sum() / self.divisor - (self.curvature / 2 * point - self.pull) @ point)
 
     def margins(self, point: Array) -> Array:
-        """mᵀu + o, one number per person."""
+        """Return mᵀu + o, one number per participant."""
         margins: Array = point @ self.columns + self.offsets
         return margins
 
     def slope(self, point: Array) -> Array:
-        """∇F(u)."""
+        """Return ∇F(u)."""
         weights = expit(-self.margins(point)) / self.divisor
         slope: Array = self.curvature * point - self.pull - self.columns @ weights
         return slope
 
     def hessian(self, point: Array) -> Array:
-        """∇²F(u), D x D."""
+        """Return ∇²F(u), D x D."""
         half = 1 / (2 * self.divisor**0.5 * np.cosh(np.clip(self.margins(point) / 2, -350, 350)))
         upper = dsyrk(1.0, (self.columns * half).T, trans=True)
         found: Array = upper + np.triu(upper, 1).T
@@ -81,7 +81,7 @@ class LogisticCost:
 def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision: float) -> Array:
     """Minimize F over the ball.
 
-    Raises PrivacyError if that precision is not reached: what is charged for would not hold.
+    Raises PrivacyError if that precision is not reached, since the charged loss assumes it.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def _place(cost: LogisticCost, point: Array, radius: float) -> _Place:
 
 
 def _quadratic_in_ball(hessian: Array, point: Array, slope: Array, radius: float) -> Array:
-    """Minimizer within the ball of the quadratic model at a point."""
+    """Return the minimizer within the ball of the quadratic model at a point."""
     right = hessian @ point - slope
     found: Array = cho_solve(cho_factor(hessian, check_finite=False), right, check_finite=False)
     if np.linalg.norm(found) <= radius:
@@ -148,9 +148,9 @@ def _quadratic_in_ball(hessian: Array, point: Array, slope: Array, radius: float
 
 
 def _falling_root(excess: Callable[[float], float], most: float) -> float:
-    """Root between 0 and `most` of what falls from above zero to below it.
+    """Return the root between 0 and `most` of a function that falls from positive to negative.
 
-    Where rounding hides the sign at an end, that end is as near to the root as numbers come.
+    If rounding hides the sign at an end, that end is as near to the root as possible.
     """
     if excess(0.0) <= 0:
         return 0.0
@@ -163,11 +163,11 @@ def _falling_root(excess: Callable[[float], float], most: float) -> float:
 
 
 def _advance(cost: LogisticCost, here: _Place, goal: Array, radius: float) -> _Place:
-    """Go the longest of the steps 1, 1/2, 1/4 ... that brings enough.
+    """Take the longest of the steps 1, 1/2, 1/4 ... with a sufficient decrease.
 
-    Enough is a fall of the cost in proportion to its slope (Armijo 1966), or half the residual
-    where rounding hides the cost's fall. Half the residual alone would let steps go round in
-    circles, for the cost may rise with them.
+    Sufficient is a decrease of the cost in proportion to its slope (Armijo 1966), or half the
+    residual if rounding hides the decrease. With only the latter, steps could cycle, because the
+    cost may rise.
     """
     step = goal - here.point
     before, fall = cost.value(here.point), 1e-4 * float(here.slope @ step)

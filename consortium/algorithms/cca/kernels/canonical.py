@@ -2,9 +2,9 @@
 
 Source: Hotelling (1936) for two views; for more, MAXVAR (Kettenring 1971): the largest eigenvalues
 of the matrix whose views are whitened. The noise is a symmetric Gaussian matrix with variance σ² on
-the diagonal and σ²/2 beside it. It lifts large eigenvalues, lowers small ones and turns all
-eigenvectors, by amounts that are known on average; what is left of the data's own variance λ along
-an eigenvector weighs it, by √λ/(λ + e) with e = σ √(2D), the noise's spectral norm.
+the diagonal and σ²/2 outside it. It raises large eigenvalues, lowers small ones and rotates all
+eigenvectors, by amounts that are known on average. An eigenvector is weighted by the data's
+remaining variance λ along it, by √λ/(λ + e) with e = σ √(2D), the noise's spectral norm.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ import numpy as np
 from consortium.base.array import Array
 
 _ROUNDING = 1e-9
-"""Of a view's variances, over the largest: more than the rounding of single precision leaves."""
+"""Smallest variance of a view over its largest: above the rounding of single precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,16 +28,16 @@ class Spectrum:
     variances: Array
     """Length k. λ, the data's variance along them, descending and positive."""
     edge: float = 0.0
-    """e, spectral norm of the noise alone."""
+    """e, spectral norm of the noise."""
 
     @cached_property
     def factors(self) -> Array:
-        """√λ/(λ + e), which whitens where there is no noise, and blows none up: length k."""
+        """√λ/(λ + e), which whitens without noise, and never amplifies noise: length k."""
         return np.asarray(np.sqrt(self.variances) / (self.variances + self.edge))
 
     @property
     def weighting(self) -> Array:
-        """D x k, turns the view into k uncorrelated numbers of variance 1 at most."""
+        """D x k, transforms the view into k uncorrelated numbers with variances of at most 1."""
         return np.asarray(self.vectors * self.factors)
 
     @property
@@ -46,7 +46,7 @@ class Spectrum:
         return np.asarray(self.vectors * (self.factors * self.variances))
 
     def sizes(self, coordinates: Array) -> Array:
-        """Standard deviations of combinations (k x K) of these numbers: length K."""
+        """Return standard deviations of combinations (k x K) of these numbers: length K."""
         known = np.square(self.factors) * self.variances
         return np.asarray(np.sqrt(known @ np.square(coordinates)))
 
@@ -62,12 +62,12 @@ class Canonical:
 
 
 def symmetric_edge(size: int, deviation: float) -> float:
-    """Spectral norm e of the noise alone: σ √(2D)."""
+    """Return the spectral norm e of the noise: σ √(2D)."""
     return deviation * float(np.sqrt(2.0 * size))
 
 
 def clean_spectrum(covariance: Array, deviation: float, least: float) -> Spectrum:
-    """Eigenpairs of a view's noisy covariance, freed of the noise as far as it is known.
+    """Return eigenpairs of a view's noisy covariance, corrected for the noise's expectation.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ def clean_spectrum(covariance: Array, deviation: float, least: float) -> Spectru
     deviation : float
         σ of the noise.
     least : float
-        Directions with less variance than this many e are left out: whitening would blow up
-        the noise along them. Without noise, all but those that only rounding has left are kept,
-        as where entries add up to the same for everybody.
+        Directions with less variance than this number of e are excluded: whitening would amplify
+        the noise along them. Without noise, only directions of rounding size are excluded, as when
+        entries have a constant sum.
     """
     values, vectors = np.linalg.eigh(covariance)
     edge = symmetric_edge(len(covariance), deviation)
@@ -89,11 +89,11 @@ def clean_spectrum(covariance: Array, deviation: float, least: float) -> Spectru
 
 
 def _cleaned(values: Array, deviation: float, edge: float) -> Array:
-    """What the data's variance is along each noisy eigenvector, as expected: length D.
+    """Return the expected variance of the data along each noisy eigenvector: length D.
 
-    λ_i − σ² Σ_j 1/(λ_i − λ_j), with the poles rounded over e/√D (Bun, Allez, Bouchaud and Potters
-    2016, rotationally invariant estimators). Of one direction above noise it is λ − e²/(2λ), and of
-    variances that are all equal their mean.
+    λ_i − σ² Σ_j 1/(λ_i − λ_j), with the poles smoothed over e/√D (Bun, Allez, Bouchaud and Potters
+    2016, rotationally invariant estimators). For one direction above noise it is λ − e²/(2λ), and
+    for equal variances their mean.
     """
     if deviation == 0:
         return np.asarray(np.maximum(values, 0.0))
@@ -111,7 +111,7 @@ def solve_canonical(correlations: Sequence[Sequence[Array]], pairs: int) -> Cano
         Entry [u][v], u < v, is the k_u x k_v matrix of correlations of view u's whitened
         coordinates with view v's; others are not looked at.
     pairs : int
-        K; where the views hold fewer, the rest is zero.
+        K; if the views have fewer, the rest is zero.
     """
     sizes = [len(correlations[0][0]), *(each.shape[1] for each in correlations[0][1:])]
     if min(sizes) == 0:
@@ -139,7 +139,7 @@ def _maxvar(
 
 
 def _whitened(correlations: Sequence[Sequence[Array]], sizes: Sequence[int]) -> Array:
-    """Correlations of all whitened coordinates, those of one view being uncorrelated."""
+    """Return correlations of all whitened coordinates; those of one view are uncorrelated."""
     stops = np.cumsum(sizes)
     whole = np.eye(stops[-1])
     for u, v in view_pairs(len(sizes)):
@@ -151,7 +151,7 @@ def _whitened(correlations: Sequence[Sequence[Array]], sizes: Sequence[int]) -> 
 
 
 def largest_correlation(correlations: Sequence[Sequence[Array]], sizes: Sequence[int]) -> float:
-    """The first of `solve_canonical`, of views with so many coordinates, without its variates."""
+    """Return the first correlation of `solve_canonical`, without its variates."""
     if len(sizes) == 2:
         found = np.linalg.svd(correlations[0][1], compute_uv=False)[0]
     else:
@@ -161,7 +161,7 @@ def largest_correlation(correlations: Sequence[Sequence[Array]], sizes: Sequence
 
 
 def view_pairs(count: int) -> list[tuple[int, int]]:
-    """Every pair of views once."""
+    """Return every pair of views once."""
     return [(u, v) for u in range(count) for v in range(u + 1, count)]
 
 

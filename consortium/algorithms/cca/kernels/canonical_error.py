@@ -1,9 +1,9 @@
-"""How sure a canonical correlation is: what chance and noise alone give, and an interval.
+"""Uncertainty of a canonical correlation: its null distribution, and an interval.
 
-The whitening of each view is what it is; the noise of the blocks between views is independent of
-it, and its law is known. So these blocks are drawn again, as often as one likes, and what comes of
-them says how large a correlation grows without any link, and with a link of any strength. All of
-this is after the release.
+The whitening of each view is given. The noise of the blocks between views is independent of it, and
+its distribution is known. So these blocks are drawn again, any number of times, to find the
+distribution of a correlation without any link, and with a link of any strength. All of this is
+after the release.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _WORK = 40_000_000
 _FEWEST, _MOST = 40, 300
 _TINY = 1e-9
 _UNEVEN = 1.1  # chance over that of one law, where scales differ twofold from site to site
-_ROOM = 1.2  # for what draws with the weights as they are don't know: benchmarks.uneven
+_ROOM = 1.2  # for errors that draws with the given weights don't include: benchmarks.uneven
 _STRENGTHS = 26  # candidates for a correlation, from 0 to 1
 
 
@@ -34,9 +34,9 @@ class CrossNoise:
 
     spectra: Sequence[Spectrum]
     means: Sequence[Array]
-    """Each k_v x S. Means of each site that were taken off, along the spectrum's directions."""
+    """Each k_v x S. Subtracted means of each site, along the spectrum's directions."""
     parts: Array
-    """Length S. Parts of the persons; none if nothing was taken off."""
+    """Length S. Fractions of the participants; none if nothing was subtracted."""
     constant: float
     """c."""
     deviation: float
@@ -62,11 +62,11 @@ class CrossNoise:
         return found
 
     def chance(self, generator: np.random.Generator) -> Blocks:
-        """Draw the part of few persons.
+        """Draw the sampling error.
 
-        Their variance along a direction is λ + e at the most, whatever the noise made of it.
-        Scanners of other scales, which no release tells, make chance larger than persons of one
-        law do.
+        The variance along a direction is at most λ + e for any noise. Scanners of different scales,
+        which no release reveals, make the sampling error larger than participants of one
+        distribution do.
         """
         found = self._empty()
         for (u, v), spread in self._spreads.items():
@@ -79,12 +79,12 @@ class CrossNoise:
 
     @cached_property
     def _factors(self) -> dict[tuple[int, int], Array]:
-        """Of each pair of views, k_u x k_v: weights of its block."""
+        """Weights of the block of each pair of views, k_u x k_v."""
         return self._products([each.factors for each in self.spectra])
 
     @cached_property
     def _spreads(self) -> dict[tuple[int, int], Array]:
-        """Of each pair of views, k_u x k_v: deviations that one person has in its block."""
+        """Deviations of one participant in the block of each pair of views, k_u x k_v."""
         return self._products([np.sqrt(each.variances + each.edge) for each in self.spectra])
 
     def _products(self, each: Sequence[Array]) -> dict[tuple[int, int], Array]:
@@ -94,13 +94,13 @@ class CrossNoise:
         return [[np.zeros((len(s.variances), 0))] * len(self.spectra) for s in self.spectra]
 
     def draws(self) -> int:
-        """How often to draw."""
+        """Number of draws."""
         sizes = [len(each.variances) for each in self.spectra]
         cost = sum(sizes) ** 3 if len(sizes) > 2 else sizes[0] * sizes[1] * min(sizes)
         return int(np.clip(_WORK // max(cost, 1) // 10, _FEWEST, _MOST))
 
     def floor(self, generator: np.random.Generator, quantile: float = 0.95) -> float:
-        """Largest weighted correlation that views without any link show in so many studies.
+        """Return the quantile of the largest weighted correlation of views without any link.
 
         That of a later pair, under earlier pairs that are linked, is below the same floor: adding
         a matrix of rank k moves the (k + 1)-th singular value up by no more than the other's
@@ -116,19 +116,20 @@ class CrossNoise:
 
 
 def captured_share(sizes: Sequence[int], kept: Sequence[int], tail: float = 0.05) -> float:
-    """Least part of a canonical correlation that is along the directions that stand out of noise.
+    """Return the smallest fraction of a canonical correlation along directions above the noise.
 
-    A correlation is the same in any coordinates of a view, so that nothing says that the link lies
-    where the variance does. It is taken to be as likely any direction of the whitened view: of its
-    squared length a part of law Beta(k/2, (D - k)/2) then lies in k directions of D. The part of
-    the correlation is the product of the views' lengths, each at its ``tail`` quantile.
+    A correlation is the same in any coordinates of a view. So the link need not be along directions
+    of large variance. It is assumed to have any direction of the whitened view with equal
+    probability: the fraction of its squared length in k directions of D then has the distribution
+    Beta(k/2, (D - k)/2). The fraction of the correlation is the product of the views' lengths, each
+    at its ``tail`` quantile.
 
     Parameters
     ----------
     sizes, kept : sequence of int
         D and k of each view.
     tail : float
-        Probability that less is seen of a view.
+        Probability of a smaller fraction of a view.
     """
     squares = [
         float(betaincinv(k / 2.0, (size - k) / 2.0, tail)) if 0 < k < size else float(k > 0)
@@ -145,7 +146,7 @@ def correlation_interval(
     generator: np.random.Generator,
     level: float = 0.95,
 ) -> tuple[float, float]:
-    """Correlations of pair ``number`` of two views under which the one that is seen is no surprise.
+    """Return an interval of the correlation of pair ``number`` of two views.
 
     Parameters
     ----------
@@ -154,10 +155,10 @@ def correlation_interval(
     solved : tuple of array
         Left vectors (k_1 x K), weighted correlations (K) and right vectors (k_2 x K).
     scales : tuple of array, each of length K
-        What a weighted correlation is of a correlation; and the standard deviation, over the
-        correlation, that the noise in the variates' own variances gives to it.
+        Ratio of a weighted correlation to a correlation, and its standard deviation, over the
+        correlation, by the noise in the variates' own variances.
     number : int
-        Counted from 0; earlier pairs are taken as strong as they look.
+        Counted from 0; earlier pairs have their estimated strengths.
     level : float
         Between 0 and 1.
 
@@ -165,7 +166,7 @@ def correlation_interval(
     -------
     low, high : float
         The test is inverted over candidates from 0 to 1, between which its statistic is
-        interpolated; (0, 1) if it holds nowhere.
+        interpolated; (0, 1) if no candidate is accepted.
     """
     left, values, right = solved
     scale, doubt = scales[0][number], scales[1][number]
@@ -189,14 +190,14 @@ def correlation_interval(
 
 
 def _ends(candidates: Array, surprise: Array, most: float) -> tuple[float, float]:
-    """First and last strength under which what is seen is neither too large nor too small."""
+    """Return the first and last strength under which the estimate is not extreme."""
     low = _crossing(candidates, surprise - most)
     high = 1.0 - _crossing(1.0 - candidates[::-1], -surprise[::-1] - most)
     return (low, high) if low < high else (0.0, 1.0)
 
 
 def _crossing(places: Array, heights: Array) -> float:
-    """Where heights first come down to zero, linearly between places."""
+    """Return where heights first reach zero, linearly between places."""
     down = np.flatnonzero(heights <= 0.0)
     if not len(down):
         return float(places[-1])

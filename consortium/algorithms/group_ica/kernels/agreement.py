@@ -1,9 +1,9 @@
 """Expected correlation of a map with the truth, from its correlation with its replays.
 
-A replay has a noisy truth and fresh noise on top of it, so that weak maps agree better with the
-real truth than with their replays. Strong maps agree less, since the truth is not a sum of a few
-directions. The line between Fisher's z of the two was fitted to all components, whether they are
-found or not, of real and of simulated participants for whom the truth is known
+A replay has a noisy truth and additional noise. So weak maps agree better with the real truth than
+with their replays. Strong maps agree less, since the truth is not a sum of a few directions. The
+line between Fisher's z of the two was fitted to all components, whether they are found or not, of
+real and simulated participants with known truth
 (`python -m benchmarks.networks halves`, `calibration` and `smooth`).
 """
 
@@ -29,6 +29,6 @@ def of_replays(correlations: Array) -> Array:
 
 
 def expected_range(expected: Array, reach: float = REACH) -> tuple[Array, Array]:
-    """Ends of the range of an expected correlation."""
+    """Return the range of an expected correlation."""
     middle = np.arctanh(np.clip(expected, 0.0, _MOST))
     return np.asarray(np.tanh(np.maximum(middle - reach, 0.0))), np.asarray(np.tanh(middle + reach))

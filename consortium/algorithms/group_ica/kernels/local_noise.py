@@ -76,7 +76,7 @@ class NearPlaces:
     opposite: NDArray[np.int_]
     """Shape (d, `_OPPOSITE`)."""
     central: NDArray[np.bool_]
-    """Shape (d,). Whether a place lies on the midline."""
+    """Shape (d,). Whether a place is on the midline."""
 
     @classmethod
     def of(cls, coordinates: Array) -> "NearPlaces":
@@ -125,7 +125,7 @@ class LocalNoise:
     def covariance(
         self, coordinates: Array, shape: SmoothShape, kernel: tuple[float, int]
     ) -> Array:
-        """Covariance between places (d x 3), d x d: a kernel of Paciorek and Schervish (2006).
+        """Return the covariance between places (d x 3), d x d, of Paciorek and Schervish (2006).
 
         ``shape`` gives its anisotropy, and ``kernel`` the length ℓ in mm and the power p of
         exp(-(distance/ℓ)^p).

@@ -1,7 +1,7 @@
-"""What maps are held against before they count as networks: persons without any.
+"""Null distributions of maps: simulated participants without networks.
 
-White ones have nothing in common but the bulk; smooth ones share a smooth covariance on top of it
-(see `smooth_null`), so that what is beyond these is beyond white ones, too.
+White ones share only the bulk. Smooth ones also share a smooth covariance (see `smooth_null`). So a
+map that exceeds these also exceeds white ones.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from consortium.kernels.spatial_ica import separate
 _CHANCE_DRAWS = 10
 _CHANCE_ITERATIONS = 60
 _NULL_DRAWS = 20
-"""One map beyond the largest of so many is chance in one of 21 runs."""
+"""Number of null draws: a map exceeds the largest of them by chance in one of 21 runs."""
 _PART = 0.25
 """Least fraction of a network's strength that the nulls must not explain."""
 
 
 def white_null(directions: NoisyDirections) -> SmoothNull:
-    """Persons who share nothing but the bulk, in the release's noise and chance of persons."""
+    """Return participants who share only the bulk, with the release's noise and sampling error."""
     size, law = len(directions.vectors), directions.law
     return SmoothNull(np.eye(size), np.full(size, directions.bulk), np.zeros(size), law)
 
@@ -32,7 +32,7 @@ def white_null(directions: NoisyDirections) -> SmoothNull:
 def contrast_of_chance(
     directions: NoisyDirections, paint: Paint, size: int, generator: np.random.Generator
 ) -> float:
-    """Largest contrast of ``size`` independent components of directions without any network."""
+    """Draw the largest contrast of ``size`` independent components without any network."""
     return max(
         float(
             separate(

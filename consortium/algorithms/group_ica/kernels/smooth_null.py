@@ -33,7 +33,7 @@ from consortium.kernels.surface_basis import SurfaceBasis
 
 _LENGTHS = 8.0, 10.0, 12.0, 14.5, 18.0, 22.0, 27.0
 KERNELS = *((length, 2) for length in _LENGTHS), (20.0, 1), (60.0, 1)
-"""Length ℓ in mm and power p of covariances exp(-(distance/ℓ)^p), of which the best is taken."""
+"""Length ℓ in mm and power p of candidate covariances exp(-(distance/ℓ)^p)."""
 _ALONG = 6.0, 8.0, 12.0, 16.0, 20.0, 25.0, 30.0, 37.0, 45.0
 """Widths at half height in mm of noise that was smoothed along a cortex."""
 _THROUGH = tuple(
@@ -61,10 +61,10 @@ class SmoothPlaces:
     coordinates: Array
     """Shape (d, 3). In mm."""
     turn: Array | None = None
-    """Shape (d, d). Orthogonal: its columns are, in the basis, maps that each lie around one place.
-    By default the basis's own."""
+    """Shape (d, d). Orthogonal: its columns are, in the basis, maps around one place each (default:
+    the basis's own)."""
     own: Callable[[], tuple[Array, ...]] | None = None
-    """Gives covariances to take in the place of those of `KERNELS` between the coordinates."""
+    """Returns covariances instead of those of `KERNELS` between the coordinates."""
 
     def covariances(self, matrix: Array) -> tuple[Array, ...]:
         """Return covariances of participants who vary alike everywhere, each d x d.
@@ -110,7 +110,7 @@ def _stronger(noise: LocalNoise, covariance: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def surface_covariances(basis: SurfaceBasis) -> tuple[Array, ...]:
-    """Noise that was smoothed along a cortex or through the volume, as its basis sees it.
+    """Return covariances of noise smoothed along a cortex or through the volume, in its basis.
 
     A basis is orthonormal over vertices, which are denser in some places than in others: no modes
     are the eigenvectors of these, nor of kernels between single places in its folds.
@@ -134,20 +134,20 @@ def _on_surface(basis: SurfaceBasis) -> Iterator[Array]:
 
 @dataclass(frozen=True, eq=False)
 class SmoothNull:
-    """Means of projectors of persons without networks."""
+    """Means of projectors of participants without networks."""
 
     waves: Array
     """Shape (d, d). Orthonormal."""
     strengths: Array
-    """Shape (d,). Of each wave, descending."""
+    """Shape (d,). Strength of each wave, descending."""
     persons: Array
-    """Shape (d,). Root of how far the mean of so many persons strays along each wave."""
+    """Shape (d,). Standard error of the mean over participants along each wave."""
     law: SymmetricNoise
     """Of privacy."""
 
     @cached_property
     def mean(self) -> Array:
-        """What ever more persons would lead to, d x d."""
+        """Expectation over participants, d x d."""
         return np.asarray((self.waves * self.strengths) @ self.waves.T)
 
     @property
@@ -156,7 +156,7 @@ class SmoothNull:
         return float(np.median(self.strengths))
 
     def draw(self, generator: np.random.Generator) -> Array:
-        """A release of other persons, d x d."""
+        """Draw a release of other participants, d x d."""
         half = generator.standard_normal(self.mean.shape)
         own = (half + half.T) * np.outer(self.persons, self.persons) / np.sqrt(2.0)
         noise = self.law.draw(generator)
@@ -164,7 +164,7 @@ class SmoothNull:
 
 
 def strengths_of(matrix: Array, weights: Array) -> Array:
-    """wᵀ A w / wᵀ w of each column w of ``weights`` (d x R); 0 for one that is zero."""
+    """Return wᵀ A w / wᵀ w of each column w of ``weights`` (d x R); 0 for one that is zero."""
     sizes = np.einsum("ij,ij->j", weights, matrix @ weights)
     squares = np.sum(np.square(weights), axis=0)
     return np.asarray(np.divide(sizes, squares, out=np.zeros_like(sizes), where=squares > 0))
@@ -201,7 +201,7 @@ def fit_smooth(
 
 
 def _variation(strengths: Array, kept: int, persons: int) -> Array:
-    """Root of the variation of the mean of so many participants along each wave, shape (d,)."""
+    """Return the standard error of the mean over participants along each wave, shape (d,)."""
     # A wave that all participants have, or none, does not differ between them.
     part = np.clip(strengths, 0.0, 1.0)
     differs = part * (1.0 - part)
@@ -252,7 +252,7 @@ def _fit(matrix: Array, covariance: Array, usual: tuple[int, int] | None = None)
 
 
 def _part_of_noise(along: Array, expected: Array, kept: int) -> float:
-    """Fraction of the expected strengths that a release has in waves beyond the K leading ones.
+    """Return the fraction of expected strengths of a release in waves beyond the K leading ones.
 
     Networks take directions of the participants away from noise, and have little of these waves.
     """
@@ -263,7 +263,7 @@ def _part_of_noise(along: Array, expected: Array, kept: int) -> float:
 
 
 def _expected_strengths(values: Array, kept: int, volumes: int) -> Array:
-    """How strong each wave is in the ``kept`` leading directions of Gaussian persons."""
+    """Return the strength of each wave in the ``kept`` leading directions of Gaussian series."""
     generator, total = np.random.default_rng(0), np.zeros(len(values))
     root = np.sqrt(np.maximum(values, 0.0))[:, None]
     volumes = max(kept, min(volumes, _MOST_VOLUMES))

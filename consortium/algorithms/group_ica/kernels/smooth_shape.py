@@ -27,7 +27,7 @@ _LOWER = np.tril_indices(3)
 
 @dataclass(frozen=True, eq=False)
 class SmoothShape:
-    """Shape of a covariance that depends on displacements alone."""
+    """Shape of a covariance that depends only on displacements."""
 
     root: Array
     """Shape (3, 3). ``|root.T @ displacement|`` is a distance; its determinant is 1."""
@@ -35,7 +35,7 @@ class SmoothShape:
     """Covariance of a place with the mirror image of another over that with the other, 0 to 1."""
 
     def kernels(self, coordinates: Array, kernels: Sequence[tuple[float, int]]) -> Iterator[Array]:
-        """Covariances exp(-(distance/ℓ)^p) between places (d x 3), each d x d."""
+        """Yield covariances exp(-(distance/ℓ)^p) between places (d x 3), each d x d."""
         places, images = coordinates @ self.root, (coordinates * MIRROR) @ self.root
         direct, across = distances(places, places), distances(places, images)
         for length, power in kernels:
@@ -50,7 +50,7 @@ EVEN = SmoothShape(np.eye(3), 0.0)
 
 
 def distances(places: Array, others: Array) -> Array:
-    """Distance of each place (n x 3) from each other one (m x 3), n x m."""
+    """Return distances between places (n x 3) and others (m x 3), n x m."""
     squares = np.sum(places**2, axis=1)[:, None] + np.sum(others**2, axis=1)
     return np.asarray(np.sqrt(np.maximum(squares - 2.0 * places @ others.T, 0.0)))
 
@@ -88,7 +88,7 @@ def estimate_shape(matrix: Array, coordinates: Array) -> SmoothShape:
 
 
 def _pairs(matrix: Array, coordinates: Array) -> tuple[Array, Array, Array]:
-    """Displacements of near pairs, those from mirror images, and the matrix's entries."""
+    """Return displacements of near pairs, those from mirror images, and the matrix's entries."""
     images = coordinates * MIRROR
     near = np.minimum(distances(coordinates, coordinates), distances(coordinates, images)) < _NEAR
     one, other = np.nonzero(np.triu(near))
@@ -105,7 +105,7 @@ def _root(lower: Array) -> Array:
 
 
 def _of_one_volume(root: Array) -> Array:
-    """The same shape with determinant 1, and axes whose lengths do not differ by too much."""
+    """Return the shape with determinant 1, and axes of limited differences in length."""
     left, sizes, _ = np.linalg.svd(root)
     sizes = np.maximum(sizes, sizes.max() / _MOST_RATIO)
     return np.asarray(left * (sizes / np.cbrt(np.prod(sizes))))

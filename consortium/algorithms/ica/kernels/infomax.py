@@ -30,13 +30,13 @@ _CHUNK = 8192  # columns that stay in the processor's cache
 
 
 def tanh_score(sources: Array) -> Array:
-    """ψ(z) = tanh z."""
+    """Return ψ(z) = tanh z."""
     score: Array = np.tanh(sources)
     return score
 
 
 def volatility_score(sources: Array) -> Array:
-    """ψ(z_t) = z_t / (0.3 + mean of z² over 15 volumes) along the last axis."""
+    """Return ψ(z_t) = z_t / (0.3 + mean of z² over 15 volumes) along the last axis."""
     window = min(_WINDOW, sources.shape[-1])
     local: Array = uniform_filter1d(np.square(sources), window, axis=-1, mode="nearest")
     local += _FLOOR
@@ -51,14 +51,14 @@ SCORES: dict[Score, Callable[[Array], Array]] = {
 
 
 def antisymmetric_part(matrix: Array) -> Array:
-    """c_ij = M_ij − M_ji for i < j (last two axes), the gradient over rotations."""
+    """Return c_ij = M_ij − M_ji for i < j (last two axes), the gradient over rotations."""
     rows, columns = np.triu_indices(matrix.shape[-1], 1)
     difference: Array = matrix[..., rows, columns] - matrix[..., columns, rows]
     return difference
 
 
 def skew_matrix(coordinates: Array, size: int) -> Array:
-    """Antisymmetric matrix with ``coordinates`` above the diagonal."""
+    """Return the antisymmetric matrix with ``coordinates`` above the diagonal."""
     matrix = np.zeros((size, size))
     matrix[np.triu_indices(size, 1)] = coordinates
     whole: Array = matrix - matrix.T
@@ -68,9 +68,9 @@ def skew_matrix(coordinates: Array, size: int) -> Array:
 def rotation_by_volume(unmixing: Array, data: Array, bound: float) -> Array:
     """Sum over volumes of the clipped c = ψ zᵀ − z ψᵀ, ψ = tanh; R(R−1)/2 entries.
 
-    With r the part of z orthogonal to ψ, c = ψ rᵀ − r ψᵀ and ‖c‖ = ‖ψ‖‖r‖, so that no
-    volume's matrix is formed. ‖c‖² = ‖ψ‖²‖z‖² − (ψᵀz)² would be the same on paper, but cancels
-    where z is long and nearly parallel to ψ: an unmixing made for it would undo the clipping.
+    With r the part of z orthogonal to ψ, c = ψ rᵀ − r ψᵀ and ‖c‖ = ‖ψ‖‖r‖. So no volume's matrix is
+    formed. ‖c‖² = ‖ψ‖²‖z‖² − (ψᵀz)² is mathematically equal, but cancels if z is long and nearly
+    parallel to ψ: a hostile unmixing would disable the clipping.
     """
     total = np.zeros((len(unmixing),) * 2, dtype=np.float64)
     for z, _ in _sources(unmixing, data):  # columns of zeros add nothing
@@ -100,7 +100,7 @@ def infomax_by_volume(unmixing: Array, bias: Array, data: Array, bound: float) -
 
 
 def infomax_mean(unmixing: Array, bias: Array, data: Array) -> Array:
-    """Mean over one subject's volumes of ŷ (z; 1)ᵀ; R x (R+1)."""
+    """Return the mean over one subject's volumes of ŷ (z; 1)ᵀ; R x (R+1)."""
     z = unmixing @ data + bias[:, None]
     y = np.tanh(-0.5 * z)
     mean: Array = np.hstack([y @ z.T, y.sum(axis=1, keepdims=True)]) / data.shape[1]
@@ -146,7 +146,7 @@ def _sources(unmixing: Array, data: Array) -> Iterator[tuple[Array, int]]:
 def _scored(
     unmixing: Array, data: Array, lengths: Sequence[int], score: Score
 ) -> Iterator[tuple[Array, Array]]:
-    """Sources and their scores, each n x R x T, for runs of n subjects with T volumes."""
+    """Yield sources and their scores, each n x R x T, for runs of n subjects with T volumes."""
     matrix = unmixing.astype(data.dtype)
     for part, length in _runs(lengths):
         people = data[:, part].reshape(len(data), -1, length).transpose(1, 0, 2)
@@ -155,18 +155,18 @@ def _scored(
 
 
 def unmix_alone(matrix: Array, people: Array) -> Array:
-    """W x of n subjects (n x R x T), each in a product of their own.
+    """Return W x of n subjects (n x R x T), each in a product of its own.
 
-    How BLAS rounds a column depends on where it stands among others, and an unmixing whose terms
-    cancel makes that the whole of it: a scan that is one volume shorter would change what other
-    subjects add.
+    The rounding of a column by BLAS depends on its place among others, and with an unmixing whose
+    terms cancel only this rounding remains: a scan that is one volume shorter would change the
+    contributions of other subjects.
     """
     sources: Array = np.matmul(matrix, people)
     return sources
 
 
 def _runs(lengths: Sequence[int]) -> Iterator[tuple[slice, int]]:
-    """Slices of neighbouring subjects of one length, about `_CHUNK` volumes each."""
+    """Yield slices of neighbouring subjects of one length, about `_CHUNK` volumes each."""
     start = index = 0
     while index < len(lengths):
         length, first = lengths[index], index

@@ -1,8 +1,8 @@
-"""A fully connected classifier: its outputs, and gradients clipped person by person.
+"""A fully connected classifier: its outputs, and gradients clipped by participant.
 
-The gradient of a person's loss in a layer is the outer product δ (a; 1)ᵀ of what comes back and
-what goes in, so that its norm is ‖δ‖ √(‖a‖² + 1) (Goodfellow 2015) and the clipped sum is one
-product of matrices: no person's gradient is formed.
+The gradient of a participant's loss in a layer is the outer product δ (a; 1)ᵀ of the backward
+signal and the input. So its norm is ‖δ‖ √(‖a‖² + 1) (Goodfellow 2015), and the clipped sum is one
+product of matrices: no participant's gradient is formed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,16 +15,16 @@ from consortium.base.array import Array
 from consortium.kernels.tiles import filled_up, product_of_columns
 from consortium.privacy.clipping import clip_products
 
-_CHUNK = 2048  # persons whose activations stay in the processor's cache
+_CHUNK = 2048  # participants whose activations fit into the processor's cache
 
 
 def parameter_count(sizes: Sequence[int]) -> int:
-    """Weights and biases of layers with so many units, inputs first."""
+    """Return the number of weights and biases of layers with given units, inputs first."""
     return sum((before + 1) * units for before, units in pairwise(sizes))
 
 
 def layers(parameters: Array, sizes: Sequence[int]) -> list[Array]:
-    """Views of a flat vector as one (bias | weights) matrix, D_l x (1 + D_{l-1}), a layer."""
+    """Return views of a flat vector, one (bias | weights) matrix D_l x (1 + D_{l-1}) a layer."""
     found, start = [], 0
     for before, units in pairwise(sizes):
         stop = start + (before + 1) * units
@@ -34,7 +34,7 @@ def layers(parameters: Array, sizes: Sequence[int]) -> list[Array]:
 
 
 def initial_parameters(sizes: Sequence[int], seed: int) -> Array:
-    """Random weights of variance 2/D_{l-1} (He et al. 2015) and no biases; public."""
+    """Return public random weights of variance 2/D_{l-1} (He et al. 2015) and zero biases."""
     generator = np.random.default_rng(seed)
     parts = []
     for before, units in pairwise(sizes):
@@ -44,12 +44,12 @@ def initial_parameters(sizes: Sequence[int], seed: int) -> Array:
 
 
 def predict(parameters: Array, sizes: Sequence[int], inputs: Array) -> Array:
-    """Probabilities of the classes, D_L x N: of the second of two if D_L is 1.
+    """Return probabilities of the classes, D_L x N, or of the second of two if D_L is 1.
 
     Parameters
     ----------
     parameters : array
-        Flat, as `initial_parameters` gives them.
+        Flat, as from `initial_parameters`.
     sizes : sequence of int
         D_0, ..., D_L.
     inputs : array, D_0 x N
@@ -65,14 +65,14 @@ def sum_clipped_gradients(
     bound: float,
     counted: Array | None = None,
 ) -> Array:
-    """Sum over persons of the gradient of cross-entropy, each clipped to norm ``bound``.
+    """Sum the gradients of cross-entropy over participants, each clipped to norm ``bound``.
 
-    Every product gives a person the same result whoever else is there (`consortium.kernels.tiles`):
-    parameters can be chosen that make rounding as large as one likes, and one person more or fewer
-    must not change the gradients of all others.
+    Every product gives a participant the same result for any others (`consortium.kernels.tiles`):
+    hostile parameters can make rounding arbitrarily large, and one participant more or fewer must
+    not change the gradients of all others.
 
-    A person whose gradient overflowed counts as zero: an error would tell whoever chose the
-    parameters how large the data are.
+    A participant whose gradient overflowed counts as zero: an error would reveal the size of the
+    data.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def sum_clipped_gradients(
     labels : array, D_L x N
         From 0 to 1.
     counted : array of bool, shape (N,), optional
-        Whose gradients are added; by default everybody's.
+        Participants whose gradients are added (default: all).
 
     Returns
     -------
@@ -107,7 +107,7 @@ def sum_clipped_gradients(
 
 
 def _forward(matrices: Sequence[Array], inputs: Array) -> list[Array]:
-    """What goes into each layer, and what comes out of the last."""
+    """Return the input of each layer, and the output of the last."""
     values = [inputs]
     for matrix in matrices:
         sums = product_of_columns(matrix[:, 1:], values[-1]) + matrix[:, :1]
@@ -119,7 +119,7 @@ def _forward(matrices: Sequence[Array], inputs: Array) -> list[Array]:
 def _backward(
     matrices: Sequence[Array], inputs: Array, labels: Array
 ) -> Iterator[tuple[Array, Array]]:
-    """Per layer, first to last: δ (D_l x N) and a one over what went in ((1 + D_{l-1}) x N)."""
+    """Return per layer, first to last: δ (D_l x N) and one above the input ((1 + D_{l-1}) x N)."""
     values = _forward(matrices, inputs)
     back = values[-1] - labels
     found = []

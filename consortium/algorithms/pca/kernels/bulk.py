@@ -1,10 +1,10 @@
-"""Where the bulk of a released second moment's eigenvalues ends: what is beyond is structure.
+"""The edge of the bulk of a released second moment's eigenvalues: larger ones are structure.
 
-The bulk has three causes: the data's own white part, which every direction has; chance, as samples
-are few; and the noise of privacy. Of the last the law is known. The first is read from the bulk's
-middle, and chance from how far the lower half spreads, which structure, being at the top, leaves
-as it is. Replays of all three tell what the largest of the bulk reaches by chance. An interval of
-what is told allows for its being told only because it came out large.
+The bulk has three causes: the data's own white part, which every direction has; sampling error,
+since samples are few; and the privacy noise, whose distribution is known. The white part is
+estimated from the middle of the bulk, and the sampling error from the spread of its lower half,
+which structure at the top does not affect. Replays of all three give the distribution of the bulk's
+largest eigenvalue. An interval of a reported value accounts for its selection.
 """
 
 import math
@@ -33,7 +33,7 @@ class Bulk:
     middle: float
     """Median of the eigenvalues."""
     edge: float
-    """What the largest of the bulk exceeds in one release of 33."""
+    """Quantile of the bulk's largest eigenvalue, exceeded in one release of 33."""
 
 
 def find_bulk(
@@ -70,7 +70,7 @@ def find_bulk(
 
 
 def _white_part(values: Array) -> float:
-    """Mean of what lies no further above the median than the least eigenvalue lies below it."""
+    """Return the mean of eigenvalues within the smallest one's distance of the median."""
     top = 2.0 * float(np.median(values)) - float(values.min())
     return max(float(values[values <= top].mean()), 0.0)
 
@@ -78,14 +78,14 @@ def _white_part(values: Array) -> float:
 def _drawn(
     level: float, ratio: float, law: SymmetricNoise, generator: np.random.Generator
 ) -> Array:
-    """Eigenvalues of a moment without structure: chance of rows/ratio samples, and noise."""
+    """Draw eigenvalues of a moment without structure, from rows/ratio samples, with noise."""
     columns = max(round(law.size / ratio), 1)
     half = _wishart_root(law.size, columns, generator)
     return np.linalg.eigvalsh(level / columns * (half @ half.T) + law.draw(generator))
 
 
 def _wishart_root(rows: int, columns: int, generator: np.random.Generator) -> Array:
-    """A root of G Gᵀ for Gaussian G, rows x columns: Bartlett's triangle, where G is wide."""
+    """Draw a root of G Gᵀ for Gaussian G, rows x columns: Bartlett's triangle if G is wide."""
     if columns < rows:
         return generator.standard_normal((rows, columns))
     root = np.tril(generator.standard_normal((rows, rows)), -1)
@@ -94,18 +94,18 @@ def _wishart_root(rows: int, columns: int, generator: np.random.Generator) -> Ar
 
 
 def freed_variances(values: Array, leading: int, deviation: float) -> tuple[Array, Array, float]:
-    """Variance that data really have along the leading eigenvectors of a noisy moment.
+    """Estimate the data's variance along the leading eigenvectors of a noisy moment.
 
-    An eigenvector turns to where noise is large: λ holds, beside vᵀ A v, vᵀ N v, which is expected
-    to be σ² Σ 1/(λ − λ_j) over all other eigenvalues (Dyson's formula; N has variance σ² along
-    every direction).
+    An eigenvector rotates towards large noise: λ is the sum of vᵀ A v and vᵀ N v, whose expectation
+    is σ² Σ 1/(λ − λ_j) over all other eigenvalues (Dyson's formula; N has variance σ² along every
+    direction).
 
     Parameters
     ----------
     values : array, length D
         All eigenvalues, the largest first.
     leading : int
-        k, of which it is asked; they stand out of the bulk.
+        k, number of requested ones, which exceed the bulk.
     deviation : float
         σ.
 
@@ -113,11 +113,11 @@ def freed_variances(values: Array, leading: int, deviation: float) -> tuple[Arra
     -------
     variances : array, length k
     doubts : array, length k
-        How unsure each is of what the others push it by: those of the bulk, since that sum
-        varies with the noise by as much as each of its terms, and its neighbours, whose push is
-        unsure where they have nearly one variance.
+        Standard error of each correction: by the bulk, since that sum varies with the noise by as
+        much as each of its terms, and by neighbours, whose terms are uncertain if they have nearly
+        equal variances.
     doubt : float
-        The same of the sum of all k, which the bulk alone pushes.
+        The same for the sum of all k, which only the bulk affects.
     """
     gaps = values[:leading, None] - values[None, :]
     sizes = np.maximum(np.abs(gaps), np.finfo(np.float64).tiny)
@@ -129,20 +129,20 @@ def freed_variances(values: Array, leading: int, deviation: float) -> tuple[Arra
 
 
 def selective_interval(value: float, deviation: float, threshold: float) -> tuple[float, float]:
-    """95 % interval for the mean of a normal number that is told if it passes a threshold.
+    """Return a 95 % interval for the mean of a normal number that is reported above a threshold.
 
-    Far beyond the threshold this is the usual one. Near it a number is there because chance was
-    kind, and the lower end lies far below: of those told, 95 % hold the truth.
+    Far above the threshold this is the usual one. Near it, a number was selected by its sampling
+    error, and the lower end is far below: 95 % of the reported intervals contain the truth.
 
     Parameters
     ----------
     value : float
-        Beyond the threshold.
+        Above the threshold.
 
     Returns
     -------
     low, high : float
-        Minus infinity for a low end that is out of sight.
+        Minus infinity for an unbounded lower end.
 
     Notes
     -----

@@ -1,12 +1,12 @@
-"""What block power iteration with noise will find, foretold without any data.
+"""Forecast of block power iteration with noise, without any data.
 
-For a public model of a brain's spectrum: variances that fall as 1/k, all of them together 1. Those
+It assumes a public model of a brain's spectrum: variances that fall as 1/k and add up to 1. Those
 of the regions' mean second moments over two public sets of resting recordings (94 regions; 7 and 5
-persons) fall as k^-0.97 and k^-1.10 over the first 40. In the coordinates of the leading directions
-the iteration is a small matrix; of all others, which are taken as equally strong, only the Gram
-matrix matters, to which privacy noise adds D σ² in every round. Against 70,000 voxels of simulated
-scans of another spectrum (`benchmarks/power.py`), which can be given in its place, the energy
-foretold is off by 0.01 or less where it is above 0.7.
+participants) fall as k^-0.97 and k^-1.10 over the first 40. In the coordinates of the leading
+directions the iteration is a small matrix. For all others, which are assumed equally strong, only
+the Gram matrix matters, to which privacy noise adds D σ² in every round. Compared with 70,000
+voxels of simulated scans of another spectrum (`benchmarks/power.py`), the forecast energy is wrong
+by 0.01 or less where it is above 0.7.
 """
 
 from collections.abc import Callable
@@ -22,11 +22,11 @@ Spectrum = Callable[[int, int], tuple[Array, float]]
 
 _LEADING = 100
 _MOST_COLUMNS = 32
-"""More columns are foretold by these, over as many times fewer features."""
+"""Maximum number of columns in a forecast; more are represented by these, with fewer features."""
 
 
 def brain_spectrum(features: int, count: int) -> tuple[Array, float]:
-    """1/k over their sum; the variances after the first ``count`` are their mean."""
+    """Return 1/k over their sum; the variances after the first ``count`` are their mean."""
     order = np.arange(1, count + 1)
     whole = float(digamma(features + 1) + np.euler_gamma)
     leading = 1.0 / (order * whole)
@@ -41,7 +41,7 @@ def expected_energies(
     most: int,
     spectrum: Spectrum = brain_spectrum,
 ) -> tuple[float, ...]:
-    """Energy in the subspace over the leading eigenvectors' own, with 1, 2, ... products.
+    """Return the energy in the subspace over the leading eigenvectors', with 1, 2, ... products.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def expected_energies(
 
 
 def expected_strengths(features: int, components: int) -> Array:
-    """Variances of the leading directions of the same model, beyond what others have."""
+    """Return variances of the leading directions of the same model, minus those of the others."""
     leading, rest = brain_spectrum(features, _count(features, components))
     return np.asarray(leading - rest)[:components]
 

@@ -5,9 +5,9 @@ likelihood is stationary where (Stein's identity; C. Stein 1981)
 
     cov(x, y) = Σ w Σ_g π_g E_g[½ sech²(s/2)]   and   E_g[y] = E_g[tanh(s/2)],   y = ±1,
 
-covariances being those within groups, of which π_g are the parts. So w is the least-squares
-solution times a factor, which an equation in one number gives. The second-order Taylor polynomial
-of dissertation section 8.2.2 is its limit for small w: 2.
+with covariances within groups, whose shares are π_g. So w is the least-squares solution times a
+factor, which an equation in one number gives. The second-order Taylor polynomial of dissertation
+section 8.2.2 is its limit for small w: 2.
 """
 
 from collections.abc import Sequence
@@ -22,20 +22,20 @@ TAYLOR = 2.0
 _MOST_SPREAD = 8.0  # of s; beyond, the labels are all but separated
 _HALVINGS = 44
 MOST_MEAN = 0.999
-"""Largest mean of labels that is told from 1."""
+"""Largest mean of labels that is distinguished from 1."""
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 _SHARES: NDArray[Any] = _WEIGHTS / _WEIGHTS.sum()
 
 
 def logistic_factor(variance: float, means: Sequence[float], parts: Sequence[float]) -> float:
-    """Factor from least-squares to logistic coefficients.
+    """Return the factor from least-squares to logistic coefficients.
 
     Parameters
     ----------
     variance : float
         wᵀ Σ w of the least-squares coefficients within groups, ≥ 0.
     means : sequence of float
-        E_g[y] of each group, from -1 to 1; none if the model has no constant, so that s is 0 on
+        E_g[y] of each group, from -1 to 1; none if the model has no constant, where s is 0 on
         average.
     parts : sequence of float
         π_g, adding up to one.
@@ -63,13 +63,13 @@ def logistic_factor(variance: float, means: Sequence[float], parts: Sequence[flo
 
 
 def _slopes(spread: float, centres: NDArray[Any]) -> NDArray[Any]:
-    """E[½ sech²(s/2)] for s ~ N(centre, spread²), for each of the centres."""
+    """Return E[½ sech²(s/2)] for s ~ N(centre, spread²), for each of the centres."""
     values = (centres[:, None] + spread * _NODES) / 2
     return np.asarray((0.5 / np.cosh(values) ** 2) @ _SHARES)
 
 
 def centres_of(spread: float, means: NDArray[Any]) -> NDArray[Any]:
-    """Mean of s ~ N(·, spread²) for which E[tanh(s/2)] is each of the means, by bisection."""
+    """Return the mean of s ~ N(·, spread²) with E[tanh(s/2)] equal to each of the means."""
     wanted = np.clip(means, -MOST_MEAN, MOST_MEAN)
     low = np.full(len(wanted), -10.0 - 5.0 * spread)
     high = -low

@@ -1,8 +1,8 @@
 """Logistic coefficients where a column of two levels makes groups.
 
-`logistic_from_moments` takes s = b + wᵀx for Gaussian within every site. A column of -1 and 1 with
-a large coefficient makes s a mixture of two laws instead. Within either of its values s may be
-Gaussian still, so that these values are groups, whose means follow from the moment.
+`logistic_from_moments` assumes that s = b + wᵀx is Gaussian within every site. A column of -1 and 1
+with a large coefficient makes s a mixture of two distributions instead. Within each of its values s
+may still be Gaussian. So these values are groups, whose means follow from the moment.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ formula is then off by 3 %."""
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Explaining entries of a person as the moment has them."""
+    """Explanatory entries of a participant in the moment."""
 
     slopes: Array
     """Length P. Of least squares."""
@@ -63,19 +63,19 @@ class Entries:
         return np.concatenate(means).tolist(), np.concatenate(parts).tolist()
 
     def level_coefficient(self, first: int, variance: float, slope: float) -> float:
-        """Coefficient of a column of two levels, for a slope of least squares.
+        """Return the coefficient of a column of two levels, for a slope of least squares.
 
         Parameters
         ----------
         first : int
             Place of the column.
         variance : float
-            That the other entries explain by least squares.
+            Variance that the other entries explain by least squares.
 
         Returns
         -------
         float
-            Infinite where the labels of a level are all but the same.
+            Infinite if nearly all labels of a level are equal.
         """
         moved = replace(self, slopes=np.full(len(self.slopes), slope))
         means, parts = moved.groups(first)

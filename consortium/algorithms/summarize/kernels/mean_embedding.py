@@ -1,4 +1,4 @@
-"""Mean embeddings of persons, their distances, and made-up persons that have a given embedding.
+"""Mean embeddings of participants, their distances, and synthetic points for an embedding.
 
 Source: Rahimi and Recht (2007) for the features; Gretton et al. (2012), Lemma 6, for the unbiased
 distance; Sarpatwar et al. (2019), Algorithm 3, for the greedy choice of points.
@@ -13,23 +13,23 @@ from consortium.kernels.simplex import project_to_simplex
 _FARTHEST = 1e3
 _POOL = 200  # starting points a step
 _PASSES = 2_000
-_REPLAYS = 10_000  # of which 5 % are told to 0.2 %
+_REPLAYS = 10_000  # of which a share of 5 % is precise to 0.2 %
 _ROOM = 2_000_000  # numbers of the replays that are drawn at a time
 
 
 def draw_frequencies(
     features: int, count: int, width: float, generator: np.random.Generator
 ) -> Array:
-    """Frequencies of exp(-‖x - y‖²/(2 width²)): D x count, independent N(0, 1/width²)."""
+    """Draw frequencies of exp(-‖x - y‖²/(2 width²)): D x count, independent N(0, 1/width²)."""
     return generator.standard_normal((features, count)) / width
 
 
 def fourier_features(table: Array, frequencies: Array) -> Array:
-    """Features φ of persons in columns, 2 F x M: cosines over sines, each of norm one exactly.
+    """Return features φ of participants in columns, 2 F x M: cosines over sines, of norm one.
 
-    φ(x)ᵀφ(y) is the mean over the frequencies of cos(ωᵀ(x - y)). A person whose phase is not a
-    number counts as one of phase zero. Entries are cut to ±1,000, so that rounding, which may
-    depend on who else is there, changes no phase noticeably.
+    φ(x)ᵀφ(y) is the mean over the frequencies of cos(ωᵀ(x - y)). A participant whose phase is not a
+    number counts as one of phase zero. Entries are cut to ±1,000. So rounding, which may depend on
+    other participants, changes no phase noticeably.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         phases = frequencies.T @ np.clip(np.asarray(table, dtype=np.float64), -_FARTHEST, _FARTHEST)
@@ -39,7 +39,7 @@ def fourier_features(table: Array, frequencies: Array) -> Array:
 
 
 def gram(rows: Array, deviations: Array, sizes: Array) -> Array:
-    """Inner products of the sites' true mean embeddings, without bias, S x S.
+    """Estimate inner products of the sites' true mean embeddings, without bias, S x S.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def gram(rows: Array, deviations: Array, sizes: Array) -> Array:
     deviations : array, length S
         Standard deviation of the noise of each row's entries.
     sizes : array, length S
-        Persons in each; the square of a mean of n holds 1/n of pure chance, which is taken off.
+        Participants of each; the square of a mean of n has a bias of 1/n, which is subtracted.
     """
     products: Array = rows @ rows.T
     squares = np.diag(products) - rows.shape[1] * deviations**2
@@ -60,19 +60,19 @@ def gram(rows: Array, deviations: Array, sizes: Array) -> Array:
 def contrast_deviation(
     contrast: Array, distance: float, products: Array, deviations: Array, sizes: Array, entries: int
 ) -> float:
-    """Standard deviation of uᵀ G u at the most, if the true value is ``distance``.
+    """Return the largest standard deviation of uᵀ G u, if the true value is ``distance``.
 
-    Noise has variance v² = Σ u²τ² in every entry; chance has a covariance of trace
+    Noise has variance v² = Σ u²τ² in every entry. The sampling error has a covariance of trace
     c = Σ u² (1 - ‖m‖²)/n, whose largest eigenvalue is not above that.
 
     Parameters
     ----------
     contrast : array, length S
-        u: of two cohorts e_s - e_t.
+        u, for two cohorts e_s - e_t.
     distance : float
         ‖Σ u m‖² >= 0.
     products, deviations, sizes
-        As `gram` has them.
+        As for `gram`.
     entries : int
         E.
     """
@@ -92,21 +92,21 @@ def null_floors(
     risk: float,
     generator: np.random.Generator,
 ) -> Array:
-    """What the estimates uᵀ G u of all contrasts stay below together where all means are one.
+    """Return joint upper limits of the estimates uᵀ G u of all contrasts if all means are equal.
 
-    Noise and chance are drawn again and again; each floor is the same multiple of its contrast's
-    own deviation. How chance is spread over the entries is not known, and the heaviest tail is that
-    of one direction: all of it is drawn there.
+    Noise and sampling error are drawn repeatedly. Each limit is the same multiple of its contrast's
+    own standard deviation. The distribution of the sampling error over the entries is unknown. The
+    heaviest tail is that of one direction, and all sampling error is drawn there.
 
     Parameters
     ----------
     contrasts : array, R x S
     deviations : array, length S
-        Of the noise of a mean's entries.
+        Standard deviation of the noise of a mean's entries.
     chance : array, length S
-        Variance of each mean by chance, all entries together.
+        Sampling variance of each mean, all entries together.
     sizes : array, length S
-        Persons in each, as `gram` has them.
+        Participants of each, as for `gram`.
     entries : int
         E.
     risk : float
@@ -135,10 +135,10 @@ def _replayed(
     replays: int,
     generator: np.random.Generator,
 ) -> Array:
-    """Draw estimates of contrasts where all means are one: replays x R.
+    """Draw estimates of contrasts if all means are equal: replays x R.
 
-    Products of the means are those of their first entries, where chance is, and of E - 1 entries
-    of noise alone, whose matrix of products is drawn by Bartlett's factor.
+    Products of the means are those of their first entries, with sampling error, and of E - 1
+    entries of only noise, whose matrix of products is drawn by Bartlett's factor.
     """
     first = deviations * generator.standard_normal((replays, len(deviations)))
     first += np.sqrt(chance) * generator.standard_normal(first.shape)
@@ -152,7 +152,7 @@ def _replayed(
 
 
 def _factor(size: int, freedom: int, replays: int, generator: np.random.Generator) -> Array:
-    """A with A Aᵀ the matrix of products of S vectors of standard normal entries, n x S x S."""
+    """Draw A with A Aᵀ the matrix of products of S vectors of normal entries, n x S x S."""
     if freedom < size:
         return generator.standard_normal((replays, size, freedom))
     lower = np.tril(generator.standard_normal((replays, size, size)), -1)
@@ -162,11 +162,11 @@ def _factor(size: int, freedom: int, replays: int, generator: np.random.Generato
 
 
 def mixture_weights(rows: Array, target: int) -> Array:
-    """Weights w >= 0 of the other sites, adding up to one, whose mixture is nearest the target.
+    """Return weights w >= 0 of the other sites, with sum one, of the mixture nearest the target.
 
     Minimizes ‖Σ w_s m_s - m_t‖² of the noisy means by accelerated projected gradients. Noise and
-    chance add Σ w_s² times their energy, which spreads the weights where sites can't be told apart,
-    most of all over large ones.
+    sampling error add Σ w_s² times their energy, which spreads the weights over sites that can't be
+    distinguished, especially over large ones.
 
     Parameters
     ----------
@@ -194,9 +194,9 @@ def mixture_weights(rows: Array, target: int) -> Array:
 def choose_points(
     embedding: Array, frequencies: Array, count: int, generator: np.random.Generator
 ) -> Array:
-    """Made-up persons within [-1, 1] whose mean embedding comes near the given one, D x count.
+    """Choose synthetic points within [-1, 1] with a mean embedding near the given one, D x count.
 
-    Greedy: the point l + 1 maximizes g̃ᵀφ(x) - l/(l+1) g_lᵀφ(x), g_l the mean of those before;
+    Greedy: the point l + 1 maximizes g̃ᵀφ(x) - l/(l+1) g_lᵀφ(x), g_l the mean of the earlier ones;
     the best of a random pool is improved along the gradient.
     """
     found = np.empty((len(frequencies), count))
@@ -212,7 +212,7 @@ def choose_points(
 
 
 def _climb(wanted: Array, frequencies: Array, start: Array) -> Array:
-    """Local maximum of wantedᵀ φ(x) within the limits."""
+    """Return a local maximum of wantedᵀ φ(x) within the limits."""
     count = frequencies.shape[1]
     cosines, sines = wanted[:count], wanted[count:]
 

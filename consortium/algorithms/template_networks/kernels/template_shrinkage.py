@@ -1,10 +1,10 @@
-"""Between a template and a noisy release: what of each to believe, by the noise that is known.
+"""Shrinkage of a noisy release to its template, by the known noise.
 
-A map is released as y = θ + noise of deviation τ, and θ = s a + z for a template a of norm one and
-a deviation z orthogonal to all R templates (`dual_regression`). s has one coordinate and is taken
-as released; z has p = d − R, and is shrunk as James and Stein do: f w with f = 1 − (p − 2)τ²/‖w‖².
-Where ‖w‖² is no larger than noise alone makes it, f = 0 and the map is the template. So the error
-is that of the better of the two, or less: about pλ/(p + λ)·τ² for λ = ‖z‖²/τ², of which the
+A map is released as y = θ + noise of standard deviation τ, and θ = s a + z for a template a of norm
+one and a deviation z orthogonal to all R templates (`dual_regression`). s has one coordinate and is
+used as released. z has p = d − R, and is shrunk as by James and Stein: f w with
+f = 1 − (p − 2)τ²/‖w‖². If ‖w‖² is not larger than by noise, f = 0 and the map is the template. So
+the error is that of the better of the two, or less: about pλ/(p + λ)·τ² for λ = ‖z‖²/τ², while the
 template's is λτ² and the release's pτ².
 """
 
@@ -18,24 +18,23 @@ from scipy.special import chdtri, ndtri
 from consortium.base.array import Array
 
 FALSE_ALARM = 1e-4
-"""Of one map: chance that noise alone is taken for a deviation from its template."""
+"""Probability for one map that noise is taken for a deviation from its template."""
 _NORMAL_95 = 1.96
 _ENDS = (0.025, 0.975)
 _VALUES = 32
-"""Equally likely values of each kind of noise, of which all combinations are tried."""
+"""Number of equally likely values of each kind of noise; all combinations are used."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shrunk:
-    """Maps between their templates and what was released."""
+    """Maps between their templates and the release."""
 
     strengths: Array
     """Shape (R,). s, of the template in each map; 0 or more."""
     deviations: Array
-    """Shape (d, R). w, what was released beside all templates, noise and all."""
+    """Shape (d, R). w, released part orthogonal to all templates, with noise."""
     kept: Array
-    """Shape (R,). f, the part of the deviation that is believed, 0 to 1; 0 for the template
-    alone."""
+    """Shape (R,). f, the factor of the deviation, 0 to 1; 0 for the template itself."""
     squares: Array
     """Shape (3, R). ‖z‖²: low end of its 95 % interval, estimate, and high end."""
     span: Array
@@ -45,7 +44,7 @@ class Shrunk:
 
     @property
     def moved(self) -> Array:
-        """What is believed of the deviations: f w, shape (d, R)."""
+        """Shrunk deviations: f w, shape (d, R)."""
         return np.asarray(self.kept * self.deviations)
 
     @property
@@ -62,11 +61,11 @@ class Shrunk:
         return np.sort(np.vstack([*self._interval(sizes, found), middle]), axis=0)
 
     def _interval(self, sizes: Array, found: Array) -> Array:
-        """Ends of the correlations that released s and ‖w‖² leave, over all that noise may be.
+        """Return limits of the correlations for released s and ‖w‖², over the noise's distribution.
 
-        Of the noise beside the templates e τ lies along z, and χ² τ² is the square of the rest:
-        ‖w‖² = (‖z‖ + e τ)² + χ² τ², and wᵀz = ‖z‖ (‖z‖ + e τ). Solved for z at equally likely
-        values of e, χ² and the noise of s, the truth is what the map's correlation is with s a + z.
+        The noise orthogonal to the templates has e τ along z, and χ² τ² is the square of the rest:
+        ‖w‖² = (‖z‖ + e τ)² + χ² τ², and wᵀz = ‖z‖ (‖z‖ + e τ). For z solved at equally likely
+        values of e, χ² and the noise of s, the truth is the map's correlation with s a + z.
         """
         freedom = len(self.deviations) - self.deviations.shape[1]
         tail = (np.arange(_VALUES) + 0.5) / _VALUES
@@ -88,9 +87,9 @@ class Shrunk:
 
     @property
     def errors(self) -> Array:
-        """Standard error of a coordinate beside the templates, shape (R,).
+        """Standard error of a coordinate orthogonal to the templates, shape (R,).
 
-        Of a map that is its template alone, what the deviation may be at the most.
+        For a map that is its template, the upper limit of the deviation.
         """
         freedom = max(len(self.deviations) - self.deviations.shape[1], 1)
         unknown = np.sqrt(self.squares[2] / freedom)
@@ -122,17 +121,17 @@ def shrink(released: Array, templates: Array, deviation: float) -> Shrunk:
 
 
 def _ratio(top: Array, product: Array) -> Array:
-    """Correlations, 0 of a map that is zero."""
+    """Return correlations, 0 for a map that is zero."""
     product = np.broadcast_to(product, np.shape(top))
     return np.clip(np.divide(top, product, out=np.zeros(top.shape), where=product > 0), 0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """A group's map beside its template, within a basis, and the noise of its release."""
+    """A group's map and its template, within a basis, and the noise of its release."""
 
     freedom: int
-    """p, dimensions of the basis beside the templates."""
+    """p, dimensions of the basis orthogonal to the templates."""
     deviation: float
     """τ."""
     strength: float

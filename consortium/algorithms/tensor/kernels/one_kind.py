@@ -28,7 +28,7 @@ def linked_eigenvalue(covariance: Array, rank: int) -> float:
     """Return the eigenvalue of the given rank of the covariances between different entries.
 
     Kinds of participants make entries covary. Entries of participants of one kind may have any
-    variances and tails, and covary by chance and noise alone, if they are independent.
+    variances and tails. If they are independent, they covary only by chance and noise.
     """
     between = covariance - np.diag(np.diag(covariance))
     return float(np.linalg.eigvalsh(between)[-rank])
@@ -90,7 +90,7 @@ def fewer_topics(
 
 
 def _mean_products(frequencies: Array, many: int, generator: np.random.Generator) -> Array:
-    """Mean symmetric product of two of three independent words of each participant."""
+    """Draw the mean symmetric product of two of three independent words of each participant."""
     size = len(frequencies)
     words = generator.choice(size, size=(3, many), p=frequencies)
     counts = np.zeros((size, size))

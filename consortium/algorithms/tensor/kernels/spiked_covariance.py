@@ -1,4 +1,4 @@
-"""A whitening of noisy second moments: eigenvalues without what noise adds to them."""
+"""A whitening of noisy second moments, with eigenvalues corrected for the noise."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class Whitening:
 
 
 def shrink_eigenvalues(values: Array, edge: float) -> Array:
-    """Eigenvalues of a low-rank matrix from those of its sum with symmetric Gaussian noise.
+    """Estimate eigenvalues of a low-rank matrix from its sum with symmetric Gaussian noise.
 
     An eigenvalue d above half the edge e of the noise's spectrum appears at d + e²/(4d)
     (Capitaine, Donati-Martin and Féral 2009); below, at the edge. Never less than e/2.
@@ -39,7 +39,7 @@ def shrink_eigenvalues(values: Array, edge: float) -> Array:
 
 
 def moment_whitening(moment: Array, components: int, edge: float) -> Whitening:
-    """Whitening of the leading eigenvectors of a noisy D x D moment of rank K."""
+    """Return the whitening of the leading eigenvectors of a noisy D x D moment of rank K."""
     values, vectors = np.linalg.eigh(moment)
     leading = slice(len(values) - components, None)
     least = 1e-9 * max(float(np.abs(values).max()), 1e-300)
@@ -48,9 +48,10 @@ def moment_whitening(moment: Array, components: int, edge: float) -> Whitening:
 
 
 def flat_variance(moment: Array, mean: Array, components: int) -> float:
-    """σ² of a moment Σ w a aᵀ + σ² I: the mean of its D - K least eigenvalues, not below 0.
+    """Return σ² of a moment Σ w a aᵀ + σ² I: the mean of its D - K smallest eigenvalues.
 
-    Where K = D it is the least eigenvalue of the covariance (Hsu and Kakade 2013, theorem 1).
+    It is at least 0. For K = D it is the smallest eigenvalue of the covariance (Hsu and Kakade
+    2013, theorem 1).
     """
     features = len(moment)
     if components < features:

@@ -10,24 +10,24 @@ import numpy as np
 from consortium.base.array import Array
 from consortium.privacy.clipping import clip_columns, clip_products, squared_norms
 
-_CHUNK = 2048  # persons whose pairwise products are held at a time
+_CHUNK = 2048  # participants whose pairwise products are in memory at a time
 _POLISH = 50
 
 
 def cubic_size(size: int) -> int:
-    """Entries of a packed symmetric K x K x K tensor."""
+    """Return the number of entries of a packed symmetric K x K x K tensor."""
     return size * (size + 1) * (size + 2) // 6
 
 
 def pack_cubic(tensor: Array) -> Array:
-    """Entries i <= j <= k, times the root of how often each occurs: keeps the Frobenius norm."""
+    """Pack entries i <= j <= k, times the root of their number, which keeps the Frobenius norm."""
     index, weights = _corner(len(tensor))
     packed: Array = tensor[index] * weights
     return packed
 
 
 def unpack_cubic(packed: Array, size: int) -> Array:
-    """Inverse of `pack_cubic` for a K x K x K tensor."""
+    """Invert `pack_cubic` for a K x K x K tensor."""
     (first, second, third), weights = _corner(size)
     tensor = np.empty((size, size, size))
     values = packed / weights
@@ -45,7 +45,7 @@ def _corner(size: int) -> tuple[tuple[Array, Array, Array], Array]:
 
 
 def mean_cube(columns: Array, norm: float) -> Array:
-    """Mean over columns of v ⊗ v ⊗ v, each clipped to Frobenius norm ``norm`` = ‖v‖³, packed.
+    """Return the mean over columns of v ⊗ v ⊗ v, each clipped to norm ``norm`` = ‖v‖³, packed.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def mean_cube(columns: Array, norm: float) -> Array:
 
 
 def mean_mixed_cube(first: Array, second: Array, third: Array, norm: float) -> Array:
-    """Mean over columns of the symmetric part of u ⊗ v ⊗ w, clipped to ‖u‖‖v‖‖w‖ <= norm, packed.
+    """Return the mean of symmetric parts of u ⊗ v ⊗ w, clipped to ‖u‖‖v‖‖w‖ <= norm, packed.
 
     The symmetric part's own norm is not larger. A column that overflowed counts as zero.
 
@@ -85,13 +85,13 @@ def _sum_products(first: Array, second: Array, third: Array) -> Array:
 
 
 def transform_tensor(tensor: Array, matrix: Array) -> Array:
-    """T(M, M, M) for a D x D x D tensor and a D x K matrix: K x K x K."""
+    """Return T(M, M, M) for a D x D x D tensor and a D x K matrix: K x K x K."""
     whole: Array = np.einsum("abc,ai,bj,ck->ijk", tensor, matrix, matrix, matrix, optimize=True)
     return whole
 
 
 def contract_tensor(tensor: Array, vectors: Array) -> Array:
-    """T(I, u, u) for each column u, K x L."""
+    """Return T(I, u, u) for each column u, K x L."""
     size, count = vectors.shape
     partial = (tensor.reshape(-1, size) @ vectors).reshape(size, size, count)
     contracted: Array = np.einsum("ijl,jl->il", partial, vectors)
@@ -101,10 +101,10 @@ def contract_tensor(tensor: Array, vectors: Array) -> Array:
 def orthogonal_components(
     tensor: Array, *, restarts: int, iterations: int, generator: np.random.Generator
 ) -> Array:
-    """Orthonormal u_k with T close to Σ λ_k u_k ⊗ u_k ⊗ u_k, λ_k >= 0: K x K, columns.
+    """Return orthonormal u_k with T close to Σ λ_k u_k ⊗ u_k ⊗ u_k, λ_k >= 0: K x K, columns.
 
-    Tensor power method with restarts and deflation; then all columns are improved together, by
-    the polar factor of the contractions, since deflation piles the errors up on the last ones.
+    Tensor power method with restarts and deflation. Then all columns are improved together, by the
+    polar factor of the contractions, since deflation accumulates errors in the last ones.
 
     Parameters
     ----------
