@@ -87,7 +87,14 @@ class Mailbox:
 
         Raises TakenError if this centre or another party has posted another message there.
         """
-        message = seal(self.identity, self.context.run, CENTRE, kind, number, body)
+        message = seal(
+            key=self.identity,
+            run=self.context.run,
+            sender=CENTRE,
+            kind=kind,
+            round=number,
+            body=body,
+        )
         self.put_own(name, message, kind, number)
 
     def put_own(self, name: str, message: bytes, kind: str, number: int) -> None:

@@ -98,7 +98,15 @@ class Hub:
             )
         roster = self.session.roster
         self._tallies[number] = Tally(
-            roster, number, context, entries, bits, opened_entries, released, heard, clear
+            roster=roster,
+            number=number,
+            context=context,
+            entries=entries,
+            bits=bits,
+            opened_entries=opened_entries,
+            released=released,
+            heard=heard,
+            clear=clear,
         )
 
     def restore(self, number: int, request: bytes) -> None:

@@ -51,7 +51,14 @@ class Member:
 
     def seal(self, kind: str, number: int, body: bytes) -> bytes:
         """Sign a message of a round, or of the set-up if the round is 0."""
-        return seal(self.identity, self.session.run, self.name, kind, number, body)
+        return seal(
+            key=self.identity,
+            run=self.session.run,
+            sender=self.name,
+            kind=kind,
+            round=number,
+            body=body,
+        )
 
 
 RUN_BYTES = 128

@@ -81,7 +81,14 @@ def _means(plan: CoordinatePlan) -> tuple[Expectation, ...]:
         error = math.hypot(noise, math.sqrt(_widest_variance(part) / persons))
         name = f"standard error of a mean of '{view}'"
         expected.append(
-            Expectation(name, error, noise, error, False, "from noise alone to all of chance")
+            Expectation(
+                name=name,
+                value=error,
+                low=noise,
+                high=error,
+                rises=False,
+                ranged="from noise alone to all of chance",
+            )
         )
     return tuple(expected)
 
