@@ -60,7 +60,15 @@ class AwaitedMessages:
         """Await every site, or as many as are enough, for so long; those that were late, less."""
         patience = dict.fromkeys(places, seconds) | dict(late or {})
         count = len(places) if enough is None else enough
-        return cls(step, places, limit, patience, receive, count, loading)
+        return cls(
+            step=step,
+            places=places,
+            limit=limit,
+            patience=patience,
+            receive=receive,
+            enough=count,
+            loading=loading,
+        )
 
 
 @dataclass

@@ -41,7 +41,9 @@ class Hub:
         identity: Ed25519PrivateKey,
         secret: bytes,
     ) -> None:
-        member = Member.enter(run, CENTRE, roster, rounds, identity, secret)
+        member = Member.enter(
+            run=run, name=CENTRE, roster=roster, rounds=rounds, identity=identity, secret=secret
+        )
         self.session = member.session
         self._member, self.setup = member, HubSetup(member)
         self._tallies: dict[int, Tally] = {}

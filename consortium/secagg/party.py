@@ -64,7 +64,9 @@ class Party:
         identity: Ed25519PrivateKey,
         secret: bytes,
     ) -> None:
-        self._member = Member.enter(run, name, roster, rounds, identity, secret)
+        self._member = Member.enter(
+            run=run, name=name, roster=roster, rounds=rounds, identity=identity, secret=secret
+        )
         self.setup = PartySetup(self._member)
         self._rounds: dict[int, _Round] = {}
 

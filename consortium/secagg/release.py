@@ -50,14 +50,14 @@ def release_message(
     chunks = ring_digests(released)
     seeds = total.seeds if shown else ()
     return messages.Release(
-        context,
-        total.survivors,
-        total.lost,
-        total.request,
-        bits,
-        chunks,
-        seeds,
-        total.manifests,
+        context=context,
+        survivors=total.survivors,
+        lost=total.lost,
+        request=total.request,
+        bits=bits,
+        chunks=chunks,
+        seeds=seeds,
+        manifests=total.manifests,
     )
 
 
