@@ -164,7 +164,7 @@ class Mailbox:
     def collect(self, wanted: AwaitedMessages) -> Sequence[str]:
         """Collect messages until enough came, or all deadlines passed; returns missing sites."""
         missing = dict(wanted.places)
-        self.notices.rest()  # a round without delay reads no notices
+        self.notices.rest()  # without delay, a round doesn't read notices
         longest = max((*wanted.patience.values(), wanted.loading), default=0.0)
         pace, first = self.exchange.pace, self._waits.first_rest(self.exchange.pace)
         for left in self.clock.polls(longest, pace, first=first):
@@ -320,7 +320,7 @@ class Notices:
         try:
             data = self.exchange.get(self._names.loading(site), MOST_NOTICE)
             self._unseal(data or b"", LOADING, site)
-        except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
+        except (ProtocolError, ExchangeError) as error:  # another party wrote that
             self.log_once(f"loading of {site}: {error}")
             return
         self.loading.add(site)
@@ -331,7 +331,7 @@ class Notices:
             data = self.exchange.get(self._names.refusal(site), MOST_NOTICE)
             body = self._unseal(data or b"", REFUSAL, site)
             notice = read_announcement(body)
-        except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
+        except (ProtocolError, ExchangeError) as error:  # another party wrote that
             self.log_once(f"refusal of {site}: {error}")
             return
         code, reason = (printable(notice.get(key), _MOST) for key in ("code", "reason"))
