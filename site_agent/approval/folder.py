@@ -28,7 +28,7 @@ from site_agent.policy.policy import Policy, SpentLoss
 
 @dataclass(frozen=True)
 class SiteFolder:
-    """What stands in a site's folder."""
+    """Content of a site's folder."""
 
     path: Path
     config: SiteConfig
@@ -41,20 +41,20 @@ class SiteFolder:
 
     @cached_property
     def policy(self) -> Policy:
-        """What the site lets any study ask; raises ConfigurationError if it can't be read."""
+        """Limits of the site for every study. Raises ConfigurationError if they can't be read."""
         return Policy.load(self.path)
 
     @cached_property
     def ledger(self) -> Ledger:
-        """What was spent."""
+        """The ledger of privacy losses."""
         return Ledger(self.config.ledger)
 
     def papers(self, study: Path, roster: Path) -> Papers:
-        """Read a study as it is shown before a yes; raises as `read_papers`."""
+        """Read a study as it is shown before its approval. Raises errors as `read_papers`."""
         return read_papers(self.path, self.config.name, self.identity.public, study, roster)
 
     def series(self, data: DataSection, space: Space, unit: Unit) -> SiteDataset:
-        """The site's image series without those that its own table leaves out; nothing is read."""
+        """Return the site's image series, unread, without those that its own table excludes."""
         config = self.config
         return SiteDataset(
             *(config.dataset, data, space, unit, config.cache),
@@ -72,7 +72,7 @@ class StudyCase:
 
     @property
     def study(self) -> Study:
-        """What is asked."""
+        """The study's request."""
         return self.papers.signed.study
 
     @cached_property
@@ -82,7 +82,7 @@ class StudyCase:
 
     @cached_property
     def space(self) -> Space:
-        """Where the study's numbers lie; raises ConsortiumError if a public file can't be used."""
+        """Space of the study's numbers. Raises ConsortiumError if a public file can't be used."""
         return study_space(self.study, self.papers.signed.folder)
 
     @cached_property
@@ -98,7 +98,7 @@ class StudyCase:
         )
 
     def spent(self, people: Sequence[str]) -> SpentLoss:
-        """What the ledger holds of the most charged of those who would take part."""
+        """Return the ledger's loss of the most charged of the participants who would take part."""
         dataset = str(self.site.config.dataset.resolve())
         return spent_in(self.site.ledger, dataset, self.study, self.centres, people)
 
