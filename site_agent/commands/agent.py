@@ -1,4 +1,4 @@
-"""The agent of a site: at work, and what it has done and spent."""
+"""Commands of a site's agent: start, status, ledger and page."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def page(
         Path | None, typer.Option(help="Write it to this file instead of site.html.")
     ] = None,
 ) -> None:
-    """Write the site's page: what the agent does, what is approved, and what was spent."""
+    """Write the site's page with the agent's state, the approvals, and the spent privacy budget."""
     from site_agent.page.page import write_site_page
 
     out.print(f"{write_site_page(folder, now(), to)} is written; open it in any browser.")

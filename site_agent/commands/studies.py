@@ -1,4 +1,4 @@
-"""A study at a site: looked at, prepared, approved, or taken back."""
+"""Commands for a study at a site: check, prepare, approve, withdraw."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WITHOUT = "look at the study with 'site-agent check', and say yes with --yes"
 def check(
     study: StudyFile, roster: RosterFile, folder: Folder = Path(), as_json: AsJson = False
 ) -> None:
-    """Look at a study before saying yes: what it would load, ask and cost here."""
+    """Check a study before approval: its data, requests and privacy loss at this site."""
     from site_agent.approval.inspection import inspect
 
     found = inspect(folder, study, roster)
@@ -104,7 +104,7 @@ def posterior(
 
 @dataclass
 class _Question:
-    """Asks for a yes, unless it was given with the command."""
+    """Asks for confirmation, unless it was given with the command."""
 
     yes: bool
     despite_warnings: bool
@@ -145,7 +145,7 @@ def approve_command(
     once: Annotated[bool, typer.Option(help="With --start: stop after the first run.")] = False,
     folder: Folder = Path(),
 ) -> None:
-    """Look at a study as check does, and say yes to exactly it with exactly these keys."""
+    """Check a study as check does, and approve this exact study file with these exact keys."""
     from site_agent.approval.approval import Terms
     from site_agent.approval.inspection import inspect, say_yes
     from site_agent.approval.understanding import store_understanding
@@ -154,7 +154,7 @@ def approve_command(
     terms = Terms(runs, epsilon, until.date() if until else None)  # before any scan is loaded
     ask = _Question(yes, despite_warnings)
     if not (yes or sys.stdin.isatty()):
-        ask()  # as here, which says how to go on
+        ask()  # as here, with the next steps
     found = inspect(folder, study, roster)
     found.show(out.console)
     if found.problems:
@@ -183,7 +183,7 @@ def withdraw(
     study: Annotated[str, typer.Argument(help="The study's name, as status shows it.")],
     folder: Folder = Path(),
 ) -> None:
-    """Take a yes back; a running agent answers nothing more for the study."""
+    """Withdraw an approval; a running agent answers nothing more for the study."""
     from site_agent.approval.withdrawal import take_back
 
     trouble = take_back(folder, study, now().date())
