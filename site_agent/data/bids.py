@@ -166,9 +166,9 @@ def _without(home: _Home, data: DataSection) -> str:
 
 
 def misplaced_file(home: Path, paths: Iterable[Path]) -> str | None:
-    """Say which file in a person's folder is named as another person's; None if there is none.
+    """Return an error if a file in a participant's folder has another's name, or None.
 
-    It would count one person as two, or be another's part of this one.
+    Such a file would count one participant as two, or add another's data to this one.
     """
     for path in paths:
         labels = (label for key, label in entities(path).items() if key.lower() == "sub")

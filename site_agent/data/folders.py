@@ -118,12 +118,12 @@ def _of_steps(
 ) -> str | None:
     """Return why a link to a file leads into another participant's folder; None if it doesn't.
 
-    Each folder is resolved once, so that thousands of links cost few system calls each.
+    Each folder is resolved once, so thousands of links cost few system calls each.
     """
     for _ in range(_MOST_LINKS):
         try:
             target = str(Path(path).readlink())
-        except OSError:  # not a link, or nothing is there
+        except OSError:  # not a link, or the path is missing
             return None
         above = "" if target.startswith(os.sep) else path.rpartition(os.sep)[0]
         whole = f"{above}{os.sep}{target}"
@@ -185,7 +185,7 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
 
 
 def exists(path: str | Path) -> bool:
-    """Whether a path exists; False also in a folder that can't be opened."""
+    """Return whether a path exists; False also in a folder that can't be opened."""
     try:
         return Path(path).exists()
     except OSError:

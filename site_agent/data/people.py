@@ -1,6 +1,7 @@
-"""Whom a study takes of a data set: by the study's rules, and by the hospital's own table.
+"""Selection of a study's participants by the study's rules and the hospital's own table.
 
-Each person is judged by their own record alone; who is left out, and why, stays at the site.
+Each participant is judged only by their own record. The excluded participants and the reasons stay
+at the site.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,9 +35,9 @@ def chosen_by(
     *,
     by_session: bool = False,
 ) -> Without:
-    """Leave out whom a study does not take: with ``by_session`` who has no session that fits.
+    """Exclude participants who do not fit; with ``by_session`` those without a fitting session.
 
-    Raises DataError when asked: if there is no participants.tsv, or it lacks a column.
+    Raises DataError when called if participants.tsv is missing or lacks a column.
     """
     if not data.persons:
         return excludes_nobody
@@ -51,7 +52,7 @@ def rows_that_fit(
     *,
     by_session: bool,
 ) -> dict[str, bool]:
-    """Whether each line of some persons fits a study's rules, by person, or person and session.
+    """Return whether each participant's line, or each session's, fits a study's rules.
 
     Raises DataError as `chosen_by`.
     """
@@ -59,7 +60,7 @@ def rows_that_fit(
     lines = rows_or_errors(table, rules, wording, among=among, by_session=by_session)
     fits: dict[str, bool] = {}
     ambiguous: set[str] = set()
-    for row, cells in lines:  # a damaged row with another's label takes nobody out
+    for row, cells in lines:  # a damaged row with another's label excludes no participant
         if isinstance(cells, DataError):
             ambiguous |= {row} if is_contradiction(cells) else set()
         fit = not isinstance(cells, DataError) and meets_rules(cells, rules)
@@ -84,7 +85,7 @@ def left_out_here(table: Path | None, tables: SiteTables = PLAIN_TABLES) -> With
 
 
 def candidates(config: SiteConfig, data: DataSection) -> list[str]:
-    """Labels of who has a folder and is in a study by its rules and the hospital's own table.
+    """Return the labels of participants with a folder who fit the study and the hospital's table.
 
     Raises DataError as `chosen_by` and `left_out_here`.
     """
@@ -136,9 +137,9 @@ def read_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str, s
 
 
 def reasons_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str, str]:
-    """Read the hospital's own table for a run: whoever has a row, with the reason as it stands.
+    """Read the hospital's own table for a run: participants with a row, and its reason verbatim.
 
-    What is wrong with the row of one participant excludes this participant. Raises TableError if
+    An error in the row of one participant excludes this participant. Raises TableError if
     the table is missing or can't be read, or it is unclear whose a row is.
     """
     wording = Wording(tables=SiteTables(exact_labels=tables.exact_labels))
@@ -154,7 +155,7 @@ def reasons_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str
 
 
 def meets_rules(row: Row, rules: Mapping[str, PersonRule]) -> bool:
-    """Whether a person's line fits all of a study's rules."""
+    """Return whether a participant's line fits all of a study's rules."""
     return all(rule.takes((row[name] or "").strip()) for name, rule in rules.items())
 
 

@@ -1,4 +1,4 @@
-"""The last step to a feature vector; it knows one person's numbers only."""
+"""The last step to a feature vector; it uses only one participant's numbers."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def scale_vector(
     *,
     gaps: bool = False,
 ) -> Vector:
-    """Scale, centre and normalize one person's vector.
+    """Scale, centre and normalize one participant's vector.
 
     Raises DataError if a value is not finite, or a vector of zeros is to be normalized.
 
@@ -32,13 +32,13 @@ def scale_vector(
     ----------
     values : array, shape (D_view,)
     scale : float
-        What becomes 1; public.
+        Public value that becomes 1.
     center : bool
-        Take the vector's own mean away.
+        Subtract the vector's own mean.
     normalize : bool
-        Bring it to Euclidean norm 1.
+        Scale it to Euclidean norm 1.
     where : Path
-        The person's file, for the error.
+        The participant's file, for the error.
     gaps : bool
         Accept NaN for entries that are missing, and return it. Mean and norm are then those of the
         other entries.

@@ -119,7 +119,7 @@ def view_rows(
 
 
 def is_contradiction(error: DataError) -> bool:
-    """Whether an error is about two rows of one participant, of which neither can be used."""
+    """Return whether an error is about two rows of one participant, which are both unusable."""
     return isinstance(error, TableError) and error.kind in ("duplicate", "spelling")
 
 
@@ -232,7 +232,7 @@ def rows_or_errors(
     An error in place of cells is about the row of this participant only. If two rows of a
     participant differ in cells or in the spelling of the label, neither can be used, although the
     first one was yielded before (`is_contradiction`). An error about a row whose participant is
-    unclear is yielded under a name that is no participant's, such as ``(line 7)``.
+    unclear is yielded under a name that is not a participant's, such as ``(line 7)``.
 
     Parameters
     ----------
@@ -288,12 +288,12 @@ def rows_or_errors(
 
 
 def _nobody(row: TableRow) -> str:
-    """Return a name for a row of unclear participant, which is no participant's label."""
+    """Return a name for a row of unclear participant, which is not a participant's label."""
     return f"(line {row.line})"
 
 
 def is_nobodys(label: str) -> bool:
-    """Whether a row's name says that its participant is unclear."""
+    """Return whether a row's name says that its participant is unclear."""
     return label.startswith("(line ")
 
 
@@ -306,7 +306,7 @@ def _label_cell(table: DelimitedTable, each: TableRow, identifier: str) -> str:
 
 
 class _SeenRows:
-    """The rows of a table that were read, so that no participant counts twice."""
+    """The rows of a table that were read, to count no participant twice."""
 
     def __init__(self, path: Path, *, exact: bool) -> None:
         self._path = path
