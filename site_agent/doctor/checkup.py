@@ -1,7 +1,7 @@
-"""What stands in a site's way, found before a study does: clock, keys, disk, exchange, ledger.
+"""Checks of a site before a study: clock, keys, disk, exchange, ledger.
 
-Nothing here raises and nothing leaves the site, but for probes of a few random letters on the
-exchange, which are taken away again.
+Nothing here raises. Nothing leaves the site except probes of a few random letters on the exchange,
+which are removed again.
 """
 
 import os
@@ -126,7 +126,7 @@ def _version(message: bytes, approval: Approval, run: str) -> str:
 
 
 def _last_entry(config: SiteConfig) -> float | None:
-    """When the ledger's last line was written, in seconds since 1970, if it says so."""
+    """Return the time of the ledger's last line, in seconds since 1970, if known."""
     if not config.ledger.exists():
         return None
     entries = Ledger(config.ledger).entries()
@@ -149,7 +149,8 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
     Returns
     -------
     list of Check
-        In the order in which one would mend things. Without a configuration only what needs none.
+        In the order in which problems should be fixed. Without a configuration, only checks that
+        need none.
     """
     found = [
         run_check("configuration", lambda: _configuration(folder)),
@@ -197,7 +198,7 @@ def _policy(folder: Path) -> Check:
 
 
 def _of_which(folder: Path, policy: Policy) -> str:
-    """How much of the limit is spent; nothing where another check says why it can't be told."""
+    """Return the spent part of the limit; nothing where another check reports its absence."""
     try:
         config = SiteConfig.load(folder)
         spent = Ledger(config.ledger).most_charged("subject") if config.ledger.exists() else 0.0
@@ -255,7 +256,7 @@ def _participants(config: SiteConfig) -> Check:
 
 
 def _spared(config: SiteConfig, persons: Sequence[str]) -> str:
-    """Say how many of these the hospital's own table leaves out."""
+    """Return how many of these participants the hospital's own table excludes."""
     if config.left_out is None:
         return ""
     out = [*left_out_here(config.left_out, site_tables(config))(persons)]
@@ -302,7 +303,7 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
 
 
 def _used_up(folder: Path, ledger: Ledger, study: Study, centres: Collection[str]) -> str:
-    """Say that an approved study has had all its runs; empty if it has not."""
+    """Return a sentence if an approved study has had all its runs; empty otherwise."""
     for approval in approvals(folder, load_identity(folder)):
         allowed = approval.terms.runs
         if approval.study == study and len(ledger.runs(study.study, centres)) >= allowed:
