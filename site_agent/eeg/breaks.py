@@ -50,7 +50,7 @@ class Marker:
 
 
 class Break(NamedTuple):
-    """Samples that hold no data; none of them if two segments follow each other in the file."""
+    """Samples without data; none of them if two segments follow each other in the file."""
 
     start: int
     stop: int
@@ -104,7 +104,7 @@ class RecordingClock:
                 yield replace(marker, onset=start, duration=stop - start)
 
     def _is_recorded(self, time: float) -> bool:
-        """Whether a sample is nearest to a time on the clock."""
+        """Return whether a sample is nearest to a time on the clock."""
         piece = self._piece(time + 0.5 / self.rate)
         return -0.5 <= (time - piece.start) * self.rate < piece.length - 0.5
 

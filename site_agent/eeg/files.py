@@ -17,7 +17,7 @@ _OTHERS = (".cnt", ".eeg", ".gdf", ".mff", ".edf.gz", ".fif.gz", *(e.upper() for
 
 @dataclass(frozen=True)
 class Choice:
-    """Versions of one recording, of which one is read."""
+    """Versions of one recording. One of them is read."""
 
     chosen: Path
     others: tuple[Path, ...] = ()
@@ -156,7 +156,7 @@ def _loosely(path: Path) -> dict[str, str]:
 
 
 def _unread(path: Path) -> str:
-    """Say why a file of the study's task is not read."""
+    """Return why a file of the study's task is not read."""
     stem, _, ending = path.name.partition(".")
     small = f".{ending.lower()}"
     if small in ENDINGS and recording_ending(path) is None:

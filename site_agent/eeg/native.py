@@ -60,7 +60,7 @@ class OpenedRecording:
 
 
 def load_mne() -> Any:
-    """Import MNE, which takes a second or two, so that only readers of EEG do it.
+    """Import MNE, which takes a second or two, only when EEG is read.
 
     Raises ConfigurationError if it is not installed.
     """
@@ -84,8 +84,8 @@ def open_recording(path: Path, channels: Sequence[str], *, listen: bool = False)
     channels : sequence of str
         The study's.
     listen : bool
-        Collect MNE's warnings. They are collected for the whole process, so that nothing else may
-        be read meanwhile.
+        Collect MNE's warnings. They are collected for the whole process, so nothing else may be
+        read meanwhile.
 
     Raises
     ------

@@ -37,7 +37,7 @@ def ending_of(path: Path) -> str | None:
 
 
 def check_parts(path: Path) -> None:
-    """Refuse a folder where a file that a recording may name is no regular one."""
+    """Refuse a folder where a file that a recording may name is not a regular one."""
     for each in (path, *path.parent.iterdir()):
         if each.suffix.lower() in _PARTS and each.exists():
             regular(each)
@@ -114,7 +114,7 @@ def _check_named(path: Path, name: str) -> None:
 
 
 def _brainvision_size(path: Path) -> tuple[int, int]:
-    """Bytes that a BrainVision header asks for, and those that its data have.
+    """Return the bytes that a BrainVision header asks for, and those that its data have.
 
     Without a number of points, a last sample of too few channels still shows.
     """

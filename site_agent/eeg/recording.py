@@ -44,11 +44,11 @@ class Recording:
         return tuple(segments_between(self.breaks, self.signals.shape[1]))
 
     def onsets(self, events: Sequence[str]) -> list[float]:
-        """Times in s of the events of some names, in any way of writing them."""
+        """Return the times in s of the events of some names, in any way of writing them."""
         return onsets_of(self.markers, events)
 
     def spoilt(self, start: float, stop: float) -> bool:
-        """Whether a span in s touches one that is marked as bad, or a channel is constant in it."""
+        """Return whether a span in s overlaps a bad one, or a channel is constant in it."""
         bad = (marker for marker in self.markers if marker.is_bad)
         if any(m.onset < stop and start < m.onset + m.duration for m in bad):
             return True

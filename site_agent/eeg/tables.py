@@ -11,7 +11,7 @@ from site_agent.eeg.breaks import Marker
 from site_agent.eeg.recording import plain_channel
 
 _NAMES = ("trial_type", "value")
-"""Columns of an events table that name an event; the first that is there is used."""
+"""Columns of an events table that name an event; the first existing one is used."""
 _EEG = ("eeg", "n/a", "")
 """Types of channels, in small letters, that do not contradict the study."""
 Row = Mapping[str, str]
