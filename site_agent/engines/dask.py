@@ -31,7 +31,7 @@ class DaskCluster:
         self.count = max(1, self._threads())
 
     def submit(self, kind: str, call: bytes) -> object:
-        """Have a call answered."""
+        """Submit a call to the cluster."""
         try:
             return self._client.submit(compute_request, kind, call, pure=False)
         except Exception as error:  # of many kinds: connections, loops that were stopped
@@ -50,9 +50,9 @@ class DaskCluster:
                 raise LostError(_words(error)) from error
 
     def cancel(self, handle: Any) -> None:
-        """Have an answer not computed, if nobody has begun."""
+        """Cancel an answer that no worker has begun."""
         with suppress(Exception, asyncio.CancelledError):  # of a cluster that is gone
-            handle.release()  # the scheduler forgets what no client holds any more
+            handle.release()  # the scheduler forgets a result without a client
 
     def close(self) -> None:
         """Leave the cluster."""

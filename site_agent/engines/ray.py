@@ -46,7 +46,7 @@ class RayCluster:
             raise
 
     def submit(self, kind: str, call: bytes) -> object:
-        """Have a call answered."""
+        """Submit a call to the cluster."""
         with self._lock:
             number = next(self._numbers)
             self._send((number, kind, call))
@@ -59,8 +59,8 @@ class RayCluster:
             return cast("bytes", self._received())
 
     def cancel(self, handle: object) -> None:
-        """Have an answer not computed, if nobody has begun."""
-        self._unwanted.append(handle)  # told with the next message
+        """Cancel an answer that no worker has begun."""
+        self._unwanted.append(handle)  # reported with the next message
 
     def close(self) -> None:
         """Leave the cluster."""

@@ -22,14 +22,14 @@ from consortium.errors import EngineError, SoftwareError
 from site_agent.engines.base import Item, Made, most_at_once
 
 _TRIES = 3
-_HELD = 2  # calls for each worker, so that none waits for the next
-_REST = 3.0  # times as long as it took to find nobody
+_HELD = 2  # calls for each worker, so none waits for the next
+_REST = 3.0  # times as long as an attempt without answer took
 _LONGEST_REST = 60.0  # s
 _WHY = "a worker died, for want of memory perhaps"
 
 
 class LostError(Exception):
-    """A worker died, or the whole cluster is out of reach; what was asked may be asked again."""
+    """Loss of a worker, or of the connection to the whole cluster; calls may be repeated."""
 
 
 class Workers(Protocol):
@@ -40,15 +40,15 @@ class Workers(Protocol):
         """How many calls are answered at a time."""
 
     def submit(self, kind: str, call: bytes) -> object:
-        """Have `compute_request` called; returns what to ask for its answer by, or LostError."""
+        """Submit a call of `compute_request`, and return a handle of its answer, or LostError."""
 
     def collect(self, handle: object) -> bytes:
         """Wait for an answer; may raise LostError."""
 
     def cancel(self, handle: object) -> None:
-        """Have nothing more done for an answer that nobody waits for.
+        """Cancel an answer that is no longer awaited.
 
-        Raises nothing and waits for nothing, not for a lock either.
+        It raises nothing and waits for nothing, not even a lock.
         """
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class Workers(Protocol):
 
 @dataclass
 class _Call:
-    """What was sent, and to whom."""
+    """A sent call, and its recipient."""
 
     text: bytes
     workers: Workers | None = None
@@ -65,10 +65,10 @@ class _Call:
 
 
 class RemoteEngine:
-    """Work on items in other processes; fits `Engine`.
+    """Engine that works on items in other processes; fits `Engine`.
 
-    A worker that dies, or a cluster that comes back, costs time and nothing else: what was not
-    answered is asked again. Threads may share it.
+    A worker that dies, or a cluster that is restarted, costs only time: unanswered calls are
+    repeated. Threads may share it.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class RemoteEngine:
 
 
 def compute_request(kind: str, call: bytes) -> bytes:
-    """Compute in a worker what was asked; its error is an answer too.
+    """Compute a call in a worker. Its error is also an answer.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def compute_request(kind: str, call: bytes) -> bytes:
     Returns
     -------
     bytes
-        What was made and no error, or nothing and the error.
+        The result and no error, or nothing and the error.
     """
     found: tuple[Any, Exception | None]
     if kind != one_thread():
@@ -204,7 +204,7 @@ def compute_request(kind: str, call: bytes) -> bytes:
     try:
         work, item = pickle.loads(call)  # noqa: S301 - of the hospital's own agent
         found = work(item), None
-    except Exception as error:  # told where the result is due, as threads do
+    except Exception as error:  # raised when the result is due, as with threads
         found = None, error
     try:
         pickled = pickle.dumps(found, protocol=5)
@@ -224,10 +224,10 @@ class Processes:
         self._pool = ProcessPoolExecutor(count, context, follow_agent)
 
     def submit(self, kind: str, call: bytes) -> object:
-        """Have a call answered."""
+        """Submit a call to a worker."""
         try:
             return self._pool.submit(compute_request, kind, call)
-        except RuntimeError as error:  # broken, or closed by who noticed that before
+        except RuntimeError as error:  # broken, or already closed for that reason
             raise LostError(_WHY) from error
 
     def collect(self, handle: object) -> bytes:
@@ -238,16 +238,16 @@ class Processes:
             raise LostError(_WHY) from error
 
     def cancel(self, handle: object) -> None:
-        """Have an answer not computed, if nobody has begun."""
+        """Cancel an answer that no worker has begun."""
         cast("Future[bytes]", handle).cancel()
 
     def close(self) -> None:
-        """End them, once they have finished what they are at."""
+        """End the workers once they have finished their calls."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def follow_agent() -> None:
-    """Begin a worker: what stops the agent stops it, and Ctrl-C is the agent's to hear."""
+    """Begin a worker. It stops with the agent, and only the agent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow, daemon=True).start()
 
