@@ -92,7 +92,7 @@ def summarize_coverage(counted: Sequence[Coverage]) -> Understanding:
 
 
 def _ties(vector: NDArray[Any]) -> NDArray[np.bool_]:
-    """Entries that share one value, if these are several and less than half of all.
+    """Return the entries that share one value, if these are several and less than half of all.
 
     Zeros stay alike when a vector is centred and scaled.
     """

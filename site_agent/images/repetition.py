@@ -116,7 +116,7 @@ def _header_step(path: Path) -> float:
 
 
 def _header_number(path: Path) -> tuple[float, int]:
-    """Return the number in the place of the repetition time, and NIfTI's code of its unit."""
+    """Return the number in the field of the repetition time, and NIfTI's code of its unit."""
     header = open_nifti(path).header
     return float(header["pixdim"][4]), int(header["xyzt_units"]) & _UNIT_OF_TIME
 

@@ -1,6 +1,6 @@
 """A site's subjects as the blocks that algorithms ask for.
 
-Some persons' blocks are a value, for whichever process of the site computes with them.
+The blocks of some participants are a value, for any process of the site that computes with them.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class SiteDataset:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Volumes of each participant who takes part, from headers alone."""
+        """Volumes of each participant who takes part, only from headers."""
         return self._used.lengths
 
     @property
@@ -148,7 +148,7 @@ class SiteDataset:
 
     @cached_property
     def survey(self) -> Survey:
-        """Who qualifies by the headers of all images; faults of single images are listed.
+        """Participants who qualify by the headers of all images, and faults of single images.
 
         Raises DataError if the data set is missing.
         """
@@ -202,9 +202,9 @@ class SiteDataset:
     def blocks(self, resolution: Resolution = "features") -> Iterator[Block]:
         """Yield one array per subject, in the order of their labels.
 
-        D x T_m of what is analysed, or V x T_m of the voxels of full-resolution maps.
+        They are D x T_m of the analysed values, or V x T_m of the voxels of full-resolution maps.
 
-        No more than the block that was yielded last is held here. Raises DataError if an image or
+        Only the last yielded block is kept here. Raises DataError if an image or
         table can't be used; the message names the file.
         """
         yield from self._people(resolution).blocks()
@@ -216,7 +216,7 @@ class SiteDataset:
         resolution: Resolution,
         beside: Sequence[Any] | None,
     ) -> Iterator[NDArray[Any]]:
-        """Yield the sums of fixed chunks of persons, in order, computed on the engine.
+        """Yield the sums of fixed chunks of participants, in order, computed on the engine.
 
         Raises DataError as `blocks`. Raises EngineError if the engine can't be used.
         """
@@ -230,7 +230,7 @@ class SiteDataset:
         return self.engine.map(partial(sum_chunk, part), work, each)
 
     def person(self, number: int) -> PersonBlocks:
-        """One participant who qualifies, whose block is prepared when it is asked for."""
+        """Return one participant who qualifies, whose block is prepared when it is asked for."""
         return self._prepared(number, self.space.target)
 
     def table(self) -> NDArray[Any]:
@@ -238,7 +238,7 @@ class SiteDataset:
         raise DataError("The study has image series and no feature vectors; name its features.")
 
     def coverage(self, *, kept: bool) -> tuple[Coverage, ...]:
-        """Missing voxels of the participants; raises DataError as `blocks`.
+        """Return the missing voxels of the participants; raises DataError as `blocks`.
 
         Parameters
         ----------
@@ -248,9 +248,9 @@ class SiteDataset:
         return (count_coverage("", map(absent_in_series, self.blocks()), kept=kept),)
 
     def load(self) -> Iterator[str]:
-        """Bring everybody's blocks into the cache; yields how far that has come, in words.
+        """Load all participants' blocks into the cache, and yield the progress, in words.
 
-        Whose files turn out to be damaged, such as by a value that is not finite, is left out.
+        Participants with damaged files, such as a value that is not finite, are excluded.
         Raises DataError as `survey`.
         """
         yield "headers"
@@ -269,7 +269,7 @@ class SiteDataset:
 
     @property
     def largest(self) -> int:
-        """Bytes of memory that preparing the person with most volumes takes at the most."""
+        """Maximum bytes of memory for preparing the participant with most volumes."""
         targets = {self.space.target, self.space.maps_target}
         return max(to_prepare(each, max(self.survey.lengths, default=0)) for each in targets)
 
@@ -338,7 +338,7 @@ class SiteDataset:
         )
 
     def _one(self, number: int) -> tuple[PersonBlocks, ...]:
-        """All that is prepared of one participant who qualifies."""
+        """Return all that is prepared of one participant who qualifies."""
         fine = () if self.space.fine is None else (self.space.maps_target,)
         return tuple(self._prepared(number, target) for target in (self.space.target, *fine))
 
@@ -375,7 +375,7 @@ class SiteDataset:
 
 @dataclass(frozen=True)
 class PersonBlocks:
-    """What names the blocks of some persons: sent to a worker, it reads them there."""
+    """References to the blocks of some participants. A worker reads the blocks from them."""
 
     subjects: Sequence[Subject]
     lengths: Sequence[int]
@@ -486,5 +486,5 @@ def sum_chunk(part: Part, chunk: tuple[PersonBlocks, Sequence[Any] | None]) -> N
 
 
 def reduced_by(basis: Block, people: PersonBlocks) -> Block:
-    """``basis.T @ X`` of some persons, side by side: shape (R, sum of lengths)."""
+    """Return ``basis.T @ X`` of some participants, concatenated: shape (R, sum of lengths)."""
     return np.hstack([reduced_block(basis, block, people.unit) for block in people.blocks()])
