@@ -98,7 +98,7 @@ def _claim(path: Path, network: str) -> None:
 
 
 def _first_machine(place: Path, own: str) -> str:
-    """Return the machine that a file names; this one if there is no such file."""
+    """Return the machine that a file names, or this one if the file is missing."""
     try:
         with place.open("x", encoding="utf-8") as file:  # one of two machines makes it
             file.write(own + "\n")

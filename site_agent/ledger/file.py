@@ -1,4 +1,4 @@
-"""A ledger's file while it is open: its table, and how much of it was read and found sound."""
+"""A ledger's open file: its table, and the number of lines that were read and found valid."""
 
 import os
 import sqlite3
@@ -81,7 +81,7 @@ class LedgerFile:
         self.path = path
         self.head = EMPTY
         self.groups: dict[str, Ids] = {}
-        self._marks: list[bytes] = [b""]  # by row; nobody's is 0
+        self._marks: list[bytes] = [b""]  # by row; row 0 is unused
         self._rows: dict[bytes, int] = {}
         self._former: dict[bytes, frozenset[int]] = {}  # rows of other spellings
         self._searched: set[tuple[bytes, str]] = set()
@@ -99,9 +99,9 @@ class LedgerFile:
         self.connection.execute("PRAGMA wal_autocheckpoint = 0")
 
     def current(self) -> Self:
-        """Return this book, or a new one after a fork or if another file took the place of its own.
+        """Return this book, or a new one after a fork or if its file was replaced.
 
-        The new one must hold what was read in the old.
+        The new one must contain all lines that were read in the old.
         """
         if self._where == _whereabouts(self.path):
             return self
@@ -111,7 +111,7 @@ class LedgerFile:
         return file
 
     def settle(self) -> None:
-        """Bring every line into the main file, so that a backup needs no log beside it."""
+        """Write every line into the main file. So a backup needs no separate log."""
         self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class LedgerFile:
             )
 
     def _bring_up_to_date(self, layout: int) -> None:
-        """Lay an older table's lines out anew, in the transaction that looks at the layout."""
+        """Convert the lines of an older table, in the transaction that reads the layout."""
         without_persons = layout in _WITHOUT_PERSONS
         self.connection.execute("ALTER TABLE entries RENAME TO older")
         self.connection.execute(_TABLE)
@@ -206,7 +206,7 @@ class LedgerFile:
         return np.array([own[by_mark[mark]] for mark in marks], dtype=np.uint32)
 
     def _row(self, mark: bytes) -> int:
-        """Return the row that stands for a canonical mark, or 0."""
+        """Return the row of a canonical mark, or 0."""
         row = self._rows.get(mark) or min(self._former.get(mark, ()), default=0)
         return self._same.get(row, row)
 
@@ -252,7 +252,7 @@ class LedgerFile:
         self.catch_up()
 
     def _read_persons(self) -> None:
-        """Read the persons that were added since the last time; rows are given in order."""
+        """Read the participants that were added since the last time; rows are given in order."""
         added = self.connection.execute(
             "SELECT id, mark FROM participants WHERE id >= ? ORDER BY id", (len(self._marks),)
         )
@@ -266,7 +266,7 @@ class LedgerFile:
         return None if row is None else bytes(row[0])
 
     def _key(self) -> bytes:
-        """The key beside this file, which must be the one that its persons were marked with."""
+        """Return the key next to this file, which must be the one of its participants' marks."""
         kept, key = self._kept(), read_key(self.path)
         if kept is None:
             key = key or make_key(self.path)
@@ -279,9 +279,9 @@ class LedgerFile:
         return key
 
     def members(self, digest: str) -> Ids:
-        """Persons of a group, as sorted rows.
+        """Return the participants of a group, as sorted rows.
 
-        Raises LedgerError if they are not those that were charged.
+        Raises LedgerError if they are not the participants who were charged.
         """
         if digest not in self.groups:
             same = [self._same.get(row, row) for row in self._raw_members(digest)]
@@ -295,7 +295,7 @@ class LedgerFile:
         return [label for label, known in zip(labels, inside, strict=True) if known]
 
     def _raw_members(self, digest: str) -> list[int]:
-        """Rows of a group as they were stored, of which several may be one participant's."""
+        """Return the rows of a group as they were stored. Several may be one participant's."""
         found = self.connection.execute("SELECT members FROM groups WHERE digest=?", (digest,))
         row = found.fetchone()
         ids: list[int] = unpack_ids(row[0]).tolist() if row else []
@@ -353,13 +353,13 @@ class LedgerFile:
             yield LedgerEntry(row[0], Charge(*row[1:14]), *row[14:])
 
     def digest_at(self, seq: int) -> str | None:
-        """Digest of a line, or None if there are fewer."""
+        """Return the digest of a line, or None if there are fewer."""
         found = self.connection.execute("SELECT digest FROM entries WHERE seq = ?", (seq,))
         row = found.fetchone()
         return str(row[0]) if row else None
 
     def find(self, charge: Charge, event: str) -> Charge | None:
-        """What is written for a charge's round, site and centre; None if nothing is."""
+        """Return the entry for a charge's round, site and centre, or None."""
         row = self.connection.execute(
             f"SELECT {_CHARGE} FROM entries "  # noqa: S608 - constants
             "WHERE site = ? AND centre = ? AND run = ? AND round = ? AND event = ?",
