@@ -38,7 +38,7 @@ def open_dataset(
 
 
 def check_anybody(data: SiteDataset | FeatureDataset) -> None:
-    """Raise DataError with the reason if no participant qualifies; for work that is no run."""
+    """Raise DataError with the reason if no participant qualifies; for work outside of runs."""
     if not data.lengths:
         raise DataError(data.nobody)
 
