@@ -59,9 +59,9 @@ class Admission:
     config: SiteConfig
     site: Site
     engine: Engine
-    """Where data are prepared and sums over persons are computed."""
+    """Engine that prepares data and computes sums over participants."""
     drive: Drive
-    """Has data loaded beside the agent's other work."""
+    """Loads data in parallel with the agent's other work."""
     today: Callable[[], date]
     """The day, for approvals that expire."""
     _unfit: ConfigurationError | None = field(default=None, init=False)
@@ -75,15 +75,14 @@ class Admission:
     def admit(self, run: str, message: bytes) -> Participation | None:
         """Begin to take part in an announced run; None if this site has no part in it.
 
-        Raises SignatureError if a run of an approved study is announced by somebody else than its
-        centre. Raises ConfigurationError if the site's own settings can't be gone by. Raises
-        ConsortiumError if the study is not as it was approved, or a rule of this site forbids the
-        run.
+        Raises SignatureError if a run of an approved study is not announced by its centre. Raises
+        ConfigurationError if the site's own settings are invalid. Raises ConsortiumError if the
+        study is not as it was approved, or a rule of this site forbids the run.
 
         Parameters
         ----------
         message : bytes
-            The announcement, from whomever.
+            The announcement, from any sender.
         """
         seen = self.site.passed()
         tell, signed = self.site.log.line_once, False
@@ -108,7 +107,7 @@ class Admission:
         return None
 
     def ready(self) -> list[Approval]:
-        """Approved studies that a run may begin of, as far as this site's own rules go."""
+        """Return the approved studies of which this site's own rules allow a new run."""
         found: list[Approval] = []
         if self._unfit is not None:
             return found
@@ -164,10 +163,10 @@ class Admission:
         return Participation(site, context, loading, permission, seen)
 
     def settle_folder(self) -> None:
-        """Compare the site's folder with its ledger; raises as `FolderStates.settle`.
+        """Compare the site's folder with its ledger. Raises errors as `FolderStates.settle`.
 
-        A run that ended or was refused here holds nothing from now on, also if the agent was
-        stopped before it released the hold and the run is no longer on the exchange.
+        The hold of a run that ended or was refused here is released, also if the agent was
+        stopped before it did so and the run is no longer on the exchange.
         """
         site = self.site
         for charge in site.ledger.holds_of([site.identity.public.hex()]):
@@ -184,7 +183,7 @@ class Admission:
         return FolderStates(self.folder, self.config, self.site.identity, self.site.ledger)
 
     def _is_past(self, run: str) -> bool:
-        """Whether a run was refused here, or ended with this site or without it."""
+        """Return whether a run was refused here, or ended with this site or without it."""
         site = self.site
         refused = site.store.load(run, REFUSED)
         if refused is not None:
@@ -209,7 +208,7 @@ class Admission:
 
 
 def _opened(run: str, message: bytes, approval: Approval) -> bytes | None:
-    """What an announcement says, if the approved centre signed it."""
+    """Return the content of an announcement, if the approved centre signed it."""
     with suppress(SignatureError):
         return unseal(
             message,
@@ -223,26 +222,26 @@ def _opened(run: str, message: bytes, approval: Approval) -> bytes | None:
 
 
 def _agreed(announced: Mapping[str, object], approval: Approval) -> bool:
-    """Whether study and roster are those that the site's people said yes to."""
+    """Return whether the study and the roster are those that the site's staff approved."""
     keys = {name: key.hex() for name, key in approval.keys.items()}
     ours = (approval.study.model_dump(mode="json"), approval.file, keys)
     return (announced.get("study"), announced.get("file"), announced.get("keys")) == ours
 
 
 def send_refusal(site: Site, run: str, error: ConsortiumError) -> None:
-    """Tell the centre that this site takes no further part; nothing of why but a code.
+    """Send the centre a refusal of further participation, with a code as the only reason.
 
     Raises ConsortiumError if it can't be stored or put on the exchange.
     """
     notice = json.dumps({"code": error.code, "reason": public_reason(error)}).encode()
     site.store.save(run, REFUSED, notice)
-    with suppress(LedgerError):  # which may be what the refusal is about
+    with suppress(LedgerError):  # which may be the cause of the refusal
         release(site, run)
     post_refusal(site, run, notice)
 
 
 def release(site: Site, run: str) -> None:
-    """End what a run holds in the ledger; raises LedgerError if it can't be used."""
+    """Release a run's hold in the ledger. Raises LedgerError if it can't be used."""
     site.ledger.release(run, site.identity.public.hex(), site.now())
 
 
@@ -253,7 +252,7 @@ def post_refusal(site: Site, run: str, notice: bytes) -> None:
 
 
 def public_reason(error: Exception) -> str:
-    """What of an error may cross the border: nothing of the data, no file, no label."""
+    """Return the public reason of an error: no data, no file name and no label."""
     if isinstance(error, DataError):
         return "its data set can't be used; the site's own log says why"
     if isinstance(error, CopyError):

@@ -1,4 +1,4 @@
-"""What a round's answer costs: written down, reserved and signed for before it is sent."""
+"""Privacy loss of a round's answer, which is reserved and signed before the answer is sent."""
 
 import hashlib
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class AskedRound:
     stage: Stage
     """Which the plan foresees it in."""
     digest: bytes
-    """Of the plan and the query, to which answer, charge and noise belong."""
+    """Digest of the plan and the query, to which answer, charge and noise belong."""
     message: bytes
     """The query as the centre signed it."""
 
@@ -36,9 +36,9 @@ class Charges:
     persons : str
         Digest of the participants of the run's hold.
     permission : callable
-        Returns what the site's people allow of the study now, or raises why they don't.
+        Returns the site's current permission for the study, or raises the reason for its absence.
     log_trouble : callable
-        Receives what went wrong and may pass.
+        Receives temporary errors.
     """
 
     def __init__(
@@ -59,17 +59,17 @@ class Charges:
     def noise_key(self, question: bytes, statistic: bytes, units: int) -> bytes:
         """Derive a key for each combination of question, answer and number of units.
 
-        The same combination has the same key, so that a crash before the answer was stored draws no
-        second noise. Another answer or number has another key.
+        The same combination has the same key. So no second noise is drawn after a crash before the
+        answer was stored. Another answer or number has another key.
         """
         digest = hashlib.sha256(units.to_bytes(8, "big") + statistic).hexdigest()
         return run_secret(self._secret, question.hex(), f"noise {digest}")
 
     def commit(self, number: int, key: bytes) -> bool:
-        """Write down what will be answered before it is paid for; whether it was before.
+        """Record the answer's digest before its charge, and return whether it was known before.
 
-        What is kept is a digest of the noise's key, which question and statistic lead to: it tells
-        nothing to anybody, and a second noise at the price of one is not drawn after a restart
+        The record is a digest of the noise's key, which is derived from question and statistic. It
+        reveals nothing, and prevents that a second noise is drawn for one charge after a restart
         with another library, processor or data set.
         """
         name = f"{number}/commitment"
@@ -103,7 +103,7 @@ class Charges:
         return new
 
     def take_back(self, asked: AskedRound) -> None:
-        """Make void what was reserved for an answer that was never sent."""
+        """Cancel the reservation for an answer that was never sent."""
         self._site.ledger.take_back(self.of(asked), self._site.now())
 
     def mark_sent(self, asked: AskedRound) -> None:
@@ -113,11 +113,11 @@ class Charges:
         mark(self.of(asked), self._site.now())
 
     def holds(self, asked: AskedRound) -> bool:
-        """Whether a round is charged already."""
+        """Return whether a round is charged already."""
         return self._site.ledger.holds(self.of(asked))
 
     def of(self, asked: AskedRound) -> Charge:
-        """A round's line in the ledger."""
+        """Return a round's line in the ledger."""
         run, stage = self._context, asked.stage
         return Charge(
             dataset=self._site.dataset,

@@ -1,7 +1,7 @@
-"""What a site checks of the released rounds, and what it signs of them at the end of a run.
+"""A site's checks of the released rounds, and its attestation at the end of a run.
 
-A checker adds a round again, from what lies on the exchange, and compares every number. It works
-when it has nothing else to do, and nobody waits for it within a round.
+A checker recomputes a round's sum from the messages on the exchange, and compares every number. It
+works while the site is idle, and no round waits for it.
 """
 
 from dataclasses import dataclass, field
@@ -79,7 +79,8 @@ class Checks:
     def advance(self) -> bool:
         """Check a round or attest the run, if that is possible now.
 
-        Raises ReleaseError if a release is not what sites signed for; that was attested.
+        Raises ReleaseError, after attesting it, if a release does not match the sites' signed
+        messages.
         """
         if not self.joined.context.study.checkers or self._sent:
             return False
@@ -123,7 +124,7 @@ class Checks:
         return True
 
     def _release(self, question: Question) -> tuple[messages.Release, bytes] | None:
-        """What the centre says of a round, if it says it; this site's own answer must fit it."""
+        """Return the centre's release of a round, if any; this site's own answer must match it."""
         number, stage = question.number, question.stage
         nbytes = stage.released_bytes(len(self.joined.context.study.sites))
         limit = self.joined.sizes.release(nbytes, stage.heard)
@@ -141,9 +142,9 @@ class Checks:
         return release, message
 
     def _request(self, question: Question) -> bytes | None:
-        """The unmask request that was answered, as this site has it or as it lies there now.
+        """Return the answered unmask request, from this site's store or from the exchange.
 
-        What lies there and is none of the centre's tells nothing: anybody can have put it there.
+        A file that the centre did not sign is ignored, because any party can have put it there.
         """
         number = question.number
         stored = self.outbox.stored(f"{number}/unmask")
@@ -172,7 +173,7 @@ class Checks:
     # -- the whole run --------------------------------------------------------------------
 
     def _attest(self) -> bool:
-        """Sign what was found, once the centre has closed the run; once for ever."""
+        """Sign the findings once the centre has closed the run. This is done only once."""
         stored = self.outbox.stored(ATTESTATION)
         if stored is not None:
             self.outbox.send(self.outbox.names.attestation(self.site.name), ATTESTATION, stored)
@@ -198,7 +199,7 @@ class Checks:
         return decode_closing(Closing, self.outbox.signed(message, CLOSING, 0, limit), CENTRE)
 
     def _heard(self, rounds: int) -> bool:
-        """Whether this site knows the releases of all rounds."""
+        """Return whether this site has received the releases of all rounds."""
         known = all(self._release(question) is not None for question in self._asked)
         return known and len(self._asked) == rounds
 
@@ -219,7 +220,7 @@ class Checks:
         )
 
     def _refute(self, number: int, code: str, why: str) -> ReleaseError:
-        """Sign that a release is not what was signed for; makes the error that ends this part."""
+        """Sign that a release is wrong, and return the error that ends participation."""
         if self.outbox.stored(ATTESTATION) is None:
             self._send(self._attestation(((number, code),)))
         what = f"Round {number}" if number else "The run"

@@ -22,7 +22,7 @@ class Outgoing:
 
 
 class Outbox:
-    """What a site has received and has to send in one run."""
+    """A site's received and outgoing messages in one run."""
 
     def __init__(self, context: RunContext, store: MessageStore, exchange: Exchange) -> None:
         self.names = Names(context.run)
@@ -45,7 +45,7 @@ class Outbox:
         return stored if stored is not None else self._exchange.get(place, limit + OVERHEAD)
 
     def peek(self, place: str, limit: int) -> bytes | None:
-        """Fetch what lies on the exchange now."""
+        """Fetch a message that is on the exchange now."""
         return self._exchange.get(place, limit)
 
     def send(
@@ -53,7 +53,7 @@ class Outbox:
     ) -> None:
         """Store a message of this site, to be put on the exchange by `deliver`.
 
-        What was ``received`` and answered with it is stored with it, all or none.
+        The ``received`` message that it answers is stored with it, both or neither.
         """
         self.send_all([Outgoing(place, name, message)], received)
 
@@ -71,11 +71,11 @@ class Outbox:
         return len(self._due)
 
     def deliver(self) -> ExchangeError | None:
-        """Put on the exchange what is due; what fails stays due, and the last failure is returned.
+        """Put all due messages on the exchange, and return the last failure, if any.
 
-        A message that can't be put, for ever perhaps, holds up no other. Raises CopyError if
-        another message, signed with this site's own key, lies where one of these is due; the rest
-        is not put on the exchange.
+        A message that fails stays due and does not delay any other. Raises CopyError if another
+        message, signed with this site's own key, is stored under the name of a due one. Then the
+        rest is not put on the exchange.
         """
         due, self._due = self._due, []
         trouble = None
@@ -90,9 +90,9 @@ class Outbox:
         return trouble
 
     def _check_copy(self, place: str, message: bytes | memoryview) -> None:
-        """Stop if what lies in the place of this site's message has its own signature.
+        """Stop if the exchange has another message with this site's signature.
 
-        Anybody can leave something there, but only this site, or a copy of it, can sign that.
+        Any party can put a file there, but only this site, or a copy of it, can sign it.
         """
         try:
             found = self._exchange.get(place, 2 * len(message) + MOST_NOTICE)
@@ -109,7 +109,7 @@ class Outbox:
     def signed(
         self, message: bytes, kind: str, number: int, limit: int, sender: str = CENTRE
     ) -> bytes:
-        """Check that a message is its sender's for this run and round, and take out its body.
+        """Check that a message is its sender's for this run and round, and return its body.
 
         ``limit`` is that of the body. Raises ProtocolError if it is not.
         """

@@ -1,6 +1,6 @@
 """A site in one run: every step from the announcement to the end, each repeatable.
 
-The site believes nobody. It acts only on a study that its people approved, on
+The site trusts no other party. It acts only on a study that its people approved, on
 messages signed with the approved roster's keys, on queries that its own plan
 foresees, and within its own ledger.
 """
@@ -35,11 +35,11 @@ class Participation:
     Parameters
     ----------
     context : RunContext
-        As the site's approval has it.
+        Context of the run, from the site's approval.
     loading : Loading
-        The study's data on their way; the site says that it is there when they have come.
+        Loading of the study's data. The site reports its presence when they are loaded.
     permission : callable
-        Returns what the site's people allow of the study now, or raises why they don't.
+        Returns the site's current permission for the study, or raises the reason for its absence.
     seen : float
         When the site saw the announcement, in seconds on its clock that never goes back.
     """
@@ -66,12 +66,12 @@ class Participation:
         self._looked_aside = -self._aside_every
 
     def advance(self) -> bool:
-        """Do what can be done now; False if there is nothing to do.
+        """Perform the steps that are possible now, and return whether there were any.
 
-        Each look costs one request, for the message that the centre is to send next. What else may
-        be there, such as the run's end, is looked for now and then. Before the end of a time slot
+        Each look costs one request, for the message that the centre is to send next. Other
+        messages, such as the run's end, are looked for now and then. Before the end of a time slot
         the site neither looks nor sends. Raises ConsortiumError if the site takes no further part
-        in the run, or a message is not what it must be.
+        in the run, or a message is malformed.
         """
         if self.ended is not None or self._slots.left:
             return False
@@ -144,13 +144,13 @@ class Participation:
 
     @property
     def awaited(self) -> str:
-        """What the site waits for, in words."""
+        """Message or event that the site waits for, in words."""
         step = self._setup.awaited if self.rounds is None else self.rounds.awaited
         return f"the centre ({step})"
 
     @property
     def own_work(self) -> str:
-        """What the site itself is at, in words; empty if it waits for the centre."""
+        """The site's own activity, in words; empty if it waits for the centre."""
         if not self._loading.over:
             return self._loading.words
         return "waiting for the end of its time slot" if self._slots.left else ""

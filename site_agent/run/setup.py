@@ -1,7 +1,7 @@
 """A site joins a run: from the announcement to the keys and shares of all who take part.
 
-Every step is repeatable: what was received or sent before is taken from the site's own store. What
-a site brings to every run is one value.
+Every step is repeatable: messages that were received or sent before are read from the site's own
+store. A site's inputs to every run are one value.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ class Site:
     policy: Policy
     ledger: Ledger
     anchor: LedgerAnchor
-    """Of the ledger, on the exchange."""
+    """Head of the ledger, on the exchange."""
     store: MessageStore
     exchange: Exchange
     now: Callable[[], str]
@@ -65,17 +65,17 @@ class Site:
 
 @dataclass(frozen=True)
 class JoinedRun:
-    """What a site has after set-up, before the first round."""
+    """State of a site after set-up, before the first round."""
 
     context: RunContext
     """With the sites that the run started with."""
     plan: Plan
     party: Party
-    """Which holds its shares of everybody's secrets."""
+    """Site that stores its shares of all sites' secrets."""
     sizes: MessageLimits
     """The longest that the messages of secure aggregation may be."""
     announced: bytes
-    """SHA-256 of what the centre announced, which this site's people approved."""
+    """SHA-256 of the centre's announcement, which this site's staff approved."""
     persons: str
     """Digest of the participants of the run's hold in the ledger."""
 
@@ -97,7 +97,7 @@ class Setup:
     loading: Loading
     """The study's data on their way."""
     permission: Callable[[], Permission]
-    """Returns what the site's people allow of the study now, or raises why they don't."""
+    """Returns the site's current permission for the study, or raises the reason for its absence."""
     outbox: Outbox
     slots: SlotClock
     """Begun when the site saw the announcement."""
@@ -131,11 +131,11 @@ class Setup:
         return self._step.__name__.strip("_").replace("_", " ")
 
     def _load(self) -> bool:
-        """Wait until the data are in the cache, and hold the run's privacy loss.
+        """Wait until the data are in the cache, and hold the run's privacy loss in the ledger.
 
-        The centre is told once that they are not yet, and nothing of how far it is: who came how
-        late would tell of single persons' scans. Both messages leave at ends of the loading slot,
-        and the hold is written at one.
+        The centre is informed once that they are not loaded yet, but not of the progress: the time
+        of loading would reveal single participants' scans. Both messages are sent at ends of the
+        loading slot, and the hold is written at one.
         """
         if not self.loading.over:
             self._tell_loading()
@@ -164,14 +164,14 @@ class Setup:
         return group
 
     def _say_present(self) -> bool:
-        """Tell the centre that the data are loaded."""
+        """Send the centre the message that the data are loaded."""
         site, run = self.site, self.context.run
         message = seal(site.identity.key, run, site.name, PRESENT, 0, b"")
         self.outbox.send(self._names.present(site.name), "present", message)
         return True
 
     def _tell_loading(self) -> None:
-        """Tell the centre, once, that the data are not loaded, and wait for another slot."""
+        """Send the centre, once, the message that loading continues, and wait for another slot."""
         if self.outbox.stored("present") is not None:
             return
         name, run = self.site.name, self.context.run
@@ -183,7 +183,7 @@ class Setup:
         self.slots.hold_on(self._slot)
 
     def _start(self) -> bool:
-        """Hear with whom the run starts."""
+        """Receive the list of the sites with which the run starts."""
         message = self.outbox.receive(self._names.start(), "start", MOST_NOTICE)
         if message is None:
             return False
@@ -235,13 +235,13 @@ class Setup:
             self.slots.hold(SHORTEST)
 
     def _keep_worth(self, plan: Plan) -> None:
-        """For the site's page; another version's words of a run that was joined before stay."""
+        """Keep the release's worth for the site's page; a text that exists stays unchanged."""
         worth = plan.analysis.worth()
         if worth and self.outbox.stored(WORTH) is None:
             self.outbox.keep(WORTH, worth.encode())
 
     def _agree(self, notes: Mapping[str, bytes]) -> bytes:
-        """Work the plan out from everybody's sizes; its digest is told to all."""
+        """Compute the plan from all sites' sizes, and send its digest to all sites."""
         self._plan = make_plan(self.context.study, self._shape(notes), agreed=True)
         return plan_digest(self._plan)
 

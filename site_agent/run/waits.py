@@ -1,4 +1,4 @@
-"""What an agent waits for, shown to its people."""
+"""Events that an agent waits for, shown to its staff."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from site_agent.run.site_log import SiteLog
 
 
 class WaitLog:
-    """Writes down what each run waits for, and says so once the centre is overdue."""
+    """Record of the event that each run waits for. It reports once that the centre is overdue."""
 
     def __init__(self, file: WaitFile, log: SiteLog) -> None:
         self._file, self._log = file, log
@@ -25,7 +25,7 @@ class WaitLog:
         self._file.clear()
 
     def show(self, ahead: Preload, runs: Mapping[str, Participation], waited: float) -> None:
-        """Write down what is awaited.
+        """Record the awaited events.
 
         Parameters
         ----------
