@@ -32,12 +32,12 @@ _PULSE = 20.0  # s; after sixty, Prefect shows a deployment as not ready
 
 @dataclass(frozen=True)
 class DeploymentInfo:
-    """What a deployment says of its study: public, and for people only."""
+    """Public description of a deployment's study, for readers only."""
 
     description: str = ""
     tags: tuple[str, ...] = ()
     parameters: dict[str, str] = field(default_factory=dict)
-    """Shown beside the study's name; no run reads them."""
+    """Shown next to the study's name; no run reads them."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Service:
     since: datetime
     """Dates of the schedule up to then are over."""
     on_demand: bool = False
-    """Whether a run that no date stands for may open a run of the study, too."""
+    """Whether a run without a date of the schedule may also open a run of the study."""
     _told: set[str] = field(default_factory=set)
 
     def serve(
@@ -73,7 +73,7 @@ class Service:
         resume : bool
             Ask for a run at once: one was interrupted.
         missed : callable
-            Makes the state of a due run that a later one stands for.
+            Makes the state of a due run that a later one replaces.
         """
         try:
             with get_client(sync_client=True) as client:
@@ -94,7 +94,7 @@ class Service:
     def _register(self, client: SyncPrefectClient) -> UUID:
         """Create or replace the deployment; it names no code, so no worker can run it.
 
-        Who paused it or its schedule on the server, or took the schedule away, finds it paused.
+        It stays paused if it or its schedule was paused on the server, or the schedule was removed.
         """
         flow, paused, active = self.make_flow(False), False, True
         with suppress(ObjectNotFound):
@@ -114,7 +114,7 @@ class Service:
         return deployment
 
     def _bury(self, client: SyncPrefectClient, deployment: UUID, resume: bool) -> None:
-        """End what a killed service left; the run that takes it up obeys who cancelled it since."""
+        """End the runs of a killed service; a resuming run obeys cancellations since then."""
         types = [StateType.RUNNING, StateType.PENDING]
         types += [] if resume else [StateType.CANCELLING]
         state = {"type": {"any_": types}}
@@ -124,7 +124,7 @@ class Service:
             end_orphaned_runs(client, (*within, *left))
 
     def _guarded(self, deployment: UUID, missed: Callable[[str], State[None]]) -> None:
-        """Look once; an absent or mad API is told of once and waited out."""
+        """Look once for a due run; an absent or faulty API is reported once, and tried again."""
         try:
             run = self._take(deployment, missed)
             if run is not None:
@@ -152,11 +152,11 @@ class Service:
             if not due:
                 return None
             # Taken by one service only: the server refuses a second Pending. No concurrency limit
-            # beside it, whose lease would end a study when Prefect is away for some minutes.
+            # in addition, whose lease would end a study when Prefect is away for some minutes.
             pending: State[None] = Pending()
             if client.set_flow_run_state(due[-1], pending).status != SetStateStatus.ACCEPT:
                 return None
-        # A run of our own making: of the API's, only the id is kept.
+        # A run made here: only the id comes from the API.
         return FlowRun(id=due[-1], flow_id=due[-1], deployment_id=deployment, state=pending)
 
     def _carry_out(self, run: FlowRun) -> None:
@@ -170,9 +170,9 @@ class Service:
             self.console.log("Prefect withdrew a due run.", markup=False)
 
     def _has_date(self) -> bool:
-        """Whether the schedule as it is known here has a date that no run has stood for yet.
+        """Return whether the schedule as given here has a due date that no run has used yet.
 
-        Who reaches the API may order runs and change schedules there; neither opens a study.
+        Anyone who reaches the API may order runs and change schedules there. Neither opens a study.
         """
         now, cron = datetime.now(UTC), self.schedule
         dates = Dates(cron=cron.cron, timezone=cron.timezone, day_or=cron.day_or)
