@@ -17,14 +17,14 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Job:
-    """What is carried, and for whom."""
+    """The messages that are carried, and their sites."""
 
     name: str
-    """Of the job."""
+    """Name of the job."""
     sites: tuple[str, ...]
     """The sites' names on the platform."""
     least: int
-    """Sites without which there is no job."""
+    """Sites that the job requires."""
     only: tuple[str, ...]
     """Beginnings of the names that are carried."""
     last: str
@@ -43,12 +43,12 @@ def write_nvflare(job: Job, output: Path, *, code: bool = True) -> None:
     Parameters
     ----------
     code : bool
-        Whether the relay's code goes with it; else every party has installed it.
+        Whether the job includes the relay's code. If not, every party must have installed it.
 
     Raises
     ------
     RelayError
-        If the folder is there already, or can't be written.
+        If the folder exists already, or can't be written.
     """
     hub = {"only": job.only, "last": job.last, "wait": job.wait, "hours": job.hours}
     hub |= {"centre": job.centre} if job.centre else {}
@@ -78,12 +78,12 @@ def write_nvflare(job: Job, output: Path, *, code: bool = True) -> None:
 
 
 def write_vantage6(job: Job, output: Path) -> None:
-    """Write the input of a vantage6 task, and what its image is built from.
+    """Write the input of a vantage6 task, and the build files of its image.
 
     Raises
     ------
     RelayError
-        If the folder is there already, or can't be written.
+        If the folder exists already, or can't be written.
     """
     given = {"only": job.only, "last": job.last, "wait": job.wait, "hours": job.hours}
     task = {"method": "central", "kwargs": given}
@@ -102,12 +102,12 @@ CMD ["python", "-c", "from vantage6.algorithm.tools.wrap import wrap_algorithm; 
 
 
 def write_neuroflame(job: Job, output: Path) -> None:
-    """Write a computation's repository for NeuroFLAME, and the parameters of a study.
+    """Write a computation's repository for NeuroFLAME, and a study's parameters.
 
     Raises
     ------
     RelayError
-        If the folder is there already, or can't be written.
+        If the folder exists already, or can't be written.
     """
     study = {"name": job.name, "only": job.only, "last": job.last, "wait": job.wait}
     study |= {"hours": job.hours, "least": job.least + 1, "coordinator": "coordinator"}

@@ -1,7 +1,7 @@
 """The relay as a computation of NeuroFLAME: an image whose entries start the relay over NVFLARE.
 
-A member's folder is mounted where the computation's data would be. The central node has none, so
-it keeps what it hears for the time of a run, and the coordinator is a member as the sites are.
+A member's folder is mounted where the computation's data would be. The central node has none, so it
+keeps received messages for the time of a run, and the coordinator is a member as the sites are.
 """
 
 from __future__ import annotations
@@ -85,13 +85,13 @@ def central() -> None:
 
 
 def members_of(given: Mapping[str, Any]) -> dict[str, str]:
-    """Names that a run's members show, by their ids.
+    """Return the names that a run's members show, by their ids.
 
     Parameters
     ----------
     given : mapping
-        ``provision_input.json``: of the platform (``active_participants``), or as its boilerplate
-        has it (``users``).
+        ``provision_input.json`` of the platform (``active_participants``), or of its boilerplate
+        (``users``).
 
     Raises
     ------
@@ -111,7 +111,7 @@ def members_of(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def parameters_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the consortium's leader pasted, which is `parameters` of a study.
+    """Return the text that the consortium's leader pasted, which is `parameters` of a study.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def job_of(study: Mapping[str, Any], members: Mapping[str, str]) -> Job:
     Raises
     ------
     RelayError
-        If the coordinator is no member.
+        If the coordinator is not a member.
     """
     centre = next((who for who, name in members.items() if name == study["coordinator"]), None)
     if centre is None:
@@ -151,7 +151,7 @@ def job_of(study: Mapping[str, Any], members: Mapping[str, str]) -> Job:
 
 
 def _project(given: Mapping[str, Any], members: Sequence[str]) -> dict[str, Any]:
-    """What FLARE provisions: one server and port, an administrator, and the members."""
+    """Return FLARE's project: one server and port, an administrator, and the members."""
     who = [
         {
             "name": given["host_identifier"],

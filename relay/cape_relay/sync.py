@@ -1,8 +1,8 @@
-"""What two parties' folders say to each other, over a platform that may drop, repeat or delay it.
+"""Messages between two parties' folders, over a platform that may drop, repeat or delay them.
 
-Every message holds the sender's whole listing, so a message needs none before it: what got lost is
-lacking in the next listing and is sent again, what comes twice is there already, and a party that
-was killed goes on from its folder.
+Every message contains the sender's whole listing, so it does not depend on earlier messages. A lost
+file is missing in the next listing and is sent again, a repeated file is ignored, and a party that
+was killed continues from its folder.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ MOST_IN_ALL = MOST + LARGEST
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _LONGEST = 300  # letters of a name
 _PACE, _SETTLE = 0.05, 0.15  # s
-_SHARE = 10  # times what a look takes passes until the next
+_SHARE = 10  # times the duration of a look passes until the next
 Wait = Callable[[float], object]
 
 
 class Message(TypedDict):
-    """What one party tells another."""
+    """A message from one party to another."""
 
     files: dict[str, bytes]
-    """What the other lacks, as far as is known."""
+    """Files that the other party probably lacks."""
     listing: dict[str, str]
-    """SHA-256 of all that the sender holds, by name."""
+    """SHA-256 of all files of the sender, by name."""
 
 
 def answer(
@@ -45,7 +45,7 @@ def answer(
     wait: Wait = time.sleep,
     most: int = MOST,
 ) -> Message:
-    """Take what the hub sends, and return what it lacks: a site's whole part of a tick.
+    """Write the hub's files, and return the files that it lacks: a site's whole part of a tick.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def answer(
     seconds : float
         How long to wait for something that the hub lacks.
     wait : callable
-        Lets so many seconds pass; what it raises ends the waiting.
+        Lets the given number of seconds pass; its errors end the waiting.
     most : int
         Bytes of files in the answer, but for a single larger file.
 
@@ -70,7 +70,7 @@ def answer(
 
 
 class Hub:
-    """The coordinator's side, which hears every site and sends all of them the same.
+    """The coordinator's side, which receives from every site and sends all sites the same.
 
     Parameters
     ----------
@@ -79,14 +79,14 @@ class Hub:
     most : int
         Bytes of files in one message, but for a single larger file.
     centre : str
-        The site that is the coordinator's, if this folder is no party's but empty at first.
+        The coordinator's site, if this folder is not a party's but empty at first.
 
     Attributes
     ----------
     ticks, idle : int
-        Requests in all, and those since something was moved.
+        Number of all requests, and of those since something was moved.
     names, bytes : int
-        What was moved.
+        Names and bytes that were moved.
     """
 
     def __init__(self, folder: Folder, last: str = "", most: int = MOST, centre: str = "") -> None:
@@ -98,7 +98,7 @@ class Hub:
     def request(self, seconds: float = 0.0, wait: Wait = time.sleep) -> Message:
         """Return the next message to all sites, waiting a while for something that one lacks."""
         heard = list(self._heard.values())
-        own = bool(heard) and not self._centre  # who has no party beside it hears but sites
+        own = bool(heard) and not self._centre  # a hub without a party receives only from sites
         listing = _awaited(self._folder, heard, seconds if own else 0.0, wait)
         made = _message(self._folder, listing, heard, self._most)
         self._heard = {}  # whoever does not answer is asked for its listing again
@@ -126,9 +126,9 @@ class Hub:
         self._heard[site] = taken["listing"]
 
     def over(self, sites: Iterable[str]) -> bool:
-        """Whether the last name has come in this job, and sites hold what the hub holds.
+        """Return whether the last name came in this job, and all sites have all files of the hub.
 
-        A site that is not heard of is waited for until `GIVEN_UP` ticks have moved nothing.
+        A silent site is waited for until `GIVEN_UP` ticks have moved nothing.
         """
         if not self._ending or not self._heard:
             return False
@@ -137,11 +137,11 @@ class Hub:
         return everybody and all(listing == own for listing in self._heard.values())
 
     def patience(self, wait: float, most: float) -> float:
-        """Seconds that sites may wait for something to send: twice as long after an idle tick."""
+        """Return the seconds that sites may wait for new files, doubled after an idle tick."""
         return min(wait * 2.0 ** min(self.idle, 30), most)
 
     def summary(self) -> str:
-        """One line of what was moved."""
+        """Return one line about the moved messages."""
         return f"relay: {self.ticks} ticks, {self.names} names, {self.bytes} bytes"
 
     def _note(self, files: Mapping[str, bytes]) -> None:
@@ -150,18 +150,18 @@ class Hub:
         self.bytes += sum(map(len, files.values()))
 
     def _is_last(self, name: str) -> bool:
-        """Whether a name fits the pattern word by word: a site may be called ``end``."""
+        """Return whether a name fits the pattern word by word: a site may be called ``end``."""
         words, wanted = name.split("/"), self._last.split("/")
         return len(words) == len(wanted) and all(map(fnmatchcase, words, wanted))
 
 
 def checked(said: object, sender: str) -> Message:
-    """Return a message whose form is right; it comes from a platform that nobody trusts.
+    """Return a message with a valid form; it comes from an untrusted platform.
 
     Raises
     ------
     RelayError
-        If it is anything else.
+        If its form is invalid.
     """
     match said:
         case {"files": dict(files), "listing": dict(listing)}:
@@ -193,7 +193,7 @@ def _check_size(files: Mapping[str, bytes], sender: str) -> None:
 
 
 def _take(folder: Folder, message: Message, sender: str) -> dict[str, bytes]:
-    """Put what is missing, after a look whether the two folders contradict each other."""
+    """Write the missing files, after a check that the two folders do not contradict each other."""
     own = folder.listing()
     for name in own.keys() & message["listing"].keys():
         if own[name] != message["listing"][name]:
@@ -229,9 +229,9 @@ def _lacking(listing: Mapping[str, str], others: Sequence[Mapping[str, str]]) ->
 def _awaited(
     folder: Folder, others: Sequence[Mapping[str, str]], seconds: float, wait: Wait
 ) -> dict[str, str]:
-    """Return a folder's listing once it holds something that others lack, or time is up.
+    """Return a folder's listing once it has something that others lack, or time is up.
 
-    A party writes several messages at once: after the first it is waited until no more come.
+    A party writes several messages at once: after the first, it waits until no more come.
     """
     begun = time.monotonic()
     end, listing = begun + seconds, folder.listing()

@@ -42,14 +42,14 @@ def central(
     wait : float
         Seconds that a party may wait for something to send.
     hours : float
-        After which it ends whatever has come.
+        Time after which it ends in any case.
     organizations : sequence of int, optional
         Numbers of those that take part; without it all others of the collaboration.
 
     Returns
     -------
     str
-        What was moved, in a line.
+        Summary of the moved messages, in a line.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def central(
 
 @algorithm_client
 def sync(client: Any, asked: Any, only: Sequence[str], wait: float = 60.0) -> dict[str, Any]:
-    """Put what comes into the site's folder, and return what is new there."""
+    """Write received messages to the site's folder, and return its new ones."""
     site = str(client.organization_id)
     try:
         said = answer(folder_of(site, only), decoded(asked), wait, most=MOST)
@@ -100,7 +100,7 @@ def encoded(message: Message) -> dict[str, Any]:
 
 
 def decoded(said: Any) -> dict[str, Any]:
-    """Undo `encoded`; what is malformed stays so, and is refused where it is read.
+    """Undo `encoded`. A malformed message stays malformed, and is rejected by its reader.
 
     Raises
     ------
