@@ -139,7 +139,7 @@ def _as_number(text: str) -> float | None:
 
 
 def names_differ(one: str, other: str) -> bool:
-    """Whether two names are of different things, although their spelling may be similar."""
+    """Return whether two names are of different things, although their spelling may be similar."""
     a, b = one.casefold(), other.casefold()
     if re.findall(r"\d+", a) != re.findall(r"\d+", b):
         return True

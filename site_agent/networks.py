@@ -1,4 +1,4 @@
-"""Each person's own networks, in the hospital's own folder: nothing of them is ever sent.
+"""Each participant's own networks, in the hospital's own folder; they are never sent.
 
 Maps, courses and connectivity by dual regression on public templates, as BIDS derivatives.
 """
@@ -49,10 +49,10 @@ def write_networks(
     templates: Path | None = None,
     tell: Callable[[str], None] = lambda _line: None,
 ) -> int:
-    """Write the networks of every person whom a study would take.
+    """Write the networks of every participant whom a study would include.
 
     Raises ConsortiumError if the study, its templates or an image can't be used, or the folder is
-    not fit.
+    unsuitable.
 
     Parameters
     ----------
@@ -63,14 +63,14 @@ def write_networks(
     target : Path
         A folder that is empty, or not there yet.
     templates : Path, optional
-        4-D NIfTI, or on a mesh CIFTI, in place of the study's templates.
+        4-D NIfTI, or on a mesh CIFTI, instead of the study's templates.
     tell : callable
-        Hears of each person that is done.
+        Is called with a message after each participant.
 
     Returns
     -------
     int
-        Persons.
+        Number of participants.
     """
     site = SiteFolder.open(folder)
     check_target(target, site.config)
@@ -87,27 +87,28 @@ def write_networks(
 def write_everybody(
     target: Path, study: Study, dataset: SiteDataset, values: Array, tell: Callable[[str], None]
 ) -> int:
-    """Write the networks of all persons of a data set, and what makes the folder one of BIDS.
+    """Write the networks of all participants of a data set, and the description files of BIDS.
 
-    Raises DataError if an image can't be used, or the folder was made otherwise.
+    Raises DataError if an image can't be used, or the folder was made with other templates or
+    settings.
 
     Parameters
     ----------
     target : Path
         A folder that is empty, not there yet, or begun with the same templates and settings.
     study : Study
-        Says what is loaded, and how.
+        Defines the loaded data and their preparation.
     dataset : SiteDataset
-        Its persons.
+        The participants of the data set.
     values : array, shape (D, K)
         Templates, of `normalized_templates`.
     tell : callable
-        Hears of each person that is done.
+        Is called with a message after each participant.
 
     Returns
     -------
     int
-        Persons.
+        Number of participants.
     """
     check_anybody(dataset)
     names = _names(dataset, values.shape[1])
@@ -119,7 +120,7 @@ def write_everybody(
 
 
 def _templates(space: Space, study: Path, own: Path | None) -> Templates:
-    """The site's own templates if it gives any, or else the study's."""
+    """Return the site's own templates if it gives any, or otherwise the study's."""
     if own is not None:
         return _given(own, space)
     if space.templates is None:
@@ -131,7 +132,7 @@ def _templates(space: Space, study: Path, own: Path | None) -> Templates:
 
 
 def _names(dataset: SiteDataset, many: int) -> list[str]:
-    """BIDS names of all persons, each of whom has more volumes than there are templates."""
+    """Return BIDS names of all participants, who must have more volumes than templates."""
     short = [p for p, n in zip(dataset.people, dataset.lengths, strict=True) if n <= many]
     if short:
         raise DataError(
@@ -147,14 +148,14 @@ def _names(dataset: SiteDataset, many: int) -> list[str]:
 
 
 def _given(path: Path, space: Space) -> Templates:
-    """Templates of the hospital's own choice."""
+    """Return the templates of the hospital's own choice."""
     if space.mesh is not None:
         return read_surface_templates(path, space.mesh, space.regions, at_home=True)
     return read_templates(path, space.grid, space.regions, at_home=True)
 
 
 def check_target(target: Path, config: SiteConfig) -> None:
-    """Refuse a folder that others read, or that holds something; raises DataError if it is one."""
+    """Raise DataError for a folder that others read, or that is not empty."""
     place = target.resolve()
     if "://" not in config.exchange and place.is_relative_to(Path(config.exchange).resolve()):
         raise DataError(f"{target} lies on the exchange, which others read; name another folder.")
@@ -183,7 +184,7 @@ def _start(target: Path, study: Study, values: Array) -> None:
             "folder."
         )
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target.chmod(0o700)  # of one that was there, too
+    target.chmod(0o700)  # also of an existing one
     write_json(file, about)
     write_text(target / "README.md", _README.format(study=study.study))
     write_text(target / ".bidsignore", "".join(f"sub-*/func/*_{x}.*\n" for x in _NOT_IN_BIDS))
@@ -219,7 +220,7 @@ def _write_person(
 
 
 def _size_of(space: Space) -> str:
-    """The entity that tells voxels' or vertices' size; empty if voxels are not cubes."""
+    """Return the entity for the size of voxels or vertices; empty if voxels are not cubes."""
     if space.mesh is not None:
         return f"den-{space.mesh.kind.density}"
     resolution = resolution_label(space.grid)

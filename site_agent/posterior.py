@@ -1,7 +1,7 @@
-"""A hospital's networks out of its own data and a release: kept at home, where they are exact.
+"""A hospital's networks from its own data and a release, which stay at the hospital.
 
-See `consortium.kernels.home_posterior` for what they are, and why they must not leave. Their page
-has the hospital's own, the release's and both together, in rows.
+See `consortium.kernels.home_posterior` for their definition, and why they must not be shared. Their
+page shows the hospital's own, the release's and the combined networks, in rows.
 """
 
 import gzip
@@ -64,11 +64,11 @@ _UNCOUNTED = (
     "whoever takes that noise off the release sees more than was promised."
 )
 _ALIKE = 0.3
-"""Correlation below which a map of another set is not put beside one."""
+"""Correlation below which a map of another set is not matched."""
 
 
 def study_file(output: Path) -> Path:
-    """Where an output folder keeps the study as it was signed.
+    """Return where an output folder keeps the study as it was signed.
 
     Raises OutputError if it has none.
     """
@@ -87,13 +87,13 @@ class FinishedRun:
 
     run: str
     plan: Plan
-    """Of the sites that it started with."""
+    """Plan of the sites with which it started."""
     space: Space
     release: Release
     """In the statistic's units."""
 
     def persons(self, site: str) -> tuple[int, int]:
-        """Estimated participants of a site in the release, and of all sites.
+        """Return the estimated participants of a site in the release, and of all sites.
 
         Raises StudyError if the site is not in it.
         """
@@ -167,12 +167,12 @@ def write_posterior(
     own_patients : bool
         Whether maps are to be those of this hospital's patients, and not those of all hospitals'.
     tell : callable
-        Hears of each person that is done.
+        Is called with a message after each participant.
 
     Returns
     -------
     tuple of str
-        What came out, in sentences.
+        Summary of the result, in sentences.
     """
     site = SiteFolder.open(folder)
     check_target(target, site.config)
@@ -203,7 +203,7 @@ def write_posterior(
 
 
 def _check_people(here: int, then: int, everybody: int, run: str) -> None:
-    """Refuse where the own part of the release can't be taken off, or tells no variance."""
+    """Refuse if the own part of the release can't be subtracted, or has no variance."""
     if here != then:
         raise DataError(
             f"{count(then, 'participant')} of this hospital took part in {run}, and {here} would "
@@ -237,7 +237,7 @@ def _write(
     study, space = finished.plan.study, finished.space
     sentences = posterior_summary(posterior, results, study.privacy.colluding_sites, own_patients)
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target.chmod(0o700)  # of one that was there, too
+    target.chmod(0o700)  # also of an existing one
     images = {name: _write_maps(target, finished, name, each) for name, each in results.items()}
     about = {
         "Name": f"Networks at home, of {study.study}",
@@ -302,7 +302,7 @@ class Cell:
 def posterior_summary(
     posterior: Posterior, results: Mapping[str, Result], colluding: int, own_patients: bool
 ) -> tuple[str, ...]:
-    """What came out, in sentences."""
+    """Return a summary of the posterior, in sentences."""
     spreads, taken = posterior.spreads, posterior.taken
     whose = "this hospital's own patients" if own_patients else "all hospitals' participants"
     found = {name: int(result.numbers["found"]) for name, result in results.items()}
@@ -323,7 +323,7 @@ def posterior_summary(
 def posterior_html(
     study: str, space: Space, results: Mapping[str, Result], sentences: tuple[str, ...]
 ) -> str:
-    """The page of a hospital's networks at home, as HTML."""
+    """Return the page of a hospital's networks at home, as HTML."""
     template = plain_environment("site_agent.page", "consortium.report").get_template(
         "posterior.html.j2"
     )
@@ -345,7 +345,7 @@ class _Maps:
 
 
 def _rows(sets: Mapping[str, _Maps]) -> list[dict[str, Cell]]:
-    """A row for each map of the posterior, or of the first set that there is."""
+    """Return a row for each map of the posterior, or of the first set that there is."""
     base = next((sets[name] for name in ("posterior", "release", "own") if name in sets), None)
     if base is None:
         return []

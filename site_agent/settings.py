@@ -1,4 +1,4 @@
-"""``site.yaml`` and ``policy.yaml`` as an agent goes by them, read again once either changed."""
+"""``site.yaml`` and ``policy.yaml`` as an agent uses them, read again once either changed."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a site's people have written, both files at the same time."""
+    """A site's settings, from both files at the same time."""
 
     config: SiteConfig
     policy: Policy
@@ -37,10 +37,10 @@ class SettingsFiles:
         self._now: Settings | ConfigurationError = self.first
 
     def look(self) -> Settings | ConfigurationError | None:
-        """Return what stands in the files now, or why it can't be gone by.
+        """Return the present content of the files, or the error that makes it invalid.
 
-        None while one is being written: half a file must not count, nor the defaults of an empty
-        one. The same object is returned for as long as nothing changed.
+        It returns None while one is being written: half a file must not count, nor the defaults of
+        an empty one. The same object is returned for as long as nothing changed.
         """
         stamp, now = self._stamp(), self._clock.now()
         if stamp != self._seen:
@@ -82,7 +82,7 @@ class SettingsFiles:
 
 
 def _stamp_of(path: Path) -> tuple[int, int, int] | None:
-    """What changes when a file is written; none if it is not there."""
+    """Return the modification time, size and inode of a file, or None if it is missing."""
     try:
         status = path.stat()
     except OSError:

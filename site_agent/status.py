@@ -24,7 +24,7 @@ class ListedApproval:
     refused: str
 
     def as_json(self) -> dict[str, object]:
-        """Return what stands in ``status --json``."""
+        """Return the content of ``status --json``."""
         study, terms = self.approval.study, self.approval.terms
         return {
             "study": study.study,
@@ -52,7 +52,7 @@ class SiteStatus:
     running: bool
     """Whether the agent is at work."""
     waiting: Waiting | None
-    """What the agent waits for."""
+    """Events that the agent waits for."""
 
     def lines(self) -> list[str]:
         """Return what ``status`` prints."""
@@ -108,7 +108,7 @@ def read_status(folder: Path) -> SiteStatus:
 
 
 def approval_line(approval: Approval) -> str:
-    """Say in a line what was approved."""
+    """Return a line about an approval."""
     study, terms = approval.study, approval.terms
     p = study.privacy
     text = f"{study.study}: {study.algorithm}, ε ≤ {p.epsilon:g} at δ = {p.delta:g}, unit {p.unit}"
