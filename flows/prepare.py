@@ -78,8 +78,8 @@ def prepare_all(
         raise ConsortiumError(lines[0])
     if not state.is_completed():
         raise ConfigurationError(
-            "Prefect did not let the preparation run to its end; look at its server's log and "
-            "start it again, which goes on where it stopped."
+            "Prefect did not let the preparation run to its end. Check its server's log and "
+            "start it again; it continues where it stopped."
         )
 
 
@@ -101,7 +101,7 @@ def _runner(name: str, options: dict[str, Any]) -> Any:
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
             f"site.yaml: field 'task_runner': {name} is not installed here ({error}); install the "
-            "package beside the agent, or choose threads."
+            "package with the agent, or choose threads."
         ) from error
     except TypeError as error:
         raise ConfigurationError(

@@ -207,8 +207,8 @@ class StudyFlow:
             raise self._ended
         if not self._published:
             raise ConfigurationError(
-                "Prefect did not let the study's flow run to its end; look at its server's log and "
-                "start the study again, which goes on where it stopped."
+                "Prefect did not let the study's flow run to its end. Check its server's log and "
+                "start the study again; it continues where it stopped."
             )
 
     def _watched(self, runs: list[UUID]) -> AbstractContextManager[None]:

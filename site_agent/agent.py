@@ -61,8 +61,7 @@ class Agent:
     drive: Drive = in_thread
     """Loads data and writes the page in parallel with the agent's other work."""
     page: bool = False
-    """Whether the site's page is written whenever its state changes, whatever ``site.yaml``
-    says."""
+    """Whether the site's page is updated at every change, regardless of ``site.yaml``."""
     failures: list[ConsortiumError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -126,15 +125,15 @@ class Agent:
             return now is not None
         if isinstance(now, ConfigurationError):
             self._settings, self._admission = now, self._admission.refusing(now)
-            self.site.log.line(f"no run begins here until this is mended: {now}")
+            self.site.log.line(f"no run begins here until this is fixed: {now}")
             return True
         try:
             self._take_up(now)
         except ConfigurationError as error:  # of an engine that is not installed
             self._settings, self._admission = now, self._admission.refusing(error)
-            self.site.log.line(f"no run begins here until this is mended: {error}")
+            self.site.log.line(f"no run begins here until this is fixed: {error}")
         else:
-            self.site.log.write("site.yaml and policy.yaml changed; runs that begin now go by them")
+            self.site.log.write("site.yaml and policy.yaml changed; new runs use them")
         return True
 
     def work(self, *, once: bool, idle: float = float("inf")) -> None:
@@ -235,11 +234,11 @@ class Agent:
         ended = [a.ended for a in self._runs.values() if a is not None and a.ended is not None]
         for end in ended:
             if not end.complete:
-                raise SiteError(f"The centre gave the run up: {end.reason}")
+                raise SiteError(f"The centre gave up the run: {end.reason}")
         return bool(ended)
 
     def round_trip(self) -> bool:
-        """Look at every run once; True if anything was done.
+        """Look at every run once, and return whether anything was done.
 
         Raises CopyError if this site takes no further part in anything.
         """
@@ -266,7 +265,7 @@ class Agent:
         return done
 
     def _hear_ends(self) -> bool:
-        """Look which runs have ended, before another begins that an approval may not cover yet."""
+        """Check which runs have ended, before another begins that an approval may not cover yet."""
         done = False
         for run, participation in self._under_way().items():
             done |= self._take_step(run, participation, participation.read_end)
@@ -311,7 +310,7 @@ class Agent:
         return [run for run in found if _RUN.fullmatch(run)]
 
     def _guarded(self, run: str, act: Callable[[], bool]) -> bool:
-        """Wait on trouble that may pass; refuse the run on any other."""
+        """Wait after a temporary error; refuse the run after any other."""
         try:
             return act()
         except (ProtocolError, ExchangeError) as error:
@@ -332,7 +331,7 @@ class Agent:
         return True
 
     def _meet(self, run: str) -> bool:
-        """Take up a newly announced run, if this site has a part in it."""
+        """Begin a newly announced run, if this site has a part in it."""
         message = self.site.exchange.get(Names(run).study(), MOST_ANNOUNCEMENT)
         if message is None:
             return False
@@ -345,7 +344,7 @@ class Agent:
         log, never_joined = self.site.log, run not in self._runs
         log.line_once(f"{run}: {error}")
         subject = f"refused {run.rsplit('-', 1)[0]}" if never_joined else ""
-        log.keep(f"{run} goes on without this site: {public_reason(error)}", subject)
+        log.keep(f"{run} continues without this site: {public_reason(error)}", subject)
         self.failures.append(error)
         self._runs[run] = None
         try:

@@ -93,9 +93,7 @@ def check_there(source: Path, wanted: Iterable[str]) -> None:
 def _check_begun(target: Path) -> None:
     begun = (target / "dataset_description.json").is_file()
     if target.exists() and not begun and (not target.is_dir() or any(target.iterdir())):
-        raise DataError(
-            f"{target} is not empty and holds no networks; name it, or another folder, anew."
-        )
+        raise DataError(f"{target} is not empty and has no networks; name another folder.")
 
 
 def _not_named(wanted: Collection[str], labels: Sequence[str]) -> Iterable[SkippedPerson]:

@@ -1,4 +1,4 @@
-"""A site's own configuration: where its things are."""
+"""A site's own configuration: its paths and settings."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from consortium.study.spec import Name
 from site_agent.layout import CACHE, CONFIG
 
 _TITLE = (
-    "Where this site's things are. What a study may ask of them is in policy.yaml. "
-    "Relative paths are meant from this folder."
+    "Paths and settings of this site. Limits for studies are in policy.yaml. Relative paths "
+    "start from this folder."
 )
 
 
@@ -66,7 +66,7 @@ class SiteConfig(FrozenModel):
     not state where left and right are. nibabel's guess of the orientation is then used. Set it only
     after you have checked left and right. `check` warns of such images."""
     nominal_participants: int | None = Field(default=None, ge=1, le=10_000_000)
-    """Nominal number of participants of this site, as its people state it to the consortium: a
+    """Nominal number of participants of this site, as its staff state it to the consortium: a
     multiple of 10 below 100, two significant digits above. The true number stays here."""
     aliases: dict[str, Alias] = Field(default={}, max_length=1_000)
     """This site's names of a study's columns and levels, as {diagnosis: {column: Dx, levels: {SCZ:
@@ -77,8 +77,8 @@ class SiteConfig(FrozenModel):
     credentials: Path | None = None
     """File (mode 600) with this site's credentials for the exchange; none for a directory."""
     ledger: Path = Path("ledger.sqlite")
-    """The ledger. Agents of one hospital that read the same data set, for several consortia say,
-    must share one ledger."""
+    """The ledger. Agents of one hospital that read the same data set, for example for several
+    consortia, must share one ledger."""
     cache: Path = Path(CACHE)
     """Folder of prepared scans. A missing folder is made, and its content computed again. Name
     another disk if this one is short of space, but never a place that others can read."""
@@ -99,7 +99,7 @@ class SiteConfig(FrozenModel):
     """Address of the cluster, for engine dask (tls://host:8786 of its scheduler) or ray (host:6379,
     or auto on a node of it). Without TLS the network must be private."""
     task_runner: str = "threads"
-    """Where 'site-agent prepare' works: threads, processes, dask, ray, or module:Class of another
+    """Runner of 'site-agent prepare': threads, processes, dask, ray, or module:Class of another
     Prefect task runner; dask and ray need prefect-dask and prefect-ray."""
     task_runner_options: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Options of that runner, such as {max_workers: 4} or {address: 'tcp://…'}."""
@@ -108,14 +108,15 @@ class SiteConfig(FrozenModel):
     'start --page' does; 'site-agent page' writes it once."""
     prefect: bool = False
     """Whether PREFECT_API_URL is the hospital's own Prefect server. The agent is then shown there
-    as a flow, and 'site-agent prepare' may use the server, which learns how many participants
-    there are."""
+    as a flow, and 'site-agent prepare' may use the server, which then learns the number of
+    participants."""
 
     @model_validator(mode="after")
     def _memory_is_something(self) -> Self:
         if self.most_memory is not None and self.most_memory < _LEAST_MEMORY:
             raise ValueError(
-                "memory: less than 100 MB holds no participant's scan; give more, or none"
+                "memory: less than 100 MB is not enough for a participant's scan; give more, or "
+                "none"
             )
         return self
 
@@ -198,7 +199,7 @@ class SiteConfig(FrozenModel):
         shared = None if "://" in self.exchange else (folder / self.exchange).resolve()
         if shared and place.resolve().is_relative_to(shared):
             raise ConfigurationError(
-                f"{folder / CONFIG}: field 'cache': {place} lies on the exchange, which others "
+                f"{folder / CONFIG}: field 'cache': {place} is on the exchange, which others "
                 "read; name another folder."
             )
         return place

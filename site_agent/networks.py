@@ -37,7 +37,7 @@ _README = """\
 
 Maps, time series and connectivity of each participant by dual regression on the templates of
 study {study}.
-They belong to this hospital; no study sends any of them. Keep the folder as the scans are kept.
+They belong to this hospital; no study sends any of them. Protect it like the scans.
 """
 
 
@@ -59,9 +59,9 @@ def write_networks(
     folder : Path
         The site's.
     study, roster : Path
-        As for approval.
+        The files, as for approval.
     target : Path
-        A folder that is empty, or not there yet.
+        A folder that is empty or new.
     templates : Path, optional
         4-D NIfTI, or on a mesh CIFTI, instead of the study's templates.
     tell : callable
@@ -95,7 +95,7 @@ def write_everybody(
     Parameters
     ----------
     target : Path
-        A folder that is empty, not there yet, or begun with the same templates and settings.
+        A folder that is empty, new, or begun with the same templates and settings.
     study : Study
         Defines the loaded data and their preparation.
     dataset : SiteDataset
@@ -142,7 +142,7 @@ def _names(dataset: SiteDataset, many: int) -> list[str]:
     names = [f"sub-{label(person)}" for person in dataset.people]
     if len(set(names)) < len(names):
         raise DataError(
-            "Two labels of participants differ in signs alone that BIDS has no place for."
+            "Two labels of participants differ only in characters that BIDS does not allow."
         )
     return names
 
@@ -158,20 +158,20 @@ def check_target(target: Path, config: SiteConfig) -> None:
     """Raise DataError for a folder that others read, or that is not empty."""
     place = target.resolve()
     if "://" not in config.exchange and place.is_relative_to(Path(config.exchange).resolve()):
-        raise DataError(f"{target} lies on the exchange, which others read; name another folder.")
+        raise DataError(f"{target} is on the exchange, which others read; name another folder.")
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise DataError(f"{target} is not empty; name a folder that is not there yet.")
+        raise DataError(f"{target} is not empty; name a new folder.")
 
 
 def normalized_templates(templates: Templates, file: Path) -> Array:
     """Return templates as columns of norm 1: D x K.
 
-    Raises DataError if one follows from the others.
+    Raises DataError if one is a linear combination of the others.
     """
     values = np.asarray(templates.values, dtype=np.float64)
     values = values / column_norms(values)
     if np.linalg.matrix_rank(values) < values.shape[1]:
-        raise DataError(f"Templates of {file} depend on each other; remove what is there twice.")
+        raise DataError(f"Templates of {file} depend on each other; remove the duplicates.")
     return np.asarray(values)
 
 
@@ -180,8 +180,7 @@ def _start(target: Path, study: Study, values: Array) -> None:
     file = target / "dataset_description.json"
     if file.exists() and json.loads(file.read_bytes()) != about:
         raise DataError(
-            f"{target} holds networks by other templates, settings or versions; name another "
-            "folder."
+            f"{target} has networks by other templates, settings or versions; name another folder."
         )
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.chmod(0o700)  # also of an existing one

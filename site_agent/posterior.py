@@ -54,29 +54,29 @@ RUN = "run.json"
 _LEAST = 2
 _README = files("site_agent.page") / "templates" / "posterior.md"
 NAMES = {
-    "own": "This hospital alone",
+    "own": "This hospital only",
     "release": "The consortium's release",
     "posterior": "Both together, at home",
 }
 _UNCOUNTED = (
-    "Warning: the study counts on no hospital that works against the others (colluding_sites: 0). "
-    "What is here was made without the noise that this hospital added, so that the promise holds; "
-    "whoever takes that noise off the release sees more than was promised."
+    "Warning: the study assumes that no hospital works against the others (colluding_sites: 0). "
+    "These networks were made without removing this hospital's own noise, to keep the promise. "
+    "Anyone who subtracts that noise from the release sees more than was promised."
 )
 _ALIKE = 0.3
 """Correlation below which a map of another set is not matched."""
 
 
 def study_file(output: Path) -> Path:
-    """Return where an output folder keeps the study as it was signed.
+    """Return the path of the signed study in an output folder.
 
     Raises OutputError if it has none.
     """
     path = output / EVIDENCE / "study" / "study.yaml"
     if not path.is_file():
         raise OutputError(
-            f"{output} is no output folder of a run with its evidence; ask the coordinator for the "
-            "whole folder."
+            f"{output} is not an output folder of a run with its evidence; ask the coordinator "
+            "for the whole folder."
         )
     return path
 
@@ -90,7 +90,7 @@ class FinishedRun:
     """Plan of the sites with which it started."""
     space: Space
     release: Release
-    """In the statistic's units."""
+    """Release in the statistic's units."""
 
     def persons(self, site: str) -> tuple[int, int]:
         """Return the estimated participants of a site in the release, and of all sites.
@@ -125,7 +125,7 @@ def read_finished(output: Path, signed: SignedStudy) -> FinishedRun:
     agreement = read_agreement(record, context)
     kept = next(Transcript(output / TRANSCRIPT).rounds(), None)
     if kept is None:
-        raise OutputError(f"{output} holds no release; ask the coordinator for the whole folder.")
+        raise OutputError(f"{output} has no release; ask the coordinator for the whole folder.")
     mechanism = read_round(record, agreement, kept).stage.mechanism
     values = mechanism.lattice.decode(kept.ring)
     plan = agreement.plan
@@ -163,7 +163,7 @@ def write_posterior(
     output : Path
         Output folder of a finished run of ``group_ica`` in which the site took part.
     target : Path
-        A folder that is empty, or not there yet.
+        A folder that is empty or new.
     own_patients : bool
         Whether maps are to be those of this hospital's patients, and not those of all hospitals'.
     tell : callable
@@ -177,12 +177,12 @@ def write_posterior(
     site = SiteFolder.open(folder)
     check_target(target, site.config)
     if target.resolve().is_relative_to(output.resolve()):
-        raise DataError(f"{target} lies in the published folder; name another folder.")
+        raise DataError(f"{target} is in the published folder; name another folder.")
     signed = site.papers(study_file(output), roster).signed
     if signed.study.algorithm != "group_ica":
         raise StudyError(
-            f"{output} holds a run of {signed.study.algorithm}; only group_ica releases what a "
-            "hospital can put its own networks beside."
+            f"{output} is of a run of {signed.study.algorithm}; only group_ica has releases that "
+            "a hospital can combine with its own networks."
         )
     finished = read_finished(output, signed)
     persons, everybody = finished.persons(site.config.name)
@@ -203,17 +203,17 @@ def write_posterior(
 
 
 def _check_people(here: int, then: int, everybody: int, run: str) -> None:
-    """Refuse if the own part of the release can't be subtracted, or has no variance."""
+    """Refuse if the own part of the release can't be subtracted, or is too small or all of it."""
     if here != then:
         raise DataError(
             f"{count(then, 'participant')} of this hospital took part in {run}, and {here} would "
-            "now: its part can't be taken off the release. Leave out who came later, by left_out "
-            "of site.yaml, or bring back who is missing."
+            "now, so its part can't be subtracted from the release. Exclude participants who "
+            "were added later, by left_out of site.yaml, or restore the missing ones."
         )
     if then < _LEAST or then == everybody:
         raise DataError(
-            f"{count(then, 'participant')} of {everybody} in the release are of this hospital; two "
-            "or more must be, and others beside them."
+            f"{count(then, 'participant')} of {everybody} in the release are of this hospital; at "
+            "least two must be, and other participants in addition."
         )
 
 
@@ -261,7 +261,7 @@ def _write(
 
 
 def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) -> Path | None:
-    """Write a set's maps, marked as kept but for those of the release; none if there are none."""
+    """Write a set's maps, marked as kept except those of the release; none if there are none."""
     if "components" not in result.images:
         return None
     study, space, images = finished.plan.study, finished.space, result.images["components"]
@@ -294,9 +294,9 @@ class Cell:
     """A map in a row."""
 
     picture: Picture | None
-    """None where no map of the set is like it."""
+    """None if no map of the set is similar."""
     caption: str
-    """How sure it is, and how like the posterior's."""
+    """Its certainty, and its similarity to the posterior's."""
 
 
 def posterior_summary(
@@ -307,14 +307,16 @@ def posterior_summary(
     whose = "this hospital's own patients" if own_patients else "all hospitals' participants"
     found = {name: int(result.numbers["found"]) for name, result in results.items()}
     own = count(taken.persons, "participant")
-    together = f"{found['posterior']} of both together, as the networks of {whose}"
+    together = f"{found['posterior']} of both together, for the networks of {whose}"
     shares = percent(posterior.share), percent(1.0 - posterior.share)
     networks = (
-        f"Networks that count as found: {found['own']} of this hospital's {own} alone, "
+        f"Networks that were found: {found['own']} of this hospital's {own} alone, "
         f"{found['release']} of the release, {together}."
     )
-    worth = worth_sentence(spreads.worth(taken.everybody), "what was found here and by all")
-    weights = f"Both together count its own data by {shares[0]}, and the others' by {shares[1]}."
+    worth = worth_sentence(spreads.worth(taken.everybody), "the networks found here and by all")
+    weights = (
+        f"The combination weights its own data by {shares[0]}, and the others' by {shares[1]}."
+    )
     if colluding:
         return networks, worth, weights
     return networks, worth, weights, _UNCOUNTED
@@ -372,7 +374,7 @@ def _cell(maps: _Maps, base: _Maps, k: int, peak: Array, name: str) -> Cell:
     cosines = own @ others / (np.linalg.norm(own) * np.linalg.norm(others, axis=0))
     best = int(np.abs(cosines).argmax())
     if abs(cosines[best]) < _ALIKE:
-        return Cell(None, "no map like it")
+        return Cell(None, "no similar map")
     values = maps.values[:, best] * np.sign(cosines[best])
     shown = np.where(np.abs(values) >= maps.threshold[:, best], values, 0.0)
     least = float(np.abs(shown)[shown != 0].min(initial=DRAWN))

@@ -23,7 +23,7 @@ def check_own_prefect(config: SiteConfig, environment: Mapping[str, str]) -> Non
     Parameters
     ----------
     config : SiteConfig
-        Of the site.
+        Configuration of the site.
     environment : mapping of str to str
         Environment variables. Without PREFECT_API_URL the command starts a server of its own.
     """

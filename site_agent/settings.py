@@ -63,18 +63,18 @@ class SettingsFiles:
     def _check_policy(self) -> None:
         if self._had_policy and self._seen[1] is None:
             raise ConfigurationError(
-                f"{self._folder / POLICY} is gone, and its limits with it; put it back, or start "
-                "the agent anew if the defaults shall hold."
+                f"{self._folder / POLICY} is missing, and its limits with it. Restore it, or "
+                "restart the agent to use the defaults."
             )
         self._had_policy |= self._seen[1] is not None
 
     def _check_fixed(self, config: SiteConfig) -> None:
-        """Refuse what all runs of an agent share, and what its ledger was checked against."""
+        """Refuse changes of fields that all runs of an agent share."""
         for name in _FIXED:
             if getattr(config, name) != getattr(self.first.config, name):
                 raise ConfigurationError(
-                    f"{self._folder / CONFIG}: field '{name}' is another than when the agent was "
-                    "started; start it anew, or put the field back."
+                    f"{self._folder / CONFIG}: field '{name}' has changed since the agent was "
+                    "started. Restart the agent, or restore the field."
                 )
 
     def _stamp(self) -> _Stamp:

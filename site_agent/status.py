@@ -18,7 +18,7 @@ from site_agent.ledger.ledger import Ledger
 
 @dataclass(frozen=True)
 class ListedApproval:
-    """An approved study as status shows it, and why it counts no more, if so."""
+    """An approved study as status shows it, and why it no longer counts, if so."""
 
     approval: Approval
     refused: str
@@ -50,7 +50,7 @@ class SiteStatus:
     """The consortium that it has joined."""
     approved: tuple[ListedApproval, ...]
     running: bool
-    """Whether the agent is at work."""
+    """Whether the agent is running."""
     waiting: Waiting | None
     """Events that the agent waits for."""
 
@@ -95,7 +95,7 @@ class SiteStatus:
 
 
 def read_status(folder: Path) -> SiteStatus:
-    """Look a site's folder through; raises ConfigurationError if a file can't be read."""
+    """Read a site's folder; raises ConfigurationError if a file can't be read."""
     config, identity, trust = SiteConfig.load(folder), load_identity(folder), read_pinned(folder)
     older = _older(folder, config, identity)
     approved = tuple(

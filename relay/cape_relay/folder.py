@@ -166,7 +166,7 @@ class Folder:
 
     def _checked(self, name: str) -> str:
         if not self.carries(name):
-            raise RelayError(f"{name[:80]!r} can't name a message; nothing of it was written.")
+            raise RelayError(f"{name[:80]!r} can't name a message; it was not written.")
         return name
 
     def _files(self) -> Iterator[tuple[str, str, int]]:
@@ -261,13 +261,15 @@ def folder_of(party: str, only: Sequence[str]) -> Folder:
         raise RelayError(f"{PLACES[0]} is not set here; write there which folder the relay serves.")
     if "{site}" in place and not _PARTY.fullmatch(party):
         raise RelayError(
-            f"The platform calls this party {party[:80]!r}, which is no folder's name; give the "
-            f"folder in {PLACES[0]} without {{site}}."
+            f"The platform calls this party {party[:80]!r}, which can't be a folder's name; give "
+            f"the folder in {PLACES[0]} without {{site}}."
         )
     try:
         most = int(1e9 * float(os.environ.get(LIMIT) or 64))
     except (ValueError, OverflowError) as error:
-        raise RelayError(f"{LIMIT} is no number here; write how many GB a run may have.") from error
+        raise RelayError(
+            f"{LIMIT} is not a number here; give the GB that a run may have."
+        ) from error
     return Folder(Path(place.replace("{site}", party)), only, most=most)
 
 
@@ -286,7 +288,7 @@ def _trouble(what: str, done: str) -> Iterator[None]:
     except OSError as error:
         raise RelayError(
             f"{what} can't be {done} ({error.strerror}); check the folder's disk and rights, and "
-            "that no link lies there."
+            "that it contains no link."
         ) from error
 
 

@@ -143,7 +143,7 @@ def job_of(study: Mapping[str, Any], members: Mapping[str, str]) -> Job:
     centre = next((who for who, name in members.items() if name == study["coordinator"]), None)
     if centre is None:
         raise RelayError(
-            f"The coordinator {study['coordinator']!r} is no member of the run; write into the "
+            f"The coordinator {study['coordinator']!r} is not a member of the run; write into the "
             f"parameters which is ({', '.join(members.values())})."
         )
     rest = (tuple(study["only"]), study["last"], study["wait"], study["hours"], centre)

@@ -169,8 +169,8 @@ def checked(said: object, sender: str) -> Message:
                 _check_size(files, sender)
                 return {"files": files, "listing": listing}
     raise RelayError(
-        f"What came from {sender} is no message of the relay; have all parties install one "
-        "version of cape-relay."
+        f"The message from {sender} is not a message of the relay; have all parties install the "
+        "same version of cape-relay."
     )
 
 
@@ -187,8 +187,8 @@ def _check_size(files: Mapping[str, bytes], sender: str) -> None:
     size = sum(map(len, files.values()))
     if size > MOST_IN_ALL:
         raise RelayError(
-            f"What came from {sender} has {size:,} bytes, more than {MOST_IN_ALL:,}; nothing of it "
-            "was written. Ask whoever runs the platform who sent it."
+            f"The message from {sender} has {size:,} bytes, more than {MOST_IN_ALL:,}; it was not "
+            "written. Ask the platform's operator who sent it."
         )
 
 
@@ -201,8 +201,8 @@ def _take(folder: Folder, message: Message, sender: str) -> dict[str, bytes]:
     for name, data in message["files"].items():
         if hashlib.sha256(data).hexdigest() != message["listing"].get(name):
             raise RelayError(
-                f"{name[:80]!r} arrived with other bytes than {sender} lists, so it was changed on "
-                "the way; nothing of it was written. Ask whoever runs the platform."
+                f"{name[:80]!r} arrived with other bytes than {sender} lists, so it was changed "
+                "on the way; it was not written. Ask the platform's operator."
             )
     _check_places(own, message["files"], sender)
     folder.check_room(message["files"], sender)
@@ -217,8 +217,8 @@ def _check_places(own: Iterable[str], files: Collection[str], sender: str) -> No
         above = ("/".join(words[:end]) for end in range(2, len(words)))
         for place in names.intersection(above):
             raise RelayError(
-                f"{place[:80]!r} is a message and the folder of {name[:80]!r}, with what came from "
-                f"{sender}; nothing of it was written. Ask who sent the first."
+                f"{place[:80]!r} is a message and the folder of {name[:80]!r}, with the message "
+                f"from {sender}; it was not written. Ask who sent the first."
             )
 
 

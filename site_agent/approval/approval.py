@@ -53,7 +53,7 @@ class Approval:
     """SHA-256 of the study file and of its mask, in hexadecimal."""
     keys: Mapping[str, bytes]
     folder: Path
-    """Where the study's mask is looked for."""
+    """Folder in which the study's mask is looked for."""
     terms: Terms
 
     def consent(self, site: str) -> Consent:
@@ -104,7 +104,7 @@ def newest_approval(folder: Path, identity: Identity, study: str) -> Approval | 
 def newest_serials(folder: Path, identity: Identity) -> dict[str, tuple[int, bool]]:
     """Return the serial number of each study's newest approval or withdrawal, as the folder has it.
 
-    A record that can't be read is passed over. Raises ConfigurationError if the serials can't be
+    A record that can't be read is skipped. Raises ConfigurationError if the serials can't be
     read.
 
     Parameters
@@ -129,7 +129,7 @@ def newest_serials(folder: Path, identity: Identity) -> dict[str, tuple[int, boo
 
 
 def raise_serials(folder: Path, identity: Identity, least: Mapping[str, int]) -> None:
-    """Let no approval count whose serial number is below its study's in the ledger.
+    """Reject approvals whose serial number is below their study's in the ledger.
 
     Raises ConfigurationError if the serials can't be read or written.
 
@@ -159,7 +159,7 @@ def _counting(
     name = approval.study.study
     if path != _path_of(folder, approval):
         raise ConfigurationError(
-            f"{path} is not where the newest yes to '{name}' is kept; remove it, and approve "
+            f"{path} is not where the newest approval of '{name}' is kept; remove it, and approve "
             "the study again if you agree."
         )
     return None if _is_ended(serials, path, name, serial) else approval
@@ -209,7 +209,7 @@ def retire_record(folder: Path, identity: Identity, study: str) -> None:
         path.unlink()
     except (OSError, OutputError) as error:
         raise ConfigurationError(
-            f"{known[study]} can't be put aside ({error}); remove it by hand."
+            f"{known[study]} can't be moved ({error}); remove it by hand."
         ) from error
 
 
@@ -239,7 +239,7 @@ def _is_ended(serials: Mapping[str, int], path: Path, study: str, serial: int) -
 
 
 def _end_before(folder: Path, identity: Identity, study: str, serial: int) -> None:
-    """Let no yes to a study count whose serial number is lower."""
+    """Reject approvals of a study whose serial number is lower."""
     _write_serials(folder, identity, {**_read_serials(folder, identity), study: serial})
 
 
@@ -331,7 +331,7 @@ def _canonical(content: Mapping[str, Any]) -> bytes:
 
 @dataclass(frozen=True)
 class Papers:
-    """A study as a site's people see it: read once, shown, checked and signed as one value."""
+    """A study as the site's staff see it: read once, shown, checked and signed as one value."""
 
     signed: SignedStudy
     members: Roster

@@ -1,4 +1,4 @@
-"""A site's folder as one value, and a study held against it."""
+"""A site's folder as one value, and a study compared with it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SiteFolder:
 
 @dataclass(frozen=True)
 class StudyCase:
-    """A study that a site's people are asked for, held against the site's folder."""
+    """A study that awaits approval, compared with the site's folder."""
 
     site: SiteFolder
     papers: Papers
@@ -77,7 +77,7 @@ class StudyCase:
 
     @cached_property
     def centres(self) -> Collection[str]:
-        """Keys that the consortium's centre has or had; raises as `check_members`."""
+        """Keys that the consortium's centre has or had. Raises errors as `check_members`."""
         return check_members(self.site.path, self.papers.members).centres
 
     @cached_property
@@ -87,7 +87,7 @@ class StudyCase:
 
     @cached_property
     def data(self) -> SiteDataset | FeatureDataset:
-        """The site's data as a run would take them, without whose budget is used up."""
+        """The site's data as a run would use them, without participants whose budget is used up."""
         config = self.site.config
         tables = site_tables(config)
         return open_dataset(
@@ -103,7 +103,7 @@ class StudyCase:
         return spent_in(self.site.ledger, dataset, self.study, self.centres, people)
 
     def over_limit(self, people: Sequence[str]) -> list[str]:
-        """Return the participants whose budget is used up; they are left out of a run."""
+        """Return the participants whose budget is used up, who are excluded from a run."""
         return over_limit(self.site.ledger, self.site.policy, self.study, self.centres, people)
 
     def _over_budget(self, people: Sequence[str]) -> Iterator[SkippedPerson]:

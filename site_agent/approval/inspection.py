@@ -70,7 +70,7 @@ class Inspection:
     outsiders: float
     """Loss in the ledger against outsiders, as μ."""
     problems: tuple[str, ...]
-    """Why the site would refuse; none if it would not."""
+    """Reasons for which the site would refuse; none if it would not."""
     understood: Understanding
     """Readers' interpretation of the site's files."""
     notes: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class Inspection:
         return self.plan.site_loss(self._place) if self.plan else 0.0
 
     def show(self, out: Console) -> None:
-        """Print it for the site's people."""
+        """Print it for the site's staff."""
         out.print(f"{self.study.study}: {self.study.title}", soft_wrap=True)
         units = self.study.analysis.grouped
         who = "participants" if units is None else units.named
@@ -119,8 +119,12 @@ class Inspection:
 
     @property
     def refusal(self) -> str:
-        """The first thing to do something about: own names before anything of the study."""
-        own = [f"{note} If that is not it: " for note in self.notes if isinstance(note, Misnamed)]
+        """The first problem to solve: own names before problems of the study."""
+        own = [
+            f"{note} If this is not the cause: "
+            for note in self.notes
+            if isinstance(note, Misnamed)
+        ]
         return "".join([*own[:1], *self.problems[:1]])
 
     def as_json(self) -> dict[str, object]:
@@ -171,9 +175,9 @@ class Inspection:
         if opened := open_vectors(self.study):
             out.print(opened, soft_wrap=True)
         out.print(
-            f"The ledger holds ε = {before} before and ε = {after} after one run against the "
-            f"coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = {outside[0]} "
-            f"before and ε = {outside[1]} after. {ADDS_UP} {TWO_READERS}",
+            f"The ledger has recorded ε = {before} before and ε = {after} after one run against "
+            f"the coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = "
+            f"{outside[0]} before and ε = {outside[1]} after. {ADDS_UP} {TWO_READERS}",
             soft_wrap=True,
         )
 
@@ -289,8 +293,8 @@ def _unknown(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterator
         yield Serious(
             f"{config.left_out}: every row must match a participant of the data set, and "
             f"{count(len(strange), 'row')} ({who}) {'matches' if len(strange) == 1 else 'match'} "
-            "none. Correct the labels, so that no participant takes part who should not, or delete "
-            "the rows."
+            "none. Correct the labels, or delete the rows. Otherwise a participant may take part "
+            "who should not."
         )
 
 
@@ -300,8 +304,8 @@ def _unknown_to_ledger(site: SiteFolder, people: Sequence[str]) -> Iterator[str]
         yield Serious(
             f"{site.config.ledger} has charges, and none of this study's "
             f"{count(len(people), 'participant')} has any. If they took part in an earlier study "
-            "under other labels, give them these labels again, so that their earlier privacy "
-            "losses count."
+            "under other labels, give them these labels again. Otherwise their earlier privacy "
+            "losses do not count."
         )
 
 
@@ -310,7 +314,7 @@ def _unusable(skipped: Sequence[SkippedPerson]) -> Iterator[str]:
     many = sum(each.reason == "unusable" for each in skipped)
     if many:
         who = f"{count(many, 'participant')} {'is' if many == 1 else 'are'} left out as unusable"
-        yield f"{who}; mend the files named above, or go on without."
+        yield f"{who}; fix the files named above, or continue without them."
 
 
 def _doubts(config: SiteConfig, study: Study) -> Iterator[str]:
@@ -355,7 +359,7 @@ def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterat
     memory = config.most_memory
     if memory is not None and isinstance(data, SiteDataset) and data.largest > memory:
         yield (
-            f"One participant's scan takes up to {data.largest / 1e6:.0f} MB, more than memory "
+            f"One participant's scan needs up to {data.largest / 1e6:.0f} MB, more than memory "
             f"{config.memory} in site.yaml; one is prepared at a time."
         )
 
@@ -382,7 +386,7 @@ def say_yes(
     """
     if terms.ended(today):
         raise StudyError(
-            f"--until {terms.until} has passed, so that no run could begin; name a later day."
+            f"--until {terms.until} has passed, so no run could begin; name a later day."
         )
     site = SiteFolder.open(folder)
     case, name = StudyCase(site, papers), site.config.name

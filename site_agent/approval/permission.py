@@ -103,11 +103,11 @@ def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Pe
     name, trust = begun.study.study, read_pinned(folder)
     held = newest_approval(folder, identity, name)
     if held is None or trust is None:
-        raise WithdrawnError(f"The approval of '{name}' was taken back; approve it if you agree.")
+        raise WithdrawnError(f"The approval of '{name}' was withdrawn; approve it if you agree.")
     if any(getattr(held, each) != getattr(begun, each) for each in ("file", "mask", "keys")):
         raise WithdrawnError(
-            f"'{name}' was approved anew, with another file, mask or keys than this run has; "
-            "the run goes on without this site."
+            f"'{name}' was approved again, with another file, mask or keys than this run has; the "
+            "run continues without this site."
         )
     trust.check_keys(name, held.keys)
     return Permission(held, trust.centres, today)

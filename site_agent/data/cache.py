@@ -51,7 +51,7 @@ class BlockCache:
         return _cache_of_process, (self.folder,)
 
     def get(self, key: str, shape: tuple[int, int], make: Callable[[], Block]) -> Block:
-        """Return a block of a known shape, made and stored first if it isn't there or is damaged.
+        """Return a block of a known shape, made and stored first if it is missing or damaged.
 
         Raises ConfigurationError if the folder can't be written. Raises DataError if the block has
         another shape: its files changed since they were counted.
@@ -76,7 +76,7 @@ class BlockCache:
         block = make()
         if block.shape != shape:
             msg = f"An image has {block.shape[1]} volumes, {shape[1]} when the data were counted; "
-            raise DataError(msg + "leave the data set alone while a study runs, and start again.")
+            raise DataError(msg + "don't change the data set while a study runs, and start again.")
         self.store(key, block)
         return np.asfortranarray(block)
 
@@ -191,7 +191,7 @@ def _digest_of(*parts: object) -> str:
 
 
 def _facts(path: Path) -> tuple[str, str, int, int, int]:
-    """Return what changes when a file is written, or its link leads to another file."""
+    """Return values that change when a file is written, or its link leads to another file."""
     try:
         status, target = path.stat(), os.path.realpath(path)
     except OSError as error:

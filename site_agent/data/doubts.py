@@ -51,7 +51,7 @@ _ABSENT = re.compile(
 
 
 class Description(NamedTuple):
-    """A column by its own site's words."""
+    """A column as its site describes it."""
 
     levels: Mapping[str, str]
     """Meaning of each value."""
@@ -100,7 +100,7 @@ def _described(said: dict[str, Any]) -> Description:
 
 
 def _text(meaning: object) -> str:
-    """Return a level's meaning, which BIDS lets be a text or an object with a description."""
+    """Return a level's meaning, which in BIDS is a text or an object with a description."""
     return str(meaning.get("Description", "")) if isinstance(meaning, dict) else str(meaning)
 
 
@@ -220,7 +220,7 @@ def _many_beyond(
         return
     limits = f"the study has {column.low:g} to {column.high:g}"
     if said.unit:
-        limits = f"the JSON beside the table gives it in {said.unit}, {limits}"
+        limits = f"the JSON next to the table gives it in {said.unit}, {limits}"
     yield _Beyond(name, part, f"{limits}; a twelfth would fit, as of months" if months else limits)
 
 
@@ -228,8 +228,8 @@ def _clipped(beyond: Sequence[_Beyond]) -> str:
     worst = max(beyond, key=lambda each: each.part)
     return (
         f"{_some([each.name for each in beyond])}: up to {worst.part:.0%} of the participants "
-        "here lie beyond the study's limits, count as the limit, or are not taken (of "
-        f"'{worst.name}' {worst.words}); look whether the unit is the study's."
+        "here are beyond the study's limits, count as the limit, or are excluded (of "
+        f"'{worst.name}' {worst.words}); check whether the unit is the study's."
     )
 
 
@@ -237,13 +237,13 @@ def _meanings(name: str, levels: Sequence[str], said: Description) -> Iterator[s
     if said.levels and not any(letter.isalpha() for level in levels for letter in level):
         called = ", ".join(f"{k} '{v}'" for k, v in said.levels.items() if k in levels)
         yield (
-            f"column '{name}': the JSON beside the table calls {called}; look whether the study "
-            "means its levels so."
+            f"column '{name}': the JSON next to the table calls {called}; check whether the study "
+            "uses the same levels."
         )
 
 
 class _Alike(NamedTuple):
-    """A value that is none of a column's levels and is like one."""
+    """A value that is not a level of a column but similar to one."""
 
     column: str
     level: str
@@ -258,9 +258,9 @@ def _like_levels(
         own = said.levels.get(value, "")
         like = matching_level(own, levels) or nearest_level(value, levels)
         if value not in levels and value not in said.missing and like is not None:
-            called = f" ('{own}' in the JSON beside the table)" if own else ""
+            called = f" ('{own}' in the JSON next to the table)" if own else ""
             description = (
-                f"'{value}'{called} for {count(many, 'participant')}, which looks like {like}"
+                f"'{value}'{called} for {count(many, 'participant')}, which resembles {like}"
             )
             yield _Alike(name, like, value, description)
 
@@ -292,8 +292,8 @@ def _without_folder(source: Path, tables: SiteTables) -> Iterator[str]:
         more = ", …" if lacking[_NAMED:] else ""
         yield (
             f"{PARTICIPANTS} has {count(len(lacking), 'participant')} without a folder in the "
-            f"data set ({who}{more}), whose scans no study finds; look whether they should be "
-            "there."
+            f"data set ({who}{more}), whose scans no study finds; check whether their folders are "
+            "missing."
         )
 
 
@@ -306,7 +306,7 @@ def _nobodys(source: Path, view: TableView, rows: Sequence[Row], wording: Wordin
         advice = write_line(Remedy.COLUMN_ALIAS, {"aliases": {name: {"column": like}}})
         yield Misnamed(
             f"no participant's {view.file} has '{name}', and one has '{like}': if that is meant, "
-            f"{advice}, or ask for another study."
+            f"{advice}, or request another study."
         )
 
 

@@ -1,8 +1,8 @@
 """Folders and files of a data set, with its links between folders.
 
 A linked folder is followed only where it leads to a folder of the same data set, and not into
-another participant's folder. Every folder is listed once. A linked file is listed wherever it leads
-but into another participant's folder, so git-annex and DataLad links are.
+another participant's folder. Every folder is listed once. A linked file is listed unless it leads
+into another participant's folder, which includes git-annex and DataLad links.
 """
 
 import os

@@ -71,15 +71,15 @@ def rows_that_fit(
 def left_out_here(table: Path | None, tables: SiteTables = PLAIN_TABLES) -> Without:
     """Return the function that excludes the participants of the hospital's own table.
 
-    Who has a row is excluded, also if the row lacks a reason or there are several. It raises
-    TableError if the table is missing or can't be read, or it is unclear whose a row is.
+    A participant with a row is excluded, also if the row lacks a reason or there are several. It
+    raises TableError if the table is missing or can't be read, or it is unclear whose a row is.
 
     Parameters
     ----------
     table : Path or None
         With columns participant_id and reason.
     tables : SiteTables
-        How labels are compared.
+        Settings for the comparison of labels.
     """
     return excludes_nobody if table is None else partial(_named_in, table, tables)
 
@@ -106,7 +106,7 @@ def site_tables(config: SiteConfig) -> SiteTables:
 def everybody_in(folder: Path, tables: SiteTables = PLAIN_TABLES) -> Spellings:
     """Return the labels of all participants with a folder or a row in the table of participants.
 
-    A study may name another table that has only a few of them, and that is the study's choice.
+    A study may choose another table that has only a few of them.
     """
     found = Spellings(labels_in(folder), exact=tables.exact_labels)
     with suppress(DataError):  # a table that can't be read adds no participant
@@ -130,8 +130,8 @@ def read_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str, s
             raise TableError(
                 table,
                 "reason",
-                f"every row must have a reason, and that of sub-{label} is empty. "
-                "Write why the participant is left out.",
+                f"every row must have a reason, and that of sub-{label} is empty. Write why the "
+                "participant is excluded.",
             )
     return reasons
 
@@ -198,5 +198,5 @@ def _named_in(table: Path, tables: SiteTables, labels: Sequence[str]) -> Iterabl
     for label in labels:
         reason = reasons.get(known.key(label))
         if reason is not None:
-            detail = f"sub-{label} is left out by {table}: {reason}"
+            detail = f"sub-{label} is excluded by {table}: {reason}"
             yield SkippedPerson(label, "left-out-here", detail)

@@ -46,7 +46,7 @@ _STATED = re.compile(r"# (subjectname|hemi)\s+\S")
 
 
 FEWEST_VOLUMES = 10
-"""Volumes below which no correlation is computed."""
+"""Smallest number of volumes for correlations."""
 
 
 class PairsError(ValueError):
@@ -139,7 +139,7 @@ def _table(lines: Sequence[str], *, courses: bool) -> _Table:
 def _names_by_number(first: list[str], body: list[list[str]], *, courses: bool) -> bool:
     """Return whether a line of numbers gives the regions' names, as in an atlas without words.
 
-    Of a matrix it is a line too many; of courses it is whole numbers above others that are not.
+    In a matrix it is the one line too many. In courses it has whole numbers above other numbers.
     """
     if not courses:
         return len(body) == len(first)
@@ -172,7 +172,7 @@ def _correlations(
 ) -> dict[str, str]:
     """Return the correlations of pairs of courses; none of incomplete or constant ones.
 
-    Of the others none is worked out: a file may have more regions than a matrix of all can hold.
+    Other correlations are not computed: a file may have too many regions for a whole matrix.
     """
     used = {place: row for row, place in enumerate(sorted({*chain(*places.values())}))}
     if not body or not used:
@@ -199,7 +199,7 @@ def _number(text: str) -> float:
 
 
 def _is_broken(text: str) -> bool:
-    """Return whether a cell is a number that is written as no whole one."""
+    """Return whether a cell is a number that is not written as a whole one."""
     return not text.removeprefix("-").isdecimal() and bool(np.isfinite(_number(text)))
 
 
@@ -214,7 +214,7 @@ def _is_number(text: str) -> bool:
 def stats_cells(lines: Sequence[str]) -> dict[str, str]:
     """Return every number of a file by name.
 
-    A column is called after its region and its measure, as ``insula_ThickAvg`` or
+    A column is named after its region and its measure, as ``insula_ThickAvg`` or
     ``Left-Hippocampus_Volume_mm3``; a number of the whole brain by its own name, as
     ``EstimatedTotalIntraCranialVol``.
     """
@@ -237,7 +237,7 @@ def stats_cells(lines: Sequence[str]) -> dict[str, str]:
 
 
 class _Once:
-    """Cells by name, without those that a file has twice with different values."""
+    """Cells by name, without names that a file has twice with different values."""
 
     def __init__(self) -> None:
         self._values: dict[str, set[str]] = {}
@@ -259,7 +259,7 @@ PARCELS = ".pscalar.nii"
 def _parcels(path: Path, axis: str) -> tuple[list[str], list[list[float]]]:
     """Return the names of a file's parcels, and a line of numbers for each step of its other axis.
 
-    None of a file that is not whole, or has other axes.
+    A file that is incomplete, or has other axes, has none.
     """
     import nibabel as nib  # half a second, which only who has such files should pay
 
@@ -276,7 +276,7 @@ def _parcels(path: Path, axis: str) -> tuple[list[str], list[list[float]]]:
 
 
 def _written(value: float) -> str:
-    """Return a number as it is read as the same number again."""
+    """Return a number as text that reads back as the same number."""
     return repr(value) if np.isfinite(value) else "n/a"
 
 
@@ -367,9 +367,7 @@ def personal_files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
             f"The study's files {pattern} are not in the site's data set; give a relative path."
         ) from error
     if not labels:
-        raise NobodyError(
-            f"{parent} has no folder sub-... of a participant; look at the study's path."
-        )
+        raise NobodyError(f"{parent} has no participant's folder, sub-...; check the study's path.")
     return [(each, folder / pattern.replace(ANYONE, f"sub-{each}")) for each in labels]
 
 
@@ -433,7 +431,7 @@ def _check_owner(path: Path, label: str, lines: Sequence[str]) -> None:
 def _is_of_another(name: str, person: str) -> bool:
     """Return whether a name in FreeSurfer is a label of the same kind and of another participant.
 
-    A site may have analysed under names of its own, such as bert, which say nothing.
+    A site may have used other names, such as bert, which have no meaning.
     """
     last = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
     bare = last.partition(".long.")[0].partition(SESSION)[0]

@@ -12,7 +12,7 @@ from consortium.privacy.clipping import vector_norm
 Vector = NDArray[np.float64]
 
 _ROUNDING = 1e-12
-"""Relative to the largest entry: a smaller norm is what rounding leaves of equal values."""
+"""Relative to the largest entry; a smaller norm results from rounding of equal values."""
 
 
 def scale_vector(

@@ -1,4 +1,4 @@
-"""Numbers of a column that can't be meant as they stand: codes for *missing*, and other units."""
+"""Numbers of a column with another probable meaning: codes for *missing*, and other units."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ def strange_numbers(
     cells : mapping of str to int
         Number of participants with each value.
     low, high : float, optional
-        The study's; without both of them nothing is strange.
+        The study's limits. Without both of them, no value is strange.
     """
     if low is None or high is None:
         return

@@ -96,7 +96,7 @@ class SkippedPerson:
     """A participant who is not in the analysis, or can't be."""
 
     label: str
-    """Stays at the site, as does ``detail``."""
+    """Label of the participant, which stays at the site, as does ``detail``."""
     reason: Reason
     """Reason, such as ``not-chosen`` by the study's rules for participants and recordings,
     ``does-not-fit`` by its rules for values, ``left-out-here`` by the hospital's own table,
@@ -116,7 +116,7 @@ def excludes_nobody(labels: Sequence[str]) -> Iterable[SkippedPerson]:
 
 
 def in_turn(*hooks: Without) -> Without:
-    """Ask several, each about those whom the ones before have left in."""
+    """Apply several choices, each to the participants whom the earlier ones included."""
 
     def ask(labels: Sequence[str]) -> Iterable[SkippedPerson]:
         out: dict[str, SkippedPerson] = {}
@@ -128,15 +128,15 @@ def in_turn(*hooks: Without) -> Without:
 
 
 def twin_folders(labels: Spellings) -> dict[str, SkippedPerson]:
-    """Return who has two folders under different spellings of one label, by label."""
+    """Return participants with two folders under different spellings of a label, by label."""
     return {label: SkippedPerson(label, "unusable", why) for label, why in labels.twins.items()}
 
 
 def over_the_limit(label: str) -> SkippedPerson:
     """Return that a participant is not among those of a run's hold."""
     detail = (
-        f"sub-{label} has no budget left for this study by the ledger, or was added after the "
-        "run began; left out."
+        f"sub-{label} has no budget left for this study by the ledger, or was added after the run "
+        "began; excluded."
     )
     return SkippedPerson(label, "over-limit", detail)
 
@@ -150,7 +150,7 @@ class Survey:
     lengths: tuple[int, ...]
     """Volumes of each of them, over all runs."""
     skipped: tuple[SkippedPerson, ...]
-    """Participants who do not qualify, and why."""
+    """Participants who do not qualify, with the reason."""
 
     def without(self, skipped: Iterable[SkippedPerson]) -> Survey:
         """Return the survey without some of the participants who qualify."""

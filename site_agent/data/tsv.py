@@ -101,7 +101,8 @@ def view_rows(
 ) -> Iterator[tuple[str, Row | DataError, Path]]:
     """Yield every participant's label, cells and file of a view.
 
-    An error in place of cells is about a file of this participant only. Raises as `read_table`.
+    An error in place of cells is about a file of this participant only. Raises errors as
+    `read_table`.
     """
     names = [name for name, _ in view.single_columns]
     if by_session and view.is_by_person and view.file.endswith(SESSIONS_TABLE):
@@ -174,8 +175,8 @@ def _sessions(
                 raise TableError(
                     path,
                     "duplicate",
-                    "every session must have one row, and this one is there "
-                    "twice. Delete one of its rows.",
+                    "every session must have one row, and this one occurs twice. Delete one of "
+                    "its rows.",
                     each.line,
                 )
             seen.add(session)
@@ -529,10 +530,10 @@ def encoded_vector(texts: Sequence[str | None], view: TableView) -> NDArray[np.f
 def missing_sentence(text: str | None, name: str, column: Column) -> str:
     """Return why a value can't be used, without the value itself."""
     if text == CODED:
-        return f"column {name} has a value that the study calls missing"
+        return f"column {name} has a value that is a code for missing in the study"
     if not is_given(text):
         return f"column {name} has no value"
     if column.levels:
         levels = ", ".join(column.levels)
-        return f"column {name} has a value that is none of the study's levels ({levels})"
-    return f"column {name} has no number, where the study wants one"
+        return f"column {name} has a value that is not a level of the study ({levels})"
+    return f"column {name} has no number, but the study requires one"

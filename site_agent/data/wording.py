@@ -11,7 +11,7 @@ from site_agent.advice import nearest_name
 from site_agent.config import Alias
 
 CODED = "(missing, by the study)"
-"""Stands for a value that the study calls missing: by its choice, whatever the hospital means."""
+"""Placeholder of a code that the study counts as missing, whatever its meaning here."""
 NOTHING = ("", "n/a", "na", "nan", "null", CODED)
 """Content of a cell without a value, in small letters."""
 
@@ -46,7 +46,7 @@ PLAIN_TABLES = SiteTables()
 
 
 class Wording(NamedTuple):
-    """How cells of a site's tables are read, each on its own."""
+    """Reader of the cells of a site's tables, each cell independently."""
 
     missing: tuple[float, ...] = ()
     """The study's codes for a missing value."""

@@ -72,15 +72,17 @@ def anchor(config: SiteConfig, folder: Path) -> Check:
     exchange = config.open_exchange()
     if not config.ledger.exists():  # it is not the doctor who makes one
         if not exchange.children(f"ledgers/{config.name}"):
-            return Check("heads", "ok", "Nothing was spent, and nothing says otherwise.")
-        message = f"{config.ledger} is missing, and the exchange says that there was one."
+            return Check("heads", "ok", "Nothing was spent, and the exchange has no head.")
+        message = f"{config.ledger} is missing, but the exchange has heads of it."
         return Check("heads", "warn", message, "Restore the ledger if this site had one.")
     ledger = Ledger(config.ledger)
     store = MessageStore(folder / STORE) if (folder / STORE).exists() else None
     agreeing = open_anchor(folder, config, load_identity(folder), store).check()
     if ledger.head().seq and not agreeing:
-        message = "The exchange holds none of this site's signed heads of its ledger."
-        return Check("heads", "warn", message, "It will after the next round, if none was deleted.")
+        message = "The exchange has none of this site's signed heads of its ledger."
+        return Check(
+            "heads", "warn", message, "It will have one after the next round, if none was deleted."
+        )
     return Check("heads", "ok", f"{count(agreeing, 'signed head')} on the exchange agree.")
 
 
@@ -88,9 +90,11 @@ def announced(exchange: Exchange, known: list[Approval]) -> Check:
     """Compare the version with the one that the centre of an approved study announced last."""
     found = next(_versions(exchange, known), None)
     if found is None:
-        return Check("version", "ok", f"This is {__version__}; no approved run says the centre's.")
+        return Check(
+            "version", "ok", f"This is {__version__}; no approved run states the centre's version."
+        )
     if found == __version__:
-        return Check("version", "ok", f"The centre runs {found}, too.")
+        return Check("version", "ok", f"The centre also runs {found}.")
     message = f"The centre runs {found[:40]} and this site {__version__}."
     return Check("version", "warn", message, "Install the centre's version.")
 
@@ -193,7 +197,7 @@ def _policy(folder: Path) -> Check:
     if (folder / POLICY).exists():
         limit = f"{policy.subject.total:g} is the largest ε for a participant"
         return Check("policy", "ok", f"{limit}{_of_which(folder, policy)}.")
-    message = f"There is no {POLICY}, so the defaults hold (ε = {policy.subject.total:g} in all)."
+    message = f"There is no {POLICY}, so the defaults apply (ε = {policy.subject.total:g} in all)."
     return Check("policy", "warn", message, f"Write {POLICY} with what your board allows.")
 
 
@@ -204,7 +208,7 @@ def _of_which(folder: Path, policy: Policy) -> str:
         spent = Ledger(config.ledger).most_charged("subject") if config.ledger.exists() else 0.0
     except ConsortiumError:
         return ""
-    return f", of which {number(epsilon_of(spent, policy.delta))} is spent"
+    return f"; {number(epsilon_of(spent, policy.delta))} of this is spent"
 
 
 def _keys(folder: Path) -> Check:
@@ -219,10 +223,10 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
         return Check("data set", "fail", f"{folder} is not a folder that can be read.", remedy)
     persons = labels_in(folder)
     if not persons and site_tables(config).participants_of(folder).exists():
-        return Check("data set", "ok", f"{folder} can be read; it has tables and no sub-* folder.")
+        return Check("data set", "ok", f"{folder} can be read; it has tables but no sub-* folder.")
     if not persons:
-        remedy = "Correct 'dataset' in site.yaml, or mount the share that holds the data."
-        return Check("data set", "fail", f"{folder} holds no sub-* folder.", remedy)
+        remedy = "Correct 'dataset' in site.yaml, or mount the share with the data."
+        return Check("data set", "fail", f"{folder} has no sub-* folder.", remedy)
     if study is None:
         people = count(len(persons), "participant")
         return Check("data set", "ok", f"{folder} can be read, {people}{_spared(config, persons)}.")
@@ -238,7 +242,7 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
     people = f"{count(len(subjects), 'subject')} with {count(len(files), 'image')}"
     message = f"'{study.study}' would find {people}"
     if skipped:
-        remedy = "Preprocess them, or leave them out on purpose."
+        remedy = "Preprocess them, or exclude them deliberately."
         return Check("data set", "warn", f"{message}; {len(skipped)} have none that fits.", remedy)
     return Check("data set", "ok", f"{message}.")
 
@@ -260,12 +264,12 @@ def _spared(config: SiteConfig, persons: Sequence[str]) -> str:
     if config.left_out is None:
         return ""
     out = [*left_out_here(config.left_out, site_tables(config))(persons)]
-    return f", of whom {config.left_out} leaves out {len(out)}"
+    return f"; {config.left_out} excludes {len(out)} of them"
 
 
 def _ledger(folder: Path, config: SiteConfig) -> Check:
     if not config.ledger.exists():
-        return Check("ledger", "ok", "There is no ledger yet; nothing was spent.")
+        return Check("ledger", "ok", "No ledger exists yet; nothing was spent.")
     ledger = Ledger(config.ledger)
     ledger.verify()
     sentence = f"{count(ledger.head().seq, 'line')}, each as it was written."
@@ -284,7 +288,7 @@ def _states(folder: Path, config: SiteConfig) -> Check:
 
 
 def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
-    """Hold a study against the policy, and against all that was spent."""
+    """Compare a study with the policy, and with the spent budget."""
     spent, used = SpentLoss(), ""
     if config.ledger.exists():
         trust, ledger = read_pinned(folder), Ledger(config.ledger)

@@ -122,10 +122,10 @@ class RecordingClock:
 def break_of(marker: Marker, rate: float) -> Break | None:
     """Return the break that a marker states, or None if it states none.
 
-    The duration of a boundary is the time that was removed from the file, as EEGLAB writes it, so
-    that no sample is in it. The samples of a skipped acquisition are in the file as zeros. EEGLAB
-    places a boundary between two samples. Where a rounded time leaves it open which of two samples
-    is the first after the cut, the one in doubt belongs to neither segment.
+    The duration of a boundary is the time that was removed from the file, as EEGLAB writes it, and
+    no sample is in it. The samples of a skipped acquisition are in the file as zeros. EEGLAB places
+    a boundary between two samples. If a rounded time does not determine which of two samples is the
+    first after the cut, the doubtful sample belongs to neither segment.
     """
     if not marker.is_break:
         return None

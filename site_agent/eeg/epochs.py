@@ -125,7 +125,7 @@ def _lacking(recording: Recording, view: EegView) -> str:
         return f"{recording.path} has no event {', '.join(view.events[:5])}{more}"
     if not _long_enough(recording, view):
         what = "has no segment of" if recording.breaks else "is shorter than"
-        return f"{recording.path} {what} {least_seconds(view):.1f} s, too short for the filter"
+        return f"{recording.path} {what} {least_seconds(view):.1f} s, the minimum for the filter"
     return ""
 
 

@@ -52,7 +52,7 @@ def find_recordings(
         near = (each.partition(f"no EEG of task-{task}.")[2] for each in details)
         named = next(filter(None, near), "")
         raise NobodyError(
-            f"{folder} holds no sub-*_task-{task}_eeg file; check path and task.{named}"
+            f"{folder} has no sub-*_task-{task}_eeg file; check path and task.{named}"
         )
     return people
 

@@ -112,8 +112,8 @@ def _readable(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         raise DataError(
-            f"{path} can't be read as a continuous EEG recording; check that it and the files that "
-            "belong to it are there, whole."
+            f"{path} can't be read as a continuous EEG recording; check that it and the files "
+            "that belong to it exist and are complete."
         ) from error
 
 

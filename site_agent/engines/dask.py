@@ -20,7 +20,7 @@ class DaskCluster:
     Parameters
     ----------
     address : str
-        Of the scheduler, such as tcp://10.0.0.5:8786, or tls://.
+        Address of the scheduler, such as tcp://10.0.0.5:8786, or tls://.
     """
 
     def __init__(self, address: str) -> None:

@@ -31,7 +31,7 @@ def open_engine(config: SiteConfig) -> Engine:
 
             return RemoteEngine("dask", partial(DaskCluster, address), config.most_memory)
         if find_spec("ray") is None:  # the process that imports it is another
-            raise ImportError("there is no package ray")
+            raise ImportError("the package ray does not exist")
         from site_agent.engines.ray import RayCluster
 
         return RemoteEngine("ray", partial(RayCluster, address), config.most_memory)

@@ -1,7 +1,7 @@
-"""A Ray cluster of the hospital, which this machine is a node of.
+"""A Ray cluster of the hospital. This machine is one of its nodes.
 
-Ray ends the process that uses it when its node dies. So the agent talks to it through a process of
-its own: whatever becomes of that, the agent lives on and asks again.
+Ray ends the process that uses it when its node dies. So the agent connects to it through a separate
+process: if that process ends, the agent continues and tries again.
 """
 
 import multiprocessing
@@ -87,7 +87,7 @@ class RayCluster:
 
 
 def _serve(pipe: Connection, address: str) -> None:
-    """Take calls to the cluster and answers back, until the agent goes."""
+    """Forward calls to the cluster and answers back, until the agent ends."""
     import ray
 
     follow_agent()

@@ -1,7 +1,7 @@
 """Work in other processes of the site, here or on its cluster: sent, computed, checked, repeated.
 
-What goes over and comes back are pickles between machines that the hospital trusts with its data
-anyway. Nothing else of the site leaves the agent: no key, no ledger, no noise, no message.
+Calls and answers are pickles between machines that the hospital trusts with its data anyway.
+Nothing else of the site leaves the agent: no key, no ledger, no noise, no message.
 """
 
 import multiprocessing
@@ -25,7 +25,7 @@ _TRIES = 3
 _HELD = 2  # calls for each worker, so none waits for the next
 _REST = 3.0  # times as long as an attempt without answer took
 _LONGEST_REST = 60.0  # s
-_WHY = "a worker died, for want of memory perhaps"
+_WHY = "a worker died, perhaps from lack of memory"
 
 
 class LostError(Exception):
@@ -37,7 +37,7 @@ class Workers(Protocol):
 
     @property
     def count(self) -> int:
-        """How many calls are answered at a time."""
+        """Number of calls that are answered at a time."""
 
     def submit(self, kind: str, call: bytes) -> object:
         """Submit a call of `compute_request`, and return a handle of its answer, or LostError."""
@@ -124,7 +124,7 @@ class RemoteEngine:
                 workers.cancel(call.handle)
 
     def _due(self, waiting: deque[_Call]) -> object:
-        """Answer to the oldest call, which is asked again if it got lost."""
+        """Return the answer to the oldest call, which is repeated if it got lost."""
         answered = self._tried(waiting, lambda workers: workers.collect(waiting[0].handle))
         waiting.popleft()
         made, error = pickle.loads(answered)  # noqa: S301 - of the hospital's own machines
@@ -133,7 +133,7 @@ class RemoteEngine:
         return made
 
     def _tried(self, waiting: deque[_Call], act: Callable[[Workers], Made]) -> Made:
-        """Act with workers who were sent all that waits, or with others if these are lost."""
+        """Act with workers that received all waiting calls, or with others if they are lost."""
         for left in reversed(range(_TRIES)):
             workers = self._present()
             try:
@@ -143,15 +143,15 @@ class RemoteEngine:
                 self._drop(workers)
                 if not left:
                     raise EngineError(
-                        f"site.yaml: engine {self._name} lost its workers {_TRIES} times over the "
-                        f"same part of the work ({error}); nothing is charged, give them more "
-                        "memory or see to them, and it is tried again."
+                        f"site.yaml: engine {self._name} lost its workers {_TRIES} times in the "
+                        f"same part of the work ({error}). Nothing is charged. Give them more "
+                        "memory or repair them; the agent tries again."
                     ) from error
         raise AssertionError  # not reached
 
     @staticmethod
     def _submit(workers: Workers, waiting: Iterable[_Call]) -> None:
-        """Send what these workers were not sent yet."""
+        """Send the calls that these workers have not received yet."""
         for call in waiting:
             if call.workers is not workers:
                 call.handle = workers.submit(one_thread(), call.text)
@@ -164,7 +164,7 @@ class RemoteEngine:
             return self._workers
 
     def _begun(self) -> Workers:
-        """Start workers; not again before a rest, since the agent waits meanwhile."""
+        """Start workers, with a pause between attempts, since the agent waits meanwhile."""
         begin = time.monotonic()
         if begin >= self._again:
             try:
@@ -174,8 +174,8 @@ class RemoteEngine:
                 rest = min(_REST * (end - begin), _LONGEST_REST)
                 self._trouble, self._again = str(error), end + rest
         raise EngineError(
-            f"site.yaml: engine {self._name} can't be used now ({self._trouble}); nothing is "
-            "charged, start it or correct its address, and it is tried again."
+            f"site.yaml: engine {self._name} can't be used now ({self._trouble}). Nothing is "
+            "charged. Start it or correct its address; the agent tries again."
         )
 
 
@@ -197,8 +197,8 @@ def compute_request(kind: str, call: bytes) -> bytes:
     found: tuple[Any, Exception | None]
     if kind != one_thread():
         message = (
-            f"A worker of the site's engine has {one_thread()}, and the agent {kind}; give all of "
-            "them the same software and processor."
+            f"A worker of the site's engine has {one_thread()}, and the agent {kind}; give all "
+            "workers the same software and processor."
         )
         return pickle.dumps((None, EngineError(message)), protocol=5)
     try:

@@ -96,7 +96,7 @@ def pin_consortium(folder: Path, trust: PinnedConsortium) -> None:
 
 
 def check_members(folder: Path, members: Roster) -> PinnedConsortium:
-    """Hold a roster against the pinned consortium; returns what to pin next.
+    """Compare a roster with the pinned consortium, and return the one to pin next.
 
     Raises SignatureError if another consortium signed it, or it gave two rosters the same number.
     Raises StudyError if it is older than one that was seen.

@@ -87,7 +87,7 @@ def open_anchor(
 def change_key(
     folder: Path, config: SiteConfig, centre: str
 ) -> tuple[Path, JoinRequest, ConsortiumError | None]:
-    """Change a site's key, and leave the ledger's head on the exchange under the new one.
+    """Change a site's key, and put the ledger's head on the exchange under the new one.
 
     Raises LedgerError, ExchangeError if the ledger is not the newest, or the exchange can't show
     it; then no key is changed. Raises ConfigurationError as `rotate_key`.
@@ -104,7 +104,7 @@ def change_key(
     path, request
         As `rotate_key` returns them.
     trouble : ConsortiumError or None
-        Why the head could not be left; the agent does so when it starts.
+        Why the head was not put on the exchange; the agent does so when it starts.
     """
     if (folder / KEYS).exists():
         open_anchor(folder, config, load_identity(folder)).check()

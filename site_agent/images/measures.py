@@ -201,11 +201,13 @@ def _out_of_band(
     for run, length, step in zip(subject.runs, lengths, steps, strict=True):
         where = f"{run.bold} has {length} volumes, {step:g} s apart"
         if band[1] > 0.5 / step:
-            detail = f"{where}, too slow for a band up to {band[1]:g} Hz; ask for a lower one."
+            detail = (
+                f"{where}, which is too slow for a band up to {band[1]:g} Hz; ask for a lower one."
+            )
             return SkippedPerson(subject.label, "unusable", detail)
         frequencies = np.fft.rfftfreq(length, step)[1:]
         if not ((frequencies >= band[0]) & (frequencies <= band[1])).any():
-            detail = f"{where}, too short for the band of {band[0]:g} to {band[1]:g} Hz."
+            detail = f"{where}, which is too short for the band of {band[0]:g} to {band[1]:g} Hz."
             return SkippedPerson(subject.label, "too-few-volumes", detail)
     return None
 
@@ -258,13 +260,13 @@ def read_contrasts(
     source : Path
         A BIDS data set.
     data : DataSection
-        Its ``space``: an image that names another is not taken; and its other entities.
+        Its ``space`` (an image that names another is ignored) and its other entities.
     space : Space
         The study's.
     view : FmriView
         View of images. A name ends in its ``image`` before ``.nii`` or ``.nii.gz``.
     gaps : float
-        Fraction of the entries that a participant may lack. With 0 it is that of `COVERAGE`.
+        Fraction of the entries that a participant may lack. If 0, it is that of `COVERAGE`.
     accept_unoriented : bool, default=False
         Whether the site accepts images that do not state their orientation.
 
@@ -291,7 +293,7 @@ def read_contrasts(
             vectors[label] = outcome
     if not vectors and all(each.reason in ("no-view", "not-chosen") for each in skipped):
         raise NobodyError(
-            f"{source} holds no sub-*_{ending}.nii[.gz] that the study asks for, in space "
+            f"{source} has no sub-*_{ending}.nii[.gz] that the study asks for, in space "
             f"{data.space}; check path, name and data.space."
         )
     return vectors, skipped

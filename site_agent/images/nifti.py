@@ -50,11 +50,13 @@ def open_nifti(path: Path) -> nib.Nifti1Image:
     try:
         image = load_nifti(path)
     except UNREADABLE as error:
-        raise DataError(f"{path} can't be read as NIfTI; check that it is there, whole.") from error
+        raise DataError(
+            f"{path} can't be read as NIfTI; check that the file exists and is complete."
+        ) from error
     if not isinstance(image, nib.Nifti1Image):
         raise DataError(f"{path} is not a NIfTI image; convert it to .nii or .nii.gz.")
     if image.get_data_dtype().kind not in "iuf":
-        raise DataError(f"{path} does not hold real numbers; convert it to int16 or float32.")
+        raise DataError(f"{path} does not contain real numbers; convert it to int16 or float32.")
     _check_size(path, image)
     return image
 
@@ -86,7 +88,7 @@ def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
 def open_volume(path: Path, grid: Grid) -> nib.Nifti1Image:
     """Open a 3-D image; otherwise as `open_series`.
 
-    A fourth axis of length one is let pass. Raises DataError as `open_series`.
+    A fourth axis of length one is accepted. Raises DataError as `open_series`.
     """
     image = open_nifti(path)
     if len(image.shape) < 3 or any(length > 1 for length in image.shape[3:]):

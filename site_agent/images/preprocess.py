@@ -45,7 +45,7 @@ DEPENDENT = 1e-8
 CONSTANT = 1e-6
 """Standard deviation over largest value below which a course is float32's rounding only."""
 LEAST_LEFT = 10
-"""Smallest number of degrees of freedom that trends, band and confounds must leave of a run."""
+"""Smallest number of degrees of freedom of a run after trends, band and confounds."""
 _PREPARED = 20
 """Bytes for a voxel's value: the runs, all runs, and a float64 copy while they are standardized."""
 _VOLUMES = 8
@@ -186,7 +186,7 @@ def confound_design(
     volumes : int
         T.
     degree : int
-        Of the polynomial in time; -1 for none, and then the mean stays as it is.
+        Degree of the polynomial in time; -1 for none, which keeps the mean.
     confounds : array, shape (T, C), optional
 
     Returns
@@ -211,7 +211,7 @@ def confound_design(
 
 
 def check_left(basis: NDArray[np.float64], degree: int, where: Path) -> None:
-    """Refuse a run of which trends, band and confounds (T x P) leave too little.
+    """Refuse a run with too few degrees of freedom after trends, band and confounds (T x P).
 
     Raises TooFewLeftError if no degree of freedom is left, or fewer than `LEAST_LEFT` and P exceeds
     the trends. A study's ``minimum_volumes`` decides how short a series may be without confounds.
@@ -227,7 +227,7 @@ def check_left(basis: NDArray[np.float64], degree: int, where: Path) -> None:
         raise TooFewLeftError(
             f"{where}: at least {count(least, 'degree')} of freedom must be left, and "
             f"{count(volumes, 'volume')} less {count(rank, 'regressor')} (trends, band and "
-            f"confounds) leave {volumes - rank}. Ask for a study with fewer confounds or a wider "
+            f"confounds) leave {volumes - rank}. Request a study with fewer confounds or a wider "
             "band."
         )
 
@@ -309,13 +309,15 @@ def _confounds(run: RecordingRun, data: DataSection, volumes: int) -> NDArray[np
     if not data.confounds:
         return np.zeros((volumes, 0))
     if run.confounds is None:
-        msg = f"{run.bold} has no confounds table beside it; add its desc-confounds_timeseries.tsv."
+        msg = (
+            f"{run.bold} has no confounds table next to it; add its desc-confounds_timeseries.tsv."
+        )
         raise DataError(msg)
     return read_confounds(run.confounds, data.confounds, volumes)
 
 
 OUTLIERS = ("motion_outlier*", "non_steady_state_outlier*")
-"""Columns of which fMRIPrep writes one for each such volume: who has none, has no column."""
+"""Columns of which fMRIPrep writes one for each such volume, and none without such volumes."""
 
 
 def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray[np.float64]:
@@ -344,7 +346,7 @@ def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray
     header, lines = rows[0], rows[1:]
     if len(lines) != volumes:
         msg = f"{path} has {count(len(lines), 'line')} for {count(volumes, 'volume')}; "
-        raise DataError(msg + "give the confounds of this very run.")
+        raise DataError(msg + "give the confounds of this run.")
     names = dict.fromkeys(name for item in patterns for name in _matches(path, header, item))
     columns = [_column(path, lines, header.index(name), name) for name in names]
     return np.array(columns, dtype=np.float64).reshape(len(columns), volumes).T
@@ -357,7 +359,7 @@ def _matches(path: Path, header: Sequence[str], pattern: str) -> list[str]:
     else:
         found = [name for name in header if name == pattern]
     if not found and pattern not in OUTLIERS:
-        msg = f"{path} has no column '{pattern}'; add it, or ask for a study without it."
+        msg = f"{path} has no column '{pattern}'; add it, or request a study without it."
         raise DataError(msg)
     return found
 
@@ -371,7 +373,7 @@ def _column(
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         msg = f"{path} has no number in column '{name}' for volume {bad[0] + 1}; "
-        raise DataError(msg + "complete the table or leave the column out of the study.")
+        raise DataError(msg + "complete the table, or remove the column from the study.")
     return values
 
 
@@ -422,6 +424,7 @@ def scratch_space(shape: tuple[int, int], memory: int | None, folder: Path) -> N
             return np.asarray(room)
     except OSError as error:
         raise ConfigurationError(
-            f"The cache folder {folder} has no {size / 1e6:.0f} MB left for what is kept between "
-            "rounds; free space, name another with 'cache' in site.yaml, or give more 'memory'."
+            f"The cache folder {folder} has no {size / 1e6:.0f} MB left for data kept between "
+            "rounds; free space, name another folder with 'cache' in site.yaml, or give more "
+            "'memory'."
         ) from error

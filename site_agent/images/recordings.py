@@ -29,7 +29,7 @@ from site_agent.images.repetition import seconds_apart
 from site_agent.images.surfaces import count_volumes
 
 HEAD = 6
-"""Volumes that are looked at, from the first."""
+"""Number of volumes that are read, from the first."""
 STEADY = 0.1
 """Part by which the first volume's mean may differ from the next ones'."""
 _STEADIED_BY = ("non_steady_state_outlier",)
@@ -70,7 +70,7 @@ def _oddities(run: RecordingRun, data: DataSection) -> Iterator[str]:
     if apart > half:
         yield (
             f"{run.bold}: sform and qform place voxels up to {apart:.1f} mm apart; the sform is "
-            "used, so make sure that it is the right one."
+            "used; check that it is the right one."
         )
     if abs(first - 1.0) > STEADY:
         yield (
@@ -153,8 +153,8 @@ def _other_lengths(lengths: Mapping[Path, float]) -> Iterator[str]:
     other = [path for path, n in lengths.items() if min(n, usual) < _SHORTER * max(n, usual)]
     if other:
         yield (
-            f"{_which(other, lengths)} volumes, where the median is {usual:g}; look whether these "
-            "recordings are whole and meant, as each participant counts alike."
+            f"{_which(other, lengths)} volumes, where the median is {usual:g}; check whether "
+            "these recordings are complete and intended, as all participants have equal weight."
         )
 
 
@@ -164,7 +164,7 @@ def _other_steps(steps: Mapping[Path, float]) -> Iterator[str]:
     if other:
         yield (
             f"{_which(other, steps)} s from volume to volume, where the median is {usual:g} s; "
-            "look whether the times are right, and whether the study means to mix them."
+            "check whether the times are right, and whether the study intends to mix them."
         )
 
 

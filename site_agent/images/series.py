@@ -1,4 +1,4 @@
-"""A site's subjects as the blocks that algorithms ask for.
+"""A site's subjects as the blocks that algorithms request.
 
 The blocks of some participants are a value, for any process of the site that computes with them.
 """
@@ -74,9 +74,9 @@ class SiteDataset:
     cache : Path
         The site's folder for preprocessed blocks.
     engine : Engine
-        What blocks are prepared and summed on.
+        Engine on which blocks are prepared and summed.
     without : callable
-        Which of those whom the study takes are left out, and why.
+        Returns the excluded participants among the study's, and why.
     tables : SiteTables
         Settings of the site's own tables.
     cap : Cap
@@ -105,7 +105,8 @@ class SiteDataset:
         self.tables = tables
         self.cap = cap
         self.empty = ""
-        """Why the data set has no participant with the study's files; empty if it has."""
+        """Reason why the data set has no participant with the study's files; empty if it has
+        one."""
         self._damaged: dict[str, SkippedPerson] = {}  # reasons why preparing failed
         self._loaded: dict[tuple[str, tuple[str, ...]], str] = {}  # keys by label and target
         self._reported: set[str] = set()  # participants whose files changed after loading
@@ -133,7 +134,7 @@ class SiteDataset:
 
     @property
     def people(self) -> tuple[str, ...]:
-        """Labels of all who qualify, who are charged whether or not the cap takes them."""
+        """Labels of all who qualify. They are charged whether or not the cap includes them."""
         return tuple(subject.label for subject in self.survey.subjects)
 
     @property
@@ -176,7 +177,7 @@ class SiteDataset:
 
     @cached_property
     def _used(self) -> Survey:
-        """The survey of the participants whom the cap takes."""
+        """The survey of the participants whom the cap includes."""
         survey = self.survey
         taken = self.cap.taken([subject.label for subject in survey.subjects])
         subjects, lengths = survey.subjects, survey.lengths
@@ -185,13 +186,13 @@ class SiteDataset:
         )
 
     def leave_out(self, skipped: Iterable[SkippedPerson]) -> None:
-        """Leave out some of those who qualify."""
+        """Exclude some of those who qualify."""
         self.__dict__["survey"] = self.survey.without(skipped)
         self.__dict__.pop("_used", None)
 
     @property
     def nobody(self) -> str:
-        """Why no participant qualifies, for the site's own people."""
+        """Reason why no participant qualifies, for the site's own staff."""
         return self.empty or self.survey.nobody(
             f"All {len(self.survey.skipped)} subjects are left out, as they are not chosen, lack "
             "images, have no budget left, or have fewer volumes than minimum_volumes "
@@ -234,7 +235,7 @@ class SiteDataset:
         return self._prepared(number, self.space.target)
 
     def table(self) -> NDArray[Any]:
-        """Raise: a study of series has no feature vectors; raises DataError always."""
+        """Raise DataError, because a study of series has no feature vectors."""
         raise DataError("The study has image series and no feature vectors; name its features.")
 
     def coverage(self, *, kept: bool) -> tuple[Coverage, ...]:
@@ -274,7 +275,7 @@ class SiteDataset:
         return max(to_prepare(each, max(self.survey.lengths, default=0)) for each in targets)
 
     def prepare(self, number: int) -> None:
-        """Bring one subject's blocks into the cache; raises DataError as `blocks`."""
+        """Load one subject's blocks into the cache; raises DataError as `blocks`."""
         cache_blocks(self._one(number))
 
     def reduced(self, basis: NDArray[Any]) -> Block:
@@ -307,8 +308,8 @@ class SiteDataset:
             start = stop
         if start != reduced.shape[1]:
             raise EngineError(
-                "The workers of site.yaml's engine returned too few volumes; look at them, nothing "
-                "is charged."
+                "The workers of site.yaml's engine returned too few volumes. Check the workers; "
+                "nothing is charged."
             )
         reduced.flags.writeable = False
         return reduced
@@ -379,11 +380,11 @@ class PersonBlocks:
 
     subjects: Sequence[Subject]
     lengths: Sequence[int]
-    """Volumes of each."""
+    """Volumes of each block."""
     data: DataSection
     """The study's."""
     target: Target
-    """What volumes are sampled on."""
+    """Target on which volumes are sampled."""
     cache: BlockCache
     """The site's; a worker reads and writes the same folder."""
     unit: Unit = "subject"
@@ -439,16 +440,16 @@ class PersonBlocks:
                     continue
             subject = self.subjects[number]
             is_kept = self.cache.find(key, self._shape(number)) is not None
-            use = "the data as they were loaded" if is_kept else "zeros in their place"
+            use = "the data as they were loaded" if is_kept else "zeros instead"
             sentence = (
-                f"{subject.runs[0].bold} or another file of its participant was changed or removed "
-                f"while a run uses it; the run goes on with {use}. Put the file back."
+                f"{subject.runs[0].bold} or another file of its participant was changed or "
+                f"removed while a run uses it; the run continues with {use}. Restore the file."
             )
             yield subject.label, sentence
 
 
 def cache_blocks(kinds: Sequence[PersonBlocks]) -> None:
-    """Bring blocks into the cache."""
+    """Load blocks into the cache."""
     for people in kinds:
         for _ in people.blocks():
             pass
@@ -457,7 +458,7 @@ def cache_blocks(kinds: Sequence[PersonBlocks]) -> None:
 def load_blocks(
     kinds: Sequence[PersonBlocks],
 ) -> SkippedPerson | list[tuple[tuple[str, ...], str]]:
-    """Bring a participant's blocks into the cache.
+    """Load a participant's blocks into the cache.
 
     Returns
     -------
@@ -473,13 +474,13 @@ def load_blocks(
 
 
 def left_out_for(subject: Subject, error: DataError) -> SkippedPerson:
-    """Return a participant whose files raised an error as one who is left out."""
+    """Return a participant whose files raised an error as excluded."""
     short = isinstance(error, TooFewLeftError)
     return SkippedPerson(subject.label, "too-few-volumes" if short else "unusable", str(error))
 
 
 def sum_chunk(part: Part, chunk: tuple[PersonBlocks, Sequence[Any] | None]) -> NDArray[Any]:
-    """Work out one chunk's part of a sum."""
+    """Compute one chunk's part of a sum."""
     people, beside = chunk
     blocks = people.blocks()
     return part(blocks if beside is None else zip(blocks, beside, strict=True))

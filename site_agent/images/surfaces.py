@@ -152,7 +152,7 @@ def _open_cifti(path: Path) -> nib.Cifti2Image:
     try:
         return _open_courses(path, grayordinates)
     except DAMAGED as error:
-        raise DataError(f"{path} is no whole dense series; give a .dtseries.nii.") from error
+        raise DataError(f"{path} is not a complete dense series; give a .dtseries.nii.") from error
 
 
 def _open_parcels(path: Path) -> nib.Cifti2Image:
@@ -160,7 +160,9 @@ def _open_parcels(path: Path) -> nib.Cifti2Image:
     try:
         return _open_courses(path, parcels_of)
     except DAMAGED as error:
-        raise DataError(f"{path} is no whole series of parcels; give a {PARCEL_SERIES}.") from error
+        raise DataError(
+            f"{path} is not a complete series of parcels; give a {PARCEL_SERIES}."
+        ) from error
 
 
 def _open_courses(path: Path, many: Callable[[nib.Cifti2Image], int]) -> nib.Cifti2Image:
@@ -207,19 +209,19 @@ def _of_cifti(path: Path, mesh: Mesh) -> Series:
 def _sides_of(run: RecordingRun) -> tuple[Path, Path]:
     if run.right is None:
         other = "left" if "hemi-R" in run.bold.name else "right"
-        raise DataError(f"{run.bold} has no {other} hemisphere beside it; add its file.")
+        raise DataError(f"{run.bold} has no {other} hemisphere next to it; add its file.")
     return run.bold, run.right
 
 
 def _gifti_count(path: Path) -> int:
-    """Return how many arrays a GIFTI file says that it has, and can have."""
+    """Return the number of arrays that a GIFTI file states, and the number that it can have."""
     try:
         with regular(path).open("rb") as file:
             found, most = _COUNT.search(file.read(_HEAD)), path.stat().st_size // _LEAST_ARRAY
     except OSError as error:
-        raise DataError(f"{path} can't be read; look at its rights.") from error
+        raise DataError(f"{path} can't be read; check its rights.") from error
     if found is None or not 0 < int(found[1]) <= min(most, MOST_VOLUMES):
-        raise DataError(f"{path} is no GIFTI file with a map for each volume; write it again.")
+        raise DataError(f"{path} is not a GIFTI file with a map for each volume; write it again.")
     return int(found[1])
 
 
@@ -265,7 +267,7 @@ def read_surfaces(
     data : DataSection
         Its session, run, acquisition, direction and echo choose files.
     view : ViewSpace
-        Of surfaces.
+        View of surfaces.
     gaps : float
         Fraction of the vertices that a participant may lack; NaN in the vector.
 
@@ -286,7 +288,7 @@ def read_surfaces(
             vectors[home.name.removeprefix("sub-")] = outcome
     if not vectors and all(each.reason in ("no-view", "not-chosen") for each in skipped):
         raise NobodyError(
-            f"{source} holds no {_wanted(view.view)} in a folder sub-*; check path and name."
+            f"{source} has no {_wanted(view.view)} in a folder sub-*; check path and name."
         )
     return vectors, skipped
 
@@ -372,7 +374,7 @@ def _on_mesh(files: Iterable[Path], values: str, kind: MeshKind) -> Iterator[Pat
 
 
 def _patterns(values: str) -> tuple[re.Pattern[str], ...]:
-    """Return how files of a map are called: CIFTI, GIFTI, FreeSurfer's overlays."""
+    """Return patterns for the names of a map's files: CIFTI, GIFTI, FreeSurfer's overlays."""
     end = re.escape(values)
     return (
         re.compile(rf".+_{end}\.dscalar\.nii"),
@@ -402,14 +404,14 @@ def _one_map(home: Path, paths: Iterable[Path], values: str) -> Sides:
             )
         for sides in maps.values():
             return _complete(sides)
-    raise DataError(f"{home} holds no map of {values}; correct the name.")
+    raise DataError(f"{home} has no map of {values}; correct the name.")
 
 
 def _complete(sides: Sides) -> Sides:
     for side, other in (("L", "R"), ("R", "L")):
         if side in sides and other not in sides:
             raise DataError(
-                f"{sides[side]} has no {SIDE_NAMES[other]} hemisphere beside it; add its file."
+                f"{sides[side]} has no {SIDE_NAMES[other]} hemisphere next to it; add its file."
             )
     return sides
 
@@ -443,7 +445,7 @@ def _overlay(path: Path, side: Hemisphere, mesh: Mesh) -> NDArray[np.float64]:
         check_vertices(path, side, max(image.shape), mesh)
         return np.asarray(image.dataobj, dtype=np.float64).ravel()
     except DAMAGED as error:
-        raise DataError(f"{path} is no whole overlay of one map; write it again.") from error
+        raise DataError(f"{path} is not a complete overlay of one map; write it again.") from error
 
 
 def _read_cifti(path: Path, mesh: Mesh) -> NDArray[np.float64]:
@@ -452,14 +454,14 @@ def _read_cifti(path: Path, mesh: Mesh) -> NDArray[np.float64]:
         dense = image.shape == (1, grayordinates(image))
         values = np.asarray(image.dataobj if dense else [], dtype=np.float64)
     except DAMAGED as error:
-        raise DataError(f"{path} is no whole CIFTI file; write it again.") from error
+        raise DataError(f"{path} is not a complete CIFTI file; write it again.") from error
     if not dense or values.shape != image.shape:
-        raise DataError(f"{path} is no dense file of one map; give one map per file.")
+        raise DataError(f"{path} is not a dense file of one map; give one map per file.")
     return np.asarray(values[0][cortex_rows(path, image, mesh)])
 
 
 def _checked(path: Path, values: NDArray[np.float64], gaps: float) -> NDArray[np.float64]:
-    """Return the values of one file, with NaN for the fraction ``gaps`` or fewer not finite."""
+    """Return the values of one file, of which up to the fraction ``gaps`` may be NaN."""
     known = np.isfinite(values)
     lacking = int(np.count_nonzero(~known))
     if not known.any():

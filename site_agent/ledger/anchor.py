@@ -55,7 +55,7 @@ class LedgerAnchor:
     Parameters
     ----------
     exchange : Exchange
-        Not trusted: only what verifies under the site's own key counts.
+        Not trusted: only messages that verify under the site's own key count.
     name : str
         The site's.
     earlier : bytes or None
@@ -88,8 +88,8 @@ class LedgerAnchor:
         Returns
         -------
         ExchangeError or None
-            What kept it from there. It is for the log: the next head says all that this one
-            would have said, and no answer waits for it.
+            Error that prevented it. It is for the log only: the next head contains the same
+            information, and no answer waits for it.
         """
         head = self._ledger.head()
         if head == EMPTY:
@@ -162,10 +162,9 @@ class LedgerAnchor:
         """
         if self._ledger.has_answered({key.hex() for key in self._keys}):
             raise LedgerError(
-                f"{self._ledger.path} has {count(self._ledger.head().seq, 'line')}, and none of "
-                "this site's signed heads of it is on the exchange, so that nothing shows whether "
-                "it is the newest; if you are sure that it is, say so with 'site-agent ledger "
-                "--accept'."
+                f"{self._ledger.path} has {count(self._ledger.head().seq, 'line')}, and the "
+                "exchange has none of this site's signed heads, so the ledger may not be the "
+                "newest. If you are sure that it is, accept it with 'site-agent ledger --accept'."
             )
 
     def _check_store(self) -> None:
@@ -175,9 +174,9 @@ class LedgerAnchor:
         if missing:
             raise LedgerError(
                 f"{self._ledger.path} has no line of {missing[0]}, which this site's store of "
-                "messages has answered: the ledger is lost, older or another one; put the newest "
-                "copy back. If there is none, lower the totals in policy.yaml by what such studies "
-                "cost, and say 'site-agent ledger --accept'."
+                "messages has answered: the ledger is lost, older or another one; restore the "
+                "newest copy. If there is none, lower the totals in policy.yaml by the cost of "
+                "such studies, and accept the ledger with 'site-agent ledger --accept'."
             )
 
     def _refusal(self, first: str, signed: Head, digest: str | None) -> LedgerError:
@@ -185,20 +184,20 @@ class LedgerAnchor:
         if first != self._ledger.digest_at(1):  # not a copy of this one, so others may continue
             return LedgerError(
                 f"{path} is not the ledger that this site signed for, with {count(seq, 'line')}; "
-                "put that one back, since what it holds was spent."
+                "restore that one, since its losses were spent."
             )
         what = (
-            f"has {count(self._ledger.head().seq, 'line')} where this site signed for {seq}: it is "
-            "a backup older than what was spent"
+            f"has {count(self._ledger.head().seq, 'line')} where this site signed for {seq}: it "
+            "is a backup from before the last losses"
             if digest is None
             else f"has another line {seq} than this site signed for: two copies were written to"
         )
-        remedy = "restore the newest copy, and without one count the data set's budget as spent"
-        self._ledger.halt(f"{path} {what}; {remedy}.")
-        return LedgerError(f"{path} {what}; {remedy}.")
+        remedy = "Restore the newest copy. If there is none, count the data set's budget as spent"
+        self._ledger.halt(f"{path} {what}. {remedy}.")
+        return LedgerError(f"{path} {what}. {remedy}.")
 
     def _signed(self, seq: int) -> Iterator[tuple[str, Head]]:
-        """Yield the site's own heads nearest to a number of lines; others are passed over."""
+        """Yield the site's own heads nearest to a number of lines; others are skipped."""
         names = self._exchange.children(self._place)
         numbers = sorted(int(name) for name in names if _SEQ.fullmatch(name))
         above = [number for number in numbers if number > seq][:MOST_READ]

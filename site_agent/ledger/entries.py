@@ -24,7 +24,7 @@ class Charge:
     statistic: str
     unit: str
     mu: float
-    """Loss against the worst coalition that the study allows for."""
+    """Loss against the strongest coalition that the study allows for."""
     site: str
     centre: str
     """Public keys of the answering site and of the requesting centre, 64 hexadecimal digits each.
@@ -44,7 +44,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Head:
-    """How far a ledger has come: its number of lines, and the last one's digest."""
+    """Head of a ledger: its number of lines, and the last one's digest."""
 
     seq: int
     digest: str

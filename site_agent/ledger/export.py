@@ -120,7 +120,7 @@ def budget_json(folder: Path) -> list[dict[str, object]] | None:
 
 
 def reserved_json(folder: Path) -> list[dict[str, object]] | None:
-    """Return what runs that have not ended hold; None if the ledger can't be read."""
+    """Return the holds of runs that have not ended; None if the ledger can't be read."""
     try:
         ledger = _ledger_of(folder)
         found = held_runs(ledger.entries(), Policy.load(folder)) if ledger else []
@@ -200,10 +200,10 @@ class Export:
         """Result of the check, with the signing key."""
         lines = f"{self.head.seq} line{'' if self.head.seq == 1 else 's'}"
         return (
-            f"The ledger of {printable(self.site, 64)} as of {printable(self.at, 64)} is whole: "
-            f"its {lines} follow one another from the first to the head {self.head.digest[:16]}…, "
-            "which is signed with the key of "
-            f"fingerprint {fingerprint(self.key)}; compare that with the site's own."
+            f"The ledger of {printable(self.site, 64)} as of {printable(self.at, 64)} is "
+            f"complete: its {lines} follow one another from the first to the head "
+            f"{self.head.digest[:16]}…, which is signed with the key of fingerprint "
+            f"{fingerprint(self.key)}; compare that with the site's own."
         )
 
 

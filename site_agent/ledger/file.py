@@ -33,7 +33,7 @@ _LAYOUT = 8
 _WITHOUT_PERSONS = (3, 4)
 _WITHOUT_SPELLINGS = (*_WITHOUT_PERSONS, 5, 6)
 _OLDER = (*_WITHOUT_SPELLINGS, 7)
-"""Layouts that are brought up to date when they are opened: the lines stay as they are."""
+"""Layouts that are converted when they are opened: the lines stay unchanged."""
 _TABLE = """
 CREATE TABLE entries (
     seq INTEGER PRIMARY KEY,
@@ -74,7 +74,7 @@ class LedgerFile:
     Parameters
     ----------
     path : Path
-        The database; it must be there, and may be empty.
+        The database; it must exist, and may be empty.
     """
 
     def __init__(self, path: Path) -> None:
@@ -274,7 +274,7 @@ class LedgerFile:
         elif key is None or check_of(key) != kept:
             raise LedgerError(
                 f"{key_path(self.path)} is not the key that the participants of this ledger were "
-                "marked with, so that what each was charged is unknown; restore it from a backup."
+                "marked with, so their individual losses are unknown; restore it from a backup."
             )
         return key
 
@@ -317,7 +317,7 @@ class LedgerFile:
         price: float,
         study: OneStudy | None,
     ) -> list[str]:
-        """Return who has no budget left for a loss; parameters as `LedgerReader.over_limit`."""
+        """Return participants without budget for a loss, as `LedgerReader.over_limit`."""
         rows = self.rows(labels)
         over = np.zeros(len(rows), np.bool_)
         if study is not None:
@@ -330,13 +330,13 @@ class LedgerFile:
     def catch_up(self) -> None:
         """Read and check the lines that were added since the last time.
 
-        So a round costs no walk over all lines, and yet every line is checked once. Raises
+        So a round need not read all lines, but every line is checked once. Raises
         LedgerError if a line was altered, or the file is not the one that was read before.
         """
         if self.head != EMPTY and self.digest_at(self.head.seq) != self.head.digest:
             raise LedgerError(
-                f"{self.path}: line {self.head.seq} is not the one that was there before; another "
-                "ledger was put in its place, so restore the newest and start the agent again."
+                f"{self.path}: line {self.head.seq} differs from the one that was read before: "
+                "the ledger was replaced. Restore the newest one and start the agent again."
             )
         self._read_spellings()
         for entry in follow(self.head, self.read(self.head.seq), str(self.path)):
@@ -377,7 +377,7 @@ class LedgerFile:
         return [State(kind, *row) for row in rows.fetchall() if row[0] in sites]
 
     def halt(self, why: str) -> None:
-        """Let nothing be reserved any more."""
+        """Close the ledger for further reservations."""
         self.connection.execute(
             "INSERT INTO halts SELECT ? WHERE NOT EXISTS (SELECT 1 FROM halts)", (why,)
         )
@@ -408,7 +408,7 @@ class _Accounts:
         """Account of each row whose account has changed."""
 
     def join(self, rows: set[int]) -> None:
-        """Make some rows, and all that are joined to them, one account."""
+        """Join some rows, and all rows that are joined to them, to one account."""
         accounts = {self._same.get(row, row) for row in rows}
         if len(accounts) < 2:
             return
@@ -421,7 +421,7 @@ class _Accounts:
 
 
 def _whereabouts(path: Path) -> tuple[int, int, int]:
-    """Process, device and file: a connection is good for one of each."""
+    """Process, device and file: a connection is valid for only one of each."""
     try:
         status = path.stat()
     except OSError as error:

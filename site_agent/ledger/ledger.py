@@ -96,7 +96,7 @@ class Ledger(LedgerReader):
         group : str
             Digest of the participants of the hold, as in `Charge.persons`.
         left_out : list of str
-            Those of the labels who are not among them.
+            Labels that are not among them.
         """
         with self._marking() as file:
             file.check_halt()
@@ -112,8 +112,8 @@ class Ledger(LedgerReader):
                 return group, sorted(over)
             if file.find(charge, "release") or replace(held, persons="") != charge:
                 raise LedgerError(
-                    f"{charge.run} has ended here, or held another loss before, so the site "
-                    "answers no further. Take part in a new run."
+                    f"{charge.run} has ended here, or held another loss before, so the site stops "
+                    "answering. Take part in a new run."
                 )
             inside = {*file.named_in(held.persons, labels)}
             return held.persons, [label for label in labels if label not in inside]
@@ -155,20 +155,21 @@ class Ledger(LedgerReader):
             if file.find(charge, "void") is not None:
                 raise LedgerError(
                     f"Round {charge.round} of {charge.run} was over before it was answered here, "
-                    "and is not paid for again; take part in a new run."
+                    "and is not charged again. Take part in a new run."
                 )
             if known is None:
                 check_covered(file.sums, charge)
                 file.append(charge, "reserve", at)
             elif known != charge:
                 raise LedgerError(
-                    f"Round {charge.round} of {charge.run} was reserved at another price or for "
-                    "another question, so the site answers no further; ask the study's people why."
+                    f"Round {charge.round} of {charge.run} was reserved with another loss or for "
+                    "another question, so the site stops answering. Ask the study's coordinator "
+                    "why."
                 )
             return known is None
 
     def record(self, state: State, at: str) -> None:
-        """Write down a state of the site's folder.
+        """Record a state of the site's folder.
 
         Raises LedgerError if the ledger was closed.
 
@@ -206,7 +207,7 @@ class Ledger(LedgerReader):
         with self._marking() as file:
             if file.find(charge, "reserve") != charge or file.find(charge, "spend") is not None:
                 raise LedgerError(
-                    f"Round {charge.round} of {charge.run} can't be taken back, since it is not "
+                    f"Round {charge.round} of {charge.run} can't be cancelled, since it is not "
                     "reserved or was answered; its charge stays."
                 )
             if file.find(charge, "void") is None:
@@ -263,8 +264,8 @@ def _spend(file: LedgerFile, charge: Charge, at: str) -> None:
         )
     if file.find(charge, "void") is not None:
         raise LedgerError(
-            f"Round {charge.round} of {charge.run} was taken back and can't be answered; a copy of "
-            "this site's folder may be at work, so stop it."
+            f"Round {charge.round} of {charge.run} was cancelled and can't be answered. A copy of "
+            "this site's folder may be at work; stop it."
         )
     if file.find(charge, "spend") is None:
         file.append(charge, "spend", at)
@@ -299,12 +300,12 @@ class Account:
 
     @property
     def used(self) -> float:
-        """Part of the limit that is spent, in what adds up: squares of μ."""
+        """Fraction of the limit that is spent, in squares of μ, which add up."""
         return (self.spent.mu / self.allowed.mu) ** 2 if self.allowed.mu else 1.0
 
     @property
     def more(self) -> int | None:
-        """How many more studies that cost as much as the last one the limit covers."""
+        """Number of further studies with the last one's loss that the limit covers."""
         if self.last is None or not self.last.mu:
             return None
         return math.floor((self.left.mu / self.last.mu) ** 2 * (1.0 + _ROUNDING))
@@ -317,10 +318,10 @@ class Account:
             spent = "spent or reserved"
             rounds = f"without reserved losses ε = {number(self.charged.epsilon)}, "
         return (
-            f"ε = {number(self.spent.epsilon)} of {self.allowed.epsilon:g} is {spent} for each "
-            f"{UNITS.get(self.unit, self.unit)} at the most, {percent(self.used)} of the budget "
-            f"({rounds}against outsiders ε = {number(self.outsider.epsilon)}); "
-            f"one more study of ε = {number(self.left.epsilon)} would use it up{self._like_last}."
+            f"At most ε = {number(self.spent.epsilon)} of {self.allowed.epsilon:g} is {spent} for "
+            f"each {UNITS.get(self.unit, self.unit)}, {percent(self.used)} of the budget "
+            f"({rounds}against outsiders ε = {number(self.outsider.epsilon)}); one more study of "
+            f"ε = {number(self.left.epsilon)} would use it up{self._like_last}."
         )
 
     @property
@@ -334,7 +335,7 @@ class Account:
 
 @dataclass(frozen=True)
 class StudyRow:
-    """What one consortium's study has cost one data set."""
+    """Loss of one data set in one consortium's study."""
 
     study: str
     centre: str
@@ -351,7 +352,7 @@ class StudyRow:
 
 
 def accounts(ledger: Ledger, policy: Policy) -> list[Account]:
-    """Work out the account of each unit that the policy allows, or that was ever charged.
+    """Compute the account of each unit that the policy allows, or that was ever charged.
 
     Raises LedgerError if the ledger can't be read.
     """

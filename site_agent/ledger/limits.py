@@ -35,7 +35,7 @@ class OneStudy(NamedTuple):
     centres: Collection[str]
     """Public keys that its consortium has or had, in hexadecimal."""
     limit: float
-    """The most, as μ, that the study may cost a participant."""
+    """Largest loss of a participant in the study, as μ."""
 
 
 @dataclass(frozen=True)
@@ -43,22 +43,22 @@ class LedgerLimits:
     """Conditions that must be met after a run's hold; every loss is a μ."""
 
     totals: Mapping[str, float]
-    """By unit: what all charges that count in a participant's account may come to. An account that
-    is missing has no limit, except that of the run's own unit, which then has nothing."""
+    """Limit by unit of all charges that count in a participant's account. A missing account has no
+    limit, except that of the run's own unit, whose limit is then 0."""
     study: float = math.inf
     """Largest loss of a participant in the study, all its runs together, by the site's policy."""
     runs: float = math.inf
-    """Runs of the study that may ever cost something, by the approval."""
+    """Maximum number of charged runs of the study, by the approval."""
     centres: frozenset[str] = frozenset()
-    """Public keys, in hexadecimal, that the consortium has or had: its study is one, whichever of
-    them signed it."""
+    """Public keys, in hexadecimal, that the consortium has or had. Its study is the same, whichever
+    of them signed it."""
     ended: str = ""
-    """Why no run may begin any more; empty if one may."""
+    """Reason why no run may begin any more; empty if one may."""
 
 
 @dataclass
 class _Hold:
-    """The loss that a run holds, and its rounds that were charged."""
+    """The loss held for a run, and its charged rounds."""
 
     charge: Charge
     rounds: list[Charge] = field(default_factory=list)
@@ -234,13 +234,13 @@ def check_covered(sums: Sums, charge: Charge) -> None:
     hold = sums.hold(charge)
     if hold is None:
         raise LedgerError(
-            f"{charge.run} holds no privacy loss in the ledger, since it has ended here or never "
-            "began, so the site answers no further. Take part in a new run."
+            f"{charge.run} has no hold in the ledger, since it has ended here or never began, so "
+            "the site stops answering. Take part in a new run."
         )
     if not hold.covers(charge):
         raise LedgerError(
-            f"Round {charge.round} of {charge.run} costs more than the run holds in the ledger, or "
-            "is charged to other participants. Take part in a new run."
+            f"Round {charge.round} of {charge.run} costs more than the run's hold in the ledger, "
+            "or is charged to other participants. Take part in a new run."
         )
 
 
@@ -255,7 +255,9 @@ def no_run_left(study: str, runs: float) -> PrivacyError:
 def check_loss(charge: Charge) -> None:
     """Raise BudgetError if a charge's μ is not a finite number of at least 0."""
     if not 0.0 <= charge.mu < math.inf:
-        raise BudgetError(f"μ = {charge.mu} is no privacy loss. Ask the coordinator of the study.")
+        raise BudgetError(
+            f"μ = {charge.mu} is not a privacy loss. Ask the coordinator of the study."
+        )
 
 
 def check_begin(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:

@@ -117,14 +117,15 @@ def exact_square(mu: float) -> int:
     """Return μ² as a whole number of 2^-2148; raises LedgerError if it is not a number."""
     if not math.isfinite(mu):
         raise LedgerError(
-            f"The ledger holds μ = {mu}, which is no price; restore it from a backup."
+            f"The ledger has recorded μ = {mu}, which is not a privacy loss; restore the ledger "
+            "from a backup."
         )
     numerator, denominator = float(mu).as_integer_ratio()
     return (numerator * numerator) << (_SCALE - 2 * (denominator.bit_length() - 1))
 
 
 def exact_root(total: int) -> float:
-    """Return the root of a sum of `exact_square`; the only two roundings are in here."""
+    """Return the root of a sum of `exact_square`, with the only two roundings."""
     return math.sqrt(exact_float(total))
 
 

@@ -178,7 +178,7 @@ class LedgerReader:
             return file.sums.used(study, centres)
 
     def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
-        """Return the runs of a study that something was reserved for, on any data set.
+        """Return the runs of a study that have reservations, on any data set.
 
         Each is the consortium's key at that time and the run's name; the parameters are those
         of `study_total`.
@@ -304,7 +304,7 @@ class LedgerReader:
 
     @contextmanager
     def _writing(self) -> Iterator[LedgerFile]:
-        """Hold the write lock; what others added since the last time is read and checked first."""
+        """Hold the write lock; lines that others added since the last time are checked first."""
         with self._using() as file:
             try:
                 with _transaction(file):

@@ -67,7 +67,7 @@ class ReadFrom(NamedTuple):
     """The site's folder for computed values."""
     engine: Engine
     tables: SiteTables
-    """The site's own words."""
+    """The site's own names and values."""
 
 
 def _read_columns(opened: ReadFrom, view: ViewSpace[TableView]) -> Found:
@@ -132,9 +132,9 @@ class _Matched(NamedTuple):
     units: Mapping[str, Sequence[str]]
     """Rows of every unit that qualifies, by the unit's name."""
     taken: Sequence[str]
-    """Names of the units that the cap takes, in the order of the units."""
+    """Names of the units that the cap includes, in the order of the units."""
     table: NDArray[np.float64]
-    """D x M_s, one column for each unit that is taken."""
+    """D x M_s, one column for each included unit."""
 
 
 def _without_person(skipped: SkippedPerson) -> str:
@@ -156,9 +156,9 @@ class FeatureDataset:
     cache : Path
         The site's folder for preprocessed images.
     engine : Engine
-        What images are prepared on.
+        Engine on which images are prepared.
     without : callable
-        Which of those whom the study takes are left out, and why.
+        Returns the excluded participants among the study's, and why.
     tables : SiteTables
         Settings of the site's own tables.
     cap : Cap
@@ -213,11 +213,11 @@ class FeatureDataset:
 
     @property
     def people(self) -> tuple[str, ...]:
-        """Labels of all who qualify, who are charged whether or not the cap takes their unit."""
+        """Labels of all who qualify, who are charged also if the cap excludes their unit."""
         return tuple(sorted({person_of(row) for rows in self._members for row in rows}))
 
     def leave_out(self, skipped: Iterable[SkippedPerson]) -> None:
-        """Leave out some of those who qualify, each of a unit by themselves."""
+        """Exclude some of those who qualify, each participant of a unit separately."""
         self._left_out |= {each.label: each for each in skipped}
         self.__dict__.pop("_matched", None)
 
@@ -233,7 +233,7 @@ class FeatureDataset:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How many participants are in how many units, where a unit may have several rows."""
+        """Number of participants and of units, if a unit may have several rows."""
         units = self.study.analysis.grouped
         if units is None:
             return ()
@@ -250,7 +250,7 @@ class FeatureDataset:
 
     @property
     def nobody(self) -> str:
-        """Why no participant qualifies, for the site's own people."""
+        """Reason why no participant qualifies, for the site's own staff."""
         if self._empty:
             return self._empty
         counts = []
@@ -264,7 +264,7 @@ class FeatureDataset:
         )
 
     def load(self) -> Iterator[str]:
-        """Read all views; yields how far that has come, in words.
+        """Read all views, and yield the progress, in words.
 
         Raises DataError as `survey`.
         """

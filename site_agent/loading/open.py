@@ -1,4 +1,4 @@
-"""A site's data as a study asks for them: image series, or feature vectors."""
+"""A site's data in the form that a study requires: image series, or feature vectors."""
 
 from pathlib import Path
 

@@ -12,7 +12,7 @@ Data = SiteDataset | FeatureDataset
 
 
 Drive = Callable[[Iterator[object]], None]
-"""Has pieces of work done to the last one, now or by and by."""
+"""Function that performs all pieces of work, now or gradually."""
 
 
 def at_once(work: Iterator[object]) -> None:
@@ -29,7 +29,7 @@ def in_thread(work: Iterator[object]) -> None:
 
 
 class Loading:
-    """The data of one study, on their way into the site's cache.
+    """Loading of one study's data into the site's cache.
 
     Parameters
     ----------
@@ -58,14 +58,14 @@ class Loading:
 
     @property
     def words(self) -> str:
-        """How far it has come."""
+        """Progress of the loading, in words."""
         return f"loading {self._at}".strip()
 
     @property
     def data(self) -> Data:
-        """The data, loaded and found sound.
+        """The data, loaded and found valid.
 
-        Raises ConsortiumError: what went wrong while they were loaded.
+        Raises the ConsortiumError that occurred while they were loaded.
         """
         if self._failure is not None:
             raise self._failure

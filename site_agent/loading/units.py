@@ -52,7 +52,7 @@ def single_session_vectors(found: Mapping[str, Vector]) -> Found:
     """Return the vectors by participant, without those who have several sessions."""
     rows = rows_by_person([found])
     several = [person for person, own in rows.items() if len(own) > 1]
-    detail = "has several folders of sessions, and one person must not count as two; leave one."
+    detail = "has several folders of sessions, and a participant must not count as two; leave one."
     skipped = [SkippedPerson(each, "unusable", f"sub-{each} {detail}") for each in several]
     return {person: found[own[0]] for person, own in rows.items() if len(own) == 1}, skipped
 
@@ -123,7 +123,7 @@ def families_of(
 
 
 def _as_read(text: str) -> str:
-    """Return a name as people read it, however its letters are typed and coded."""
+    """Return a name in one normal form, however its letters are typed and coded."""
     shown = "".join(filter(str.isprintable, unicodedata.normalize("NFKC", text).casefold()))
     return " ".join(shown.split())
 

@@ -55,8 +55,8 @@ from site_agent.run.site_log import read_log_lines
 from site_agent.status import ListedApproval, SiteStatus, read_status
 
 _HALTED = (
-    "The agent has stopped for good: another copy of its folder has answered in its name. Its log "
-    "says what to do."
+    "The agent has stopped for good: another copy of its folder has answered in its name. See "
+    "its log for the remedy."
 )
 MOST_LINES = 300
 """Lines of the ledger that the page shows, the last ones; ``ledger --json`` has all."""
@@ -71,13 +71,13 @@ class Row:
     left: int
     """Runs that may still take place."""
     state: str
-    """Why it does not count any more, or what becomes of it; a sentence."""
+    """State of the approval, or why it no longer counts; a sentence."""
     price: float
     """Largest possible μ of all remaining runs."""
 
     @property
     def analysis(self) -> str:
-        """Name of its analysis for people."""
+        """Name of its analysis for readers."""
         return REGISTRY[self.study.algorithm].title
 
 
@@ -116,7 +116,7 @@ def agent_activity(
     if store.halted is not None:
         return (_HALTED,)
     if not status.running:
-        return ("The agent is not running; nothing is answered until somebody starts it.",)
+        return ("The agent is not running; nothing is answered until it is started.",)
     found = ["The agent is running."]
     if status.waiting is not None:
         found.append(_waiting(status.waiting))
@@ -147,7 +147,7 @@ def _open_round(entries: Sequence[LedgerEntry], store: MessageStore) -> str:
     if store.load(run, ENDED) is not None or store.load(run, REFUSED) is not None:
         return ""
     study = last.charge.study
-    return f"It takes part in {run} of {study}, where round {number} was the last paid for."
+    return f"It takes part in {run} of {study}, where round {number} was the last one charged."
 
 
 def count_left_out(
@@ -162,7 +162,9 @@ def count_left_out(
                 f"{count(many, 'participant')} by the hospital's own table, in every study."
             )
         except ConsortiumError:  # which may name a participant, and is reported by doctor
-            found.append("The hospital's own table can't be read; 'site-agent doctor' says why.")
+            found.append(
+                "The hospital's own table can't be read; 'site-agent doctor' reports the reason."
+            )
     for run in dict.fromkeys(entry.charge.run for entry in entries):
         stored = store.load(run, LEFT_OUT)
         many = len(json.loads(stored)) if stored else 0
@@ -289,11 +291,11 @@ class Course:
 
     account: Account
     points: tuple[tuple[datetime, float], ...]
-    """When each run ended here, and μ then."""
+    """Time at which each run ended here, and μ at that time."""
     ahead: float
     """μ if every run that is approved takes place."""
     runs: int
-    """How many of these there are."""
+    """Number of these runs."""
     delta: float
     """δ at which ε is reported."""
     now: datetime
@@ -305,12 +307,12 @@ class Course:
 
     def _approved(self) -> str:
         if not self.runs:
-            return "No approved run of this unit is left to come."
+            return "No approved run of this unit remains."
         limit, epsilon = self.account.allowed.epsilon, epsilon_of(self.ahead, self.delta)
         text = (
             f"If {'the one run' if self.runs == 1 else f'all {self.runs} runs'} that "
             f"{'is' if self.runs == 1 else 'are'} approved and left took place, with the same "
-            f"participants each time, it would come to ε = {number(epsilon)}"
+            f"participants each time, the loss would be ε = {number(epsilon)}"
         )
         if self.ahead > self.account.allowed.mu:
             return f"{text}, over the limit of {number(limit)}: the agent would refuse the last."
@@ -362,11 +364,11 @@ class Course:
         """Return the picture in words."""
         (first, early), (last, late) = self.points[0], self.points[-1]
         text = (
-            f"Of the budget of whoever was charged most, {number(levels[0])} % "
-            f"(ε = {number(epsilon_of(early, self.delta))}) was spent after the run that ended on "
-            f"{first:%Y-%m-%d}, {number(levels[-1])} % (ε = {number(epsilon_of(late, self.delta))})"
-            f" after that of {last:%Y-%m-%d}; the limit is ε = "
-            f"{number(self.account.allowed.epsilon)}."
+            f"In the budget of the most charged participant, {number(levels[0])} % (ε = "
+            f"{number(epsilon_of(early, self.delta))}) was spent after the run that ended on "
+            f"{first:%Y-%m-%d}, {number(levels[-1])} % (ε = "
+            f"{number(epsilon_of(late, self.delta))}) after that of {last:%Y-%m-%d}; the limit is "
+            f"ε = {number(self.account.allowed.epsilon)}."
         )
         return f"{text} {self._approved()}" if self.runs else text
 

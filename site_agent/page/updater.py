@@ -34,7 +34,7 @@ class PageUpdater:
         self.begun = False
 
     def look(self, state: object) -> None:
-        """Start writing the page if the state has changed and `PAUSE` has passed."""
+        """Start writing the page if the state has changed and enough time has passed."""
         early = self.begun and self.clock.now() < self._next
         if self._busy or early or state == self._state:
             return

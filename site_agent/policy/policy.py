@@ -1,7 +1,7 @@
-"""A site's own rules: what its people let any study ask, written once and held to by the agent.
+"""A site's own rules: its limits for every study, which the agent enforces.
 
-The same rules are asked when a study is read, when it is approved and when a run
-begins, before any data is read. A study held against them gets every reason to refuse it.
+The same rules are checked when a study is read, when it is approved and when a run begins, before
+any data is read. The check of a study returns every reason to refuse it.
 """
 
 import math
@@ -62,7 +62,7 @@ ClockTime = Annotated[time, BeforeValidator(_clock), PlainSerializer(lambda t: f
 
 
 class Window(FrozenModel):
-    """From a time of day to the next time that the clock shows another, on given days."""
+    """Period on given days, from one time of day to the next occurrence of another."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -111,26 +111,26 @@ def opens_at(windows: Sequence[Window], now: datetime) -> datetime | None:
 __all__ = ["POLICY", "Allowance", "Policy"]
 
 _TITLE = (
-    "What this site lets any study ask of its data. The agent refuses everything beyond it, before "
-    "any data is read. Changes count for runs that begin after them."
+    "Limits of this site for every study. The agent refuses everything beyond them, before any "
+    "data is read. Changes apply to runs that begin after them."
 )
 
 
 def _known(name: str) -> str:
     known = sorted({name for algorithm in REGISTRY.values() for name in algorithm.statistics})
     if name not in known:
-        raise ValueError(f"{name[:40]!r} is no statistic; choose from {', '.join(known)}")
+        raise ValueError(f"{name[:40]!r} is not a statistic; choose from {', '.join(known)}")
     return name
 
 
 def _distinct(items: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(items)) != len(items):
-        raise ValueError("something is listed twice; list it once")
+        raise ValueError("an entry is listed twice; list it once")
     return items
 
 
 class Allowance(FrozenModel):
-    """The most that data may be charged in one unit of privacy."""
+    """Largest privacy loss of data in one unit of privacy."""
 
     study: float = Field(gt=0, le=100)
     """Largest ε that one study may cost, all its runs together."""
@@ -160,15 +160,15 @@ class Policy(FrozenModel):
     statistics: tuple[Annotated[str, AfterValidator(_known)], ...] | None = None
     """Statistics that a study may request, such as second_moment; null for all in this version."""
     fewest_sites: int = Field(default=3, ge=1)
-    """Fewest sites that a study may have, this one included."""
+    """Smallest number of sites that a study may have, including this one."""
     family_column: str = Field(default="family_id", min_length=1)
-    """Column of participants.tsv, by its name in studies, that says who is of one family. A study
+    """Column of participants.tsv, by its name in studies, that identifies families. A study
     that groups participants by any other is refused."""
     most_dropouts: int = Field(default=2, ge=0)
     """Maximum number of sites that a study may continue without. Its sums then have fewer sites."""
     fewest_colluding_sites: int = Field(default=1, ge=0)
-    """Fewest other sites that may side with the centre without breaking the study's promise; with 0
-    a single curious site would."""
+    """Smallest number of other sites that may collude with the centre without breaking the study's
+    promise. With 0, a single curious site could break it."""
     hours: tuple[Window, ...] = ()
     """When the agent answers, in the site's local time, for example [{days: [mon, fri], from:
     '20:00', to: '06:00'}]; empty for always."""
@@ -186,14 +186,14 @@ class Policy(FrozenModel):
             )
         if isinstance(values, dict) and "schemes" in values:
             raise ValueError(
-                "'schemes' is replaced by 'boost'; in its place write 'boost: any', or 'boost: "
+                "'schemes' is replaced by 'boost'; instead, write 'boost: any', or 'boost: "
                 "exact' where only 'secure-sum' was allowed"
             )
         return values
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Read ``policy.yaml`` of a site's folder; without one, the defaults hold.
+        """Read ``policy.yaml`` of a site's folder; without one, the defaults apply.
 
         Raises ConfigurationError if it can't be read, or a field is unknown or out of range.
         """
@@ -230,9 +230,9 @@ class SpentLoss:
     """Loss in the ledger for the site's data set and the study's unit, as μ."""
 
     study: float = 0.0
-    """Of this very study, in earlier runs."""
+    """Loss in earlier runs of the same study."""
     total: float = 0.0
-    """Of all studies, this one included."""
+    """Loss in all studies, including this one."""
     volume: float = 0.0
     """Loss of a single volume over all studies, whatever their unit: the account of unit
     timepoint."""
@@ -276,9 +276,9 @@ def refusals(
 def refuse_by_policy(
     policy: Policy, study: Study, plan: Plan | None, request: StudyRequest
 ) -> None:
-    """Refuse a study that `refusals` has something against; the parameters are the same.
+    """Refuse a study for which `refusals` yields an error; the parameters are the same.
 
-    Raises BudgetError if the first problem is one of ε. Raises PrivacyError if it is any other.
+    Raises BudgetError if the first problem concerns ε. Raises PrivacyError if it is any other.
     """
     for error in refusals(policy, study, plan, request):
         raise error
@@ -347,9 +347,9 @@ def _price(
             said, used = _epsilon(asked, policy), _epsilon(before, policy)
             yield BudgetError(
                 f"policy.yaml: field '{field}': the study asks for ε = {said} for "
-                f"{count(runs, 'run')} where {used} is spent, which makes "
-                f"{_epsilon(mu, policy)} over the limit of {limit:g} at δ = {policy.delta:g}; "
-                "ask the study's people for less or raise the field."
+                f"{count(runs, 'run')} where {used} is spent, which makes {_epsilon(mu, policy)} "
+                f"over the limit of {limit:g} at δ = {policy.delta:g}; ask the study's "
+                "coordinator for less or raise the field."
             )
 
 
@@ -377,6 +377,6 @@ def _statistics(study: Study, plan: Plan | None) -> list[str]:
 def refusal_sentence(field: str, asked: str, allowed: str) -> PrivacyError:
     """Return a sentence with the study's request and the policy's field that forbids it."""
     return PrivacyError(
-        f"policy.yaml: field '{field}': the study asks for {asked} and this site allows {allowed}; "
-        "ask the study's people to change it, or change the field if you agree."
+        f"policy.yaml: field '{field}': the study asks for {asked} and this site allows "
+        f"{allowed}; ask the study's coordinator to change it, or change the field if you agree."
     )

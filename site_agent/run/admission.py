@@ -1,6 +1,6 @@
-"""Which announced runs a site takes part in: approved, signed, and within policy and ledger.
+"""A site's choice of announced runs: approved, signed, and within policy and ledger.
 
-When it takes no further part in a run it says a code, and nothing of its data.
+When it takes no further part in a run, it sends only a code, and nothing about its data.
 """
 
 from __future__ import annotations
@@ -96,14 +96,15 @@ class Admission:
         if run.rsplit("-", 1)[0] in {approval.study.study for approval in approved}:
             if not signed:  # whoever wrote that, it need not be the last word
                 raise SignatureError(
-                    "the announcement is not signed with an approved key of the consortium; it is "
-                    "waited for, so compare the roster with the coordinator's if that lasts."
+                    "the announcement is not signed with an approved key of the consortium; the "
+                    "site waits for a signed one. If this lasts, compare the roster with the "
+                    "coordinator's."
                 )
             raise StudyError(
                 "the announced study or roster is not the one that was approved here; compare the "
                 "files and approve the new ones if you agree."
             )
-        self.site.log.line_once(f"{run} is not approved here; it is left alone.")
+        self.site.log.line_once(f"{run} is not approved here; it is ignored.")
         return None
 
     def ready(self) -> list[Approval]:
@@ -254,21 +255,19 @@ def post_refusal(site: Site, run: str, notice: bytes) -> None:
 def public_reason(error: Exception) -> str:
     """Return the public reason of an error: no data, no file name and no label."""
     if isinstance(error, DataError):
-        return "its data set can't be used; the site's own log says why"
+        return "its data set can't be used; see the site's log"
     if isinstance(error, CopyError):
-        return "another copy of its folder has answered in its name; the site's own log says where"
+        return "another copy of its folder has answered in its name; see the site's log"
     if isinstance(error, LedgerError):
-        return "its ledger can't be used; the site's own log says why"
+        return "its ledger can't be used; see the site's log"
     if isinstance(error, DisagreementError):
-        return (
-            "it works out another plan than others; compare the versions of software and libraries"
-        )
+        return "its plan differs from the others'; compare the versions of software and libraries"
     if isinstance(error, ReleaseError):
-        return "what was released is not what sites signed for; the site's own log says where"
+        return "a release does not match the sites' signed messages; see the site's log"
     if isinstance(error, WithdrawnError):
-        return "its people took their approval back, or gave another; ask them"
+        return "its staff withdrew or replaced their approval; ask them"
     if isinstance(error, PrivacyError | StudyError):
-        return "its own rules refuse the study; the site's own log says why"
+        return "its own rules refuse the study; see the site's log"
     if isinstance(error, SoftwareError):
-        return "its software has a fault, which is no refusal; the site's own log says which"
-    return "its machine or its settings fail it, which is no refusal; the site's own log says how"
+        return "its software has a fault; this is not a refusal; see the site's log"
+    return "its machine or its settings have a fault; this is not a refusal; see the site's log"

@@ -21,7 +21,7 @@ class AskedRound:
     number: int
     """1, 2, ..."""
     stage: Stage
-    """Which the plan foresees it in."""
+    """Stage of the plan that the round belongs to."""
     digest: bytes
     """Digest of the plan and the query, to which answer, charge and noise belong."""
     message: bytes
@@ -79,23 +79,23 @@ class Charges:
         elif known != digest:
             raise LedgerError(
                 f"Round {number} of {self._context.run} was reserved for other numbers than this "
-                "machine computes now, so the site answers no further; take part in a new run with "
-                "the machine, data and software left as they are."
+                "machine computes now, so the site stops answering. Take part in a new run, "
+                "without changing machine, data or software."
             )
         return known is not None
 
     def reserve(self, asked: AskedRound, *, remembered: bool) -> bool:
-        """Reserve a round in the ledger, and sign for it; False if that was done before.
+        """Reserve a round in the ledger, and sign the ledger's head; False if done before.
 
-        Raises as `permission` if the approval was withdrawn or replaced.
+        Raises errors as `permission` if the approval was withdrawn or replaced.
         """
         self._permission()
         new = self._site.ledger.reserve(self.of(asked), self._site.now())
         if not (new or remembered):
             raise LedgerError(
-                f"Round {asked.number} of {self._context.run} is paid for in the ledger, and what "
-                "was answered is not stored here any more, so the site answers no further; put the "
-                "newest copy of its folder back, or wait for a new run."
+                f"Round {asked.number} of {self._context.run} is charged in the ledger, but its "
+                "answer is no longer stored here, so the site stops answering. Restore the "
+                "newest copy of its folder, or wait for a new run."
             )
         trouble = self._site.anchor.post()
         if trouble is not None:
@@ -107,7 +107,7 @@ class Charges:
         self._site.ledger.take_back(self.of(asked), self._site.now())
 
     def mark_sent(self, asked: AskedRound) -> None:
-        """Mark a round as answered; on disk at the latest when the last one is."""
+        """Mark a round as answered; it is on disk at the latest with the last round."""
         ledger = self._site.ledger
         mark = ledger.spend if asked.number == self._plan.rounds else ledger.spend_soon
         mark(self.of(asked), self._site.now())

@@ -42,7 +42,7 @@ _DIFFERS, _REQUEST, _UNSOUND = "sum-differs", "another-request", "unsound"
 
 @dataclass(frozen=True)
 class Question:
-    """A round that was asked: its number, its stage, and the digest of its query."""
+    """A queried round: its number, its stage, and the digest of its query."""
 
     number: int
     stage: Stage
@@ -64,11 +64,11 @@ class Checks:
 
     @property
     def attested(self) -> bool:
-        """Whether this site has signed its last word, after which it answers nothing new."""
+        """Whether this site has signed its attestation, after which it answers nothing new."""
         return self._sent or self.outbox.stored(ATTESTATION) is not None
 
     def note(self, number: int, stage: Stage, digest: bytes) -> None:
-        """Remember that a round was asked; add it again if that falls to this site."""
+        """Remember a queried round; recompute its sum later if this site is its checker."""
         question = Question(number, stage, digest)
         self._asked.append(question)
         study = self.joined.context.study
@@ -94,7 +94,7 @@ class Checks:
     # -- one round ------------------------------------------------------------------------
 
     def _check(self, question: Question) -> bool:
-        """Add a round again; False if something is not there, or not what its site signed."""
+        """Recompute a round's sum; False if a message is missing, or differs from its signature."""
         found, request = self._release(question), self._request(question)
         if found is None or request is None:
             return False
@@ -114,12 +114,14 @@ class Checks:
             vectors = (self._vector(question, site, body) for site, body in manifests.items())
             total = add_again(session, directory, number, release, vectors, entries, clear=clear)
         except (AlteredError, ExchangeError) as error:  # the exchange's doing, perhaps for a while
-            self.site.log.line(f"round {number} can't be added again now: {error}")
+            self.site.log.line(f"round {number} can't be recomputed now: {error}")
             return False
         except ProtocolError as error:  # signed for, and yet no vector of this round
             raise self._refute(number, _UNSOUND, str(error)) from error
         if not agrees(total, release):
-            raise self._refute(number, _DIFFERS, "its numbers are not the sum of what sites sent")
+            raise self._refute(
+                number, _DIFFERS, "its numbers are not the sum of the sites' messages"
+            )
         self.outbox.keep(_checked(number), release_record(message))
         return True
 
@@ -166,7 +168,7 @@ class Checks:
         place = self.outbox.names.round(number, messages.CONTRIBUTION, site)
         found = self.outbox.peek(place, limit)
         if found is None:
-            raise ExchangeError(f"{place} is gone; have the exchange's owner put it back.")
+            raise ExchangeError(f"{place} is gone; have the exchange's owner restore it.")
         mechanism = question.stage.mechanism
         return added(site, number, manifest, found, mechanism.entries, clear=mechanism.public)
 
@@ -187,7 +189,7 @@ class Checks:
         own = self._attestation()
         statement = (closing.announcement, closing.keys, closing.plan, closing.records)
         if statement != (own.announcement, own.keys, own.plan, own.records):
-            raise self._refute(0, _UNSOUND, "its closing tells of another run than this one")
+            raise self._refute(0, _UNSOUND, "its closing message belongs to another run")
         self._send(own)
         return True
 
@@ -225,8 +227,9 @@ class Checks:
             self._send(self._attestation(((number, code),)))
         what = f"Round {number}" if number else "The run"
         return ReleaseError(
-            f"{what} of {self.joined.context.run} is not what the sites signed for: {why}; this "
-            "site answers no further, so ask the coordinator, and show this line to the others."
+            f"{what} of {self.joined.context.run} does not match the sites' signed messages: "
+            f"{why}. This site stops answering; ask the coordinator, and show this line to the "
+            "others."
         )
 
     def _send(self, body: Attestation) -> None:

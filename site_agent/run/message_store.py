@@ -26,9 +26,9 @@ _MOST_ABSENT = 256  # names of messages; who waits asks for few, again and again
 class MessageStore:
     """Messages by run and name; a name is written once.
 
-    One that another process stored since this one found it missing is not seen by `load`; to store
-    another under its name is an error all the same. Raises LedgerError if it can't be made or
-    opened.
+    A message that another process stored after this one found it missing is not seen by `load`.
+    Storing another message under its name is an error in this case also. Raises LedgerError if it
+    can't be made or opened.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class MessageStore:
         for name, data in messages.items():
             if self.load(run, name) != data:
                 raise LedgerError(
-                    f"{name} of {run} was answered otherwise before; the site answers no further."
+                    f"{name} of {run} had another answer before, so the site stops answering."
                 )
 
     def load(self, run: str, name: str) -> bytes | None:
@@ -88,7 +88,7 @@ class MessageStore:
         return None if row is None else bytes(row[0])
 
     def answered(self) -> list[str]:
-        """Return the runs that were answered here, but for those that people have accounted for."""
+        """Return the runs that were answered here, without those that the staff accounted for."""
         with self._using() as connection:
             rows = connection.execute(
                 "SELECT DISTINCT run FROM messages "
@@ -104,15 +104,15 @@ class MessageStore:
         self.save_all(_SITE, {f"{_ACCOUNTED}{run}": b"" for run in runs})
 
     def halt(self, why: str) -> None:
-        """Write down, once and for good, why the site takes no further part in anything."""
+        """Record permanently why the site stops all participation."""
         if self.halted is None:
             self.save(_SITE, _HALTED, why.encode())
 
     @property
     def halted(self) -> str | None:
-        """Why the site takes no further part in anything; None if it does.
+        """Reason why the site stopped all participation; None if it did not.
 
-        It is read from disk each time, should another process have written it after all.
+        It is read from disk each time, in case another process wrote it.
         """
         why = self._read(_SITE, _HALTED)
         return None if why is None else why.decode()

@@ -32,7 +32,7 @@ from site_agent.run.outbox import Outbox, Outgoing
 from site_agent.run.setup import JoinedRun
 
 _LATEST = 10
-"""Rounds that are looked through again for answers that weren't there: each is a read."""
+"""Number of rounds in which missing answers are looked for again: each is a read."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,13 @@ class Neighbours:
         return None if message is None else self._outgoing(number, message)
 
     def note(self, number: int, stage: Stage, context: bytes) -> None:
-        """Remember that a round was asked."""
+        """Remember a queried round."""
         if answers_neighbours(stage):
             self._asked.append(_Asked(number, context, stage))
 
     @property
     def heard(self) -> Sequence[Heard]:
-        """Every neighbour's answer that was used so far, as its speaker signed it."""
+        """Every neighbour's answer that was used so far, as its sender signed it."""
         return [self._heard[key] for key in sorted(self._heard)]
 
     def collect(self, stage: Stage) -> NeighbourAnswers:
@@ -127,8 +127,8 @@ class Neighbours:
             if key not in self._unsound:
                 self._unsound.add(key)
                 self.log(
-                    f"What lies on the exchange as {self._name(other)}'s answer to round "
-                    f"{asked.number} is left out: {error}"
+                    f"The message on the exchange as {self._name(other)}'s answer to round "
+                    f"{asked.number} is ignored: {error}"
                 )
 
     def _read(self, message: bytes, asked: _Asked, other: int) -> Array:

@@ -100,10 +100,10 @@ class Outbox:
             return
         if found is not None and contribution_contradicts(found, message, self._keys):
             raise CopyError(
-                f"{place} holds another answer signed with this site's key: a copy of its folder "
-                "is at work, or this one was put back from an older backup, so it takes no "
-                "further part in anything; go on with the newest copy alone, or without one have "
-                "the site admitted anew with a new key."
+                f"{place} contains another answer signed with this site's key. Either a copy of "
+                "its folder is at work, or this folder was restored from an older backup, so the "
+                "site stops all participation. Continue with only the newest copy. If there is "
+                "none, have the site admitted again with a new key."
             )
 
     def signed(

@@ -39,13 +39,13 @@ class Preload:
 
     @property
     def words(self) -> str:
-        """How far the data are that are being loaded; empty if none are."""
+        """Progress of the data that are being loaded; empty if none are."""
         loading = self._loading
         return "" if loading is None or loading.over else loading.words
 
     @property
     def study(self) -> str:
-        """Which study's data were loaded last, or are."""
+        """Study whose data are loaded now, or were loaded last."""
         return self._study
 
     def look(self, approved: Callable[[], Sequence[Approval]]) -> None:

@@ -63,7 +63,7 @@ class Answer:
     message: bytes | memoryview
     """The contribution."""
     broadcast: Outgoing | None
-    """The open copy for the neighbours, where the stage has any."""
+    """The open copy for the neighbours, if the stage has any."""
 
 
 class Rounds:
@@ -128,7 +128,7 @@ class Rounds:
 
     @property
     def asks_more(self) -> bool:
-        """Whether the centre has another question, or has not closed the last one."""
+        """Whether the centre has another query, or has not closed the last one."""
         return self._open is not None or len(self._stages) < self._plan.rounds
 
     @property
@@ -191,7 +191,7 @@ class Rounds:
         return True
 
     def _note(self, asked: AskedRound) -> None:
-        """Remember that a round was asked."""
+        """Remember a queried round."""
         number, stage = asked.number, asked.stage
         self._stages.append(stage.name)
         self._neighbours.note(number, stage, asked.digest)
@@ -205,8 +205,8 @@ class Rounds:
             "was charged for it before it was stopped" if charged else "is charged nothing for it"
         )
         self._site.log.write(
-            f"round {number} was closed without this site, which sent nothing and {cost}; it goes "
-            "on"
+            f"round {number} was closed without this site, which sent nothing and {cost}; it "
+            "continues"
         )
 
     def _read_query(self, body: bytes) -> tuple[Query, Stage]:
@@ -215,10 +215,10 @@ class Rounds:
             stage = check_planned(self._plan, sketch_query(body), self._stages)
             return decode_query(body, self._outbox.arrays()), stage
         except ProtocolError as error:  # the centre signed it: no other will come
-            raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
+            raise PrivacyError(f"A signed query of the centre is refused: {error}") from error
 
     def _collect(self, query: Query, stage: Stage) -> Query:
-        """Put in which site is asked and what its neighbours said."""
+        """Return the query with the site's index and its neighbours' answers."""
         answers = self._neighbours.collect(stage) if stage.release.neighbours else None
         return replace(query, neighbour_answers=answers, site=self._index)
 
@@ -337,14 +337,13 @@ def local_statistic(
     except Exception as error:
         raise PrivacyError(
             f"'{query.statistic}' can't be computed for the centre's query "
-            f"({type(error).__name__}: {error}); tell the people of the study."
+            f"({type(error).__name__}: {error}). Inform the study's coordinator."
         ) from error
     norm = vector_norm(statistic)
     if statistic.size != planned or not norm <= mechanism.bound.norm * (1 + 1e-6):
         raise PrivacyError(
-            f"'{query.statistic}' has {statistic.size} numbers of norm {norm:g} where "
-            f"{planned} of at most {mechanism.bound.norm:g} are planned; "
-            "tell the people of the study."
+            f"'{query.statistic}' has {statistic.size} numbers of norm {norm:g} where {planned} "
+            f"of at most {mechanism.bound.norm:g} are planned. Inform the study's coordinator."
         )
     return statistic
 

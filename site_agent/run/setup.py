@@ -1,4 +1,4 @@
-"""A site joins a run: from the announcement to the keys and shares of all who take part.
+"""Set-up of a site in a run: from the announcement to the keys and shares of all sites.
 
 Every step is repeatable: messages that were received or sent before are read from the site's own
 store. A site's inputs to every run are one value.
@@ -84,7 +84,7 @@ class JoinedRun:
 class LeftOut:
     """The run started without this site."""
 
-    reason: str = "it started without this site, which was not there in time"
+    reason: str = "it started without this site, which was late"
 
 
 @dataclass(eq=False)
@@ -95,12 +95,12 @@ class Setup:
     context: RunContext
     """As the site's approval has it."""
     loading: Loading
-    """The study's data on their way."""
+    """Loading of the study's data."""
     permission: Callable[[], Permission]
     """Returns the site's current permission for the study, or raises the reason for its absence."""
     outbox: Outbox
     slots: SlotClock
-    """Begun when the site saw the announcement."""
+    """Clock of the site's slots, begun when the site saw the announcement."""
     outcome: JoinedRun | LeftOut | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -152,7 +152,7 @@ class Setup:
         return True
 
     def _hold_loss(self, data: Data) -> str:
-        """Hold the run's loss in the ledger, and leave out whoever has no budget left."""
+        """Hold the run's loss in the ledger, and exclude participants without remaining budget."""
         site, run = self.site, self.context.run
         whole = run_charge(site, self.context)
         limits = self.permission().limits(site.policy)
@@ -274,7 +274,7 @@ class Setup:
 def run_charge(site: Site, run: RunContext) -> Charge:
     """Return the charge of a whole run, which its first line in the ledger holds.
 
-    It is the most that the study promises, which is public before the run.
+    It is the largest loss that the study promises, which is public before the run.
     """
     study = run.study
     return Charge(

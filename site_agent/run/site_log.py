@@ -16,14 +16,14 @@ _MOST = 4096  # lines once; what strangers write on the exchange fills no memory
 
 
 class Line(NamedTuple):
-    """A line of the log, and when it was written."""
+    """A line of the log, and its time."""
 
     at: str
     text: str
 
 
 class LogLines:
-    """Keeps the last lines in the site's folder.
+    """Store of the last lines in the site's folder.
 
     The caller of `keep` ensures that the line is about studies, runs and rounds only: it contains
     no label and no file of the data set.
@@ -142,7 +142,7 @@ class SiteLog:
         if self._full:
             self.line(
                 f"More than {_MOST} different lines of this kind were logged; further ones are "
-                "left out until the agent starts again: look at who writes on the exchange."
+                "omitted until the agent restarts. Check which party writes to the exchange."
             )
         else:
             self._logged.add(text)

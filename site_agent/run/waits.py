@@ -17,11 +17,11 @@ class WaitLog:
 
     @property
     def shown(self) -> Waiting | None:
-        """The wait that is written down now."""
+        """The wait that is recorded now."""
         return self._file.shown
 
     def clear(self) -> None:
-        """Wait for nothing."""
+        """Reset the recorded wait."""
         self._file.clear()
 
     def show(self, ahead: Preload, runs: Mapping[str, Participation], waited: float) -> None:
@@ -52,7 +52,7 @@ class WaitLog:
         if left < 0:
             self._log.write_once(
                 f"{run}: {participation.awaited} is overdue; ask the coordinator whether the "
-                "study goes on."
+                "study continues."
             )
 
     def _show_ahead(self, ahead: Preload, waited: float) -> None:

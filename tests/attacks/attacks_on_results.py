@@ -59,7 +59,7 @@ def _played(
     "hub",
     guard="site_agent.run.checks:agrees",
     without="a reader is told that sites' sums were released, and reads what the centre invented",
-    stops="is not what the sites signed for: its numbers are not the sum of what sites sent",
+    stops="its numbers are not the sum of the sites' messages",
     instead=always(True),
 )
 def invented_result(stage: Stage) -> bool:
@@ -76,7 +76,7 @@ def invented_result(stage: Stage) -> bool:
     "hub",
     guard="site_agent.run.checks:agrees",
     without="a cape study that lays its vectors open still rests on the centre's word",
-    stops="is not what the sites signed for: its numbers are not the sum of what sites sent",
+    stops="its numbers are not the sum of the sites' messages",
     instead=always(True),
 )
 def invented_result_of_open_vectors(stage: Stage) -> bool:

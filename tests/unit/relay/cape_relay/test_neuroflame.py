@@ -71,7 +71,9 @@ def test_a_runs_job_is_the_studys_for_its_members(dump: Any, image: Path) -> Non
     pasted = read(image / "parameters.json") | {"coordinator": "Centre", "site_id_name_map": {}}
     study = parameters_of(given(computation_parameters=dump(pasted)))
     assert job_of(study, MEMBERS) == replace(JOB, sites=tuple(MEMBERS), least=3, centre="66a0")
-    with pytest.raises(RelayError, match=r"^The coordinator 'Centre' is no member .*North, East"):
+    with pytest.raises(
+        RelayError, match=r"^The coordinator 'Centre' is not a member .*North, East"
+    ):
         job_of(study, {who: name for who, name in MEMBERS.items() if name != "Centre"})
 
 
