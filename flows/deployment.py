@@ -141,7 +141,7 @@ def serve_schedule(
     since : datetime
         Dates of the schedule up to then are over.
     on_demand : bool
-        Whether a run that the schedule has no date for may open a run of the study.
+        Whether a run without a date of the schedule may open a run of the study.
     resume : bool
         Ask for a run at once: one was interrupted.
     stop : callable

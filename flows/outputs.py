@@ -17,7 +17,7 @@ class PublishedTexts:
     picture: str = ""
     """Address of the first map, as ``data:``."""
     link: str = ""
-    """Address of the report, if people are served one."""
+    """Address of the report, if it is served."""
 
 
 @dataclass(frozen=True)

@@ -42,12 +42,12 @@ class DeploymentInfo:
 
 @dataclass
 class Service:
-    """A deployment and the flow that runs for it, whatever the API says that it is."""
+    """A deployment and the flow that runs for it, independent of the API's answers."""
 
     study: str
     """Name of the deployment, and the flow's only parameter."""
     make_flow: Callable[[bool], Flow[[str], State[None]]]
-    """Makes the flow of one run, which may open a run of the study or only take one up."""
+    """Makes the flow of one run, which may open a run of the study or only resume one."""
     about: DeploymentInfo
     schedule: CronSchedule
     clock: Clock
@@ -63,8 +63,8 @@ class Service:
     ) -> None:
         """Register the deployment and work until stopped.
 
-        Raises ConfigurationError if the server can't be reached at the start; later absences are
-        waited out.
+        Raises ConfigurationError if the server can't be reached at the start; later, it waits until
+        the server is back.
 
         Parameters
         ----------
@@ -131,13 +131,13 @@ class Service:
                 with _pulse(deployment):
                     self._carry_out(run)
         except UNHEARD as error:
-            line = f"Prefect gives no usable answer ({type(error).__name__}); it is asked again."
+            line = f"Prefect gives no usable answer ({type(error).__name__}). It is asked again."
             if line not in self._told:
                 self._told.add(line)
                 self.console.log(line, markup=False)
 
     def _take(self, deployment: UUID, missed: Callable[[str], State[None]]) -> FlowRun | None:
-        """Take the latest due run and dismiss those before it; None if there is none."""
+        """Take the latest due run and dismiss earlier ones; None if there is none."""
         with get_client(sync_client=True) as client:
             _show_ready(client, deployment)
             due = find_runs(
@@ -160,7 +160,7 @@ class Service:
         return FlowRun(id=due[-1], flow_id=due[-1], deployment_id=deployment, state=pending)
 
     def _carry_out(self, run: FlowRun) -> None:
-        """Run the flow, whatever the API calls it and whenever it says that it was due."""
+        """Run the flow, regardless of the name and the date in the API's answers."""
         flow = self.make_flow(self._has_date() or self.on_demand)
         try:
             # As a state, never as a result: a result would be unpickled from where the API says.

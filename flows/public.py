@@ -30,12 +30,12 @@ def without_logs(more: Mapping[Any, Any] | None = None) -> AbstractContextManage
 
 
 def emit(event: str, study: str, payload: Mapping[str, Any]) -> None:
-    """Emit ``consortium.<event>`` of a study, for the automations of the server's people.
+    """Emit ``consortium.<event>`` of a study, for automations on the server.
 
     Parameters
     ----------
     event : str
-        As ``round.opened``.
+        Name such as ``round.opened``.
     payload : mapping
         Public names, numbers and sentences.
     """

@@ -34,7 +34,7 @@ UNHEARD = (
 """Errors of requests to an API that is absent or faulty."""
 _LOOK = 5.0  # s
 _MOST = 100
-"""Runs that are looked at in one go, the latest ones."""
+"""Maximum number of runs in one request, the latest ones."""
 _UNDER_WAY = [StateType.RUNNING, StateType.PENDING]
 _CANCELLED = [StateType.CANCELLING, StateType.CANCELLED]
 

@@ -1,4 +1,4 @@
-"""A site's flow run, for a site whose owner runs a Prefect; others call the agent itself.
+"""A site's flow run, for a site with its own Prefect; others call the agent itself.
 
 The site reports to its Prefect, and ignores its answers. Prefect's engine would obey them: it takes
 states from the API's answers, waits as long as they ask, and unpickles a result from wherever they

@@ -114,7 +114,7 @@ class StudyFlow:
         self.publish = task(name="publish", **_TASK)(self._publish)
 
     def conduct(self) -> None:
-        """Carry the study out: its tasks in their order."""
+        """Carry out the study: its tasks in their order."""
         take_signals()  # Prefect's engine has set handlers that end in a traceback
         done: object = (plan := self.open())
         with self._progress(plan) as progressed:
@@ -224,7 +224,7 @@ class StudyFlow:
 
     @contextmanager
     def _progress(self, plan: Plan) -> Iterator[Callable[[], None]]:
-        """Show how many rounds are done: to the caller at each, to Prefect now and then."""
+        """Show the number of completed rounds: to the caller at each, to Prefect now and then."""
         study = self._centre.context.study.study
         shown = create_progress_artifact(0.0, f"rounds-{study}", f"Rounds of {study}")
         assert isinstance(shown, UUID)  # noqa: S101 - not in an event loop
@@ -272,11 +272,11 @@ def _this_run() -> list[UUID]:
 
 
 class _StoppedError(Exception):
-    """Stands for an error in what Prefect records: kind, step and sites, and no path."""
+    """Error as Prefect records it: kind, step and sites, and no path."""
 
 
 def _give_up(error: Exception, centre: Centre) -> None:
-    """Give a run up, unless the same command can take it up again."""
+    """End a run, unless the same command can resume it."""
     passing = isinstance(error, ExchangeError | OutputError)
     if isinstance(error, ConsortiumError) and not passing:
         centre.abort(error)

@@ -69,7 +69,7 @@ class SettingsFiles:
         self._had_policy |= self._seen[1] is not None
 
     def _check_fixed(self, config: SiteConfig) -> None:
-        """Refuse changes of fields that all runs of an agent share."""
+        """Refuse changes of fields that all runs of an agent and its ledger check share."""
         for name in _FIXED:
             if getattr(config, name) != getattr(self.first.config, name):
                 raise ConfigurationError(

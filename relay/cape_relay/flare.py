@@ -88,11 +88,11 @@ class RelayController(Controller):
         result: Shareable,
         fl_ctx: FLContext,
     ) -> None:
-        """Take an answer that comes late, which is as true as any other."""
+        """Take an answer that comes late, which is as valid as any other."""
         self._take(client.name, result)
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
-        """Carry until it is over, or until something is wrong."""
+        """Carry messages until the study is over, or an error occurs."""
         try:
             self._carry(abort_signal, fl_ctx)
         except _StoppedError:

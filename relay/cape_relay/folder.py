@@ -21,14 +21,14 @@ LARGEST = 512 << 20
 MOST_NAMES = 1_000_000
 """Maximum number of names in a folder; more do not fit into one message."""
 LIMIT = "CAPE_RELAY_MOST_GB"
-"""Variable of a machine's environment: how many GB of one run it takes, 64 if it says nothing."""
+"""Environment variable of a machine: GB of one run that it accepts (default: 64)."""
 _ROOTS = ("runs/", "consent/", "ledgers/")
-"""Beginnings of all names that an exchange keeps; a party's secret ``keys`` have none of them."""
+"""Beginnings of all names on an exchange. A party's secret ``keys`` have none of them."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*){1,5}")
 _PARTY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _LONGEST = 300
 PLACES = ("CAPE_RELAY_FOLDER", "EXCHANGE_DATABASE_URI")
-"""Variables of a machine's environment that name its folder; the second is vantage6's own."""
+"""Environment variables of a machine that name its folder; the second is vantage6's own."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -81,8 +81,7 @@ class Folder:
     ) -> None:
         if not root.is_dir():
             raise RelayError(
-                "The relay's folder is not there; make it or mount it, or correct "
-                "CAPE_RELAY_FOLDER."
+                "The relay's folder is missing; make it or mount it, or correct CAPE_RELAY_FOLDER."
             )
         self.root = root.resolve()
         self._only, self._largest, self._most = tuple(only), largest, most
@@ -258,7 +257,9 @@ def folder_of(party: str, only: Sequence[str]) -> Folder:
     """
     place = next(filter(None, map(os.environ.get, PLACES)), None)
     if place is None:
-        raise RelayError(f"{PLACES[0]} is not set here; write there which folder the relay serves.")
+        raise RelayError(
+            f"{PLACES[0]} is not set here; set it to the folder that the relay serves."
+        )
     if "{site}" in place and not _PARTY.fullmatch(party):
         raise RelayError(
             f"The platform calls this party {party[:80]!r}, which can't be a folder's name; give "
@@ -276,8 +277,8 @@ def folder_of(party: str, only: Sequence[str]) -> Folder:
 def conflict(name: str, where: str) -> RelayError:
     """Make the error of a name that has two contents."""
     return RelayError(
-        f"{name} has other bytes here than in {where}, and a name is written once; find out who "
-        "changed it before the relay is started again."
+        f"{name} has other bytes here than in {where}, but a name is written only once. Find out "
+        "who changed it before you restart the relay."
     )
 
 

@@ -1,4 +1,4 @@
-"""Folders of jobs that a platform takes, with the relay's own code; no platform is imported."""
+"""Folders of jobs for a platform, with the relay's own code; no platform is imported."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Job:
     wait: float
     """Seconds that a party may wait for something to send."""
     hours: float
-    """After which the job ends whatever has come."""
+    """Hours after which the job ends in any case."""
     centre: str = ""
-    """Which of the sites is the coordinator's, if the platform's server has no folder."""
+    """Site of the coordinator, if the platform's server has no folder."""
 
 
 def write_nvflare(job: Job, output: Path, *, code: bool = True) -> None:

@@ -81,7 +81,7 @@ def central() -> None:
         finally:
             session.shutdown(TargetType.ALL)
     if ended["status"] != "FINISHED:COMPLETED":
-        sys.exit(f"The relay's job ended with {ended['status']}; the server's log says why.")
+        sys.exit(f"The relay's job ended with {ended['status']}; see the server's log.")
 
 
 def members_of(given: Mapping[str, Any]) -> dict[str, str]:
@@ -105,7 +105,7 @@ def members_of(given: Mapping[str, Any]) -> dict[str, str]:
     members = dict(pairs)
     if not members or not len(pairs) == len(members) == len(set(members.values())):
         raise RelayError(
-            "The run names no members, or two alike; start it with those of the study."
+            "The run names no members, or two with the same name; start it with those of the study."
         )
     return members
 
@@ -133,7 +133,7 @@ _PARAMETERS = ("name", "only", "last", "wait", "hours", "least", "coordinator")
 
 
 def job_of(study: Mapping[str, Any], members: Mapping[str, str]) -> Job:
-    """Make a run's job, whose parties are called by their ids.
+    """Make a run's job, whose parties are named by their ids.
 
     Raises
     ------

@@ -17,11 +17,11 @@ from typing import TypedDict
 from cape_relay.folder import LARGEST, MOST_NAMES, Folder, RelayError, conflict
 
 MOST = 64 << 20
-"""Bytes of one message, but for a single larger file."""
+"""Bytes of one message, except for a single larger file."""
 GIVEN_UP = 10
 """Ticks without anything to move after which a silent site is waited for no longer."""
 MOST_IN_ALL = MOST + LARGEST
-"""Bytes of a message that is taken, whoever sent it."""
+"""Maximum bytes of a message from any sender."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _LONGEST = 300  # letters of a name
 _PACE, _SETTLE = 0.05, 0.15  # s
@@ -50,13 +50,13 @@ def answer(
     Parameters
     ----------
     asked : Message
-        From the platform, and checked.
+        Message from the platform, which is checked here.
     seconds : float
-        How long to wait for something that the hub lacks.
+        Time to wait for a file that the hub lacks.
     wait : callable
         Lets the given number of seconds pass; its errors end the waiting.
     most : int
-        Bytes of files in the answer, but for a single larger file.
+        Bytes of files in the answer, except for a single larger file.
 
     Raises
     ------
@@ -77,7 +77,7 @@ class Hub:
     last : str
         Pattern of the name after which nothing is expected, such as ``runs/rest-*/end``.
     most : int
-        Bytes of files in one message, but for a single larger file.
+        Bytes of files in one message, except for a single larger file.
     centre : str
         The coordinator's site, if this folder is not a party's but empty at first.
 
@@ -109,7 +109,7 @@ class Hub:
         return made
 
     def take(self, site: str, said: object) -> None:
-        """Take a site's answer, however late.
+        """Take a site's answer, also a late one.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class Hub:
         self.bytes += sum(map(len, files.values()))
 
     def _is_last(self, name: str) -> bool:
-        """Return whether a name fits the pattern word by word: a site may be called ``end``."""
+        """Return whether a name matches the pattern word by word: a site may be named ``end``."""
         words, wanted = name.split("/"), self._last.split("/")
         return len(words) == len(wanted) and all(map(fnmatchcase, words, wanted))
 
@@ -210,7 +210,7 @@ def _take(folder: Folder, message: Message, sender: str) -> dict[str, bytes]:
 
 
 def _check_places(own: Iterable[str], files: Collection[str], sender: str) -> None:
-    """Refuse a name that is the folder of others: it would keep these from being written."""
+    """Refuse a name that is the folder of others, because these could not be written."""
     names = {*own, *files} if files else set[str]()
     for name in names:
         words = name.split("/")

@@ -1,7 +1,7 @@
 """The relay as an algorithm of vantage6 4: ``central`` at the coordinator's node, ``sync`` at each.
 
 A node mounts its folder as a database of type ``folder`` with the label ``exchange``. Every tick is
-a container at every site, so a site waits long for something to send before it ends.
+a container at every site, so a site waits long for files to send before it ends.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def central(
     hours : float
         Time after which it ends in any case.
     organizations : sequence of int, optional
-        Numbers of those that take part; without it all others of the collaboration.
+        Numbers of the organizations that take part (default: all others of the collaboration).
 
     Returns
     -------
@@ -94,7 +94,7 @@ def _take(hub: Hub, said: Any) -> None:
 
 
 def encoded(message: Message) -> dict[str, Any]:
-    """Return a message as JSON can have it, a third larger."""
+    """Return a message in a form for JSON, which is a third larger."""
     files = {name: base64.b64encode(data).decode() for name, data in message["files"].items()}
     return {"files": files, "listing": message["listing"]}
 

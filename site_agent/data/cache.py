@@ -47,7 +47,7 @@ class BlockCache:
         self._sound: dict[str, _Stamp] = {}  # blocks whose digest was compared already
 
     def __reduce__(self) -> tuple[Callable[[Path], BlockCache], tuple[Path]]:
-        """Return the one cache of this process for the folder, for use by pickle."""
+        """Return a call that gives another process its one cache for the folder."""
         return _cache_of_process, (self.folder,)
 
     def get(self, key: str, shape: tuple[int, int], make: Callable[[], Block]) -> Block:

@@ -124,7 +124,7 @@ Described = Mapping[str, Description]
 
 
 class Misnamed(Serious):
-    """Sentence about corrections by ``aliases:`` in the hospital's own file, before the study's."""
+    """Warning that the hospital can resolve by ``aliases:`` in its own file, without the study."""
 
     __slots__ = ()
 

@@ -461,7 +461,7 @@ def _read_cifti(path: Path, mesh: Mesh) -> NDArray[np.float64]:
 
 
 def _checked(path: Path, values: NDArray[np.float64], gaps: float) -> NDArray[np.float64]:
-    """Return the values of one file, of which up to the fraction ``gaps`` may be NaN."""
+    """Return the values of one file; up to the fraction ``gaps`` may be missing, as NaN."""
     known = np.isfinite(values)
     lacking = int(np.count_nonzero(~known))
     if not known.any():

@@ -174,12 +174,12 @@ class Sums:
         return _over(before + self._persons.of(held, ids), price, study.limit)
 
     def _of_study(self, dataset: str, held: Collection[Account]) -> int:
-        """Return a study's lines without a group, of one data set, or of all if it is empty."""
+        """Return the sum of a study's lines without a group, of one data set or (if empty) all."""
         keys = [key for key in self._studies if dataset in ("", key[0]) and key[1:] in held]
         return sum(self._studies[key] for key in keys)
 
     def _before(self, dataset: str, everywhere: bool, units: Collection[str]) -> int:
-        """Return the lines that name no group, of one data set or of all."""
+        """Return the sum of the lines that name no group, of one data set or of all."""
         keys = [key for key in self._accounts if everywhere or key[0] == dataset]
         return sum(self._accounts[key] for key in keys if key[1] in units)
 

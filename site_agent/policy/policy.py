@@ -316,7 +316,7 @@ def _promise(policy: Policy, study: Study) -> Iterator[PrivacyError]:
 
 
 def _company(policy: Policy, study: Study, site: str) -> Iterator[PrivacyError]:
-    """Yield violations by the participants of the study."""
+    """Yield violations by the sites of the study."""
     if len(study.sites) < policy.fewest_sites:
         said = f"a study of {len(study.sites)} sites"
         yield refusal_sentence("fewest_sites", said, f"no fewer than {policy.fewest_sites}")

@@ -85,7 +85,7 @@ class Charges:
         return known is not None
 
     def reserve(self, asked: AskedRound, *, remembered: bool) -> bool:
-        """Reserve a round in the ledger, and sign the ledger's head; False if done before.
+        """Reserve a round in the ledger, and post the signed head; False if done before.
 
         Raises errors as `permission` if the approval was withdrawn or replaced.
         """

@@ -62,7 +62,7 @@ def test_members_are_read_as_the_platform_and_as_its_boilerplate_tell_them() -> 
     assert members_of(given(users=users)) == MEMBERS
     assert members_of(given(active_participants=active, user_ids=[*MEMBERS])) == MEMBERS
     for wrong in ([], [*users, users[0]], [*users, {"id": "66a9", "name": "North"}]):
-        with pytest.raises(RelayError, match="no members, or two alike"):
+        with pytest.raises(RelayError, match="no members, or two with"):
             members_of(given(users=wrong))
 
 
@@ -89,5 +89,5 @@ def test_an_entry_says_what_is_wrong_in_a_sentence(image: Path, tmp_path: Path) 
     words = [sys.executable, image / "system/entry_provision.py", "--input", path]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("The run names no members, or two alike;")
+    assert done.stderr.startswith("The run names no members, or two with the same name;")
     assert set(tmp_path.iterdir()) == {image, path}
