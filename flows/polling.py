@@ -164,7 +164,9 @@ class Service:
         flow = self.make_flow(self._has_date() or self.on_demand)
         try:
             # As a state, never as a result: a result would be unpickled from where the API says.
-            with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 8}):  # bears minutes of absence
+            with temporary_settings(
+                {PREFECT_CLIENT_MAX_RETRIES: 8}
+            ):  # tolerates minutes of absence
                 run_flow(flow, run, parameters={"study": self.study}, return_type="state")
         except PrefectSignal:  # no Exception: an order of the API to its engine
             self.console.log("Prefect withdrew a due run.", markup=False)

@@ -30,7 +30,7 @@ _FLOW = "site-agent"
 _COMPLETED, _FAILED = "completed", "failed"
 _ANSWER = 15.0  # s; a server that does not answer in time gets no further report
 _PATIENCE = 30.0  # s, for the last word of a process that a busy machine may still be starting
-_DEAF = {PREFECT_CLIENT_MAX_RETRIES: 0}  # nor waits as long as asked
+_DEAF = {PREFECT_CLIENT_MAX_RETRIES: 0}  # and no wait as long as the API requests
 _STRICT = {"follow_redirects": False, "timeout": _ANSWER}
 
 
@@ -104,5 +104,5 @@ def _record(client: SyncPrefectClient, site: str, run: UUID | None, state: State
 
 if __name__ == "__main__":
     for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)  # meant for the agent, whose last word is awaited
+        signal.signal(each, signal.SIG_IGN)  # meant for the agent, whose last word is expected
     _tell(sys.argv[1], _states())

@@ -76,7 +76,7 @@ def take_over(notes: Path, run: str, now: Sequence[UUID]) -> bool:
     return found
 
 
-_PROGRESS_EVERY = 1.0  # s; each time costs as much as a small round
+_PROGRESS_EVERY = 1.0  # s; each update costs as much as a small round
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0}
 _FLOW: dict[str, Any] = {"validate_parameters": False, "persist_result": False}
 
@@ -106,7 +106,7 @@ class StudyFlow:
         self._ended: Exception | None = None
         self._published = False
         self._lines = PublicLines()
-        self._awaited: Waiting | None = None  # in the step that is being done
+        self._awaited: Waiting | None = None  # in the current step
         centre.on_wait(self._waits)
         self.open = task(name="open", **_TASK)(self._open)
         self.round = task(name="round", task_run_name="{stage} {number}", **_TASK)(self._round)
@@ -115,7 +115,7 @@ class StudyFlow:
 
     def conduct(self) -> None:
         """Carry out the study: its tasks in their order."""
-        take_signals()  # Prefect's engine has set handlers that end in a traceback
+        take_signals()  # Prefect's engine sets handlers that end with a traceback
         done: object = (plan := self.open())
         with self._progress(plan) as progressed:
             while self._session.pending is not None:

@@ -160,7 +160,7 @@ class Agent:
                     if once and self._over():
                         return
         finally:
-            if self._page.begun:  # and says that the agent is not at work any more
+            if self._page.begun:  # and records that the agent is not running any more
                 self._page.write()
 
     def _await_work(self, idle: float) -> None:
@@ -326,7 +326,7 @@ class Agent:
             raise
         except ConsortiumError as error:
             self._give_up(run, error)
-        except Exception as error:  # nothing that a centre sends may end the agent
+        except Exception as error:  # no message of a centre may end the agent
             self._give_up(run, SoftwareError.of(error))
         return True
 
@@ -337,7 +337,7 @@ class Agent:
             return False
         admission = self._admitted.get(run, self._admission)
         self._runs[run] = admission.admit(run, message)
-        self._admitted[run] = admission  # by which it is resumed, whatever is written since
+        self._admitted[run] = admission  # by which it is resumed, whatever is written later
         return self._runs[run] is not None
 
     def _give_up(self, run: str, error: ConsortiumError) -> None:

@@ -2,7 +2,7 @@
 
 from consortium.base.command_line import run_program
 
-# Each adds its commands; the headings of the help come in this order.
+# Each module adds its commands. The headings of the help have this order.
 # isort: off
 from site_agent.commands import members
 from site_agent.commands import studies

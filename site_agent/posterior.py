@@ -203,7 +203,7 @@ def write_posterior(
 
 
 def _check_people(here: int, then: int, everybody: int, run: str) -> None:
-    """Refuse if the own part of the release can't be subtracted, or is too small or all of it."""
+    """Refuse if the own part of the release can't be subtracted, is too small, or is the whole."""
     if here != then:
         raise DataError(
             f"{count(then, 'participant')} of this hospital took part in {run}, and {here} would "

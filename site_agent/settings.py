@@ -9,7 +9,7 @@ from site_agent.config import SiteConfig
 from site_agent.layout import CONFIG, POLICY
 from site_agent.policy.policy import Policy
 
-_STANDS = 1.0  # s that a changed file has to stand still before it counts: editors write in steps
+_STANDS = 1.0  # s without change before a changed file counts: editors write in steps
 _FIXED = ("name", "exchange", "credentials", "ledger")
 _Stamp = tuple[tuple[int, int, int] | None, ...]
 

@@ -101,7 +101,7 @@ class Hub:
         own = bool(heard) and not self._centre  # a hub without a party receives only from sites
         listing = _awaited(self._folder, heard, seconds if own else 0.0, wait)
         made = _message(self._folder, listing, heard, self._most)
-        self._heard = {}  # whoever does not answer is asked for its listing again
+        self._heard = {}  # a site that does not answer is asked for its listing again
         self.ticks, self.idle = self.ticks + 1, self.idle + 1
         self._note(made["files"])
         sent = made["files"].keys() - self._of_sites  # only the coordinator ends a run

@@ -65,7 +65,7 @@ class SiteFolder:
 
 @dataclass(frozen=True)
 class StudyCase:
-    """A study that awaits approval, compared with the site's folder."""
+    """A study before its approval, compared with the site's folder."""
 
     site: SiteFolder
     papers: Papers

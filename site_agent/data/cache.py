@@ -116,7 +116,7 @@ class BlockCache:
     def _write(self, path: Path, block: Block) -> None:
         """Write a temporary file, then rename it: a crash leaves no half block under its name."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Readable by the owner only: that is how tempfile makes files.
+        # Readable by the owner only, as tempfile makes files.
         with tempfile.NamedTemporaryFile(
             dir=self.folder, prefix=".", suffix=".part", delete=False
         ) as file:

@@ -60,7 +60,7 @@ def files_below(home: Path, root: Path) -> list[Path]:
 
 
 def tree_of(home: Path, root: Path) -> Tree:
-    """List a folder as `files_below`, with the links followed and the folders passed over.
+    """List a folder as `files_below`, with the followed links and the skipped folders.
 
     Parameters
     ----------
@@ -141,13 +141,13 @@ def _of_steps(
 
 
 def unread_in(home: Path, root: Path) -> str:
-    """Return a sentence about the first folder or file that is passed over; empty if none is."""
+    """Return a sentence about the first folder or file that is skipped; empty if none is."""
     found = tree_of(home, root).passed_over[:1]
     return "".join(f" {path} {reason}." for path, reason in found)
 
 
 def _parts(path: str) -> list[str]:
-    """Return a path's parts, which sort as paths do and faster."""
+    """Return a path's parts, which sort like paths but faster."""
     return path.split("/")
 
 
@@ -156,7 +156,7 @@ def _list(
 ) -> None:
     """Append a folder's entries to the lists of folders, links to folders, files, and linked files.
 
-    Hidden entries are left out, as BIDS does; macOS writes such files next to each image.
+    Hidden entries are ignored, as in BIDS; macOS writes such files next to each image.
     """
     with os.scandir(folder) as entries:
         for entry in entries:

@@ -261,7 +261,7 @@ def _parcels(path: Path, axis: str) -> tuple[list[str], list[list[float]]]:
 
     A file that is incomplete, or has other axes, has none.
     """
-    import nibabel as nib  # half a second, which only who has such files should pay
+    import nibabel as nib  # takes half a second, only for sites with such files
 
     try:
         image = open_image(path)

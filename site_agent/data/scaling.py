@@ -53,7 +53,7 @@ def scale_vector(
 
 
 def _scaled(vector: Vector, center: bool, normalize: bool, where: Path) -> Vector:
-    # Brought near one by a power of two, which is exact: sums and squares keep to their range.
+    # Scaled near one by a power of two, which is exact: sums and squares stay in range.
     largest, exponent = np.frexp(np.abs(vector).max(initial=0.0))
     near = np.ldexp(vector, -exponent)
     if center:

@@ -39,7 +39,7 @@ from site_agent.ledger.ledger import Ledger, spent_in
 from site_agent.policy.policy import Policy, SpentLoss, StudyRequest, refusals
 from site_agent.run.message_store import MessageStore
 
-_MOST_RUNS = 20  # that are read for the centre's version
+_MOST_RUNS = 20  # maximum number of announcements read for the centre's version
 __all__ = ["Check", "Surroundings", "examine"]
 
 _NO_PREFECT = "write prefect: false in site.yaml"
@@ -70,7 +70,7 @@ def clock(
 def anchor(config: SiteConfig, folder: Path) -> Check:
     """Compare the ledger with the heads that the site signed."""
     exchange = config.open_exchange()
-    if not config.ledger.exists():  # it is not the doctor who makes one
+    if not config.ledger.exists():  # the doctor does not make one
         if not exchange.children(f"ledgers/{config.name}"):
             return Check("heads", "ok", "Nothing was spent, and the exchange has no head.")
         message = f"{config.ledger} is missing, but the exchange has heads of it."
@@ -296,7 +296,7 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
         dataset, people = str(config.dataset.resolve()), candidates(config, study.data)
         spent = spent_in(ledger, dataset, study, centres, people)
         used = _used_up(folder, ledger, study, centres)
-    runs = 0 if used else 1  # no other is asked of the policy before it is approved
+    runs = 0 if used else 1  # the policy is asked about no other before its approval
     request = StudyRequest(config.name, spent, runs)
     problems = [str(error) for error in refusals(Policy.load(folder), study, None, request)]
     if not problems:

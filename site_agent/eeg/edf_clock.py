@@ -21,7 +21,7 @@ _TAL = re.compile(rb"([+-]\d+(?:\.\d*)?)(?:\x15(\d+(?:\.\d*)?))?\x14(.*)", re.S)
 _LEAST_PAUSE = 1.1e-3
 """Seconds; writers round the times of records to milliseconds."""
 _LEAST_ERROR = 1e-2
-"""Seconds by which the records of a file that calls itself continuous must differ from it."""
+"""Seconds by which the records of a nominally continuous file must differ from it."""
 
 
 class Layout(NamedTuple):

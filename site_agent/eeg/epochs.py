@@ -14,8 +14,7 @@ from site_agent.eeg.native import load_mne
 from site_agent.eeg.recording import Recording, Signals, onsets_of
 
 WINDOW = 2.0
-"""Seconds of the windows that band power is estimated from, unless there are events; they overlap
-by half."""
+"""Seconds of the windows for estimating band power without events; they overlap by half."""
 FINE = 500.0
 """Smallest number of samples per second for placing events, to move none by more than 1 ms."""
 LEAST_RATE = 2.2
@@ -35,18 +34,18 @@ class Epochs:
     values: Signals
     """Shape (E, C, T). In µV."""
     tried: int
-    """Epochs before the unsound ones were left out."""
+    """Number of epochs before bad ones were excluded."""
     complaint: str
-    """What to say if they are too few, without a full stop."""
+    """Sentence if they are too few, without a full stop."""
 
 
 def cut_epochs(recording: Recording, view: EegView) -> Epochs:
     """Prepare a run: reference, filter, resample, cut, subtract baselines, exclude bad epochs.
 
     Every continuous segment is filtered, resampled and cut separately. Segments that are too short
-    for the filter are not used. An epoch is unsound if it reaches over an end or a break of the
-    recording, touches a span that is marked as bad, goes beyond the view's peak to peak on a
-    channel, or has a constant channel.
+    for the filter are not used. An epoch is bad if it crosses an end or a break of the recording,
+    overlaps a span that is marked as bad, exceeds the view's peak to peak on a channel, or has a
+    constant channel.
 
     Raises
     ------
@@ -112,7 +111,7 @@ def _check_amplitude(recording: Recording, amplitudes: Sequence[float]) -> None:
 
 
 def _lacking(recording: Recording, view: EegView) -> str:
-    """Return why a recording can't be used, if it is for something that it does not have."""
+    """Return why a recording can't be used, if it lacks channels, events or length."""
     missing = [name for name in view.channels if name not in recording.channels]
     if missing:
         return f"{recording.path} has no good channel {', '.join(missing[:5])}"
@@ -152,7 +151,7 @@ def _complaint(recording: Recording, view: EegView, sound: int, tried: int) -> s
 def _prepared(recording: Recording, view: EegView, segment: tuple[int, int]) -> tuple[Signals, int]:
     """Bring a segment to the study's channels, reference, pass band, and a multiple of its rate.
 
-    Epochs are cut from a fine grid of times, since a coarse one would move their events about.
+    Epochs are cut from a fine grid of times, since a coarse one would shift their events.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Finding EEG recordings in a BIDS data set."""
+"""Search of EEG recordings in a BIDS data set."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ class Choice:
 def find_recordings(
     folder: Path, task: str, data: DataSection
 ) -> dict[str, tuple[Path, ...] | SkippedPerson]:
-    """Find every participant's recordings of a task; reads names of files only.
+    """Find every participant's recordings of a task, from names of files only.
 
     Raises NobodyError if no participant has one.
 
@@ -118,7 +118,7 @@ def _ambiguous(paths: Sequence[Path]) -> str | None:
 
 
 def _fitting(files: Iterable[Path], task: str, data: DataSection) -> list[Path]:
-    """List the recordings of a task that the study takes, in all their versions."""
+    """List the recordings of a task that the study uses, in all their versions."""
     found = []
     for path in files:
         if recording_ending(path) is None:
@@ -132,7 +132,7 @@ def _fitting(files: Iterable[Path], task: str, data: DataSection) -> list[Path]:
 
 
 def _near_miss(files: Sequence[Path], task: str) -> list[str]:
-    """Return a sentence about the file that is most like a recording of the task, if any."""
+    """Return a sentence about the file that most resembles a recording of the task, if any."""
     eeg = [path for path in files if path.name.endswith((*ENDINGS, *_OTHERS))]
     eeg = [path for path in eeg if path.parent.name == "eeg" or _loosely(path)["suffix"] == "eeg"]
     tasks = {path: _loosely(path).get("task", "") for path in eeg}

@@ -8,7 +8,7 @@ from site_agent.eeg.native_checks import READERS, ending_of
 
 NIFTI = (".nii.gz", ".nii")
 ENDINGS = (*READERS, *NIFTI)
-"""In the order in which versions of one recording are preferred."""
+"""Endings in the order in which versions of one recording are preferred."""
 Run = tuple[tuple[str, str], ...]
 
 

@@ -1,4 +1,4 @@
-"""Reading one EEG recording, with what its file, its tables and its sidecar state about it."""
+"""Reader of one EEG recording, with the statements of its file, tables and sidecar."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Described:
     def breaks(self, markers: Sequence[Marker]) -> tuple[Break, ...]:
         """Return the breaks that the clock and markers (without pauses) state, in order.
 
-        A break before the first or after the last sample separates no samples and is left out.
+        A break before the first or after the last sample separates no samples and is omitted.
         """
         stated = (break_of(each, self.opened.rate) for each in markers)
         found = (*self.opened.clock.breaks(), *(each for each in stated if each is not None))

@@ -46,7 +46,7 @@ class DaskCluster:
                 if self._client.status != "running" or not self._threads():
                     raise LostError("the scheduler is gone, or has no workers") from error
             except (Exception, asyncio.CancelledError) as error:
-                # `compute_request` raises nothing: it is the cluster, or the package is missing.
+                # `compute_request` raises nothing: the cluster failed, or the package is missing.
                 raise LostError(_words(error)) from error
 
     def cancel(self, handle: Any) -> None:

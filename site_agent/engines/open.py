@@ -30,7 +30,7 @@ def open_engine(config: SiteConfig) -> Engine:
             from site_agent.engines.dask import DaskCluster
 
             return RemoteEngine("dask", partial(DaskCluster, address), config.most_memory)
-        if find_spec("ray") is None:  # the process that imports it is another
+        if find_spec("ray") is None:  # another process imports it
             raise ImportError("the package ray does not exist")
         from site_agent.engines.ray import RayCluster
 

@@ -102,7 +102,7 @@ def _serve(pipe: Connection, address: str) -> None:
     while True:
         number, *call = pipe.recv()
         if call == [None]:
-            with suppress(Exception):  # it was fetched, or the cluster is gone
+            with suppress(Exception):  # it was fetched, or the cluster does not exist any more
                 ray.cancel(begun.pop(number))
             continue
         if call:

@@ -1,8 +1,8 @@
 """Preprocessing of a subject's files to a D x T block, by the study's data section.
 
 The maximum memory of work on some participants is computed from headers. Arrays are counted, with
-all copies that exist at one time. A test compares the counts with the allocated memory. The memory
-of a process itself is not included.
+all copies that exist at one time. A test compares the counts with the allocated memory. The
+process's own memory is not included.
 """
 
 import math
@@ -112,7 +112,7 @@ def preprocess_run(run: RecordingRun, data: DataSection, target: Target) -> Bloc
     basis = confound_design(len(series), DEGREES[data.detrend], regressors)
     check_left(basis, DEGREES[data.detrend], run.bold)
     project_out(series, basis)
-    # A course that was nothing but trend must not be blown up to unit variance later.
+    # A course that was only trend must not be scaled to unit variance later.
     series[:, _peaks(series) <= CONSTANT * peaks] = 0.0
     if not series.any():
         msg = f"{run.bold} is zero or constant in the study's mask; check image and mask."
@@ -201,7 +201,7 @@ def confound_design(
         columns = np.hstack([columns, confounds - confounds.mean(axis=0)])
         sizes = np.concatenate([sizes, np.linalg.norm(confounds, axis=0)])
     norms = np.linalg.norm(columns, axis=0)
-    # What centring leaves of a constant confound is rounding, and must not become a regressor.
+    # A constant confound is only rounding after centring, and must not become a regressor.
     varies = norms > DEPENDENT * sizes
     columns = columns[:, varies] / norms[varies]
     if not columns.size:

@@ -359,7 +359,7 @@ class SiteDataset:
         except DataError as error:
             return SkippedPerson(subject.label, "unusable", str(error))
         first, data = subject.runs[0].bold, self.data
-        by_person = self.unit == "subject"  # else one volume would decide about the others
+        by_person = self.unit == "subject"  # otherwise one volume would decide about the others
         if by_person and data.volumes is not None and length != data.volumes:
             detail = f"{first} has {length} volumes, the study asks for {data.volumes}; left out."
             return SkippedPerson(subject.label, "does-not-fit", detail)

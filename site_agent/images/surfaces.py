@@ -56,7 +56,7 @@ Series = NDArray[np.float32]
 _ROWS = 256  # grayordinates at a time, which fit into the processor's cache
 _MOST_BYTES = 1 << 32  # of a GIFTI file
 _WIDEST = 8  # bytes of a number
-_LEAST_ARRAY = 100  # bytes of one in a GIFTI file, at the least
+_LEAST_ARRAY = 100  # minimum bytes of one in a GIFTI file
 _HEAD = 1 << 16
 _COUNT = re.compile(rb"NumberOfDataArrays\s*=\s*[\"'](\d{1,6})[\"']")
 _BOTH = "LR"

@@ -103,7 +103,7 @@ class LedgerAnchor:
             said = self._read(head.seq) if isinstance(error, TakenError | OversizedError) else None
             if said is not None and said[1] != head:
                 raise self._refusal(*said, head.digest) from error
-            # Perhaps this site said just that, with its key before the last change.
+            # This site may have signed the same, with its key before the last change.
             return None if said == (first, head) else error
         return None
 
@@ -220,6 +220,6 @@ class LedgerAnchor:
                 body = unseal(message or b"", keys, run=RUN, kind=KIND, limit=limit, round=seq).body
             except ProtocolError:  # any party can put anything there
                 continue
-            first, digest = json.loads(body)  # the site's own, as its signature says
+            first, digest = json.loads(body)  # the site's own, by its signature
             return str(first), Head(seq, str(digest))
         return None

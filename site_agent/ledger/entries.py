@@ -114,7 +114,7 @@ def _digest(charge: Charge, event: str, at: str, previous: str) -> str:
     """Return SHA-256 of the line as a JSON array: the charge's fields in order, and the rest."""
     # A value that JSON can't represent was not written by a ledger: the line was altered.
     fields = dict(vars(charge))  # in the order of their declaration
-    if not charge.persons:  # as lines were before
+    if not charge.persons:  # as in lines of earlier versions
         del fields["persons"]
     content = json.dumps([*fields.values(), event, at, previous], default=str)
     return hashlib.sha256(content.encode()).hexdigest()

@@ -88,14 +88,14 @@ class LedgerFile:
         self._same: dict[int, int] = {}
         self.sums = Sums(self.members)
         self._where = _whereabouts(path)
-        # One connection for the ledger's life: opening one costs as much as a round.
+        # One connection for the ledger's lifetime: opening one costs as much as a round.
         self.connection = sqlite3.connect(
             path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
         )
         set_journal(self.connection, path)
         self.connection.execute("PRAGMA synchronous = FULL")
         self.connection.execute("PRAGMA cache_size = -256")  # KiB; the last lines are read again
-        # Bringing every line at once into the main file would cost a round most of its time.
+        # Writing every line at once into the main file would take most of a round's time.
         self.connection.execute("PRAGMA wal_autocheckpoint = 0")
 
     def current(self) -> Self:

@@ -105,7 +105,7 @@ class Ledger(LedgerReader):
             if held is None:
                 check_begin(file.sums, charge, limits)
                 own = OneStudy(charge.study, {charge.centre, *limits.centres}, limits.study)
-                totals = {charge.unit: 0.0, **limits.totals}  # what has no limit has no budget
+                totals = {charge.unit: 0.0, **limits.totals}  # a unit without limit has no budget
                 over = set(file.over_limit(labels, totals, charge.unit, charge.mu, own))
                 group = file.enroll([label for label in labels if label not in over])
                 file.append(replace(charge, persons=group), "hold", at)

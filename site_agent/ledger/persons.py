@@ -160,7 +160,7 @@ class PersonSums:
         table = self._tables.get(account)
         if table is None:
             return
-        if square < 0:  # what rounding has left is not carried on
+        if square < 0:  # remaining rounding errors are removed
             del self._tables[account]
             return
         self._tables[account] = _plus(table, self._members(group), exact_float(square))

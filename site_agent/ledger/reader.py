@@ -24,7 +24,7 @@ from site_agent.ledger.limits import OneStudy, Sums, counted
 from site_agent.ledger.persons import PersonSums, exact_root, exact_square
 from site_agent.ledger.states import STATE, Kind, State
 
-_SETTLE_EVERY = 1.0  # s between two times that the main file is brought up to date
+_SETTLE_EVERY = 1.0  # s between two updates of the main file
 
 
 class LedgerReader:

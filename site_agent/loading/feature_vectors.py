@@ -188,7 +188,7 @@ class FeatureDataset:
         self.tables = tables
         self.cap = cap
         self._left_out: dict[str, SkippedPerson] = {}
-        self._empty = ""  # why a view has no vector of any participant
+        self._empty = ""  # reasons why a view has no vector of any participant
         self._views: dict[str, _Read] = {}
 
     @property

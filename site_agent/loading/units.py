@@ -105,7 +105,7 @@ def families_of(
     among = Spellings(persons, exact=wording.tables.exact_labels)
     troubled: dict[str, DataError] = {}
     found: set[str] = set()
-    ambiguous: set[str] = set()  # who is in two families
+    ambiguous: set[str] = set()  # participants in two families
     for label, cells in rows_or_errors(table, [units.family], own_words, among=among):
         if isinstance(cells, DataError):
             troubled[label] = cells

@@ -101,7 +101,7 @@ def opens_at(windows: Sequence[Window], now: datetime) -> datetime | None:
         summer time begins or ends.
     """
     wall = now.replace(tzinfo=None)
-    yesterday = wall.date() - timedelta(days=1)  # its window may have passed midnight
+    yesterday = wall.date() - timedelta(days=1)  # its window may cross midnight
     spans = [span for window in windows for span in window.spans(yesterday, 9)]
     if not spans or any(start <= wall < end for start, end in spans):
         return None
@@ -198,7 +198,7 @@ class Policy(FrozenModel):
         Raises ConfigurationError if it can't be read, or a field is unknown or out of range.
         """
         path = folder / POLICY
-        # A link to nowhere is a policy that is lost, not one that was never written.
+        # A broken link means that a policy was lost, not that none was written.
         return read_model(path, cls) if path.exists() or path.is_symlink() else cls()
 
     def save(self, folder: Path) -> None:
@@ -369,7 +369,7 @@ def _statistics(study: Study, plan: Plan | None) -> list[str]:
     shape = replace(shape, sites=study.sites)
     try:
         releases = planned_releases(study, shape)
-    except StudyError:  # a size that matters, which is judged with the plan
+    except StudyError:  # a size that matters, which is checked with the plan
         return []
     return list(dict.fromkeys(release.statistic for release in releases))
 

@@ -94,7 +94,7 @@ class Admission:
                 if _agreed(read_announcement(announced), approval):
                     return self._attend(run, approval, announced, seen)
         if run.rsplit("-", 1)[0] in {approval.study.study for approval in approved}:
-            if not signed:  # whoever wrote that, it need not be the last word
+            if not signed:  # another party may have written it, and the centre's may follow
                 raise SignatureError(
                     "the announcement is not signed with an approved key of the consortium; the "
                     "site waits for a signed one. If this lasts, compare the roster with the "
@@ -119,7 +119,7 @@ class Admission:
             self.site.log.line_once(str(error))
             return found
         for approval in approved:
-            with suppress(ConsortiumError):  # said in words when a run is announced
+            with suppress(ConsortiumError):  # reported in words when a run is announced
                 self._check_rules(approval)
                 found.append(approval)
         return found

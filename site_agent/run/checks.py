@@ -113,10 +113,13 @@ class Checks:
         try:
             vectors = (self._vector(question, site, body) for site, body in manifests.items())
             total = add_again(session, directory, number, release, vectors, entries, clear=clear)
-        except (AlteredError, ExchangeError) as error:  # the exchange's doing, perhaps for a while
+        except (
+            AlteredError,
+            ExchangeError,
+        ) as error:  # of the exchange, perhaps temporary
             self.site.log.line(f"round {number} can't be recomputed now: {error}")
             return False
-        except ProtocolError as error:  # signed for, and yet no vector of this round
+        except ProtocolError as error:  # signed, but not a vector of this round
             raise self._refute(number, _UNSOUND, str(error)) from error
         if not agrees(total, release):
             raise self._refute(

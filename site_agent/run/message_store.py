@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS messages (
 ) WITHOUT ROWID"""
 
 _SITE, _HALTED, _ACCOUNTED = "(site)", "halted", "accounted "  # no run has such a name
-_MOST_ABSENT = 256  # names of messages; who waits asks for few, again and again
+_MOST_ABSENT = 256  # names of messages; a waiting agent requests few, again and again
 
 
 class MessageStore:
@@ -134,7 +134,7 @@ class MessageStore:
                 yield self._connection
             except sqlite3.Error as error:
                 self.close()
-                self._absent.clear()  # what failed may be on disk all the same
+                self._absent.clear()  # a failed write may still be on disk
                 raise LedgerError(
                     f"{self._path} can't be used ({error}); check disk space and rights."
                 ) from error

@@ -14,7 +14,7 @@ from site_agent.run.message_store import MessageStore
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A message of this site: where it goes, under which name it is stored, and its bytes."""
+    """A message of this site: its place on the exchange, its name in the store, and its bytes."""
 
     place: str
     name: str
@@ -40,7 +40,7 @@ class Outbox:
         self._store.save(self._run, name, message)
 
     def receive(self, place: str, name: str, limit: int) -> bytes | None:
-        """Fetch a message as it was first kept; later changes on the exchange are not seen."""
+        """Fetch a message as it was first stored; later changes on the exchange are ignored."""
         stored = self.stored(name)
         return stored if stored is not None else self._exchange.get(place, limit + OVERHEAD)
 
@@ -96,7 +96,7 @@ class Outbox:
         """
         try:
             found = self._exchange.get(place, 2 * len(message) + MOST_NOTICE)
-        except ExchangeError:  # larger than any of its kind, or away: looked at again the next time
+        except ExchangeError:  # too large, or not reachable: read again the next time
             return
         if found is not None and contribution_contradicts(found, message, self._keys):
             raise CopyError(
@@ -124,7 +124,7 @@ class Outbox:
         ).body
 
     def arrays(self) -> Callable[[str, int], bytes]:
-        """Return what fetches one query's public arrays, but for those of the query before."""
+        """Return the function that fetches a query's public arrays, with the last ones kept."""
         before, self._arrays = self._arrays, {}
 
         def fetch(digest: str, size: int) -> bytes:
@@ -137,12 +137,12 @@ class Outbox:
     def _array(self, digest: str, size: int) -> bytes:
         """Fetch a public array by its SHA-256.
 
-        Raises ExchangeError if it is not there yet, or is another.
+        Raises ExchangeError if it is not there yet, or differs.
         """
         data = self._exchange.get(self.names.array(digest), size)
         if data is None or hashlib.sha256(data).hexdigest() != digest:
             raise ExchangeError(
-                f"The array {digest[:12]} of a query is missing or altered on the exchange; "
-                "it is waited for, so repair the exchange if that lasts."
+                f"The array {digest[:12]} of a query is missing or altered on the exchange. The "
+                "site waits for it; if this lasts, repair the exchange."
             )
         return data

@@ -1,6 +1,6 @@
 """A site in one run: every step from the announcement to the end, each repeatable.
 
-The site trusts no other party. It acts only on a study that its people approved, on
+The site trusts no other party. It acts only on a study that its staff approved, on
 messages signed with the approved roster's keys, on queries that its own plan
 foresees, and within its own ledger.
 """
@@ -41,7 +41,7 @@ class Participation:
     permission : callable
         Returns the site's current permission for the study, or raises the reason for its absence.
     seen : float
-        When the site saw the announcement, in seconds on its clock that never goes back.
+        Time at which the site saw the announcement, in seconds on its monotonic clock.
     """
 
     def __init__(
@@ -89,11 +89,11 @@ class Participation:
                 if self._outbox.held:
                     self._slots.hold(SHORTEST)
         except (ExchangeError, ProtocolError, EngineError):
-            if self.read_end():  # whatever is amiss, the run's end is heard
+            if self.read_end():  # whatever the error, the run's end is received
                 return True
             raise
         except Exception:
-            self._deliver()  # the site's last word in this run, which no data delayed
+            self._deliver()  # the site's last message in this run, which no data delayed
             raise
         if not self._slots.left:
             self._deliver()
@@ -103,7 +103,7 @@ class Participation:
         return self.read_end()
 
     def _deliver(self) -> None:
-        """Post the messages that are due; raises as `permission` before a message of set-up."""
+        """Post the due messages; raises errors as `permission` before a message of set-up."""
         if self.rounds is None and self._outbox.held:
             self._permission()
         trouble = self._outbox.deliver()
@@ -138,7 +138,7 @@ class Participation:
             self._logged = text
 
     def read_end(self) -> bool:
-        """Look whether the run has ended; raises ExchangeError if the exchange can't be used."""
+        """Check whether the run has ended; raises ExchangeError if the exchange can't be used."""
         self.ended = read_end(self._site.exchange, self._context.run, self._context.keys)
         return self.ended is not None
 

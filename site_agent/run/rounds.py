@@ -104,7 +104,7 @@ class Rounds:
         self._stages: list[str] = []  # of the queries read so far
         self._charges = Charges(site, joined, joined.persons, permission, outbox, log_trouble)
         self._closing = RoundStatus(site, joined, outbox)
-        self._open: int | None = None  # round that is contributed to and not yet unmasked
+        self._open: int | None = None  # round with a contribution, not yet unmasked
         self._computed: ComputedRound | None = None
         self._failure: Exception | None = None  # of computing
 

@@ -109,7 +109,7 @@ class Setup:
         self._told = False  # that the data are being loaded
         study = self.context.study
         self._slot = loading_slot(nominal_shape(study, self.context.extent))
-        if self.outbox.stored("present") is None:  # what causes a restart is not the data
+        if self.outbox.stored("present") is None:  # the cause of a restart is not the data
             self.slots.hold(self._slot)
         steps = (self._load, self._say_present, self._start, self._advertise, self._share)
         self._steps = iter((*steps, self._take_shares))
@@ -179,7 +179,7 @@ class Setup:
             self._told = True
             message = seal(self.site.identity.key, run, name, LOADING, 0, b"")
             self.outbox.send(self._names.loading(name), "loading", message)
-            self.outbox.deliver()  # or after the next slot, if the exchange is away
+            self.outbox.deliver()  # or after the next slot, if the exchange is not reachable
         self.slots.hold_on(self._slot)
 
     def _start(self) -> bool:

@@ -12,7 +12,7 @@ from consortium.errors import ConsortiumError
 
 _TOLD = "told.json"
 _KEPT = 40
-_MOST = 4096  # lines once; what strangers write on the exchange fills no memory and no disk
+_MOST = 4096  # lines once; other parties' files on the exchange must not fill memory or disk
 
 
 class Line(NamedTuple):
@@ -132,7 +132,7 @@ class SiteLog:
         """
         try:
             self._told.keep(text, subject)
-        except ConsortiumError as error:  # a run does not end for want of a line on a page
+        except ConsortiumError as error:  # a missing line on a page must not end a run
             self.line_once(str(error))
 
     def _is_new(self, text: str) -> bool:
