@@ -149,7 +149,7 @@ def meddled(gossip: type[Gossip], place: DemoFolders, message: bytes) -> str:
     assert not north.answers[0, 1].any()  # left out
     assert north.answers[1, 1].any()
     assert (
-        local.said("north").count("The exchange has another message as east's answer to round 1")
+        local.said("north").count("The message on the exchange as east's answer to round 1")
         == 1
     )
     return local.said("north")

@@ -331,7 +331,7 @@ def test_centres_own_trouble_is_not_told_to_the_sites(tmp_path: Path) -> None:
     pump(local, 2)
     end = path_of(local.place, NAMES.end()).read_bytes()
     assert b"/home" not in end
-    assert b"see the site's log" in end
+    assert b"its own log says why" in end
 
 
 def test_abort_never_hides_what_ended_the_run(
