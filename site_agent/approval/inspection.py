@@ -175,8 +175,8 @@ class Inspection:
         if opened := open_vectors(self.study):
             out.print(opened, soft_wrap=True)
         out.print(
-            f"The ledger has recorded ε = {before} before and ε = {after} after one run against "
-            f"the coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = "
+            f"The ledger's total is ε = {before} before and ε = {after} after one run against the "
+            f"coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = "
             f"{outside[0]} before and ε = {outside[1]} after. {ADDS_UP} {TWO_READERS}",
             soft_wrap=True,
         )
