@@ -142,7 +142,7 @@ def test_what_is_made_is_for_all_users_of_the_folder(root: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_never_made(tmp_path: Path) -> None:
-    with pytest.raises(RelayError, match="not there"):
+    with pytest.raises(RelayError, match="is missing"):
         Folder(tmp_path / "share")
     assert not (tmp_path / "share").exists()
 
@@ -155,7 +155,7 @@ def test_the_folder_is_what_this_machine_names(root: Path, monkeypatch: pytest.M
     for name in reversed(PLACES):
         monkeypatch.setenv(name, str(root.parent / "{site}"))
         assert folder_of("place", []).root == root
-    with pytest.raises(RelayError, match="not there"):
+    with pytest.raises(RelayError, match="is missing"):
         folder_of("north", [])
 
 

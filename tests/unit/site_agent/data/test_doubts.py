@@ -70,7 +70,7 @@ def test_nobody_is_bothered_about_values_that_are_meant(tmp_path: Path) -> None:
 def test_who_is_chosen_by_another_spelling_is_told_of(tmp_path: Path) -> None:
     site = write_site(tmp_path, "01 Scz 100")
     study = study_of(persons={"diagnosis": {"levels": ["SCZ"]}})
-    assert any("looks like SCZ" in each for each in doubts_about(site, study, PLAIN_TABLES))
+    assert any("resembles SCZ" in each for each in doubts_about(site, study, PLAIN_TABLES))
 
 
 def test_ages_in_months_are_told_with_what_part_is_clipped(tmp_path: Path) -> None:
