@@ -1,7 +1,7 @@
 """Prefect: order, progress and artifacts; nothing here computes.
 
-Prefect tells its makers of its use from the moment it is imported. Only this package imports it, so
-that is switched off here, before any of its modules can.
+Prefect reports its use to its vendor from the moment it is imported. Only this package imports it.
+So this reporting is switched off here, before any of its modules can import it.
 """
 
 import os
@@ -15,7 +15,7 @@ UNTOLD = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""Environment in which Prefect, its server and Ray tell their makers nothing."""
+"""Environment in which Prefect, its server and Ray report nothing to their vendors."""
 
 os.environ.update(UNTOLD)
 # Despite these, Prefect makes an id of the machine at the first flow; it does without this module.
@@ -23,9 +23,9 @@ sys.modules["prefect._internal.analytics"] = None  # type: ignore[assignment]
 
 
 def need_prefect() -> None:
-    """Do nothing if Prefect can be imported, which a site's installation mostly lacks.
+    """Require that Prefect can be imported, which a site's installation usually lacks.
 
-    Raises ConfigurationError if it, or what it needs, is not installed.
+    Raises ConfigurationError if it, or a package that it needs, is not installed.
     """
     lacking = [name for name in ("prefect", "fastapi", "sqlalchemy") if find_spec(name) is None]
     if lacking:

@@ -1,10 +1,10 @@
-"""A study's schedule on a Prefect server: Prefect says when, a callable of ours says what.
+"""A study's schedule on a Prefect server, which decides only the time of the runs.
 
 The service is a loop of our own, not Prefect's runner: that one starts whatever entrypoint the API
-names once the API hands it a run of a deployment it doesn't know. Here the API's answers are read
-for the identity of a due run and for orders to do less: a run that is cancelled is given up, and
-what is paused stays so. Parameters, entrypoints, commands and results that it names are never
-looked at.
+names once the API hands it a run of an unknown deployment. Here the API's answers are read only for
+the identity of a due run and for its cancellation or pause: a cancelled run ends, and a paused
+deployment stays paused. Parameters, entrypoints, commands and results in the answers are never
+read.
 """
 
 import os
@@ -35,10 +35,10 @@ FLOW, NOT_OPENED = "scheduled-study", "Not opened"
 
 @dataclass(frozen=True)
 class DueRunOutcome:
-    """What became of a due run, in a sentence that Prefect may show to anybody.
+    """Outcome of a due run, in a sentence that Prefect may show to everyone.
 
-    ``low`` says of a study that is complete why no other run of it would be opened, a sentence a
-    site.
+    ``low`` gives for a complete study the reasons why no other run would be opened, one sentence
+    for each site.
     """
 
     kind: Literal["complete", "not opened", "failed", "cancelled"]
@@ -46,7 +46,7 @@ class DueRunOutcome:
     low: tuple[str, ...] = ()
 
     def state(self) -> State[None]:
-        """State of the run; one that opened no run of the study was seen, but is no failure."""
+        """Return the state of the run; one that opened no run of the study is not a failure."""
         if self.kind == "complete":
             return Completed(message=self.message)
         if self.kind == "failed":
@@ -58,8 +58,8 @@ class DueRunOutcome:
 
 
 RunDue = Callable[[str, bool], DueRunOutcome]
-"""Carries out what a study's schedule asks for, by the study's name; says whether a run that has
-begun may be taken up only, or one be opened, too."""
+"""Function that carries out a study's due run. Its arguments are the study's name, and whether a
+run may be opened; otherwise it may only resume one."""
 
 
 def scheduled_study(run_due: RunDue, may_open: bool = False) -> Flow[[str], State[None]]:
@@ -129,9 +129,9 @@ def serve_schedule(
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Schedule a study on the consortium's Prefect, and carry its runs out from here until stopped.
+    """Schedule a study on the consortium's Prefect, and carry its runs out here until stopped.
 
-    Logs stay on this machine, Prefect is shown a pulse, and the loop is what tries again. Raises
+    Logs stay on this machine, Prefect receives a heartbeat, and the loop makes all retries. Raises
     ConfigurationError if the server can't be reached.
 
     Parameters
@@ -141,7 +141,7 @@ def serve_schedule(
     since : datetime
         Dates of the schedule up to then are over.
     on_demand : bool
-        Whether a run that the schedule has no date for may open a run of the study.
+        Whether a run without a date of the schedule may open a run of the study.
     resume : bool
         Ask for a run at once: one was interrupted.
     stop : callable

@@ -1,8 +1,7 @@
 """An embedded Prefect for a centre that has none: set up before Prefect is imported.
 
 One embedded server per study run, in the run's own folder, or one around several
-that follow each other. With a Prefect of one's own (``PREFECT_API_URL`` set)
-nothing of this is done.
+that follow each other. If ``PREFECT_API_URL`` names a Prefect, no server is started.
 """
 
 import os
@@ -35,9 +34,9 @@ except ProcessLookupError:
 
 
 def settings(home: Path) -> dict[str, str]:
-    """Environment of the embedded server.
+    """Return the environment of the embedded server.
 
-    The recorder's batches are large so that it keeps up.
+    The recorder needs large batches to keep up.
     """
     recorder = "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER"
     return {
@@ -94,20 +93,20 @@ def embedded_prefect(home: Path) -> Iterator[None]:
         watch.terminate()
         watch.wait()
         server.stop()
-    shutil.rmtree(home, ignore_errors=True)  # done: nobody asks it anything any more
+    shutil.rmtree(home, ignore_errors=True)  # done: the server is no longer used
 
 
 def _at_work() -> bool:
-    """Whether this process has started a server; to ask imports nothing of Prefect."""
+    """Return whether this process has started a server, without importing Prefect."""
     module = sys.modules.get("prefect.server.api.server")
     return module is not None and bool(module.SubprocessASGIServer().running)
 
 
 @contextmanager
 def _errors_to(log: Path) -> Iterator[None]:
-    """Let processes that are started meanwhile write their errors to a file.
+    """Write the errors of processes that are started meanwhile to a file.
 
-    A server that is stopped while it writes says so in a traceback that means nothing to anybody.
+    A server that is stopped while it writes prints an irrelevant traceback.
     """
     kept = os.dup(2)
     try:
@@ -120,7 +119,7 @@ def _errors_to(log: Path) -> Iterator[None]:
 
 
 def _drain() -> None:
-    """Hand every record over and let the server write it, so that no task is lost."""
+    """Submit every record and wait until the server writes it, to lose no task."""
     from prefect.events.worker import EventsWorker
 
     EventsWorker.drain_all(timeout=10, at_exit=False)
@@ -128,12 +127,12 @@ def _drain() -> None:
 
 
 DATABASE = "prefect:memory:.db"
-"""A file whose name holds ``:memory:`` makes Prefect 3.8 use one connection, which ends lock stalls
-of two seconds."""
+"""A file name with ``:memory:`` makes Prefect 3.8 use one connection, which prevents lock stalls of
+two seconds."""
 
 
 def kept_database() -> Path:
-    """Where an empty database of this Prefect is kept, in the user's folder of caches."""
+    """Return the path of an empty database of this Prefect, in the user's folder of caches."""
     return cache_folder() / f"prefect-{version('prefect')}.db"
 
 
@@ -145,7 +144,7 @@ def take_database(home: Path) -> bool:
     bool
         Whether the home has a database now; if not, the server makes its own.
     """
-    if (home / DATABASE).exists():  # of a run that goes on
+    if (home / DATABASE).exists():  # of a run that is resumed
         return True
     try:
         kept = kept_database()
@@ -160,9 +159,9 @@ def take_database(home: Path) -> bool:
 
 
 def keep_database(home: Path) -> None:
-    """Keep a server's database for the next one, right after its start: it holds no run yet.
+    """Keep a server's database for the next one, right after its start, while it has no run.
 
-    Where there is no place for it, the next server makes its own.
+    If it can't be kept, the next server makes its own.
     """
     with suppress(OSError, RuntimeError, sqlite3.Error):
         kept = kept_database()
@@ -176,7 +175,7 @@ def copy_database(source: Path, target: Path) -> Path:
     try:
         with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(part)) as other:
             one.backup(other)
-            other.execute("PRAGMA journal_mode=DELETE")  # one file, that nobody need write beside
+            other.execute("PRAGMA journal_mode=DELETE")  # one file, without a journal next to it
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What a finished study leaves behind, and what of it Prefect shows."""
+"""Outputs of a finished study, and their display in Prefect."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from consortium.study.plan import Plan
 
 @dataclass(frozen=True)
 class PublishedTexts:
-    """What Prefect shows of a result, all of it published in the output folder."""
+    """Texts of a result that Prefect shows, which are all published in the output folder."""
 
     summary: str
     """Markdown."""
     picture: str = ""
     """Address of the first map, as ``data:``."""
     link: str = ""
-    """Address of the report, if people are served one."""
+    """Address of the report, if it is served."""
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a finished study leaves behind; ``publish`` writes the output folder."""
+    """Outputs of a finished study; ``publish`` writes the output folder."""
 
     publish: Callable[[Plan, list[Round], Result], PublishedTexts]
     progress: Callable[[int, int], None]

@@ -32,22 +32,22 @@ _PULSE = 20.0  # s; after sixty, Prefect shows a deployment as not ready
 
 @dataclass(frozen=True)
 class DeploymentInfo:
-    """What a deployment says of its study: public, and for people only."""
+    """Public description of a deployment's study, for readers only."""
 
     description: str = ""
     tags: tuple[str, ...] = ()
     parameters: dict[str, str] = field(default_factory=dict)
-    """Shown beside the study's name; no run reads them."""
+    """Shown next to the study's name; no run reads them."""
 
 
 @dataclass
 class Service:
-    """A deployment and the flow that runs for it, whatever the API says that it is."""
+    """A deployment and the flow that runs for it, independent of the API's answers."""
 
     study: str
     """Name of the deployment, and the flow's only parameter."""
     make_flow: Callable[[bool], Flow[[str], State[None]]]
-    """Makes the flow of one run, which may open a run of the study or only take one up."""
+    """Makes the flow of one run, which may open a run of the study or only resume one."""
     about: DeploymentInfo
     schedule: CronSchedule
     clock: Clock
@@ -55,7 +55,7 @@ class Service:
     since: datetime
     """Dates of the schedule up to then are over."""
     on_demand: bool = False
-    """Whether a run that no date stands for may open a run of the study, too."""
+    """Whether a run without a date of the schedule may also open a run of the study."""
     _told: set[str] = field(default_factory=set)
 
     def serve(
@@ -63,8 +63,8 @@ class Service:
     ) -> None:
         """Register the deployment and work until stopped.
 
-        Raises ConfigurationError if the server can't be reached at the start; later absences are
-        waited out.
+        Raises ConfigurationError if the server can't be reached at the start; later, it waits until
+        the server is back.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class Service:
         resume : bool
             Ask for a run at once: one was interrupted.
         missed : callable
-            Makes the state of a due run that a later one stands for.
+            Makes the state of a due run that a later one replaces.
         """
         try:
             with get_client(sync_client=True) as client:
@@ -94,7 +94,7 @@ class Service:
     def _register(self, client: SyncPrefectClient) -> UUID:
         """Create or replace the deployment; it names no code, so no worker can run it.
 
-        Who paused it or its schedule on the server, or took the schedule away, finds it paused.
+        It stays paused if it or its schedule was paused on the server, or the schedule was removed.
         """
         flow, paused, active = self.make_flow(False), False, True
         with suppress(ObjectNotFound):
@@ -114,7 +114,7 @@ class Service:
         return deployment
 
     def _bury(self, client: SyncPrefectClient, deployment: UUID, resume: bool) -> None:
-        """End what a killed service left; the run that takes it up obeys who cancelled it since."""
+        """End the runs of a killed service; a resuming run obeys cancellations since then."""
         types = [StateType.RUNNING, StateType.PENDING]
         types += [] if resume else [StateType.CANCELLING]
         state = {"type": {"any_": types}}
@@ -124,20 +124,20 @@ class Service:
             end_orphaned_runs(client, (*within, *left))
 
     def _guarded(self, deployment: UUID, missed: Callable[[str], State[None]]) -> None:
-        """Look once; an absent or mad API is told of once and waited out."""
+        """Look once for a due run; an absent or faulty API is reported once, and tried again."""
         try:
             run = self._take(deployment, missed)
             if run is not None:
                 with _pulse(deployment):
                     self._carry_out(run)
         except UNHEARD as error:
-            line = f"Prefect gives no usable answer ({type(error).__name__}); it is asked again."
+            line = f"Prefect gives no usable answer ({type(error).__name__}). It is asked again."
             if line not in self._told:
                 self._told.add(line)
                 self.console.log(line, markup=False)
 
     def _take(self, deployment: UUID, missed: Callable[[str], State[None]]) -> FlowRun | None:
-        """Take the latest due run and dismiss those before it; None if there is none."""
+        """Take the latest due run and dismiss earlier ones; None if there is none."""
         with get_client(sync_client=True) as client:
             _show_ready(client, deployment)
             due = find_runs(
@@ -152,27 +152,29 @@ class Service:
             if not due:
                 return None
             # Taken by one service only: the server refuses a second Pending. No concurrency limit
-            # beside it, whose lease would end a study when Prefect is away for some minutes.
+            # in addition, whose lease would end a study when Prefect is away for some minutes.
             pending: State[None] = Pending()
             if client.set_flow_run_state(due[-1], pending).status != SetStateStatus.ACCEPT:
                 return None
-        # A run of our own making: of the API's, only the id is kept.
+        # A run made here: only the id comes from the API.
         return FlowRun(id=due[-1], flow_id=due[-1], deployment_id=deployment, state=pending)
 
     def _carry_out(self, run: FlowRun) -> None:
-        """Run the flow, whatever the API calls it and whenever it says that it was due."""
+        """Run the flow, regardless of the name and the date in the API's answers."""
         flow = self.make_flow(self._has_date() or self.on_demand)
         try:
             # As a state, never as a result: a result would be unpickled from where the API says.
-            with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 8}):  # bears minutes of absence
+            with temporary_settings(
+                {PREFECT_CLIENT_MAX_RETRIES: 8}
+            ):  # tolerates minutes of absence
                 run_flow(flow, run, parameters={"study": self.study}, return_type="state")
         except PrefectSignal:  # no Exception: an order of the API to its engine
             self.console.log("Prefect withdrew a due run.", markup=False)
 
     def _has_date(self) -> bool:
-        """Whether the schedule as it is known here has a date that no run has stood for yet.
+        """Return whether the schedule as given here has a due date that no run has used yet.
 
-        Who reaches the API may order runs and change schedules there; neither opens a study.
+        Anyone who reaches the API may order runs and change schedules there. Neither opens a study.
         """
         now, cron = datetime.now(UTC), self.schedule
         dates = Dates(cron=cron.cron, timezone=cron.timezone, day_or=cron.day_or)

@@ -1,8 +1,8 @@
-"""A site's own preparation of its scans, one Prefect task a person, on the runner it chooses.
+"""A site's own preparation of its scans: one Prefect task per participant, on any runner.
 
-This is work of the site's owner on the owner's machines, before a study and apart from it: the
-tasks take a number, give back nothing, and leave what they made in the site's cache. The agent,
-which answers a study, never runs in Prefect's hands.
+This is work of the site's owner on the owner's machines, before a study and separate from it: the
+tasks take a number, return nothing, and write to the site's cache. The agent, which answers a
+study, is never run by Prefect.
 """
 
 from collections.abc import Callable
@@ -31,18 +31,18 @@ def prepare_all(
     makes sure that the server is the hospital's own.
 
     Raises ConfigurationError if the runner is not installed or takes other options. Raises
-    ConsortiumError of the first person whose scans can't be prepared.
+    ConsortiumError of the first participant whose scans can't be prepared.
 
     Parameters
     ----------
     work : callable
-        What a cluster's runner takes to its machines; it must be found there by its name.
+        Function that a cluster's runner sends to its machines. It must be importable there.
     runner : str
         A key of `RUNNERS`, or module:Class.
     options : dict
-        The runner's own, such as ``max_workers`` or a scheduler's ``address``.
+        The runner's own options, such as ``max_workers`` or a scheduler's ``address``.
     home : Path
-        For the embedded Prefect, where PREFECT_API_URL names none.
+        Folder of the embedded Prefect, if PREFECT_API_URL names none.
     """
     with embedded_prefect(home):
         from prefect import State, flow, task
@@ -78,13 +78,13 @@ def prepare_all(
         raise ConsortiumError(lines[0])
     if not state.is_completed():
         raise ConfigurationError(
-            "Prefect did not let the preparation run to its end; look at its server's log and "
-            "start it again, which goes on where it stopped."
+            "Prefect did not let the preparation run to its end. Check its server's log and "
+            "start it again; it continues where it stopped."
         )
 
 
 def _trouble(work: Callable[[int], None], number: int) -> str | None:
-    """Do one person's work; what went wrong, if anything did, in a sentence of ours."""
+    """Perform one participant's work, and return the error, if any, as a public sentence."""
     try:
         work(number)
     except ConsortiumError as error:
@@ -101,7 +101,7 @@ def _runner(name: str, options: dict[str, Any]) -> Any:
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
             f"site.yaml: field 'task_runner': {name} is not installed here ({error}); install the "
-            "package beside the agent, or choose threads."
+            "package with the agent, or choose threads."
         ) from error
     except TypeError as error:
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""What a Prefect server is told: public sentences and events, and no logs, which hold paths."""
+"""Public sentences and events for a Prefect server, without logs, which contain paths."""
 
 import logging
 from collections.abc import Mapping
@@ -19,23 +19,23 @@ from flows.runs import UNHEARD
 
 
 def without_logs(more: Mapping[Any, Any] | None = None) -> AbstractContextManager[object]:
-    """Keep every log on this machine: of a failure, Prefect's own engine logs the traceback.
+    """Keep every log on this machine, because Prefect's own engine logs tracebacks of failures.
 
     Parameters
     ----------
     more : mapping, optional
-        Other settings of Prefect for as long.
+        Other settings of Prefect for the same time.
     """
     return temporary_settings({PREFECT_LOGGING_TO_API_ENABLED: False, **(more or {})})
 
 
 def emit(event: str, study: str, payload: Mapping[str, Any]) -> None:
-    """Emit ``consortium.<event>`` of a study, for the automations of the server's people.
+    """Emit ``consortium.<event>`` of a study, for automations on the server.
 
     Parameters
     ----------
     event : str
-        As ``round.opened``.
+        Name such as ``round.opened``.
     payload : mapping
         Public names, numbers and sentences.
     """
@@ -75,7 +75,7 @@ class PublicLines:
             self._lines.append(LogCreate.model_validate(entry))
 
     def send(self) -> None:
-        """Write what was kept; what an absent API does not hear is lost."""
+        """Write the kept lines; they are lost if the API is absent."""
         lines, self._lines = self._lines, []
         if lines:
             with suppress(*UNHEARD), get_client(sync_client=True) as client:

@@ -1,7 +1,6 @@
-"""Flow runs on a Prefect server, of whose answers two things are used: ids, and whether to do less.
+"""Flow runs on a Prefect server; only ids and cancellations in its answers are used.
 
-A run that somebody cancelled there is given up. Whatever else the server says of a run changes
-nothing here.
+A run that was cancelled there ends. Other statements of the server about a run have no effect here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,16 +31,16 @@ UNHEARD = (
     KeyError,
     RuntimeError,
 )
-"""What may come of asking an API that is away or talks nonsense."""
+"""Errors of requests to an API that is absent or faulty."""
 _LOOK = 5.0  # s
 _MOST = 100
-"""Runs that are looked at in one go, the latest ones."""
+"""Maximum number of runs in one request, the latest ones."""
 _UNDER_WAY = [StateType.RUNNING, StateType.PENDING]
 _CANCELLED = [StateType.CANCELLING, StateType.CANCELLED]
 
 
 def find_runs(client: SyncPrefectClient, **asked: dict[str, Any]) -> list[UUID]:
-    """Ids of the runs that a filter asks for, in the order in which they were due."""
+    """Return the ids of the runs that match a filter, in the order in which they were due."""
     found = client.read_flow_runs(
         flow_run_filter=FlowRunFilter.model_validate(asked),
         sort=FlowRunSort.EXPECTED_START_TIME_DESC,
@@ -51,16 +50,16 @@ def find_runs(client: SyncPrefectClient, **asked: dict[str, Any]) -> list[UUID]:
 
 
 def cancelled(client: SyncPrefectClient, runs: Sequence[UUID]) -> bool:
-    """Whether somebody cancelled any of some runs; what is said of others is not heard."""
+    """Return whether any of these runs was cancelled; other runs in the answer are ignored."""
     asked = FlowRunFilter.model_validate({"id": {"any_": list(runs)}})
     found = client.read_flow_runs(flow_run_filter=asked, limit=_MOST)
     return any(run.id in runs and run.state_type in _CANCELLED for run in found)
 
 
 def end_orphaned_runs(client: SyncPrefectClient, runs: Sequence[UUID]) -> None:
-    """End what a killed process left of its runs and their tasks; else they would run for ever."""
+    """End the runs and tasks of a killed process, which would otherwise stay running for ever."""
     ids, left = {"any_": list(runs)}, {"type": {"any_": _UNDER_WAY}}
-    ended: State[None] = Crashed(message="The process ended; the run is taken up again.")
+    ended: State[None] = Crashed(message="The process ended; the run is resumed.")
     tasks = client.read_task_runs(
         flow_run_filter=FlowRunFilter.model_validate({"id": ids}),
         task_run_filter=TaskRunFilter.model_validate({"state": left}),
@@ -75,7 +74,7 @@ def end_orphaned_runs(client: SyncPrefectClient, runs: Sequence[UUID]) -> None:
 
 @contextmanager
 def watch_cancellation(cancellation: Cancellation, runs: Sequence[UUID]) -> Iterator[None]:
-    """Look every few seconds whether somebody cancelled any of some runs."""
+    """Check every few seconds whether any of some runs was cancelled."""
     over = Event()
 
     def look() -> None:

@@ -1,10 +1,10 @@
-"""A site's flow run, for a site whose owner runs a Prefect; others call the agent itself.
+"""A site's flow run, for a site with its own Prefect; others call the agent itself.
 
-The site tells its Prefect, and listens to nothing that it says. Prefect's engine would: it takes
+The site reports to its Prefect, and ignores its answers. Prefect's engine would obey them: it takes
 states from the API's answers, waits as long as they ask, and unpickles a result from wherever they
-point. So the run is shown as Prefect shows any, but the agent's work is not in its hands.
+point. So the run is shown as any other, but Prefect does not control the agent's work.
 
-Who tells is a process of its own, which outlives an agent that is killed and says so.
+A separate process reports, which outlives a killed agent and reports its end.
 """
 
 import os
@@ -28,30 +28,30 @@ from consortium.errors import ConfigurationError
 
 _FLOW = "site-agent"
 _COMPLETED, _FAILED = "completed", "failed"
-_ANSWER = 15.0  # s; who does not answer in that is told no more
+_ANSWER = 15.0  # s; a server that does not answer in time gets no further report
 _PATIENCE = 30.0  # s, for the last word of a process that a busy machine may still be starting
-_DEAF = {PREFECT_CLIENT_MAX_RETRIES: 0}  # nor waits as long as asked
+_DEAF = {PREFECT_CLIENT_MAX_RETRIES: 0}  # and no wait as long as the API requests
 _STRICT = {"follow_redirects": False, "timeout": _ANSWER}
 
 
 def agent_as_flow(site: str, work: Callable[[], None]) -> None:
-    """Let an agent work, shown as a flow run on the site's own Prefect.
+    """Run an agent, shown as a flow run on the site's own Prefect.
 
     Raises ConfigurationError if no Prefect server is named.
 
     Parameters
     ----------
     site : str
-        Shown by Prefect; nothing else is, an error's text neither.
+        Name of the site, the only thing that Prefect shows. Not even an error's text is shown.
     work : callable
-        The agent's own installed code; what it raises is raised here.
+        The agent's own installed code; its errors are raised here.
     """
     url = PREFECT_API_URL.value()
     if not url:
         raise ConfigurationError(
             "site.yaml asks for a Prefect and none is named; set PREFECT_API_URL or prefect: false."
         )
-    # Not from the folder that it is started in: there may be flows of somebody else.
+    # Not from the working directory, which may contain another package named flows.
     teller = subprocess.Popen(  # noqa: S603 - this very file
         [sys.executable, "-P", "-m", "flows.site", site],
         env={**os.environ, "PREFECT_API_URL": url},
@@ -72,16 +72,16 @@ def agent_as_flow(site: str, work: Callable[[], None]) -> None:
 
 
 def _states() -> Iterator[State[None]]:
-    """What becomes of the agent: it writes one word, or none if it is killed."""
+    """Yield the states of the agent, which writes one word, or none if it is killed."""
     yield Running()
     states: dict[str, State[None]] = {_COMPLETED: Completed(), _FAILED: Failed()}
     yield states.get(sys.stdin.read(), Crashed(message="The agent was killed."))
 
 
 def _tell(site: str, states: Iterator[State[None]]) -> None:
-    """Hand states over; a Prefect that is away or talks nonsense is told no more."""
+    """Send states; a Prefect that is absent or faulty gets no further report."""
     with (
-        suppress(Exception),  # whatever the API answered, the site's work goes on
+        suppress(Exception),  # whatever the API answered, the site's work continues
         temporary_settings(_DEAF),
         get_client({**_STRICT}, sync_client=True) as client,
     ):
@@ -104,5 +104,5 @@ def _record(client: SyncPrefectClient, site: str, run: UUID | None, state: State
 
 if __name__ == "__main__":
     for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)  # meant for the agent, whose last word is awaited
+        signal.signal(each, signal.SIG_IGN)  # meant for the agent, whose last word is expected
     _tell(sys.argv[1], _states())

@@ -1,10 +1,10 @@
-"""The centre's flow: open, one task a round, finish, publish.
+"""The centre's flow: open, one task for each round, finish, publish.
 
-What Prefect sees of a study is its name, its run, public progress and the
-privacy report. The centre's objects belong to the flow's own object and are never
-parameters, so no array, path or key is recorded.
+Prefect receives a study's name, its run, public progress and the privacy report. The centre's
+objects belong to the flow's own object and are never parameters, so no array, path or key is
+recorded.
 
-Which flow runs a study's run has on Prefect, kept on disk for a start after a kill.
+The ids of a study's flow runs on Prefect are kept on disk for a start after a kill.
 """
 
 import json
@@ -51,19 +51,19 @@ from flows.runs import UNHEARD, cancelled, end_orphaned_runs, watch_cancellation
 
 
 def take_over(notes: Path, run: str, now: Sequence[UUID]) -> bool:
-    """End on Prefect what a killed start of a run left there, and keep the ids of this start.
+    """End the flow runs of a killed start of a run, and keep the ids of this start.
 
     Parameters
     ----------
     run : str
-        Of the study.
+        Name of the study's run.
     now : sequence of UUID
         The flow runs of this start.
 
     Returns
     -------
     bool
-        Whether somebody cancelled what was left.
+        Whether the flow runs of the killed start were cancelled.
     """
     found = False
     with suppress(*DAMAGED, *UNHEARD), get_client(sync_client=True) as client:
@@ -71,12 +71,12 @@ def take_over(notes: Path, run: str, now: Sequence[UUID]) -> bool:
         left = [UUID(each) for each in known[run]]
         found = cancelled(client, left)
         end_orphaned_runs(client, left)
-    with suppress(OutputError):  # what the run itself writes there will say so
+    with suppress(OutputError):  # the run's own writing there will raise the error
         write_bytes(notes, json.dumps({run: [str(each) for each in now]}).encode())
     return found
 
 
-_PROGRESS_EVERY = 1.0  # s; each time costs as much as a small round
+_PROGRESS_EVERY = 1.0  # s; each update costs as much as a small round
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0}
 _FLOW: dict[str, Any] = {"validate_parameters": False, "persist_result": False}
 
@@ -87,7 +87,7 @@ class StudyFlow:
     Parameters
     ----------
     cancellation : Cancellation, optional
-        Given when somebody cancels the run on Prefect; the centre's clock should obey it.
+        Set when the run is cancelled on Prefect; the centre's clock should obey it.
     notes : Path, optional
         File that keeps the run's ids on Prefect for a start after a kill.
     """
@@ -106,7 +106,7 @@ class StudyFlow:
         self._ended: Exception | None = None
         self._published = False
         self._lines = PublicLines()
-        self._awaited: Waiting | None = None  # in the step that is being done
+        self._awaited: Waiting | None = None  # in the current step
         centre.on_wait(self._waits)
         self.open = task(name="open", **_TASK)(self._open)
         self.round = task(name="round", task_run_name="{stage} {number}", **_TASK)(self._round)
@@ -114,8 +114,8 @@ class StudyFlow:
         self.publish = task(name="publish", **_TASK)(self._publish)
 
     def conduct(self) -> None:
-        """Carry the study out: its tasks in their order."""
-        take_signals()  # Prefect's engine has set handlers that end in a traceback
+        """Carry out the study: its tasks in their order."""
+        take_signals()  # Prefect's engine sets handlers that end with a traceback
         done: object = (plan := self.open())
         with self._progress(plan) as progressed:
             while self._session.pending is not None:
@@ -128,14 +128,14 @@ class StudyFlow:
             return self._centre.open()
 
     def _round(self, stage: str, number: int, after: object) -> object:
-        """Do a round; by what the one before returned, Prefect's graph joins the two."""
+        """Perform a round; ``after``, the previous round's value, links both in Prefect's graph."""
         del after
         self._lines.say(f"round {number} ({stage}) is open")
         self._emit("round.opened", stage=stage, round=number)
         with self._discreet(f"round {number} ({stage})"):
             self._cancellation.check()
             self._centre.step()
-        return object()  # Prefect knows it by its identity
+        return object()  # Prefect recognizes it by its identity
 
     def _finish(self, after: object) -> Result:
         del after
@@ -158,7 +158,7 @@ class StudyFlow:
         self._lines.say("the result is published")
 
     def _waits(self, waiting: Waiting) -> None:
-        """Tell whose turn it is."""
+        """Report the sites that are awaited."""
         self._awaited, sites = waiting, list(waiting.sites)
         self._lines.say(f"{waiting.step}: waiting for {', '.join(sites)}")
         self._lines.send()
@@ -172,7 +172,7 @@ class StudyFlow:
     def run(self) -> None:
         """Let Prefect run the flow.
 
-        Raises ConsortiumError: what ended the study before its time; the sites have been told.
+        Raises ConsortiumError if the study ended early; the sites have been informed.
         """
 
         @flow(name="consortium-study", flow_run_name="{run}", **_FLOW)
@@ -186,7 +186,7 @@ class StudyFlow:
                     self.conduct()
             except _StoppedError as stopped:
                 ended = str(stopped)
-            except Exception:  # of Prefect's client; what it says may hold anything
+            except Exception:  # of Prefect's client, with any text
                 ended = "The study ended before its time: prefect."
             if ended:
                 self._lines.say(ended, logging.ERROR)
@@ -207,12 +207,12 @@ class StudyFlow:
             raise self._ended
         if not self._published:
             raise ConfigurationError(
-                "Prefect did not let the study's flow run to its end; look at its server's log and "
-                "start the study again, which goes on where it stopped."
+                "Prefect did not let the study's flow run to its end. Check its server's log and "
+                "start the study again; it continues where it stopped."
             )
 
     def _watched(self, runs: list[UUID]) -> AbstractContextManager[None]:
-        """Obey who cancels one of some flow runs, or has cancelled those that a kill left."""
+        """Follow a cancellation of these flow runs, or of those that a killed start left."""
         if self._notes is not None and take_over(self._notes, self._centre.context.run, runs):
             self._cancellation.order.set()
         return watch_cancellation(self._cancellation, runs)
@@ -224,7 +224,7 @@ class StudyFlow:
 
     @contextmanager
     def _progress(self, plan: Plan) -> Iterator[Callable[[], None]]:
-        """Show how many rounds are done: to the caller at each, to Prefect now and then."""
+        """Show the number of completed rounds: to the caller at each, to Prefect now and then."""
         study = self._centre.context.study.study
         shown = create_progress_artifact(0.0, f"rounds-{study}", f"Rounds of {study}")
         assert isinstance(shown, UUID)  # noqa: S101 - not in an event loop
@@ -244,9 +244,9 @@ class StudyFlow:
 
     @contextmanager
     def _discreet(self, step: str) -> Iterator[None]:
-        """Keep an error for the caller; Prefect is told its kind, the step, and whose turn it was.
+        """Keep an error for the caller, and report its kind, the step and the awaited sites.
 
-        Nothing of it is private: sites' names stand in the study file.
+        The report is not private: sites' names are in the study file.
         """
         self._awaited = None
         try:
@@ -258,7 +258,7 @@ class StudyFlow:
             raise _StoppedError(sentence) from None
 
     def _turn(self) -> str:
-        """Whose turn it was, in names that everybody knows: the study's sites."""
+        """Return the awaited sites, by their public names in the study file."""
         refused, said = self._centre.refused, ""
         if self._awaited is not None:
             said += f", waiting for {', '.join(self._awaited.sites)} ({self._awaited.step})"
@@ -266,17 +266,17 @@ class StudyFlow:
 
 
 def _this_run() -> list[UUID]:
-    """Id of the flow run that this is in, if any."""
+    """Return the id of the flow run that this is in, if any."""
     context = FlowRunContext.get()
     return [context.flow_run.id] if context is not None and context.flow_run is not None else []
 
 
 class _StoppedError(Exception):
-    """Stands for an error in what Prefect records: kind, step and sites, and no path."""
+    """Error as Prefect records it: kind, step and sites, and no path."""
 
 
 def _give_up(error: Exception, centre: Centre) -> None:
-    """Give a run up, unless the same command can take it up again."""
+    """End a run, unless the same command can resume it."""
     passing = isinstance(error, ExchangeError | OutputError)
     if isinstance(error, ConsortiumError) and not passing:
         centre.abort(error)

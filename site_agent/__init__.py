@@ -1,1 +1,1 @@
-"""A hospital's side: loads images, guards them, and answers what its people approved."""
+"""A hospital's side: it loads images, protects them, and answers approved studies."""

@@ -1,4 +1,4 @@
-"""Remedies that a message gives: what to write into which file.
+"""Remedies in messages: the line to write, and its file.
 
 Every `Remedy` is applied to a failing input by a test, which reads the lines from the message.
 """
@@ -42,7 +42,7 @@ _OPPOSITES = (
     "before after",
     "patient control",
 )
-"""Words of which one names another side, direction or measure than the other."""
+"""Pairs of words that name different sides, directions or measures."""
 _SHORT = 2
 """Letters of a word that counts only where no other letter precedes or follows it."""
 
@@ -114,7 +114,7 @@ def nearest_name(name: str, there: Sequence[str]) -> str | None:
 
 
 def nearest_level(value: str, levels: Sequence[str]) -> str | None:
-    """Return the one level that a value is written like, such as M for 'Male' and 1 for '1.0'."""
+    """Return the one level that a value resembles, such as M for 'Male' and 1 for '1.0'."""
     small = value.strip().casefold()
     with suppress(ValueError):
         number = float(small)
@@ -139,7 +139,7 @@ def _as_number(text: str) -> float | None:
 
 
 def names_differ(one: str, other: str) -> bool:
-    """Whether two names are of different things, although their spelling may be similar."""
+    """Return whether two names are of different things, although their spelling may be similar."""
     a, b = one.casefold(), other.casefold()
     if re.findall(r"\d+", a) != re.findall(r"\d+", b):
         return True

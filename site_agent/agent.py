@@ -59,10 +59,9 @@ class Agent:
     log: Callable[[str], None]
     """Receives lines for the site's own log."""
     drive: Drive = in_thread
-    """Has data loaded, and the page written, beside the agent's other work."""
+    """Loads data and writes the page in parallel with the agent's other work."""
     page: bool = False
-    """Whether the site's page is written whenever its state changes, whatever ``site.yaml``
-    says."""
+    """Whether the site's page is updated at every change, regardless of ``site.yaml``."""
     failures: list[ConsortiumError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -97,7 +96,7 @@ class Agent:
         self._earlier = EarlierWaits()
 
     def _take_up(self, settings: Settings) -> None:
-        """Go by these settings in every run that begins from now on."""
+        """Use these settings in every run that begins from now on."""
         config, drive = settings.config, self.drive
         engine, today = self._engine_of(config), lambda: self.now().date()
         self.config = config
@@ -109,45 +108,45 @@ class Agent:
         self._ahead = Preload(config.dataset, data, drive, self.clock, log)
 
     def _engine_of(self, config: SiteConfig) -> Engine:
-        """The engine at work, or another if ``site.yaml`` names another."""
+        """Return the engine at work, or another if ``site.yaml`` names another."""
         wanted = (config.engine, config.engine_address, config.workers, config.memory)
         if self._engine is None or self._engine[0] != wanted:
             self._engine = wanted, open_engine(config)
         return self._engine[1]
 
     def _renew(self) -> bool:
-        """Take up what site.yaml and policy.yaml say now; False while one is being written.
+        """Apply the present site.yaml and policy.yaml; False while one is being written.
 
-        A run that is under way keeps what it began with. While a file can't be gone by, runs that
-        begin are refused for it: what it said before does not count any more.
+        A run that has begun keeps its settings. While a file is invalid, runs that begin are
+        refused: its earlier content does not count any more.
         """
         now = self._files.look()
         if now is None or now is self._settings:
             return now is not None
         if isinstance(now, ConfigurationError):
             self._settings, self._admission = now, self._admission.refusing(now)
-            self.site.log.line(f"no run begins here until this is mended: {now}")
+            self.site.log.line(f"no run begins here until this is fixed: {now}")
             return True
         try:
             self._take_up(now)
         except ConfigurationError as error:  # of an engine that is not installed
             self._settings, self._admission = now, self._admission.refusing(error)
-            self.site.log.line(f"no run begins here until this is mended: {error}")
+            self.site.log.line(f"no run begins here until this is fixed: {error}")
         else:
-            self.site.log.write("site.yaml and policy.yaml changed; runs that begin now go by them")
+            self.site.log.write("site.yaml and policy.yaml changed; new runs use them")
         return True
 
     def work(self, *, once: bool, idle: float = float("inf")) -> None:
-        """Take part in runs until told to stop.
+        """Take part in runs until stopped.
 
-        Raises ConsortiumError with ``once``: what ended this site's part before its time.
+        Raises ConsortiumError with ``once`` if this site's part ended early.
 
         Parameters
         ----------
         once : bool
             Return when the first run that this site took part in has ended.
         idle : float
-            Give up after so many seconds without anything to do.
+            Stop after this number of seconds without work.
         """
         try:
             with only_one(self.folder, "agent"):
@@ -161,7 +160,7 @@ class Agent:
                     if once and self._over():
                         return
         finally:
-            if self._page.begun:  # and says that the agent is not at work any more
+            if self._page.begun:  # and records that the agent is not running any more
                 self._page.write()
 
     def _await_work(self, idle: float) -> None:
@@ -173,7 +172,7 @@ class Agent:
         first = 0.0 if held else self._earlier.first_rest(pace)
         for _ in self.clock.polls(idle, pace, slowest, first, lambda: self.slot_left):
             if self.round_trip():
-                if not held:  # else the wait would tell how long the site computed
+                if not held:  # otherwise the wait would reveal how long the site computed
                     self._earlier.note(self.clock.now() - start)
                 self._waits.clear()
                 self._keep_page()
@@ -192,14 +191,14 @@ class Agent:
         return min((left for left in lefts if left), default=math.inf)
 
     def _keep_page(self) -> None:
-        """Write the site's page anew, if it is wanted and anything on it changed."""
+        """Update the site's page, if it is requested and anything on it changed."""
         if self.config.page or self.page:
             runs = [p for p in self._runs.values() if p is not None]
             answered = sum(len(p.rounds.sent) for p in runs if p.rounds is not None)
             self._page.look((self.site.log.kept, answered, self._waits.shown))
 
     def _begin(self) -> None:
-        """Check the ledger against the exchange, and tell what was approved here; once."""
+        """Check the ledger against the exchange, and report the approvals here; only once."""
         if self._begun:
             return
         try:
@@ -214,7 +213,7 @@ class Agent:
             self.site.log.line_once(str(error))
 
     def post_consents(self) -> None:
-        """Let the coordinator know what is approved here and what no longer is, unless it knows.
+        """Send the coordinator new approvals and withdrawals.
 
         Raises ExchangeError if the exchange can't be used.
         """
@@ -235,11 +234,11 @@ class Agent:
         ended = [a.ended for a in self._runs.values() if a is not None and a.ended is not None]
         for end in ended:
             if not end.complete:
-                raise SiteError(f"The centre gave the run up: {end.reason}")
+                raise SiteError(f"The centre gave up the run: {end.reason}")
         return bool(ended)
 
     def round_trip(self) -> bool:
-        """Look at every run once; True if anything was done.
+        """Look at every run once, and return whether anything was done.
 
         Raises CopyError if this site takes no further part in anything.
         """
@@ -266,7 +265,7 @@ class Agent:
         return done
 
     def _hear_ends(self) -> bool:
-        """Look which runs have ended, before another begins that an approval may not cover yet."""
+        """Check which runs have ended, before another begins that an approval may not cover yet."""
         done = False
         for run, participation in self._under_way().items():
             done |= self._take_step(run, participation, participation.read_end)
@@ -279,7 +278,7 @@ class Agent:
         return done
 
     def _check_halt(self) -> None:
-        """Do nothing more once another copy of this folder was found; a restart changes nothing."""
+        """Stop for ever once another copy of this folder was found; a restart changes nothing."""
         if self.site.store.halted is not None:
             raise CopyError(self.site.store.halted)
 
@@ -294,7 +293,7 @@ class Agent:
         return True
 
     def _announced(self) -> list[str]:
-        """Runs on the exchange; none while it can't be read.
+        """Return the runs on the exchange; none while it can't be read.
 
         While this site is in a run, others are looked for now and then only.
         """
@@ -311,13 +310,13 @@ class Agent:
         return [run for run in found if _RUN.fullmatch(run)]
 
     def _guarded(self, run: str, act: Callable[[], bool]) -> bool:
-        """Wait on trouble that may pass; refuse the run on any other."""
+        """Wait after a temporary error; refuse the run after any other."""
         try:
             return act()
         except (ProtocolError, ExchangeError) as error:
             self.site.log.line_once(f"{run}: {error}")
             return False
-        except EngineError as error:  # taken up anew, from what is stored
+        except EngineError as error:  # resumed from the stored messages
             self.site.log.line_once(f"{run}: {error}")
             self._runs.pop(run, None)
             return False
@@ -327,25 +326,25 @@ class Agent:
             raise
         except ConsortiumError as error:
             self._give_up(run, error)
-        except Exception as error:  # nothing that a centre sends may end the agent
+        except Exception as error:  # no message of a centre may end the agent
             self._give_up(run, SoftwareError.of(error))
         return True
 
     def _meet(self, run: str) -> bool:
-        """Take up a newly announced run, if this site has a part in it."""
+        """Begin a newly announced run, if this site has a part in it."""
         message = self.site.exchange.get(Names(run).study(), MOST_ANNOUNCEMENT)
         if message is None:
             return False
         admission = self._admitted.get(run, self._admission)
         self._runs[run] = admission.admit(run, message)
-        self._admitted[run] = admission  # by which it is taken up anew, whatever is written since
+        self._admitted[run] = admission  # by which it is resumed, whatever is written later
         return self._runs[run] is not None
 
     def _give_up(self, run: str, error: ConsortiumError) -> None:
         log, never_joined = self.site.log, run not in self._runs
         log.line_once(f"{run}: {error}")
         subject = f"refused {run.rsplit('-', 1)[0]}" if never_joined else ""
-        log.keep(f"{run} goes on without this site: {public_reason(error)}", subject)
+        log.keep(f"{run} continues without this site: {public_reason(error)}", subject)
         self.failures.append(error)
         self._runs[run] = None
         try:

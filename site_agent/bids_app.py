@@ -30,7 +30,7 @@ def run_participants(
     labels: Collection[str] = (),
     tell: Callable[[str], None] = lambda _line: None,
 ) -> tuple[int, tuple[SkippedPerson, ...]]:
-    """Write networks of some or all participants; other participants may be there already.
+    """Write networks of some or all participants; others may already be in the folder.
 
     Raises DataError if a named participant, an image, the templates, the settings or the folder
     can't be used.
@@ -40,22 +40,22 @@ def run_participants(
     source : Path
         BIDS data set with preprocessed images.
     target : Path
-        Folder that is not there, is empty, or was begun with the same templates and settings.
+        Folder that is new, is empty, or was begun with the same templates and settings.
     templates : Path
         3-D or 4-D NIfTI, a map for each network.
     settings : mapping
         Fields of a study file's ``data``.
     labels : collection of str
-        Whose, with or without ``sub-``; everybody's if there are none.
+        Labels of participants, with or without ``sub-``; all participants if empty.
     tell : callable
-        Hears of each participant that is done.
+        Is called with a message after each participant.
 
     Returns
     -------
     persons : int
-        Who have networks now.
+        Number of participants who have networks now.
     left_out : tuple of Skipped
-        Who have none, and why; nobody who was named.
+        Participants without networks, and why; none who was named.
     """
     study = _study(settings)
     wanted = {label.removeprefix("sub-") for label in labels}
@@ -74,7 +74,7 @@ def run_participants(
 
 
 def _study(settings: Mapping[str, Any]) -> Study:
-    """Settings as the study that the writers of networks read; it is no consortium's."""
+    """Return the settings as a study for the writers of networks, without a consortium."""
     nowhere = {"epsilon": 1.0, "delta": 1e-5, "scheme": "none", "colluding_sites": 0}
     about = {"study": "networks", "sites": ["here"], "algorithm": "group_ica"}
     try:
@@ -93,9 +93,7 @@ def check_there(source: Path, wanted: Iterable[str]) -> None:
 def _check_begun(target: Path) -> None:
     begun = (target / "dataset_description.json").is_file()
     if target.exists() and not begun and (not target.is_dir() or any(target.iterdir())):
-        raise DataError(
-            f"{target} is not empty and holds no networks; name it, or another folder, anew."
-        )
+        raise DataError(f"{target} is not empty and has no networks; name another folder.")
 
 
 def _not_named(wanted: Collection[str], labels: Sequence[str]) -> Iterable[SkippedPerson]:

@@ -2,7 +2,7 @@
 
 from consortium.base.command_line import run_program
 
-# Each adds its commands; the headings of the help come in this order.
+# Each module adds its commands. The headings of the help have this order.
 # isort: off
 from site_agent.commands import members
 from site_agent.commands import studies
@@ -15,5 +15,5 @@ __all__ = ["agent", "app", "bids_app", "main", "members", "studies"]
 
 
 def main() -> None:
-    """Entry point: an expected error is one sentence and exit code 1."""
+    """Run the command; an expected error is one sentence and exit code 1."""
     run_program("site-agent", app, out)

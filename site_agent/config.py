@@ -1,4 +1,4 @@
-"""A site's own configuration: where its things are."""
+"""A site's own configuration: its paths and settings."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from consortium.study.spec import Name
 from site_agent.layout import CACHE, CONFIG
 
 _TITLE = (
-    "Where this site's things are. What a study may ask of them is in policy.yaml. "
-    "Relative paths are meant from this folder."
+    "Paths and settings of this site. Limits for studies are in policy.yaml. Relative paths "
+    "start from this folder."
 )
 
 
 _BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
 _LEAST_MEMORY = 10**8
-_MOST_CORES = 4  # each worker holds a person's scan
+_MOST_CORES = 4  # each worker loads a participant's scan
 
 
 class Alias(FrozenModel):
-    """What this site's tables have in the place of a study's column."""
+    """Name and values of a study's column at this site."""
 
     column: str | None = Field(default=None, min_length=1, max_length=200)
     """Name of the column here."""
@@ -45,7 +45,7 @@ class Alias(FrozenModel):
 
 
 class SiteConfig(FrozenModel):
-    """What a site's owner sets; every other decision is in the study file."""
+    """Settings of a site's owner; every other decision is in the study file."""
 
     name: Name
     """Name of this site, as in the studies."""
@@ -66,57 +66,57 @@ class SiteConfig(FrozenModel):
     not state where left and right are. nibabel's guess of the orientation is then used. Set it only
     after you have checked left and right. `check` warns of such images."""
     nominal_participants: int | None = Field(default=None, ge=1, le=10_000_000)
-    """Nominal number of participants of this site, as its people state it to the consortium: a
+    """Nominal number of participants of this site, as its staff state it to the consortium: a
     multiple of 10 below 100, two significant digits above. The true number stays here."""
     aliases: dict[str, Alias] = Field(default={}, max_length=1_000)
-    """What this site's tables have in the place of a study's columns and levels, as {diagnosis:
-    {column: Dx, levels: {SCZ: [scz, '1']}}}; by the study's column."""
+    """This site's names of a study's columns and levels, as {diagnosis: {column: Dx, levels: {SCZ:
+    [scz, '1']}}}, by the study's column."""
     exchange: str
     """Where the consortium leaves its messages: a directory, s3://bucket/prefix or
     sftp://user@host/path."""
     credentials: Path | None = None
     """File (mode 600) with this site's credentials for the exchange; none for a directory."""
     ledger: Path = Path("ledger.sqlite")
-    """The ledger. Agents of one hospital that read the same data set, for several consortia say,
-    must share one ledger."""
+    """The ledger. Agents of one hospital that read the same data set, for example for several
+    consortia, must share one ledger."""
     cache: Path = Path(CACHE)
-    """Folder of what was prepared of scans, which is made and worked out again when it is not
-    there. Name another disk where this one is short of space; never a place that others can
-    read."""
+    """Folder of prepared scans. A missing folder is made, and its content computed again. Name
+    another disk if this one is short of space, but never a place that others can read."""
     workers: int = Field(default=1, ge=1, le=256)
     """Participants whose scans are prepared, or parts of sixteen participants whose sums are
-    computed, at the same time: with engine threads or processes, the machine's cores, as far as
-    there is memory for so many scans."""
+    computed, at the same time. With engine threads or processes: the machine's cores, if there is
+    enough memory for all their scans."""
     memory: str | None = Field(default=None, pattern=r"^[0-9]{1,6}(\.[0-9]{1,3})? ?(MB|GB|TB)$")
-    """Such as 2 GB: what all scans and sums that are worked on at the same time may take together,
-    on this machine or over all workers of its cluster. As few participants or parts as fit are
-    worked on at a time, one at the least; what is computed stays the same. Each process takes some
-    150 MB beside it. None: as many as there are workers."""
+    """Memory for all scans and sums that are computed at the same time, such as 2 GB, on this
+    machine or over all workers of its cluster. Only as many participants or parts as fit are
+    computed at a time, but always one; results stay the same. Each process takes some 150 MB in
+    addition. None: one for each worker."""
     engine: Literal["threads", "processes", "dask", "ray"] = "threads"
-    """What the agent prepares and computes on: threads or processes of this machine, or the
-    hospital's own Dask or Ray cluster, which shares the site's disks. Sums are equal to the last
-    bit on all of them."""
+    """Engine for preparation and computing: threads or processes of this machine, or the hospital's
+    own Dask or Ray cluster, which shares the site's disks. Sums are equal to the last bit on all
+    engines."""
     engine_address: str | None = None
-    """Of the cluster, for engine dask (tls://host:8786 of its scheduler) or ray (host:6379, or auto
-    on a node of it). Without TLS the network must be private."""
+    """Address of the cluster, for engine dask (tls://host:8786 of its scheduler) or ray (host:6379,
+    or auto on a node of it). Without TLS the network must be private."""
     task_runner: str = "threads"
-    """Where 'site-agent prepare' works: threads, processes, dask, ray, or module:Class of another
+    """Runner of 'site-agent prepare': threads, processes, dask, ray, or module:Class of another
     Prefect task runner; dask and ray need prefect-dask and prefect-ray."""
     task_runner_options: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Options of that runner, such as {max_workers: 4} or {address: 'tcp://…'}."""
     page: bool = False
-    """Whether the agent writes the site's page, site.html, anew whenever its state changes, as
+    """Whether the agent updates the site's page, site.html, whenever its state changes, as
     'start --page' does; 'site-agent page' writes it once."""
     prefect: bool = False
     """Whether PREFECT_API_URL is the hospital's own Prefect server. The agent is then shown there
-    as a flow, and 'site-agent prepare' may use the server, which learns how many participants
-    there are."""
+    as a flow, and 'site-agent prepare' may use the server, which then learns the number of
+    participants."""
 
     @model_validator(mode="after")
     def _memory_is_something(self) -> Self:
         if self.most_memory is not None and self.most_memory < _LEAST_MEMORY:
             raise ValueError(
-                "memory: less than 100 MB holds no participant's scan; give more, or none"
+                "memory: less than 100 MB is not enough for a participant's scan; give more, or "
+                "none"
             )
         return self
 
@@ -138,7 +138,7 @@ class SiteConfig(FrozenModel):
 
     @property
     def on_this_machine(self) -> Self:
-        """The same with a worker for each core that the account may use, four at the most."""
+        """The same with a worker for each core that the account may use, at most four."""
         return self.model_copy(update={"workers": min(len(os.sched_getaffinity(0)), _MOST_CORES)})
 
     @classmethod
@@ -150,7 +150,7 @@ class SiteConfig(FrozenModel):
         credentials: Path | None = None,
         nominal_participants: int | None = None,
     ) -> Self:
-        """Make a configuration from what a user typed.
+        """Make a configuration from a user's input.
 
         Raises ConfigurationError if the name is not one that a study can use.
         """
@@ -194,12 +194,12 @@ class SiteConfig(FrozenModel):
         )
 
     def _own_place(self, folder: Path) -> Path:
-        """Where prepared scans lie: not on the exchange, which others read."""
+        """Return the folder of prepared scans, which is not on the exchange, which others read."""
         place = folder / self.cache
         shared = None if "://" in self.exchange else (folder / self.exchange).resolve()
         if shared and place.resolve().is_relative_to(shared):
             raise ConfigurationError(
-                f"{folder / CONFIG}: field 'cache': {place} lies on the exchange, which others "
+                f"{folder / CONFIG}: field 'cache': {place} is on the exchange, which others "
                 "read; name another folder."
             )
         return place

@@ -115,7 +115,7 @@ def session_label(text: str) -> str:
 
 
 def is_summary(label: str) -> bool:
-    """Whether a label names a row of means or of a template, which is not a participant's.
+    """Return whether a label names a row of means or of a template, which is not a participant's.
 
     Examples
     --------
@@ -210,7 +210,7 @@ class Spellings:
         return self._spelled.setdefault(self.key(label), plain_label(label))
 
     def knows(self, label: str) -> bool:
-        """Whether any spelling of a label is known."""
+        """Return whether any spelling of a label is known."""
         return self.key(label) in self._spelled
 
     def all(self) -> set[str]:

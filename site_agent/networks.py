@@ -1,4 +1,4 @@
-"""Each person's own networks, in the hospital's own folder: nothing of them is ever sent.
+"""Each participant's own networks, in the hospital's own folder; they are never sent.
 
 Maps, courses and connectivity by dual regression on public templates, as BIDS derivatives.
 """
@@ -37,7 +37,7 @@ _README = """\
 
 Maps, time series and connectivity of each participant by dual regression on the templates of
 study {study}.
-They belong to this hospital; no study sends any of them. Keep the folder as the scans are kept.
+They belong to this hospital; no study sends any of them. Protect it like the scans.
 """
 
 
@@ -49,28 +49,28 @@ def write_networks(
     templates: Path | None = None,
     tell: Callable[[str], None] = lambda _line: None,
 ) -> int:
-    """Write the networks of every person whom a study would take.
+    """Write the networks of every participant whom a study would include.
 
     Raises ConsortiumError if the study, its templates or an image can't be used, or the folder is
-    not fit.
+    unsuitable.
 
     Parameters
     ----------
     folder : Path
         The site's.
     study, roster : Path
-        As for approval.
+        The files, as for approval.
     target : Path
-        A folder that is empty, or not there yet.
+        A folder that is empty or new.
     templates : Path, optional
-        4-D NIfTI, or on a mesh CIFTI, in place of the study's templates.
+        4-D NIfTI, or on a mesh CIFTI, instead of the study's templates.
     tell : callable
-        Hears of each person that is done.
+        Is called with a message after each participant.
 
     Returns
     -------
     int
-        Persons.
+        Number of participants.
     """
     site = SiteFolder.open(folder)
     check_target(target, site.config)
@@ -87,27 +87,28 @@ def write_networks(
 def write_everybody(
     target: Path, study: Study, dataset: SiteDataset, values: Array, tell: Callable[[str], None]
 ) -> int:
-    """Write the networks of all persons of a data set, and what makes the folder one of BIDS.
+    """Write the networks of all participants of a data set, and the description files of BIDS.
 
-    Raises DataError if an image can't be used, or the folder was made otherwise.
+    Raises DataError if an image can't be used, or the folder was made with other templates or
+    settings.
 
     Parameters
     ----------
     target : Path
-        A folder that is empty, not there yet, or begun with the same templates and settings.
+        A folder that is empty, new, or begun with the same templates and settings.
     study : Study
-        Says what is loaded, and how.
+        Defines the loaded data and their preparation.
     dataset : SiteDataset
-        Its persons.
+        The participants of the data set.
     values : array, shape (D, K)
         Templates, of `normalized_templates`.
     tell : callable
-        Hears of each person that is done.
+        Is called with a message after each participant.
 
     Returns
     -------
     int
-        Persons.
+        Number of participants.
     """
     check_anybody(dataset)
     names = _names(dataset, values.shape[1])
@@ -119,7 +120,7 @@ def write_everybody(
 
 
 def _templates(space: Space, study: Path, own: Path | None) -> Templates:
-    """The site's own templates if it gives any, or else the study's."""
+    """Return the site's own templates if it gives any, or otherwise the study's."""
     if own is not None:
         return _given(own, space)
     if space.templates is None:
@@ -131,7 +132,7 @@ def _templates(space: Space, study: Path, own: Path | None) -> Templates:
 
 
 def _names(dataset: SiteDataset, many: int) -> list[str]:
-    """BIDS names of all persons, each of whom has more volumes than there are templates."""
+    """Return BIDS names of all participants, who must have more volumes than templates."""
     short = [p for p, n in zip(dataset.people, dataset.lengths, strict=True) if n <= many]
     if short:
         raise DataError(
@@ -141,36 +142,36 @@ def _names(dataset: SiteDataset, many: int) -> list[str]:
     names = [f"sub-{label(person)}" for person in dataset.people]
     if len(set(names)) < len(names):
         raise DataError(
-            "Two labels of participants differ in signs alone that BIDS has no place for."
+            "Two labels of participants differ only in characters that BIDS does not allow."
         )
     return names
 
 
 def _given(path: Path, space: Space) -> Templates:
-    """Templates of the hospital's own choice."""
+    """Return the templates of the hospital's own choice."""
     if space.mesh is not None:
         return read_surface_templates(path, space.mesh, space.regions, at_home=True)
     return read_templates(path, space.grid, space.regions, at_home=True)
 
 
 def check_target(target: Path, config: SiteConfig) -> None:
-    """Refuse a folder that others read, or that holds something; raises DataError if it is one."""
+    """Raise DataError for a folder that others read, or that is not empty."""
     place = target.resolve()
     if "://" not in config.exchange and place.is_relative_to(Path(config.exchange).resolve()):
-        raise DataError(f"{target} lies on the exchange, which others read; name another folder.")
+        raise DataError(f"{target} is on the exchange, which others read; name another folder.")
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise DataError(f"{target} is not empty; name a folder that is not there yet.")
+        raise DataError(f"{target} is not empty; name a new folder.")
 
 
 def normalized_templates(templates: Templates, file: Path) -> Array:
     """Return templates as columns of norm 1: D x K.
 
-    Raises DataError if one follows from the others.
+    Raises DataError if one is a linear combination of the others.
     """
     values = np.asarray(templates.values, dtype=np.float64)
     values = values / column_norms(values)
     if np.linalg.matrix_rank(values) < values.shape[1]:
-        raise DataError(f"Templates of {file} depend on each other; remove what is there twice.")
+        raise DataError(f"Templates of {file} depend on each other; remove the duplicates.")
     return np.asarray(values)
 
 
@@ -179,11 +180,10 @@ def _start(target: Path, study: Study, values: Array) -> None:
     file = target / "dataset_description.json"
     if file.exists() and json.loads(file.read_bytes()) != about:
         raise DataError(
-            f"{target} holds networks by other templates, settings or versions; name another "
-            "folder."
+            f"{target} has networks by other templates, settings or versions; name another folder."
         )
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target.chmod(0o700)  # of one that was there, too
+    target.chmod(0o700)  # also of an existing one
     write_json(file, about)
     write_text(target / "README.md", _README.format(study=study.study))
     write_text(target / ".bidsignore", "".join(f"sub-*/func/*_{x}.*\n" for x in _NOT_IN_BIDS))
@@ -219,7 +219,7 @@ def _write_person(
 
 
 def _size_of(space: Space) -> str:
-    """The entity that tells voxels' or vertices' size; empty if voxels are not cubes."""
+    """Return the entity for the size of voxels or vertices; empty if voxels are not cubes."""
     if space.mesh is not None:
         return f"den-{space.mesh.kind.density}"
     resolution = resolution_label(space.grid)

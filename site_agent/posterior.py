@@ -1,7 +1,7 @@
-"""A hospital's networks out of its own data and a release: kept at home, where they are exact.
+"""A hospital's networks from its own data and a release, which stay at the hospital.
 
-See `consortium.kernels.home_posterior` for what they are, and why they must not leave. Their page
-has the hospital's own, the release's and both together, in rows.
+See `consortium.kernels.home_posterior` for their definition, and why they must not be shared. Their
+page shows the hospital's own, the release's and the combined networks, in rows.
 """
 
 import gzip
@@ -54,29 +54,29 @@ RUN = "run.json"
 _LEAST = 2
 _README = files("site_agent.page") / "templates" / "posterior.md"
 NAMES = {
-    "own": "This hospital alone",
+    "own": "This hospital only",
     "release": "The consortium's release",
     "posterior": "Both together, at home",
 }
 _UNCOUNTED = (
-    "Warning: the study counts on no hospital that works against the others (colluding_sites: 0). "
-    "What is here was made without the noise that this hospital added, so that the promise holds; "
-    "whoever takes that noise off the release sees more than was promised."
+    "Warning: the study assumes that no hospital works against the others (colluding_sites: 0). "
+    "These networks were made without removing this hospital's own noise, to keep the promise. "
+    "Anyone who subtracts that noise from the release sees more than was promised."
 )
 _ALIKE = 0.3
-"""Correlation below which a map of another set is not put beside one."""
+"""Correlation below which a map of another set is not matched."""
 
 
 def study_file(output: Path) -> Path:
-    """Where an output folder keeps the study as it was signed.
+    """Return the path of the signed study in an output folder.
 
     Raises OutputError if it has none.
     """
     path = output / EVIDENCE / "study" / "study.yaml"
     if not path.is_file():
         raise OutputError(
-            f"{output} is no output folder of a run with its evidence; ask the coordinator for the "
-            "whole folder."
+            f"{output} is not an output folder of a run with its evidence; ask the coordinator "
+            "for the whole folder."
         )
     return path
 
@@ -87,13 +87,13 @@ class FinishedRun:
 
     run: str
     plan: Plan
-    """Of the sites that it started with."""
+    """Plan of the sites with which it started."""
     space: Space
     release: Release
-    """In the statistic's units."""
+    """Release in the statistic's units."""
 
     def persons(self, site: str) -> tuple[int, int]:
-        """Estimated participants of a site in the release, and of all sites.
+        """Return the estimated participants of a site in the release, and of all sites.
 
         Raises StudyError if the site is not in it.
         """
@@ -125,7 +125,7 @@ def read_finished(output: Path, signed: SignedStudy) -> FinishedRun:
     agreement = read_agreement(record, context)
     kept = next(Transcript(output / TRANSCRIPT).rounds(), None)
     if kept is None:
-        raise OutputError(f"{output} holds no release; ask the coordinator for the whole folder.")
+        raise OutputError(f"{output} has no release; ask the coordinator for the whole folder.")
     mechanism = read_round(record, agreement, kept).stage.mechanism
     values = mechanism.lattice.decode(kept.ring)
     plan = agreement.plan
@@ -163,26 +163,26 @@ def write_posterior(
     output : Path
         Output folder of a finished run of ``group_ica`` in which the site took part.
     target : Path
-        A folder that is empty, or not there yet.
+        A folder that is empty or new.
     own_patients : bool
         Whether maps are to be those of this hospital's patients, and not those of all hospitals'.
     tell : callable
-        Hears of each person that is done.
+        Is called with a message after each participant.
 
     Returns
     -------
     tuple of str
-        What came out, in sentences.
+        Summary of the result, in sentences.
     """
     site = SiteFolder.open(folder)
     check_target(target, site.config)
     if target.resolve().is_relative_to(output.resolve()):
-        raise DataError(f"{target} lies in the published folder; name another folder.")
+        raise DataError(f"{target} is in the published folder; name another folder.")
     signed = site.papers(study_file(output), roster).signed
     if signed.study.algorithm != "group_ica":
         raise StudyError(
-            f"{output} holds a run of {signed.study.algorithm}; only group_ica releases what a "
-            "hospital can put its own networks beside."
+            f"{output} is of a run of {signed.study.algorithm}; only group_ica has releases that "
+            "a hospital can combine with its own networks."
         )
     finished = read_finished(output, signed)
     persons, everybody = finished.persons(site.config.name)
@@ -203,17 +203,17 @@ def write_posterior(
 
 
 def _check_people(here: int, then: int, everybody: int, run: str) -> None:
-    """Refuse where the own part of the release can't be taken off, or tells no variance."""
+    """Refuse if the own part of the release can't be subtracted, is too small, or is the whole."""
     if here != then:
         raise DataError(
             f"{count(then, 'participant')} of this hospital took part in {run}, and {here} would "
-            "now: its part can't be taken off the release. Leave out who came later, by left_out "
-            "of site.yaml, or bring back who is missing."
+            "now, so its part can't be subtracted from the release. Exclude participants who "
+            "were added later, by left_out of site.yaml, or restore the missing ones."
         )
     if then < _LEAST or then == everybody:
         raise DataError(
-            f"{count(then, 'participant')} of {everybody} in the release are of this hospital; two "
-            "or more must be, and others beside them."
+            f"{count(then, 'participant')} of {everybody} in the release are of this hospital; at "
+            "least two must be, and other participants in addition."
         )
 
 
@@ -237,7 +237,7 @@ def _write(
     study, space = finished.plan.study, finished.space
     sentences = posterior_summary(posterior, results, study.privacy.colluding_sites, own_patients)
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target.chmod(0o700)  # of one that was there, too
+    target.chmod(0o700)  # also of an existing one
     images = {name: _write_maps(target, finished, name, each) for name, each in results.items()}
     about = {
         "Name": f"Networks at home, of {study.study}",
@@ -261,7 +261,7 @@ def _write(
 
 
 def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) -> Path | None:
-    """Write a set's maps, marked as kept but for those of the release; none if there are none."""
+    """Write a set's maps, marked as kept except those of the release; none if there are none."""
     if "components" not in result.images:
         return None
     study, space, images = finished.plan.study, finished.space, result.images["components"]
@@ -294,27 +294,29 @@ class Cell:
     """A map in a row."""
 
     picture: Picture | None
-    """None where no map of the set is like it."""
+    """None if no map of the set is similar."""
     caption: str
-    """How sure it is, and how like the posterior's."""
+    """Its certainty, and its similarity to the posterior's."""
 
 
 def posterior_summary(
     posterior: Posterior, results: Mapping[str, Result], colluding: int, own_patients: bool
 ) -> tuple[str, ...]:
-    """What came out, in sentences."""
+    """Return a summary of the posterior, in sentences."""
     spreads, taken = posterior.spreads, posterior.taken
     whose = "this hospital's own patients" if own_patients else "all hospitals' participants"
     found = {name: int(result.numbers["found"]) for name, result in results.items()}
     own = count(taken.persons, "participant")
-    together = f"{found['posterior']} of both together, as the networks of {whose}"
+    together = f"{found['posterior']} of both together, for the networks of {whose}"
     shares = percent(posterior.share), percent(1.0 - posterior.share)
     networks = (
-        f"Networks that count as found: {found['own']} of this hospital's {own} alone, "
+        f"Networks that were found: {found['own']} of this hospital's {own} alone, "
         f"{found['release']} of the release, {together}."
     )
-    worth = worth_sentence(spreads.worth(taken.everybody), "what was found here and by all")
-    weights = f"Both together count its own data by {shares[0]}, and the others' by {shares[1]}."
+    worth = worth_sentence(spreads.worth(taken.everybody), "the networks found here and by all")
+    weights = (
+        f"The combination weights its own data by {shares[0]}, and the others' by {shares[1]}."
+    )
     if colluding:
         return networks, worth, weights
     return networks, worth, weights, _UNCOUNTED
@@ -323,7 +325,7 @@ def posterior_summary(
 def posterior_html(
     study: str, space: Space, results: Mapping[str, Result], sentences: tuple[str, ...]
 ) -> str:
-    """The page of a hospital's networks at home, as HTML."""
+    """Return the page of a hospital's networks at home, as HTML."""
     template = plain_environment("site_agent.page", "consortium.report").get_template(
         "posterior.html.j2"
     )
@@ -345,7 +347,7 @@ class _Maps:
 
 
 def _rows(sets: Mapping[str, _Maps]) -> list[dict[str, Cell]]:
-    """A row for each map of the posterior, or of the first set that there is."""
+    """Return a row for each map of the posterior, or of the first set that there is."""
     base = next((sets[name] for name in ("posterior", "release", "own") if name in sets), None)
     if base is None:
         return []
@@ -372,7 +374,7 @@ def _cell(maps: _Maps, base: _Maps, k: int, peak: Array, name: str) -> Cell:
     cosines = own @ others / (np.linalg.norm(own) * np.linalg.norm(others, axis=0))
     best = int(np.abs(cosines).argmax())
     if abs(cosines[best]) < _ALIKE:
-        return Cell(None, "no map like it")
+        return Cell(None, "no similar map")
     values = maps.values[:, best] * np.sign(cosines[best])
     shown = np.where(np.abs(values) >= maps.threshold[:, best], values, 0.0)
     least = float(np.abs(shown)[shown != 0].min(initial=DRAWN))

@@ -1,4 +1,4 @@
-"""Preparing a study's scans ahead, person by person, wherever that is run."""
+"""Preparation of a study's scans in advance, by participant, on any machine."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,8 +11,8 @@ from site_agent.config import SiteConfig
 from site_agent.images.series import SiteDataset
 
 _opened: dict[tuple[str, bytes], SiteDataset] = {}
-"""The last study, by what was signed of it and the site's settings: a worker prepares many persons
-of one."""
+"""The last study, by its signed digest and the site's settings: a worker prepares many participants
+of one study."""
 
 
 def check_own_prefect(config: SiteConfig, environment: Mapping[str, str]) -> None:
@@ -23,7 +23,7 @@ def check_own_prefect(config: SiteConfig, environment: Mapping[str, str]) -> Non
     Parameters
     ----------
     config : SiteConfig
-        Of the site.
+        Configuration of the site.
     environment : mapping of str to str
         Environment variables. Without PREFECT_API_URL the command starts a server of its own.
     """
@@ -55,7 +55,7 @@ def count_persons(folder: Path, study: Path, roster: Path) -> int:
 
 
 def prepare_person(folder: Path, study: Path, roster: Path, number: int) -> None:
-    """Leave one person's prepared series in the site's cache, where the agent will find them.
+    """Prepare one participant's series in the site's cache, where the agent will find them.
 
     Raises ConsortiumError if an image or table can't be used.
     """

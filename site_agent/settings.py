@@ -1,4 +1,4 @@
-"""``site.yaml`` and ``policy.yaml`` as an agent goes by them, read again once either changed."""
+"""``site.yaml`` and ``policy.yaml`` as an agent uses them, read again once either changed."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +9,14 @@ from site_agent.config import SiteConfig
 from site_agent.layout import CONFIG, POLICY
 from site_agent.policy.policy import Policy
 
-_STANDS = 1.0  # s that a changed file has to stand still before it counts: editors write in steps
+_STANDS = 1.0  # s without change before a changed file counts: editors write in steps
 _FIXED = ("name", "exchange", "credentials", "ledger")
 _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a site's people have written, both files at the same time."""
+    """A site's settings, from both files at the same time."""
 
     config: SiteConfig
     policy: Policy
@@ -37,10 +37,10 @@ class SettingsFiles:
         self._now: Settings | ConfigurationError = self.first
 
     def look(self) -> Settings | ConfigurationError | None:
-        """Return what stands in the files now, or why it can't be gone by.
+        """Return the present content of the files, or the error that makes it invalid.
 
-        None while one is being written: half a file must not count, nor the defaults of an empty
-        one. The same object is returned for as long as nothing changed.
+        It returns None while one is being written: half a file must not count, nor the defaults of
+        an empty one. The same object is returned for as long as nothing changed.
         """
         stamp, now = self._stamp(), self._clock.now()
         if stamp != self._seen:
@@ -63,18 +63,18 @@ class SettingsFiles:
     def _check_policy(self) -> None:
         if self._had_policy and self._seen[1] is None:
             raise ConfigurationError(
-                f"{self._folder / POLICY} is gone, and its limits with it; put it back, or start "
-                "the agent anew if the defaults shall hold."
+                f"{self._folder / POLICY} is missing, and its limits with it. Restore it, or "
+                "restart the agent to use the defaults."
             )
         self._had_policy |= self._seen[1] is not None
 
     def _check_fixed(self, config: SiteConfig) -> None:
-        """Refuse what all runs of an agent share, and what its ledger was checked against."""
+        """Refuse changes of fields that all runs of an agent and its ledger check share."""
         for name in _FIXED:
             if getattr(config, name) != getattr(self.first.config, name):
                 raise ConfigurationError(
-                    f"{self._folder / CONFIG}: field '{name}' is another than when the agent was "
-                    "started; start it anew, or put the field back."
+                    f"{self._folder / CONFIG}: field '{name}' has changed since the agent was "
+                    "started. Restart the agent, or restore the field."
                 )
 
     def _stamp(self) -> _Stamp:
@@ -82,7 +82,7 @@ class SettingsFiles:
 
 
 def _stamp_of(path: Path) -> tuple[int, int, int] | None:
-    """What changes when a file is written; none if it is not there."""
+    """Return the modification time, size and inode of a file, or None if it is missing."""
     try:
         status = path.stat()
     except OSError:

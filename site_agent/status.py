@@ -18,13 +18,13 @@ from site_agent.ledger.ledger import Ledger
 
 @dataclass(frozen=True)
 class ListedApproval:
-    """An approved study as status shows it, and why it counts no more, if so."""
+    """An approved study as status shows it, and why it no longer counts, if so."""
 
     approval: Approval
     refused: str
 
     def as_json(self) -> dict[str, object]:
-        """Return what stands in ``status --json``."""
+        """Return the content of ``status --json``."""
         study, terms = self.approval.study, self.approval.terms
         return {
             "study": study.study,
@@ -50,9 +50,9 @@ class SiteStatus:
     """The consortium that it has joined."""
     approved: tuple[ListedApproval, ...]
     running: bool
-    """Whether the agent is at work."""
+    """Whether the agent is running."""
     waiting: Waiting | None
-    """What the agent waits for."""
+    """Events that the agent waits for."""
 
     def lines(self) -> list[str]:
         """Return what ``status`` prints."""
@@ -95,7 +95,7 @@ class SiteStatus:
 
 
 def read_status(folder: Path) -> SiteStatus:
-    """Look a site's folder through; raises ConfigurationError if a file can't be read."""
+    """Read a site's folder; raises ConfigurationError if a file can't be read."""
     config, identity, trust = SiteConfig.load(folder), load_identity(folder), read_pinned(folder)
     older = _older(folder, config, identity)
     approved = tuple(
@@ -108,7 +108,7 @@ def read_status(folder: Path) -> SiteStatus:
 
 
 def approval_line(approval: Approval) -> str:
-    """Say in a line what was approved."""
+    """Return a line about an approval."""
     study, terms = approval.study, approval.terms
     p = study.privacy
     text = f"{study.study}: {study.algorithm}, ε ≤ {p.epsilon:g} at δ = {p.delta:g}, unit {p.unit}"

@@ -1,9 +1,9 @@
 """Carry the exchange of a consortium over another platform: only (name, bytes) are moved.
 
-Each party keeps a folder of its own, which is what its agent or coordinator calls the exchange. A
-name is written once and never changed, so putting folders together is a union. Nothing here knows
-a key, a ledger or a scan, and nothing trusts the platform: what it drops is sent again, and what
-it changes ends with a sentence.
+Each party keeps a folder of its own, which is the exchange of its agent or coordinator. A name is
+written once and never changed, so merging folders is a union. The relay has no access to keys,
+ledgers or scans, and does not trust the platform: dropped messages are sent again, and changed ones
+raise an error.
 """
 
 from cape_relay.folder import Folder, RelayError

@@ -1,4 +1,4 @@
-"""The relay over NVIDIA FLARE: a Controller beside the coordinator, an Executor at every site."""
+"""The relay over NVIDIA FLARE: a Controller at the coordinator, an Executor at every site."""
 
 import math
 import time
@@ -18,7 +18,7 @@ from cape_relay.sync import Hub, answer
 
 TASK = "sync"
 _PATIENCE = "patience"
-_LONGEST = 20.0  # s; a site hears of nothing while it waits
+_LONGEST = 20.0  # s; a site receives nothing while it waits
 _SILENCE = 60  # s without any answer, after which sites are asked again
 
 
@@ -36,7 +36,7 @@ def _waiting(signal: Signal) -> Callable[[float], None]:
 
 
 class RelayController(Controller):
-    """Asks all sites until the study's last message has been carried to each.
+    """Controller that asks all sites until the study's last message has been carried to each.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ class RelayController(Controller):
     last : str
         Pattern of the name after which nothing is expected.
     wait : float
-        Seconds that a party waits for something to send before it says that it has nothing;
+        Seconds that a party waits for something to send before it reports that it has nothing;
         sites wait longer while nothing is moved.
     hours : float
-        After which the job ends whatever has come.
+        Time after which the job ends in any case.
     centre : str
-        The client that is the coordinator's, if the server's folder is no party's.
+        The coordinator's client, if the server's folder does not belong to a party.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class RelayController(Controller):
             self.system_panic(str(error), fl_ctx)
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
-        """Say what was moved."""
+        """Log a summary of the moved messages."""
         if self._hub is not None:
             self.log_info(fl_ctx, self._hub.summary())
 
@@ -88,11 +88,11 @@ class RelayController(Controller):
         result: Shareable,
         fl_ctx: FLContext,
     ) -> None:
-        """Take an answer that comes late, which is as true as any other."""
+        """Take an answer that comes late, which is as valid as any other."""
         self._take(client.name, result)
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
-        """Carry until it is over, or until something is wrong."""
+        """Carry messages until the study is over, or an error occurs."""
         try:
             self._carry(abort_signal, fl_ctx)
         except _StoppedError:
@@ -134,7 +134,7 @@ class RelayController(Controller):
 
 
 class RelayExecutor(Executor):
-    """Puts what comes into the site's folder and answers with what is new there.
+    """Executor that writes received messages to the site's folder and answers with its new ones.
 
     Parameters
     ----------

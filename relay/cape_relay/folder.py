@@ -1,7 +1,7 @@
-"""One party's folder of the exchange: what is in it, and putting there what is missing.
+"""One party's folder of the exchange: listing, reading and adding messages.
 
-Whoever may write there can plant links, so no link below the folder is followed. Hidden files, the
-drafts of whoever writes, and a doctor's probes, which are taken away again, are not carried.
+Any user with write access there can plant links, so no link below the folder is followed. Hidden
+files, drafts of messages, and a doctor's temporary probes are not carried.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LARGEST = 512 << 20
-"""Bytes of one file; a larger one is nobody's message."""
+"""Maximum bytes of one file; a larger one is not a message."""
 MOST_NAMES = 1_000_000
-"""Of a folder; more can't be told in one message."""
+"""Maximum number of names in a folder; more do not fit into one message."""
 LIMIT = "CAPE_RELAY_MOST_GB"
-"""Variable of a machine's environment: how many GB of one run it takes, 64 if it says nothing."""
+"""Environment variable of a machine: GB of one run that it accepts (default: 64)."""
 _ROOTS = ("runs/", "consent/", "ledgers/")
-"""Beginnings of all names that an exchange keeps; a party's secret ``keys`` have none of them."""
+"""Beginnings of all names on an exchange. A party's secret ``keys`` have none of them."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*){1,5}")
 _PARTY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _LONGEST = 300
 PLACES = ("CAPE_RELAY_FOLDER", "EXCHANGE_DATABASE_URI")
-"""Variables of a machine's environment that name its folder; the second is vantage6's own."""
+"""Environment variables of a machine that name its folder; the second is vantage6's own."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class RelayError(Exception):
-    """The relay stops: what is wrong, where, and what to do about it."""
+    """Error that stops the relay: the fault, its place, and the remedy."""
 
 
 class Folder:
-    """A directory of messages, each written once and put in place whole.
+    """A directory of messages, which are each written once and atomically.
 
     Parameters
     ----------
     root : Path
-        The directory, which must be there. What is made in it gets its mode and group.
+        The directory, which must exist. New files and folders get its mode and group.
     only : sequence of str
-        Beginnings of the names that are carried, such as ``runs/rest-``, of which
-        ``runs/rest-two-0001`` is none; none carries all.
+        Beginnings of the names that are carried, such as ``runs/rest-``, which does not match
+        ``runs/rest-two-0001``. If empty, all names are carried.
     largest, most : int
-        Bytes that one file may have, and all of a run that are put here.
+        Maximum bytes of one file, and of all files of a run that are written here.
 
     Raises
     ------
     RelayError
-        If the directory is not there.
+        If the directory does not exist.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Folder:
     >>> folder.put("../escape", b"bytes")
     Traceback (most recent call last):
     ...
-    cape_relay.folder.RelayError: '../escape' can't name a message; nothing of it was written.
+    cape_relay.folder.RelayError: '../escape' can't name a message; it was not written.
     """
 
     def __init__(
@@ -81,21 +81,20 @@ class Folder:
     ) -> None:
         if not root.is_dir():
             raise RelayError(
-                "The relay's folder is not there; make it or mount it, or correct "
-                "CAPE_RELAY_FOLDER."
+                "The relay's folder is missing; make it or mount it, or correct CAPE_RELAY_FOLDER."
             )
         self.root = root.resolve()
         self._only, self._largest, self._most = tuple(only), largest, most
         self._digests: dict[str, tuple[tuple[int, int, int], str]] = {}
 
     def carries(self, name: str) -> bool:
-        """Whether a name is a message's, and one of those that are carried."""
+        """Return whether a name is a message's, and one of those that are carried."""
         fits = len(name) <= _LONGEST and _NAME.fullmatch(name) is not None
         among = any(_begins(name, start) for start in self._only or _ROOTS)
         return fits and name.startswith(_ROOTS) and among
 
     def listing(self) -> dict[str, str]:
-        """SHA-256 of every message by its name, the oldest first.
+        """Return SHA-256 of every message by its name, the oldest first.
 
         Raises
         ------
@@ -124,12 +123,12 @@ class Folder:
             return self._content(name, target, folder)
 
     def put(self, name: str, data: bytes) -> bool:
-        """Write a message unless it is there; whether it was written now.
+        """Write a message unless it exists, and return whether it was written now.
 
         Raises
         ------
         RelayError
-            If the name is none that is carried, holds other bytes already, or can't be written.
+            If the name is not one that is carried, already has other bytes, or can't be written.
         """
         *folders, target = self._checked(name).split("/")
         if len(data) > self._largest:
@@ -166,11 +165,11 @@ class Folder:
 
     def _checked(self, name: str) -> str:
         if not self.carries(name):
-            raise RelayError(f"{name[:80]!r} can't name a message; nothing of it was written.")
+            raise RelayError(f"{name[:80]!r} can't name a message; it was not written.")
         return name
 
     def _files(self) -> Iterator[tuple[str, str, int]]:
-        """Yield name, last word and open directory of what may be a message."""
+        """Yield name, last word and open directory of every possible message."""
         start = len(str(self.root)) + 1
         for home, folders, files, handle in os.fwalk(self.root):
             above = f"{home}/"[start:]
@@ -181,7 +180,7 @@ class Folder:
                     yield name, file, handle
 
     def _leads(self, place: str) -> bool:
-        """Whether names that are carried may lie in a folder; those of other runs are left out."""
+        """Return whether a folder may contain carried names, which excludes those of other runs."""
         wanted = any(x.startswith(place) or _begins(place, x) for x in self._only or _ROOTS)
         return wanted and place.startswith(_ROOTS)
 
@@ -205,7 +204,7 @@ class Folder:
 
     @contextmanager
     def _within(self, words: Sequence[str], *, make: bool = False) -> Iterator[int]:
-        """Lend the open directory that words below the root lead to; links lead nowhere."""
+        """Open the directory with this path below the root, without following links."""
         folder = os.open(self.root, _FOLDER)
         try:
             for word in words:
@@ -233,10 +232,10 @@ class Folder:
                 os.unlink(draft, dir_fd=folder)
 
     def _like_root(self, handle: int) -> None:
-        """Give a new file or folder the root's mode and group: other users work there, too."""
+        """Give a new file or folder the root's mode and group, for other users of the folder."""
         root, made = self.root.stat(), os.fstat(handle)
         mode = root.st_mode & (0o7777 if stat.S_ISDIR(made.st_mode) else 0o666)
-        with suppress(OSError):  # not in that group, or a share that knows none
+        with suppress(OSError):  # not in that group, or a share without groups
             if made.st_gid != root.st_gid:
                 os.fchown(handle, -1, root.st_gid)
         with suppress(PermissionError):
@@ -244,38 +243,42 @@ class Folder:
 
 
 def folder_of(party: str, only: Sequence[str]) -> Folder:
-    """Open the folder that this machine names, which is never said by a job.
+    """Open the folder that this machine's configuration names. A job never names it.
 
     Parameters
     ----------
     party : str
-        The party's name on the platform; ``{site}`` in the machine's path stands for it.
+        The party's name on the platform, which replaces ``{site}`` in the machine's path.
 
     Raises
     ------
     RelayError
-        If the machine names none, it is not there, or the platform calls the party what is no word.
+        If the machine names none, the folder does not exist, or the party's name is not a word.
     """
     place = next(filter(None, map(os.environ.get, PLACES)), None)
     if place is None:
-        raise RelayError(f"{PLACES[0]} is not set here; write there which folder the relay serves.")
+        raise RelayError(
+            f"{PLACES[0]} is not set here; set it to the folder that the relay serves."
+        )
     if "{site}" in place and not _PARTY.fullmatch(party):
         raise RelayError(
-            f"The platform calls this party {party[:80]!r}, which is no folder's name; give the "
-            f"folder in {PLACES[0]} without {{site}}."
+            f"The platform calls this party {party[:80]!r}, which can't be a folder's name; give "
+            f"the folder in {PLACES[0]} without {{site}}."
         )
     try:
         most = int(1e9 * float(os.environ.get(LIMIT) or 64))
     except (ValueError, OverflowError) as error:
-        raise RelayError(f"{LIMIT} is no number here; write how many GB a run may have.") from error
+        raise RelayError(
+            f"{LIMIT} is not a number here; give the GB that a run may have."
+        ) from error
     return Folder(Path(place.replace("{site}", party)), only, most=most)
 
 
 def conflict(name: str, where: str) -> RelayError:
     """Make the error of a name that has two contents."""
     return RelayError(
-        f"{name} has other bytes here than in {where}, and a name is written once; find out who "
-        "changed it before the relay is started again."
+        f"{name} has other bytes here than in {where}, but a name is written only once. Find out "
+        "who changed it before you restart the relay."
     )
 
 
@@ -286,23 +289,23 @@ def _trouble(what: str, done: str) -> Iterator[None]:
     except OSError as error:
         raise RelayError(
             f"{what} can't be {done} ({error.strerror}); check the folder's disk and rights, and "
-            "that no link lies there."
+            "that it contains no link."
         ) from error
 
 
 def _run(name: str) -> str:
-    """What a message is part of: a run, a study's consents, a site's ledger."""
+    """Return the group of a message: a run, a study's consents, a site's ledger."""
     return "/".join(name.split("/")[:2])
 
 
 def _begins(name: str, start: str) -> bool:
-    """Whether a name begins so; after a dash comes a run's number, and no other study's name."""
+    """Return whether a name has this beginning; only a run's number may follow a dash."""
     word = name.removeprefix(start).partition("/")[0]
     return name.startswith(start) and not (start.endswith("-") and "-" in word)
 
 
 def _made(word: str, folder: int) -> bool:
-    """Make a folder unless it is there; whether it was made now."""
+    """Make a folder unless it exists, and return whether it was made now."""
     try:
         os.mkdir(word, dir_fd=folder)
     except FileExistsError:

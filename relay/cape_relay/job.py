@@ -1,4 +1,4 @@
-"""Folders of jobs that a platform takes, with the relay's own code; no platform is imported."""
+"""Folders of jobs for a platform, with the relay's own code; no platform is imported."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Job:
-    """What is carried, and for whom."""
+    """The messages that are carried, and their sites."""
 
     name: str
-    """Of the job."""
+    """Name of the job."""
     sites: tuple[str, ...]
     """The sites' names on the platform."""
     least: int
-    """Sites without which there is no job."""
+    """Sites that the job requires."""
     only: tuple[str, ...]
     """Beginnings of the names that are carried."""
     last: str
@@ -32,9 +32,9 @@ class Job:
     wait: float
     """Seconds that a party may wait for something to send."""
     hours: float
-    """After which the job ends whatever has come."""
+    """Hours after which the job ends in any case."""
     centre: str = ""
-    """Which of the sites is the coordinator's, if the platform's server has no folder."""
+    """Site of the coordinator, if the platform's server has no folder."""
 
 
 def write_nvflare(job: Job, output: Path, *, code: bool = True) -> None:
@@ -43,12 +43,12 @@ def write_nvflare(job: Job, output: Path, *, code: bool = True) -> None:
     Parameters
     ----------
     code : bool
-        Whether the relay's code goes with it; else every party has installed it.
+        Whether the job includes the relay's code. If not, every party must have installed it.
 
     Raises
     ------
     RelayError
-        If the folder is there already, or can't be written.
+        If the folder exists already, or can't be written.
     """
     hub = {"only": job.only, "last": job.last, "wait": job.wait, "hours": job.hours}
     hub |= {"centre": job.centre} if job.centre else {}
@@ -78,12 +78,12 @@ def write_nvflare(job: Job, output: Path, *, code: bool = True) -> None:
 
 
 def write_vantage6(job: Job, output: Path) -> None:
-    """Write the input of a vantage6 task, and what its image is built from.
+    """Write the input of a vantage6 task, and the build files of its image.
 
     Raises
     ------
     RelayError
-        If the folder is there already, or can't be written.
+        If the folder exists already, or can't be written.
     """
     given = {"only": job.only, "last": job.last, "wait": job.wait, "hours": job.hours}
     task = {"method": "central", "kwargs": given}
@@ -102,12 +102,12 @@ CMD ["python", "-c", "from vantage6.algorithm.tools.wrap import wrap_algorithm; 
 
 
 def write_neuroflame(job: Job, output: Path) -> None:
-    """Write a computation's repository for NeuroFLAME, and the parameters of a study.
+    """Write a computation's repository for NeuroFLAME, and a study's parameters.
 
     Raises
     ------
     RelayError
-        If the folder is there already, or can't be written.
+        If the folder exists already, or can't be written.
     """
     study = {"name": job.name, "only": job.only, "last": job.last, "wait": job.wait}
     study |= {"hours": job.hours, "least": job.least + 1, "coordinator": "coordinator"}
@@ -160,7 +160,7 @@ def _write(output: Path, files: dict[str, str]) -> None:
             (output / name).parent.mkdir(parents=True, exist_ok=True)
             (output / name).write_text(text, encoding="utf-8")
     except FileExistsError as error:
-        raise RelayError(f"{output} is there already; name a folder to be made.") from error
+        raise RelayError(f"{output} exists already; name a new folder.") from error
     except OSError as error:
         raise RelayError(f"{output} can't be written ({error.strerror}).") from error
 

@@ -1,7 +1,7 @@
 """The relay as a computation of NeuroFLAME: an image whose entries start the relay over NVFLARE.
 
-A member's folder is mounted where the computation's data would be. The central node has none, so
-it keeps what it hears for the time of a run, and the coordinator is a member as the sites are.
+A member's folder is mounted where the computation's data would be. The central node has none, so it
+keeps received messages for the time of a run, and the coordinator is a member as the sites are.
 """
 
 from __future__ import annotations
@@ -81,17 +81,17 @@ def central() -> None:
         finally:
             session.shutdown(TargetType.ALL)
     if ended["status"] != "FINISHED:COMPLETED":
-        sys.exit(f"The relay's job ended with {ended['status']}; the server's log says why.")
+        sys.exit(f"The relay's job ended with {ended['status']}; see the server's log.")
 
 
 def members_of(given: Mapping[str, Any]) -> dict[str, str]:
-    """Names that a run's members show, by their ids.
+    """Return the names that a run's members show, by their ids.
 
     Parameters
     ----------
     given : mapping
-        ``provision_input.json``: of the platform (``active_participants``), or as its boilerplate
-        has it (``users``).
+        ``provision_input.json`` of the platform (``active_participants``), or of its boilerplate
+        (``users``).
 
     Raises
     ------
@@ -105,13 +105,13 @@ def members_of(given: Mapping[str, Any]) -> dict[str, str]:
     members = dict(pairs)
     if not members or not len(pairs) == len(members) == len(set(members.values())):
         raise RelayError(
-            "The run names no members, or two alike; start it with those of the study."
+            "The run names no members, or two with the same name; start it with those of the study."
         )
     return members
 
 
 def parameters_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the consortium's leader pasted, which is `parameters` of a study.
+    """Return the text that the consortium's leader pasted, which is `parameters` of a study.
 
     Raises
     ------
@@ -133,17 +133,17 @@ _PARAMETERS = ("name", "only", "last", "wait", "hours", "least", "coordinator")
 
 
 def job_of(study: Mapping[str, Any], members: Mapping[str, str]) -> Job:
-    """Make a run's job, whose parties are called by their ids.
+    """Make a run's job, whose parties are named by their ids.
 
     Raises
     ------
     RelayError
-        If the coordinator is no member.
+        If the coordinator is not a member.
     """
     centre = next((who for who, name in members.items() if name == study["coordinator"]), None)
     if centre is None:
         raise RelayError(
-            f"The coordinator {study['coordinator']!r} is no member of the run; write into the "
+            f"The coordinator {study['coordinator']!r} is not a member of the run; write into the "
             f"parameters which is ({', '.join(members.values())})."
         )
     rest = (tuple(study["only"]), study["last"], study["wait"], study["hours"], centre)
@@ -151,7 +151,7 @@ def job_of(study: Mapping[str, Any], members: Mapping[str, str]) -> Job:
 
 
 def _project(given: Mapping[str, Any], members: Sequence[str]) -> dict[str, Any]:
-    """What FLARE provisions: one server and port, an administrator, and the members."""
+    """Return FLARE's project: one server and port, an administrator, and the members."""
     who = [
         {
             "name": given["host_identifier"],

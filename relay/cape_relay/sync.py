@@ -1,8 +1,8 @@
-"""What two parties' folders say to each other, over a platform that may drop, repeat or delay it.
+"""Messages between two parties' folders, over a platform that may drop, repeat or delay them.
 
-Every message holds the sender's whole listing, so a message needs none before it: what got lost is
-lacking in the next listing and is sent again, what comes twice is there already, and a party that
-was killed goes on from its folder.
+Every message contains the sender's whole listing, so it does not depend on earlier messages. A lost
+file is missing in the next listing and is sent again, a repeated file is ignored, and a party that
+was killed continues from its folder.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from typing import TypedDict
 from cape_relay.folder import LARGEST, MOST_NAMES, Folder, RelayError, conflict
 
 MOST = 64 << 20
-"""Bytes of one message, but for a single larger file."""
+"""Bytes of one message, except for a single larger file."""
 GIVEN_UP = 10
 """Ticks without anything to move after which a silent site is waited for no longer."""
 MOST_IN_ALL = MOST + LARGEST
-"""Bytes of a message that is taken, whoever sent it."""
+"""Maximum bytes of a message from any sender."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _LONGEST = 300  # letters of a name
 _PACE, _SETTLE = 0.05, 0.15  # s
-_SHARE = 10  # times what a look takes passes until the next
+_SHARE = 10  # times the duration of a look passes until the next
 Wait = Callable[[float], object]
 
 
 class Message(TypedDict):
-    """What one party tells another."""
+    """A message from one party to another."""
 
     files: dict[str, bytes]
-    """What the other lacks, as far as is known."""
+    """Files that the other party probably lacks."""
     listing: dict[str, str]
-    """SHA-256 of all that the sender holds, by name."""
+    """SHA-256 of all files of the sender, by name."""
 
 
 def answer(
@@ -45,18 +45,18 @@ def answer(
     wait: Wait = time.sleep,
     most: int = MOST,
 ) -> Message:
-    """Take what the hub sends, and return what it lacks: a site's whole part of a tick.
+    """Write the hub's files, and return the files that it lacks: a site's whole part of a tick.
 
     Parameters
     ----------
     asked : Message
-        From the platform, and checked.
+        Message from the platform, which is checked here.
     seconds : float
-        How long to wait for something that the hub lacks.
+        Time to wait for a file that the hub lacks.
     wait : callable
-        Lets so many seconds pass; what it raises ends the waiting.
+        Lets the given number of seconds pass; its errors end the waiting.
     most : int
-        Bytes of files in the answer, but for a single larger file.
+        Bytes of files in the answer, except for a single larger file.
 
     Raises
     ------
@@ -70,23 +70,23 @@ def answer(
 
 
 class Hub:
-    """The coordinator's side, which hears every site and sends all of them the same.
+    """The coordinator's side, which receives from every site and sends all sites the same.
 
     Parameters
     ----------
     last : str
         Pattern of the name after which nothing is expected, such as ``runs/rest-*/end``.
     most : int
-        Bytes of files in one message, but for a single larger file.
+        Bytes of files in one message, except for a single larger file.
     centre : str
-        The site that is the coordinator's, if this folder is no party's but empty at first.
+        The coordinator's site, if this folder is not a party's but empty at first.
 
     Attributes
     ----------
     ticks, idle : int
-        Requests in all, and those since something was moved.
+        Number of all requests, and of those since something was moved.
     names, bytes : int
-        What was moved.
+        Names and bytes that were moved.
     """
 
     def __init__(self, folder: Folder, last: str = "", most: int = MOST, centre: str = "") -> None:
@@ -98,10 +98,10 @@ class Hub:
     def request(self, seconds: float = 0.0, wait: Wait = time.sleep) -> Message:
         """Return the next message to all sites, waiting a while for something that one lacks."""
         heard = list(self._heard.values())
-        own = bool(heard) and not self._centre  # who has no party beside it hears but sites
+        own = bool(heard) and not self._centre  # a hub without a party receives only from sites
         listing = _awaited(self._folder, heard, seconds if own else 0.0, wait)
         made = _message(self._folder, listing, heard, self._most)
-        self._heard = {}  # whoever does not answer is asked for its listing again
+        self._heard = {}  # a site that does not answer is asked for its listing again
         self.ticks, self.idle = self.ticks + 1, self.idle + 1
         self._note(made["files"])
         sent = made["files"].keys() - self._of_sites  # only the coordinator ends a run
@@ -109,7 +109,7 @@ class Hub:
         return made
 
     def take(self, site: str, said: object) -> None:
-        """Take a site's answer, however late.
+        """Take a site's answer, also a late one.
 
         Raises
         ------
@@ -126,9 +126,9 @@ class Hub:
         self._heard[site] = taken["listing"]
 
     def over(self, sites: Iterable[str]) -> bool:
-        """Whether the last name has come in this job, and sites hold what the hub holds.
+        """Return whether the last name came in this job, and all sites have all files of the hub.
 
-        A site that is not heard of is waited for until `GIVEN_UP` ticks have moved nothing.
+        A silent site is waited for until `GIVEN_UP` ticks have moved nothing.
         """
         if not self._ending or not self._heard:
             return False
@@ -137,11 +137,11 @@ class Hub:
         return everybody and all(listing == own for listing in self._heard.values())
 
     def patience(self, wait: float, most: float) -> float:
-        """Seconds that sites may wait for something to send: twice as long after an idle tick."""
+        """Return the seconds that sites may wait for new files, doubled after an idle tick."""
         return min(wait * 2.0 ** min(self.idle, 30), most)
 
     def summary(self) -> str:
-        """One line of what was moved."""
+        """Return one line about the moved messages."""
         return f"relay: {self.ticks} ticks, {self.names} names, {self.bytes} bytes"
 
     def _note(self, files: Mapping[str, bytes]) -> None:
@@ -150,18 +150,18 @@ class Hub:
         self.bytes += sum(map(len, files.values()))
 
     def _is_last(self, name: str) -> bool:
-        """Whether a name fits the pattern word by word: a site may be called ``end``."""
+        """Return whether a name matches the pattern word by word: a site may be named ``end``."""
         words, wanted = name.split("/"), self._last.split("/")
         return len(words) == len(wanted) and all(map(fnmatchcase, words, wanted))
 
 
 def checked(said: object, sender: str) -> Message:
-    """Return a message whose form is right; it comes from a platform that nobody trusts.
+    """Return a message with a valid form; it comes from an untrusted platform.
 
     Raises
     ------
     RelayError
-        If it is anything else.
+        If its form is invalid.
     """
     match said:
         case {"files": dict(files), "listing": dict(listing)}:
@@ -169,8 +169,8 @@ def checked(said: object, sender: str) -> Message:
                 _check_size(files, sender)
                 return {"files": files, "listing": listing}
     raise RelayError(
-        f"What came from {sender} is no message of the relay; have all parties install one "
-        "version of cape-relay."
+        f"The message from {sender} is not a message of the relay; have all parties install the "
+        "same version of cape-relay."
     )
 
 
@@ -187,13 +187,13 @@ def _check_size(files: Mapping[str, bytes], sender: str) -> None:
     size = sum(map(len, files.values()))
     if size > MOST_IN_ALL:
         raise RelayError(
-            f"What came from {sender} has {size:,} bytes, more than {MOST_IN_ALL:,}; nothing of it "
-            "was written. Ask whoever runs the platform who sent it."
+            f"The message from {sender} has {size:,} bytes, more than {MOST_IN_ALL:,}; it was not "
+            "written. Ask the platform's operator who sent it."
         )
 
 
 def _take(folder: Folder, message: Message, sender: str) -> dict[str, bytes]:
-    """Put what is missing, after a look whether the two folders contradict each other."""
+    """Write the missing files, after a check that the two folders do not contradict each other."""
     own = folder.listing()
     for name in own.keys() & message["listing"].keys():
         if own[name] != message["listing"][name]:
@@ -201,8 +201,8 @@ def _take(folder: Folder, message: Message, sender: str) -> dict[str, bytes]:
     for name, data in message["files"].items():
         if hashlib.sha256(data).hexdigest() != message["listing"].get(name):
             raise RelayError(
-                f"{name[:80]!r} arrived with other bytes than {sender} lists, so it was changed on "
-                "the way; nothing of it was written. Ask whoever runs the platform."
+                f"{name[:80]!r} arrived with other bytes than {sender} lists, so it was changed "
+                "on the way; it was not written. Ask the platform's operator."
             )
     _check_places(own, message["files"], sender)
     folder.check_room(message["files"], sender)
@@ -210,15 +210,15 @@ def _take(folder: Folder, message: Message, sender: str) -> dict[str, bytes]:
 
 
 def _check_places(own: Iterable[str], files: Collection[str], sender: str) -> None:
-    """Refuse a name that is the folder of others: it would keep these from being written."""
+    """Refuse a name that is the folder of others, because these could not be written."""
     names = {*own, *files} if files else set[str]()
     for name in names:
         words = name.split("/")
         above = ("/".join(words[:end]) for end in range(2, len(words)))
         for place in names.intersection(above):
             raise RelayError(
-                f"{place[:80]!r} is a message and the folder of {name[:80]!r}, with what came from "
-                f"{sender}; nothing of it was written. Ask who sent the first."
+                f"{place[:80]!r} is a message and the folder of {name[:80]!r}, with the message "
+                f"from {sender}; it was not written. Ask who sent the first."
             )
 
 
@@ -229,9 +229,9 @@ def _lacking(listing: Mapping[str, str], others: Sequence[Mapping[str, str]]) ->
 def _awaited(
     folder: Folder, others: Sequence[Mapping[str, str]], seconds: float, wait: Wait
 ) -> dict[str, str]:
-    """Return a folder's listing once it holds something that others lack, or time is up.
+    """Return a folder's listing once it has something that others lack, or time is up.
 
-    A party writes several messages at once: after the first it is waited until no more come.
+    A party writes several messages at once: after the first, it waits until no more come.
     """
     begun = time.monotonic()
     end, listing = begun + seconds, folder.listing()

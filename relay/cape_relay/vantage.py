@@ -1,7 +1,7 @@
 """The relay as an algorithm of vantage6 4: ``central`` at the coordinator's node, ``sync`` at each.
 
 A node mounts its folder as a database of type ``folder`` with the label ``exchange``. Every tick is
-a container at every site, so a site waits long for something to send before it ends.
+a container at every site, so a site waits long for files to send before it ends.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def central(
     wait : float
         Seconds that a party may wait for something to send.
     hours : float
-        After which it ends whatever has come.
+        Time after which it ends in any case.
     organizations : sequence of int, optional
-        Numbers of those that take part; without it all others of the collaboration.
+        Numbers of the organizations that take part (default: all others of the collaboration).
 
     Returns
     -------
     str
-        What was moved, in a line.
+        Summary of the moved messages, in a line.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def central(
 
 @algorithm_client
 def sync(client: Any, asked: Any, only: Sequence[str], wait: float = 60.0) -> dict[str, Any]:
-    """Put what comes into the site's folder, and return what is new there."""
+    """Write received messages to the site's folder, and return its new ones."""
     site = str(client.organization_id)
     try:
         said = answer(folder_of(site, only), decoded(asked), wait, most=MOST)
@@ -94,13 +94,13 @@ def _take(hub: Hub, said: Any) -> None:
 
 
 def encoded(message: Message) -> dict[str, Any]:
-    """Return a message as JSON can have it, a third larger."""
+    """Return a message in a form for JSON, which is a third larger."""
     files = {name: base64.b64encode(data).decode() for name, data in message["files"].items()}
     return {"files": files, "listing": message["listing"]}
 
 
 def decoded(said: Any) -> dict[str, Any]:
-    """Undo `encoded`; what is malformed stays so, and is refused where it is read.
+    """Undo `encoded`. A malformed message stays malformed, and is rejected by its reader.
 
     Raises
     ------
@@ -114,5 +114,6 @@ def decoded(said: Any) -> dict[str, Any]:
         return {"files": files, "listing": said["listing"]}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RelayError(
-            "What came over vantage6 is no message of the relay; have all nodes allow one image."
+            "The message over vantage6 is not a message of the relay; have all nodes allow one "
+            "image."
         ) from error

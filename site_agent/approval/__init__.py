@@ -1,5 +1,5 @@
-"""What a site's people approve.
+"""Approval of studies by a site's staff.
 
-A study inspected against the site, approvals with their records, permission at every round, and the
-site's folder as one value.
+The inspection of a study against the site, approvals with their records, permission at every round,
+and the site's folder as one value.
 """

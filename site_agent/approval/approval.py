@@ -1,8 +1,8 @@
-"""A site's people say yes to one exact study file with one exact set of keys, or take it back.
+"""Approvals of one exact study file with one exact set of keys, and their withdrawal.
 
-What they have said yes to is a value, and a signed record on the site's own disk. There is one
-record a study, the newest. An older one, and one that was taken back, is kept aside, where it
-counts for nothing but to tell the coordinator so.
+An approval is a value, and a signed record on the site's own disk. There is one valid record for
+each study, the newest. An older or a withdrawn one is kept in a separate place, where it serves
+only to inform the coordinator of its end.
 """
 
 import hashlib
@@ -53,11 +53,11 @@ class Approval:
     """SHA-256 of the study file and of its mask, in hexadecimal."""
     keys: Mapping[str, bytes]
     folder: Path
-    """Where the study's mask is looked for."""
+    """Folder in which the study's mask is looked for."""
     terms: Terms
 
     def consent(self, site: str) -> Consent:
-        """Return what the coordinator is told."""
+        """Return the message to the coordinator."""
         terms = self.terms
         return Consent(site, self.study.digest, terms.runs, terms.epsilon, terms.until)
 
@@ -65,18 +65,18 @@ class Approval:
 def approvals(
     folder: Path, identity: Identity, tell: Callable[[str], object] | None = None
 ) -> list[Approval]:
-    """Every study that a site has approved; a yes that ended is passed over, wherever it lies.
+    """Return every study that a site has approved, without withdrawn or replaced approvals.
 
     Raises ConfigurationError if a record is damaged, not signed with the site's present key, or not
-    where the newest yes to its study is kept, and ``tell`` is not given; if the serials can't be
-    read.
+    where the newest approval of its study is kept, and ``tell`` is not given; if the serials can't
+    be read.
 
     Parameters
     ----------
     folder : Path
         The site's.
     tell : callable, optional
-        Is told of a record that can't be used, whose study is then passed over.
+        Receives a message about a record that can't be used, whose study is then skipped.
     """
     found, serials = [], _read_serials(folder, identity)
     for path in sorted((folder / APPROVED).glob("*.json")):
@@ -92,7 +92,7 @@ def approvals(
 
 
 def newest_approval(folder: Path, identity: Identity, study: str) -> Approval | None:
-    """The yes to one study that counts, whatever lies beside it.
+    """Return the valid approval of one study, whatever other records are in the folder.
 
     Raises ConfigurationError as `approvals`, of this study's record.
     """
@@ -104,7 +104,7 @@ def newest_approval(folder: Path, identity: Identity, study: str) -> Approval | 
 def newest_serials(folder: Path, identity: Identity) -> dict[str, tuple[int, bool]]:
     """Return the serial number of each study's newest approval or withdrawal, as the folder has it.
 
-    A record that can't be read is passed over. Raises ConfigurationError if the serials can't be
+    A record that can't be read is skipped. Raises ConfigurationError if the serials can't be
     read.
 
     Parameters
@@ -129,7 +129,7 @@ def newest_serials(folder: Path, identity: Identity) -> dict[str, tuple[int, boo
 
 
 def raise_serials(folder: Path, identity: Identity, least: Mapping[str, int]) -> None:
-    """Let no approval count whose serial number is below its study's in the ledger.
+    """Reject approvals whose serial number is below their study's in the ledger.
 
     Raises ConfigurationError if the serials can't be read or written.
 
@@ -154,28 +154,28 @@ def raise_serials(folder: Path, identity: Identity, least: Mapping[str, int]) ->
 def _counting(
     folder: Path, path: Path, identity: Identity, serials: Mapping[str, int]
 ) -> Approval | None:
-    """A record's approval, if it counts."""
+    """Return a record's approval, if it counts."""
     approval, serial = _read(path, identity)
     name = approval.study.study
     if path != _path_of(folder, approval):
         raise ConfigurationError(
-            f"{path} is not where the newest yes to '{name}' is kept; remove it, and approve "
+            f"{path} is not where the newest approval of '{name}' is kept; remove it, and approve "
             "the study again if you agree."
         )
     return None if _is_ended(serials, path, name, serial) else approval
 
 
 def withdrawn_approvals(folder: Path, identity: Identity) -> Iterator[Approval]:
-    """Yield what was approved before and is not any more; what can't be read is passed over."""
+    """Yield the studies that are no longer approved, without unreadable records."""
     for path in sorted((folder / APPROVED / WITHDRAWN).glob("*.json")):
         try:
             yield _read(path, identity)[0]
         except ConfigurationError:
-            continue  # it allows nothing, and there is nothing to tell of it
+            continue  # it allows nothing, and there is nothing to report
 
 
 def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
-    """Write a signed record in the place of the study's earlier one.
+    """Write a signed record that replaces the study's earlier one.
 
     Raises ConfigurationError if it can't be written.
     """
@@ -183,7 +183,7 @@ def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
     try:
         serial = _next_serial(folder, identity, path, study)
         before = path.read_bytes() if path.exists() else None
-        # The new one first: an agent at work finds a yes that counts at any time.
+        # The new one first: a running agent finds a valid approval at any time.
         write_bytes(path, _signed({**_content(approval), "serial": serial}, identity))
         _end_before(folder, identity, study, serial)
         if before is not None:
@@ -193,10 +193,10 @@ def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
 
 
 def retire_record(folder: Path, identity: Identity, study: str) -> None:
-    """Put a study's record aside: it is approved no more, wherever a copy of it lies.
+    """Withdraw the approval of a study: no copy of its record counts any more.
 
     Raises StudyError if the study is not approved. Raises ConfigurationError if the record can't be
-    put aside.
+    moved.
     """
     known = {path.stem: path for path in (folder / APPROVED).glob("*.json")}
     if study not in known:
@@ -209,18 +209,18 @@ def retire_record(folder: Path, identity: Identity, study: str) -> None:
         path.unlink()
     except (OSError, OutputError) as error:
         raise ConfigurationError(
-            f"{known[study]} can't be put aside ({error}); remove it by hand."
+            f"{known[study]} can't be moved ({error}); remove it by hand."
         ) from error
 
 
 def _aside(path: Path, content: bytes) -> Path:
-    """Where a record is kept that no longer counts."""
+    """Return the path of a record that no longer counts."""
     name = f"{path.stem}-{hashlib.sha256(content).hexdigest()[:16]}.json"
     return path.parent / WITHDRAWN / name
 
 
 def _read_serials(folder: Path, identity: Identity) -> dict[str, int]:
-    """Serial number of the newest yes to each study, or of its withdrawal."""
+    """Return the serial number of the newest approval of each study, or of its withdrawal."""
     path = folder / APPROVED / SERIALS
     if not path.exists():
         return {}
@@ -234,12 +234,12 @@ def _read_serials(folder: Path, identity: Identity) -> dict[str, int]:
 
 
 def _is_ended(serials: Mapping[str, int], path: Path, study: str, serial: int) -> bool:
-    """Whether a yes was taken back or replaced, wherever its record was kept meanwhile."""
+    """Return whether an approval was withdrawn or replaced, wherever its record was meanwhile."""
     return serial < serials.get(study, 0) or _aside(path, path.read_bytes()).exists()
 
 
 def _end_before(folder: Path, identity: Identity, study: str, serial: int) -> None:
-    """Let no yes to a study count whose serial number is lower."""
+    """Reject approvals of a study whose serial number is lower."""
     _write_serials(folder, identity, {**_read_serials(folder, identity), study: serial})
 
 
@@ -249,10 +249,10 @@ def _write_serials(folder: Path, identity: Identity, serials: Mapping[str, int])
 
 
 def _next_serial(folder: Path, identity: Identity, path: Path, study: str) -> int:
-    """Serial number above all that a study's yeses had."""
+    """Return a serial number above those of all the study's approvals."""
     try:
         newest = _read(path, identity)[1] if path.exists() else 0
-    except ConfigurationError:  # what is replaced need not be sound
+    except ConfigurationError:  # a replaced record need not be valid
         newest = 0
     return 1 + max(newest, _read_serials(folder, identity).get(study, 0))
 
@@ -264,7 +264,7 @@ def _signed(content: dict[str, Any], identity: Identity) -> bytes:
 
 @lru_cache(maxsize=64)  # the same few records are read at every look at the exchange
 def _verified(text: str, key: bytes) -> Mapping[str, Any]:
-    """Content of a signed record; raises what a damaged or altered one leads to."""
+    """Return the content of a signed record, or raise an error if it is damaged or altered."""
     record: dict[str, Any] = json.loads(text)
     signature = bytes.fromhex(record.pop("signature"))
     Ed25519PublicKey.from_public_bytes(key).verify(signature, _canonical(record))
@@ -283,7 +283,7 @@ def _path_of(folder: Path, approval: Approval) -> Path:
 
 
 def _read(path: Path, identity: Identity) -> tuple[Approval, int]:
-    """An approval and its serial number; 0 in records of before there were any."""
+    """Return an approval and its serial number, which is 0 in records older than serial numbers."""
     try:
         return _approval_of(path.read_text(encoding="utf-8"), identity.public)
     except InvalidSignature as error:
@@ -331,7 +331,7 @@ def _canonical(content: Mapping[str, Any]) -> bytes:
 
 @dataclass(frozen=True)
 class Papers:
-    """A study as a site's people see it: read once, shown, checked and signed as one value."""
+    """A study as the site's staff see it: read once, shown, checked and signed as one value."""
 
     signed: SignedStudy
     members: Roster
@@ -339,9 +339,9 @@ class Papers:
 
 
 def read_papers(folder: Path, name: str, own_key: bytes, study: Path, roster: Path) -> Papers:
-    """Read a study as a site does before it says yes: signed, by its consortium, with its key.
+    """Read a study before its approval: signed, by the site's consortium, with the site's key.
 
-    Raises StudyError, SignatureError if a file can't be used or is not what it must be.
+    Raises StudyError, SignatureError if a file can't be used or is invalid.
     """
     members = read_roster(roster)
     check_members(folder, members)
@@ -358,13 +358,16 @@ def read_papers(folder: Path, name: str, own_key: bytes, study: Path, roster: Pa
 def approve(
     folder: Path, name: str, identity: Identity, study: Path, roster: Path, terms: Terms
 ) -> Approval:
-    """Read a study, and record a signed yes to it that nobody is asked for; raises as both."""
+    """Read a study, and record a signed approval without confirmation.
+
+    Raises errors as `read_papers` and `record_approval`.
+    """
     papers = read_papers(folder, name, identity.public, study, roster)
     return approve_papers(folder, identity, papers, terms)
 
 
 def approve_papers(folder: Path, identity: Identity, papers: Papers, terms: Terms) -> Approval:
-    """Record a signed yes to a study and its keys, in the place of any earlier yes to it.
+    """Record a signed approval of a study and its keys, which replaces any earlier one.
 
     Raises ConfigurationError if the record can't be written.
 
@@ -373,7 +376,7 @@ def approve_papers(folder: Path, identity: Identity, papers: Papers, terms: Term
     folder : Path
         The site's folder.
     papers : Papers
-        What the site's people were shown.
+        The study as it was shown to the site's staff.
     """
     signed = papers.signed
     approval = Approval(signed.study, signed.file, signed.mask, signed.keys, signed.folder, terms)
@@ -389,10 +392,10 @@ def post_withdrawn(
     exchange: Exchange,
     tell: Callable[[str], object] | None = None,
 ) -> None:
-    """Take back what lies on the exchange of yeses that don't count any more.
+    """Withdraw the messages of approvals that no longer count from the exchange.
 
-    Raises ConfigurationError if a record of what is approved can't be read, and ``tell`` is not
-    told so. Raises ExchangeError if the exchange can't be used.
+    Raises ConfigurationError if a record of an approval can't be read and ``tell`` is not given.
+    Raises ExchangeError if the exchange can't be used.
     """
     valid = {approval.study.digest for approval in approvals(folder, identity, tell)}
     for approval in withdrawn_approvals(folder, identity):

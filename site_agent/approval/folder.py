@@ -1,4 +1,4 @@
-"""A site's folder as one value, and a study held against it."""
+"""A site's folder as one value, and a study compared with it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from site_agent.policy.policy import Policy, SpentLoss
 
 @dataclass(frozen=True)
 class SiteFolder:
-    """What stands in a site's folder."""
+    """Content of a site's folder."""
 
     path: Path
     config: SiteConfig
@@ -41,20 +41,20 @@ class SiteFolder:
 
     @cached_property
     def policy(self) -> Policy:
-        """What the site lets any study ask; raises ConfigurationError if it can't be read."""
+        """Limits of the site for every study. Raises ConfigurationError if they can't be read."""
         return Policy.load(self.path)
 
     @cached_property
     def ledger(self) -> Ledger:
-        """What was spent."""
+        """The ledger of privacy losses."""
         return Ledger(self.config.ledger)
 
     def papers(self, study: Path, roster: Path) -> Papers:
-        """Read a study as it is shown before a yes; raises as `read_papers`."""
+        """Read a study as it is shown before its approval. Raises errors as `read_papers`."""
         return read_papers(self.path, self.config.name, self.identity.public, study, roster)
 
     def series(self, data: DataSection, space: Space, unit: Unit) -> SiteDataset:
-        """The site's image series without those that its own table leaves out; nothing is read."""
+        """Return the site's image series, unread, without those that its own table excludes."""
         config = self.config
         return SiteDataset(
             *(config.dataset, data, space, unit, config.cache),
@@ -65,29 +65,29 @@ class SiteFolder:
 
 @dataclass(frozen=True)
 class StudyCase:
-    """A study that a site's people are asked for, held against the site's folder."""
+    """A study before its approval, compared with the site's folder."""
 
     site: SiteFolder
     papers: Papers
 
     @property
     def study(self) -> Study:
-        """What is asked."""
+        """The study's request."""
         return self.papers.signed.study
 
     @cached_property
     def centres(self) -> Collection[str]:
-        """Keys that the consortium's centre has or had; raises as `check_members`."""
+        """Keys that the consortium's centre has or had. Raises errors as `check_members`."""
         return check_members(self.site.path, self.papers.members).centres
 
     @cached_property
     def space(self) -> Space:
-        """Where the study's numbers lie; raises ConsortiumError if a public file can't be used."""
+        """Space of the study's numbers. Raises ConsortiumError if a public file can't be used."""
         return study_space(self.study, self.papers.signed.folder)
 
     @cached_property
     def data(self) -> SiteDataset | FeatureDataset:
-        """The site's data as a run would take them, without whose budget is used up."""
+        """The site's data as a run would use them, without participants whose budget is used up."""
         config = self.site.config
         tables = site_tables(config)
         return open_dataset(
@@ -98,12 +98,12 @@ class StudyCase:
         )
 
     def spent(self, people: Sequence[str]) -> SpentLoss:
-        """What the ledger holds of the most charged of those who would take part."""
+        """Return the ledger's loss of the most charged of the participants who would take part."""
         dataset = str(self.site.config.dataset.resolve())
         return spent_in(self.site.ledger, dataset, self.study, self.centres, people)
 
     def over_limit(self, people: Sequence[str]) -> list[str]:
-        """Return the participants whose budget is used up; they are left out of a run."""
+        """Return the participants whose budget is used up, who are excluded from a run."""
         return over_limit(self.site.ledger, self.site.policy, self.study, self.centres, people)
 
     def _over_budget(self, people: Sequence[str]) -> Iterator[SkippedPerson]:

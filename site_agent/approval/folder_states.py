@@ -57,7 +57,7 @@ class FolderStates:
         return lines
 
     def verify(self) -> None:
-        """Compare roster and left-out table with the ledger, and write nothing; raises as `settle`.
+        """Compare roster and left-out table with the ledger, read-only; raises errors as `settle`.
 
         An approval that is older than the ledger's newest line of its study is a StudyError.
         """
@@ -69,9 +69,9 @@ class FolderStates:
     # -- approvals --------------------------------------------------------------------------
 
     def settle_approvals(self, at: str) -> list[str]:
-        """Let no approval count that is older than its newest line; record those that are newer.
+        """Reject approvals that are older than their newest line, and record newer ones.
 
-        The holds of runs whose study is not approved any more are released.
+        Holds are released if the run's study is no longer approved.
         """
         lines, recorded = [*self.older_approvals().values()], self._recorded_serials()
         raise_serials(self.folder, self.identity, recorded)
@@ -84,10 +84,10 @@ class FolderStates:
         return lines
 
     def _release_withdrawn(self, at: str) -> None:
-        """Release what runs hold whose study is not approved, or that an earlier key took part in.
+        """Release every hold of a run without approval or with an earlier key.
 
-        Such a run can't go on here. Its end may never be heard, since its coordinator may remove
-        the run from the exchange. Nothing is released while a record can't be read.
+        Such a run can't continue here. Its end may never be received, since its coordinator may
+        remove the run from the exchange. Nothing is released while a record can't be read.
         """
         unread: list[str] = []
         found = approvals(self.folder, self.identity, unread.append)
@@ -168,11 +168,12 @@ class FolderStates:
     # -- the left-out table -----------------------------------------------------------------
 
     def settle_left_out(self, at: str) -> list[str]:
-        """Record who is left out: everyone in the table, and everyone who was recorded before.
+        """Record the excluded participants: those in the table and those recorded before.
 
-        To be called once before each run. There is a line whatever the table holds, so that the
-        number of lines in the ledger, which is public, doesn't show whether somebody was added. A
-        table that lacks participants refuses nothing for the same reason. They stay left out.
+        To be called once before each run. A line is written whatever the table contains. So the
+        number of lines in the ledger, which is public, doesn't show whether a participant was
+        added. A table that lacks participants refuses nothing for the same reason. They stay
+        excluded.
 
         Returns
         -------
@@ -192,16 +193,16 @@ class FolderStates:
         return [self._missing_sentence(missing)] if missing else []
 
     def left_out_before(self, labels: Sequence[str]) -> Iterator[SkippedPerson]:
-        """Yield who is left out by the ledger's newest record of the left-out table."""
+        """Yield participants whom the ledger's newest record of the left-out table excludes."""
         newest = self._listed
         for label in self.ledger.members(newest.persons, labels) if newest else ():
-            detail = f"sub-{label} is left out by the record of the left-out table in the ledger."
+            detail = f"sub-{label} is excluded by the record of the left-out table in the ledger."
             yield SkippedPerson(label, "left-out-here", detail)
 
     def check_left_out(self) -> None:
         """Refuse a left-out table that lacks a participant of the recorded one.
 
-        A table that can't be read is none of this; a run then has no data. Raises
+        A table that can't be read raises nothing here; a run then has no data. Raises
         ConfigurationError.
         """
         newest = self._listed

@@ -1,4 +1,4 @@
-"""A study held against a site before its people say yes: what it would load, ask and cost."""
+"""Inspection of a study at a site before its approval: its data, requests and privacy loss."""
 
 import math
 import statistics
@@ -50,36 +50,36 @@ from site_agent.policy.policy import SpentLoss, StudyRequest, refusals, refuse_b
 _LEAST = 0.5
 """Fraction of a nominal number below which a warning is given."""
 _NAMED = 5
-"""Persons whose labels a line names."""
+"""Maximum number of participants whose labels one line names."""
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a study would mean for a site."""
+    """Consequences of a study for a site."""
 
     case: StudyCase
-    """What was read, to be said yes to."""
+    """The study files, to be approved."""
     lengths: tuple[int, ...]
-    """Volumes of every person who qualifies."""
+    """Volumes of every participant who qualifies."""
     skipped: tuple[SkippedPerson, ...]
-    """Who doesn't, and why."""
+    """Participants who don't qualify, with the reason."""
     plan: Plan | None
     """The study's plan, or None if there is none."""
     spent: SpentLoss
-    """What the ledger holds, as μ."""
+    """Loss in the ledger, as μ."""
     outsiders: float
-    """What it holds as μ against outsiders."""
+    """Loss in the ledger against outsiders, as μ."""
     problems: tuple[str, ...]
-    """Why the site would refuse; none if it would not."""
+    """Reasons for which the site would refuse; none if it would not."""
     understood: Understanding
-    """What the readers understood of the site's files."""
+    """Readers' interpretation of the site's files."""
     notes: tuple[str, ...] = ()
-    """What the study states of the site and its data contradict, and images that look odd; the site
-    answers all the same."""
+    """Statements of the study about the site that its data contradict, and images that look odd.
+    The site answers anyway."""
 
     @property
     def study(self) -> Study:
-        """What is asked."""
+        """The study's request."""
         return self.case.study
 
     @property
@@ -88,7 +88,7 @@ class Inspection:
         return self.plan.site_loss(self._place) if self.plan else 0.0
 
     def show(self, out: Console) -> None:
-        """Print it for the site's people."""
+        """Print it for the site's staff."""
         out.print(f"{self.study.study}: {self.study.title}", soft_wrap=True)
         units = self.study.analysis.grouped
         who = "participants" if units is None else units.named
@@ -114,13 +114,17 @@ class Inspection:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Notes in spite of which a yes must be given expressly."""
+        """Notes that require an explicit approval."""
         return tuple(note for note in self.notes if isinstance(note, Serious))
 
     @property
     def refusal(self) -> str:
-        """The first thing to do something about: own names before anything of the study."""
-        own = [f"{note} If that is not it: " for note in self.notes if isinstance(note, Misnamed)]
+        """The first problem to solve: own names before problems of the study."""
+        own = [
+            f"{note} If this is not the cause: "
+            for note in self.notes
+            if isinstance(note, Misnamed)
+        ]
         return "".join([*own[:1], *self.problems[:1]])
 
     def as_json(self) -> dict[str, object]:
@@ -152,7 +156,7 @@ class Inspection:
         return facts_before(self.case.site.path, self.study.study)
 
     def _of_them(self) -> str:
-        """What those who qualify have."""
+        """Return the views or the number of volumes of the participants who qualify."""
         views = ", ".join(view.name for view in self.study.features)
         return f" with all views ({views})" if views else f", with {sum(self.lengths)} volumes"
 
@@ -171,15 +175,15 @@ class Inspection:
         if opened := open_vectors(self.study):
             out.print(opened, soft_wrap=True)
         out.print(
-            f"The ledger holds ε = {before} before and ε = {after} after one run against the "
-            f"coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = {outside[0]} "
-            f"before and ε = {outside[1]} after. {ADDS_UP} {TWO_READERS}",
+            f"The ledger's total is ε = {before} before and ε = {after} after one run against the "
+            f"coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = "
+            f"{outside[0]} before and ε = {outside[1]} after. {ADDS_UP} {TWO_READERS}",
             soft_wrap=True,
         )
 
 
 def _who_lacks_what(skipped: Sequence[SkippedPerson]) -> Iterator[str]:
-    """A line for everybody who is left out, and one for all who lack the same."""
+    """Yield a line for each excluded participant, or one for all with the same reason."""
     alike: dict[str, list[SkippedPerson]] = {}
     for each in skipped:
         alike.setdefault(each.detail.replace(f"sub-{each.label}", "sub-*"), []).append(each)
@@ -194,7 +198,7 @@ def _who_lacks_what(skipped: Sequence[SkippedPerson]) -> Iterator[str]:
 
 
 def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
-    """Load what a study would load, and hold the study against the site's rules and ledger.
+    """Load a study's data, and compare the study with the site's rules and ledger.
 
     Raises ConsortiumError if the study is not signed, not of this site's consortium, or a file
     can't be used.
@@ -232,7 +236,7 @@ def _understood(case: StudyCase) -> Understanding:
 
 
 def _refused(case: StudyCase, plan: Plan | None, spent: SpentLoss) -> Iterator[str]:
-    """Why the site would refuse a study whose data can be loaded."""
+    """Yield reasons for which the site would refuse a study whose data can be loaded."""
     site, study = case.site, case.study
     tables = site_tables(site.config)
     yield from table_problems(tables_read(site.config.dataset, study, tables, site.config.left_out))
@@ -243,7 +247,7 @@ def _refused(case: StudyCase, plan: Plan | None, spent: SpentLoss) -> Iterator[s
 
 
 def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterator[str]:
-    """What a site's people should know, and of a plan what the data say to it."""
+    """Yield notes for the site's staff, with those on the plan that follow from the data."""
     site, data = case.site, case.data
     config = site.config
     yield from _unknown(config, data)
@@ -263,7 +267,7 @@ def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterato
 
 
 def _planned(asked: Study, space: Space, problems: list[str]) -> Plan | None:
-    """The study's plan, which goes by nominal numbers; or why there is none."""
+    """Return the study's plan, which uses nominal numbers, or the reason why there is none."""
     try:
         plan = make_plan(asked, nominal_shape(asked, space.extent), agreed=True)
         check_slots(asked, plan.shape, [stage.release for stage in plan.stages])
@@ -289,8 +293,8 @@ def _unknown(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterator
         yield Serious(
             f"{config.left_out}: every row must match a participant of the data set, and "
             f"{count(len(strange), 'row')} ({who}) {'matches' if len(strange) == 1 else 'match'} "
-            "none. Correct the labels, so that no participant takes part who should not, or delete "
-            "the rows."
+            "none. Correct the labels, or delete the rows. Otherwise a participant may take part "
+            "who should not."
         )
 
 
@@ -300,29 +304,29 @@ def _unknown_to_ledger(site: SiteFolder, people: Sequence[str]) -> Iterator[str]
         yield Serious(
             f"{site.config.ledger} has charges, and none of this study's "
             f"{count(len(people), 'participant')} has any. If they took part in an earlier study "
-            "under other labels, give them these labels again, so that their earlier privacy "
-            "losses count."
+            "under other labels, give them these labels again. Otherwise their earlier privacy "
+            "losses do not count."
         )
 
 
 def _unusable(skipped: Sequence[SkippedPerson]) -> Iterator[str]:
-    """Persons whom the site's people can bring in by mending their files."""
+    """Yield participants whom the site's staff can include by fixing their files."""
     many = sum(each.reason == "unusable" for each in skipped)
     if many:
         who = f"{count(many, 'participant')} {'is' if many == 1 else 'are'} left out as unusable"
-        yield f"{who}; mend the files named above, or go on without."
+        yield f"{who}; fix the files named above, or continue without them."
 
 
 def _doubts(config: SiteConfig, study: Study) -> Iterator[str]:
-    """Cells that can't be meant as the study reads them; none if a table can't be read."""
+    """Yield cells that the study probably misreads; none if a table can't be read."""
     try:
         yield from doubts_about(config.dataset, study, site_tables(config))
-    except DataError:  # which is told of the data themselves
+    except DataError:  # which is reported with the data
         return
 
 
 def _beside_nominal(case: StudyCase, data: SiteDataset | FeatureDataset) -> Iterator[str]:
-    """Compare the site's own numbers with the nominal ones; for the site's own people alone."""
+    """Compare the site's own numbers with the nominal ones, only for the site's own staff."""
     study, survey, name = case.study, data.survey, case.site.config.name
     if study.participants is None or not survey.lengths:
         return
@@ -351,11 +355,11 @@ def _far_from_nominal(what: str, here: int, nominal: int) -> str:
 
 
 def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterator[str]:
-    """Persons who don't fit into the memory that the site's people set; told to them only."""
+    """Yield the participants who don't fit into the site's memory limit, only for its staff."""
     memory = config.most_memory
     if memory is not None and isinstance(data, SiteDataset) and data.largest > memory:
         yield (
-            f"One participant's scan takes up to {data.largest / 1e6:.0f} MB, more than memory "
+            f"One participant's scan needs up to {data.largest / 1e6:.0f} MB, more than memory "
             f"{config.memory} in site.yaml; one is prepared at a time."
         )
 
@@ -367,21 +371,22 @@ def say_yes(
     today: date,
     ask: Callable[[], None] = lambda: None,
 ) -> tuple[Approval, ConsortiumError | None]:
-    """Approve a study for so many runs from now on, and tell the coordinator.
+    """Approve a study for a number of runs from now on, and inform the coordinator.
 
-    ``papers`` are what the site's people were shown; ``ask`` is called once nothing speaks against
-    it, and raises what shall stop it. Raises StudyError if the last day is over before it began.
-    Raises ConsortiumError if the site's policy refuses the study, or a file can't be used.
+    ``papers`` are the files that the site's staff were shown. ``ask`` is called once there is no
+    objection, and raises an error to stop the approval. Raises StudyError if the last day is over
+    before it began. Raises ConsortiumError if the site's policy refuses the study, or a file can't
+    be used.
 
     Returns
     -------
     approval : Approval
     trouble : ConsortiumError or None
-        Why the coordinator could not be told.
+        Why the coordinator could not be informed.
     """
     if terms.ended(today):
         raise StudyError(
-            f"--until {terms.until} has passed, so that no run could begin; name a later day."
+            f"--until {terms.until} has passed, so no run could begin; name a later day."
         )
     site = SiteFolder.open(folder)
     case, name = StudyCase(site, papers), site.config.name
@@ -394,7 +399,7 @@ def say_yes(
     states.check_left_out()
     states.check_roster(check_members(folder, papers.members))
     ask()
-    states.settle_approvals(at)  # so that the new serial number is above all recorded ones
+    states.settle_approvals(at)  # so the new serial number is above all recorded ones
     had = site.ledger.used(case.study.study, case.centres)
     terms = replace(terms, runs=terms.runs + had)
     approval = approve_papers(folder, site.identity, papers, terms)
@@ -411,12 +416,12 @@ def say_yes(
 
 
 def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:
-    """ε of what was spent, without and with another price; all losses are given as μ."""
+    """Return ε of the spent loss, without and with another loss; all losses are given as μ."""
     return number(epsilon_of(spent, delta)), number(epsilon_of(math.hypot(spent, price), delta))
 
 
 def _people(data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
-    """Who qualifies; nobody if the data can't be used, which is told elsewhere."""
+    """Return the participants who qualify; none if the data can't be used (reported elsewhere)."""
     try:
         return data.people
     except DataError:
@@ -424,7 +429,7 @@ def _people(data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
 
 
 def _load(data: SiteDataset | FeatureDataset) -> list[str]:
-    """Load every person's series, as the first round would; returns what went wrong."""
+    """Load every participant's series, as in the first round, and return the errors."""
     try:
         for _ in track(data.load(), "Loading", total=len(data.survey.lengths), transient=True):
             pass

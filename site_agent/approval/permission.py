@@ -1,4 +1,4 @@
-"""What a site's people allow of a study now: asked when a run begins and at every round."""
+"""A site's current permission for a study, requested when a run begins and at every round."""
 
 import math
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Permission:
     today: date
 
     def limits(self, policy: Policy) -> LedgerLimits:
-        """Return the limits that the ledger compares with a run's loss before the run holds it."""
+        """Return the limits that the ledger compares with a run's loss before the run."""
         study = self.approval.study
         return LedgerLimits(
             totals=policy.totals(),
@@ -42,9 +42,10 @@ class Permission:
 
     @property
     def _runs(self) -> float:
-        """Runs that the terms allow, each at what the study promises.
+        """Runs that the terms allow, each with the study's promised loss.
 
-        Nothing here depends on who took part: else a refusal would show whether anybody did.
+        Nothing here depends on the actual participants. Otherwise a refusal would reveal whether
+        anyone took part.
         """
         study, terms = self.approval.study, self.approval.terms
         if terms.epsilon is None:
@@ -86,9 +87,9 @@ class Permission:
 
 
 def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Permission:
-    """Return what is allowed now of a study that was approved when its run began.
+    """Return the current permission for a study that was approved when its run began.
 
-    Raises WithdrawnError if the approval was taken back, or another study, mask or set of keys was
+    Raises WithdrawnError if the approval was withdrawn, or another study, mask or set of keys was
     approved. Raises StudyError if one of its keys was replaced since. Raises ConfigurationError if
     a record can't be read.
 
@@ -97,16 +98,16 @@ def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Pe
     folder : Path
         The site's.
     begun : Approval
-        Which the run was set up with.
+        Approval with which the run was set up.
     """
     name, trust = begun.study.study, read_pinned(folder)
     held = newest_approval(folder, identity, name)
     if held is None or trust is None:
-        raise WithdrawnError(f"The approval of '{name}' was taken back; approve it if you agree.")
+        raise WithdrawnError(f"The approval of '{name}' was withdrawn; approve it if you agree.")
     if any(getattr(held, each) != getattr(begun, each) for each in ("file", "mask", "keys")):
         raise WithdrawnError(
-            f"'{name}' was approved anew, with another file, mask or keys than this run has; "
-            "the run goes on without this site."
+            f"'{name}' was approved again, with another file, mask or keys than this run has; the "
+            "run continues without this site."
         )
     trust.check_keys(name, held.keys)
     return Permission(held, trust.centres, today)

@@ -1,4 +1,4 @@
-"""What a site's readers understood of its files, compared with the last approval.
+"""Interpretation of a site's files by its readers, compared with the last approval.
 
 The summary of the last approval is stored in the site's folder. It never leaves the site.
 """

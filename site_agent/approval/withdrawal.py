@@ -1,4 +1,4 @@
-"""A site's people withdraw an approval."""
+"""Withdrawal of an approval by a site's staff."""
 
 from datetime import date
 from pathlib import Path

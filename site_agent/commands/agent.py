@@ -1,4 +1,4 @@
-"""The agent of a site: at work, and what it has done and spent."""
+"""Commands of a site's agent: start, status, ledger and page."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def start(
     folder: Folder = Path(),
     once: Annotated[bool, typer.Option(help="Stop after the first run.")] = False,
     idle: Annotated[
-        float, typer.Option(help="With --once: give up after so many seconds without work.")
+        float, typer.Option(help="With --once: stop after this number of seconds without work.")
     ] = 3600.0,
     page: Annotated[
-        bool, typer.Option("--page", help="Write the site's page anew whenever its state changes.")
+        bool, typer.Option("--page", help="Update the site's page whenever its state changes.")
     ] = False,
 ) -> None:
     """Take part in approved studies as they are announced."""
@@ -67,7 +67,8 @@ def show_ledger(
         Path | None, typer.Option(help="Check a file that --json printed, of any site.")
     ] = None,
     accept: Annotated[
-        bool, typer.Option(help="Say that this ledger is the newest; the agent asks for it.")
+        bool,
+        typer.Option(help="Confirm that this ledger is the newest, when the agent requires it."),
     ] = False,
 ) -> None:
     """Show the loss that studies cost and reserve, and check the ledger for alterations."""
@@ -92,7 +93,9 @@ def show_ledger(
 
         store = MessageStore(folder / STORE)
         head = open_anchor(folder, config, load_identity(folder), store).accept()
-        where = "its head is on the exchange" if head.seq else "the first round will leave its head"
+        where = (
+            "its head is on the exchange" if head.seq else "the first round will put its head there"
+        )
         out.print(f"Accepted with {count(head.seq, 'line')}; {where}.")
     elif as_json:
         at, key = datetime.now(UTC).isoformat(timespec="seconds"), load_identity(folder).key
@@ -127,7 +130,7 @@ def left_out(
     if confirm:
         states.confirm_left_out(now().isoformat(timespec="seconds"))
         trouble = open_anchor(folder, config, identity).post()
-        out.print("Recorded: runs go by this table from now on.")
+        out.print("Recorded: runs use this table from now on.")
         if trouble:
             out.print(f"The ledger's head is put on the exchange with the next run ({trouble})")
 
@@ -139,7 +142,7 @@ def page(
         Path | None, typer.Option(help="Write it to this file instead of site.html.")
     ] = None,
 ) -> None:
-    """Write the site's page: what the agent does, what is approved, and what was spent."""
+    """Write the site's page with the agent's state, the approvals, and the spent privacy budget."""
     from site_agent.page.page import write_site_page
 
     out.print(f"{write_site_page(folder, now(), to)} is written; open it in any browser.")
@@ -148,7 +151,7 @@ def page(
 @app.command(rich_help_panel=DAILY)
 def doctor(
     folder: Folder = Path(),
-    study: Annotated[Path | None, typer.Option(help="A study that should find data.")] = None,
+    study: Annotated[Path | None, typer.Option(help="A study that should find data here.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Test clock, keys, exchange, disk, ledger, versions and data; no data leave the site."""

@@ -33,7 +33,7 @@ def bids_app(
     output_dir: Annotated[
         Path, typer.Argument(help="Folder of the networks; other participants' may be there.")
     ],
-    analysis_level: Annotated[Level, typer.Argument(help="Each participant alone.")],
+    analysis_level: Annotated[Level, typer.Argument(help="Each participant separately.")],
     templates: Annotated[Path, typer.Option(help="NIfTI of maps, one for each network.")],
     more_labels: Annotated[
         list[str] | None, typer.Argument(help="Further labels of --participant-label.")

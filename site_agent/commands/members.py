@@ -24,7 +24,7 @@ def init(
         Path | None, typer.Option(help="File with credentials for the exchange.")
     ] = None,
     centre: Annotated[
-        str, typer.Option(help="The consortium's key: ask to be admitted, too, as join does.")
+        str, typer.Option(help="The consortium's key: also request admission, as join does.")
     ] = "",
     participants: Annotated[
         int | None, typer.Option(help="Nominal number of participants, such as 160.")
@@ -49,8 +49,8 @@ def init(
     config.save(folder)
     Policy().save(folder)
     out.print(
-        f"Keys, site.yaml and policy.yaml are in {folder}; read the two files, and change what "
-        "your site wants otherwise.",
+        f"Keys, site.yaml and policy.yaml are in {folder}; read the two files, and change them to "
+        "your site's needs.",
     )
     if centre:
         path, request = join_consortium(folder, config.name, centre, size)
@@ -66,7 +66,7 @@ def join(
         str, typer.Option(help="The consortium's key, 64 digits, from its coordinator.")
     ] = "",
     rotate: Annotated[
-        bool, typer.Option(help="Change this site's key; the old one signs, too.")
+        bool, typer.Option(help="Change this site's key; the old key also signs.")
     ] = False,
     folder: Folder = Path(),
 ) -> None:
@@ -79,7 +79,7 @@ def join(
     if rotate:
         path, request, trouble = change_key(folder, config, centre)
         if trouble:
-            out.print(f"The ledger's head is left when the agent starts ({trouble})")
+            out.print(f"The ledger's head is put on the exchange when the agent starts ({trouble})")
     else:
         is_new = read_pinned(folder) is None
         size = config.nominal_participants
@@ -90,7 +90,7 @@ def join(
 
 
 def _record_roster(folder: Path, config: SiteConfig) -> None:
-    """Record in the ledger that the site's people have joined another consortium."""
+    """Record in the ledger that the site has joined another consortium."""
     from consortium.membership.keys import load_identity
     from site_agent.approval.folder_states import FolderStates
     from site_agent.enrolment.pinned_consortium import read_pinned

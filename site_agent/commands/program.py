@@ -1,4 +1,4 @@
-"""The program that commands are added to, and what several of them take."""
+"""The program that commands are added to, and their common arguments."""
 
 from datetime import datetime
 from pathlib import Path
@@ -10,14 +10,14 @@ from consortium.base.command_line import Terminal, program
 
 out = Terminal()
 app = program(
-    "A hospital's agent: takes part in the studies that its people approved. A site begins "
-    "with init and join; each study is looked at and approved; the agent itself is start.",
+    "A hospital's agent, which takes part in approved studies. Begin a site with init and join. "
+    "Check and approve each study. Run the agent with start.",
     out,
 )
 Folder = Annotated[
     Path, typer.Option("--folder", "-f", help="The site's own folder.", envvar="SITE_FOLDER")
 ]
-StudyFile = Annotated[Path, typer.Argument(help="Study file; its signature lies beside it.")]
+StudyFile = Annotated[Path, typer.Argument(help="Study file; its signature is next to it.")]
 RosterFile = Annotated[Path, typer.Option(help="Roster file, from the coordinator.")]
 # Headings of the help.
 ONCE, STUDIES, DAILY = "Becoming a member", "A study", "The agent"

@@ -1,4 +1,4 @@
-"""A study at a site: looked at, prepared, approved, or taken back."""
+"""Commands for a study at a site: check, prepare, approve, withdraw."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from consortium.base.command_line import AsJson
 from consortium.errors import StudyError
 from site_agent.commands.program import STUDIES, Folder, RosterFile, StudyFile, app, now, out
 
-_WITHOUT = "look at the study with 'site-agent check', and say yes with --yes"
+_WITHOUT = "check the study with 'site-agent check', and approve it with --yes"
 
 
 @app.command(rich_help_panel=STUDIES)
 def check(
     study: StudyFile, roster: RosterFile, folder: Folder = Path(), as_json: AsJson = False
 ) -> None:
-    """Look at a study before saying yes: what it would load, ask and cost here."""
+    """Check a study before approval: its data, requests and privacy loss at this site."""
     from site_agent.approval.inspection import inspect
 
     found = inspect(folder, study, roster)
@@ -32,10 +32,8 @@ def check(
     if found.problems:
         raise SystemExit(1)
     if not as_json:
-        first = " once you have seen to the WARNING above" if found.warnings else ""
-        out.print(
-            f"Nothing in policy.yaml speaks against it; say yes{first} with 'site-agent approve'."
-        )
+        first = " once you have resolved the WARNING above" if found.warnings else ""
+        out.print(f"policy.yaml allows it; approve it{first} with 'site-agent approve'.")
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -68,7 +66,7 @@ def networks(
     roster: RosterFile,
     templates: Annotated[
         Path | None,
-        typer.Option(help="4-D NIfTI, or CIFTI on a mesh, in place of the study's templates."),
+        typer.Option(help="4-D NIfTI, or CIFTI on a mesh, instead of the study's templates."),
     ] = None,
     folder: Folder = Path(),
 ) -> None:
@@ -86,11 +84,12 @@ def posterior(
     target: Annotated[Path, typer.Argument(help="New folder of this hospital.")],
     roster: RosterFile,
     own_patients: Annotated[
-        bool, typer.Option("--own-patients", help="As networks of this hospital's patients.")
+        bool,
+        typer.Option("--own-patients", help="Estimate networks of this hospital's patients only."),
     ] = False,
     folder: Folder = Path(),
 ) -> None:
-    """Put own data and a release together as networks that are surer than both; they stay here."""
+    """Combine a release with this site's data into more accurate networks. Nothing is sent."""
     from site_agent.posterior import write_posterior
 
     with out.console.status("participants") as shown:
@@ -104,7 +103,7 @@ def posterior(
 
 @dataclass
 class _Question:
-    """Asks for a yes, unless it was given with the command."""
+    """Request for confirmation, unless it was given with the command."""
 
     yes: bool
     despite_warnings: bool
@@ -115,11 +114,11 @@ class _Question:
 
         despite = f" in spite of {count(self.warnings, 'WARNING')}" if self.warnings else ""
         if not self.yes:
-            out.confirm(f"Say yes to this study{despite}?", _WITHOUT)
+            out.confirm(f"Approve this study{despite}?", _WITHOUT)
         elif self.warnings and not self.despite_warnings:
             raise StudyError(
-                f"Nothing is approved{despite} above; mend what it names, or say yes all the same "
-                "with --yes --despite-warnings."
+                f"Nothing is approved{despite} above; fix the problem, or approve anyway with "
+                "--yes --despite-warnings."
             )
 
 
@@ -127,7 +126,9 @@ class _Question:
 def approve_command(
     study: StudyFile,
     roster: RosterFile,
-    runs: Annotated[int, typer.Option(help="Runs from now on; each costs again.", min=1)] = 1,
+    runs: Annotated[
+        int, typer.Option(help="Number of runs from now on; each is charged.", min=1)
+    ] = 1,
     until: Annotated[
         datetime | None,
         typer.Option(help="Last day on which a run may begin.", formats=["%Y-%m-%d"]),
@@ -137,15 +138,15 @@ def approve_command(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask; for scripts.")] = False,
     despite_warnings: Annotated[
-        bool, typer.Option("--despite-warnings", help="With --yes: say yes where a WARNING stands.")
+        bool, typer.Option("--despite-warnings", help="With --yes: approve despite a WARNING.")
     ] = False,
     take_part: Annotated[
-        bool, typer.Option("--start", help="Then take part, as start does.")
+        bool, typer.Option("--start", help="Then take part, as with start.")
     ] = False,
     once: Annotated[bool, typer.Option(help="With --start: stop after the first run.")] = False,
     folder: Folder = Path(),
 ) -> None:
-    """Look at a study as check does, and say yes to exactly it with exactly these keys."""
+    """Check a study as check does, and approve this exact study file with these exact keys."""
     from site_agent.approval.approval import Terms
     from site_agent.approval.inspection import inspect, say_yes
     from site_agent.approval.understanding import store_understanding
@@ -154,7 +155,7 @@ def approve_command(
     terms = Terms(runs, epsilon, until.date() if until else None)  # before any scan is loaded
     ask = _Question(yes, despite_warnings)
     if not (yes or sys.stdin.isatty()):
-        ask()  # as here, which says how to go on
+        ask()  # as here, with the next steps
     found = inspect(folder, study, roster)
     found.show(out.console)
     if found.problems:
@@ -183,11 +184,11 @@ def withdraw(
     study: Annotated[str, typer.Argument(help="The study's name, as status shows it.")],
     folder: Folder = Path(),
 ) -> None:
-    """Take a yes back; a running agent answers nothing more for the study."""
+    """Withdraw an approval; a running agent answers nothing more for the study."""
     from site_agent.approval.withdrawal import take_back
 
     trouble = take_back(folder, study, now().date())
-    out.print(f"Withdrawn: {study} is approved no more.")
+    out.print(f"Withdrawn: {study} is no longer approved.")
     _tell(trouble)
 
 

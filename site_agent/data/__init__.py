@@ -1,5 +1,5 @@
-"""A site's data set but for what is in images and EEG.
+"""A site's data set except the contents of images and EEG.
 
-Files found in BIDS, tables of participants read, worded and encoded, odd values, who takes part,
-scaling of vectors, the cache of preprocessed blocks.
+Files in BIDS, reading and encoding of tables of participants, odd values, selection of
+participants, scaling of vectors, the cache of preprocessed blocks.
 """

@@ -1,4 +1,4 @@
-"""Finding a site's subjects: in a BIDS data set, or in an explicit list of files."""
+"""Search of a site's subjects, in a BIDS data set or in an explicit list of files."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -166,17 +166,17 @@ def _without(home: _Home, data: DataSection) -> str:
 
 
 def misplaced_file(home: Path, paths: Iterable[Path]) -> str | None:
-    """Say which file in a person's folder is named as another person's; None if there is none.
+    """Return an error if a file in a participant's folder has another's name, or None.
 
-    It would count one person as two, or be another's part of this one.
+    Such a file would count one participant as two, or add another's data to this one.
     """
     for path in paths:
         labels = (label for key, label in entities(path).items() if key.lower() == "sub")
         named = next(labels, None)
         if named is not None and f"sub-{named}" != home.name:
             return (
-                f"{path} is named as sub-{named}'s and lies in the folder of {home.name}, so that "
-                "it is unclear whose it is; move it to its participant's folder, or rename it."
+                f"{path} is named as sub-{named}'s and is in the folder of {home.name}, so its "
+                "participant is unclear; move it to its participant's folder, or rename it."
             )
     return None
 
@@ -184,8 +184,8 @@ def misplaced_file(home: Path, paths: Iterable[Path]) -> str | None:
 def ambiguous_files(paths: Iterable[Path]) -> str | None:
     """Return which two files are one recording under two names; None if there are none.
 
-    run-1 and run-01 are one index in BIDS, and labels that differ in case or in zeros are taken for
-    one label. Two different files of one name in two folders are ambiguous in the same way.
+    run-1 and run-01 are one index in BIDS, and labels that differ in case or in zeros count as one
+    label. Two different files of one name in two folders are ambiguous in the same way.
     """
     recordings: dict[Key, dict[Key, Path]] = defaultdict(dict)
     names: dict[str, Path] = {}
@@ -256,7 +256,7 @@ def _chosen(fitting: Iterable[Path]) -> Iterator[Path]:
 
 
 def _grouped(paths: Iterable[Path]) -> Iterator[Subject]:
-    """Put the files of one participant together, in the order of their names."""
+    """Combine the files of one participant, in the order of their names."""
     people: dict[str, set[Path]] = defaultdict(set)
     for path in paths:
         people[entities(path).get("sub", stem_of(path))].add(path)

@@ -1,4 +1,4 @@
-"""Preprocessed blocks on the site's own disk, so that later rounds don't preprocess again."""
+"""Preprocessed blocks on the site's own disk, for later rounds."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Block = NDArray[np.float32]
 _Stamp = tuple[int, int, int]
 
 VERSION = 3
-"""Raise it when preprocessing changes, so that older blocks are not taken for new ones."""
+"""Raise it when preprocessing changes, to invalidate older blocks."""
 DIGEST_BYTES = 32
 
 
 class BlockCache:
     """A folder of ``.npy`` files, each followed by the SHA-256 of its array.
 
-    Names are hashes, so that a listing shows nobody's label. The folder and its files can be
-    read by their owner only, for they hold subjects' data.
+    Names are hashes, so a listing shows no label. The folder and its files can be read by their
+    owner only, because they contain subjects' data.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ class BlockCache:
         self._sound: dict[str, _Stamp] = {}  # blocks whose digest was compared already
 
     def __reduce__(self) -> tuple[Callable[[Path], BlockCache], tuple[Path]]:
-        """Become, in another process, the one cache that it has for the folder."""
+        """Return a call that gives another process its one cache for the folder."""
         return _cache_of_process, (self.folder,)
 
     def get(self, key: str, shape: tuple[int, int], make: Callable[[], Block]) -> Block:
-        """Return a block of a known shape, made and stored first if it isn't there or is damaged.
+        """Return a block of a known shape, made and stored first if it is missing or damaged.
 
         Raises ConfigurationError if the folder can't be written. Raises DataError if the block has
         another shape: its files changed since they were counted.
@@ -76,12 +76,12 @@ class BlockCache:
         block = make()
         if block.shape != shape:
             msg = f"An image has {block.shape[1]} volumes, {shape[1]} when the data were counted; "
-            raise DataError(msg + "leave the data set alone while a study runs, and start again.")
+            raise DataError(msg + "don't change the data set while a study runs, and start again.")
         self.store(key, block)
         return np.asfortranarray(block)
 
     def find(self, key: str, shape: tuple[int, int]) -> Block | None:
-        """Return a stored block of a known shape, or None if there is no sound one."""
+        """Return a stored block of a known shape, or None if it is missing or damaged."""
         return self._read(key, self.folder / f"{key}.npy", shape)
 
     def store(self, key: str, block: Block) -> None:
@@ -94,7 +94,7 @@ class BlockCache:
             raise ConfigurationError(msg) from error
 
     def _read(self, key: str, path: Path, shape: tuple[int, int]) -> Block | None:
-        """Map a block, or None if it is missing or not what was written.
+        """Map a block, or return None if it is missing or was changed.
 
         Its digest is compared once, and again when the file was touched.
         """
@@ -114,9 +114,9 @@ class BlockCache:
         return block
 
     def _write(self, path: Path, block: Block) -> None:
-        """Write aside, then rename: a crash leaves no half block under its name."""
+        """Write a temporary file, then rename it: a crash leaves no half block under its name."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Readable by the owner only: that is how tempfile makes files.
+        # Readable by the owner only, as tempfile makes files.
         with tempfile.NamedTemporaryFile(
             dir=self.folder, prefix=".", suffix=".part", delete=False
         ) as file:
@@ -153,7 +153,7 @@ def block_key(subject: Subject, data: DataSection, target: Target, unit: Unit = 
 
 
 def vector_key(recordings: Sequence[Path], view: EegView) -> str:
-    """Name one person's vector by the recordings that it is made from, and by all of its view.
+    """Name one participant's vector by its recordings, and by all fields of its view.
 
     The files in a recording's folder, and in those above it up to the participant's own, are its
     parts and tables. Raises DataError if a file is gone.
@@ -179,7 +179,7 @@ def own_folders(path: Path) -> list[Path]:
 
 @cache
 def _mne_version() -> str:
-    """Whose filters made a vector; empty where it is not installed, and nothing can be made."""
+    """Return the version of MNE that filtered a vector; empty if MNE is not installed."""
     try:
         return version("mne")
     except PackageNotFoundError:
@@ -191,7 +191,7 @@ def _digest_of(*parts: object) -> str:
 
 
 def _facts(path: Path) -> tuple[str, str, int, int, int]:
-    """Return what changes when a file is written, or its link leads to another file."""
+    """Return values that change when a file is written, or its link leads to another file."""
     try:
         status, target = path.stat(), os.path.realpath(path)
     except OSError as error:
@@ -208,7 +208,7 @@ def _stamp(path: Path) -> _Stamp:
 
 
 def _header(shape: tuple[int, int]) -> bytes:
-    """What a file of a block begins with.
+    """Return the first bytes of a block's file.
 
     It is compared and never parsed: blocks are read in threads, and to parse a header NumPy has
     CPython build a syntax tree, which up to 3.11.7 may fail there (gh-106905).

@@ -1,8 +1,8 @@
-"""The participants that a site takes where more qualify than a study was planned for.
+"""The participants that a site includes if more qualify than a study was planned for.
 
 At most twice the nominal number takes part: those with the smallest keyed hashes of their labels.
 Adding, removing or replacing one participant then exchanges at most one. All who qualify are
-charged, so that later studies leave out the same participants whoever else there is.
+charged. So later studies exclude the same participants, whatever others there are.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ class Cap:
     def of(cls, study: Study, site: str, identity: Identity) -> "Cap":
         """Return the cap of a site in a study.
 
-        The key is the same in every run of a study, and tells nothing of other studies' keys.
+        The key is the same in every run of a study, and reveals nothing about other studies' keys.
         """
         nominal = None if study.participants is None else study.participants.get(site)
         key = run_secret(identity.root, study.study, "participants")

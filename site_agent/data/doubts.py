@@ -1,10 +1,10 @@
-"""Cells of a site's tables that can't be meant as a study reads them: for the site's people alone.
+"""Cells of a site's tables that a study probably misreads, only for the site's staff.
 
-Nothing that the site sends depends on it: what a study finds odd of one person tells of them.
+The site's messages do not depend on them: an odd value of one participant would reveal it.
 
-A site's own description of a table is BIDS's JSON beside it. Source: BIDS 1.11, tabular files:
-``Levels``, ``Units``; and what people write there of codes for a missing value, which BIDS has no
-field for.
+A site's own description of a table is BIDS's JSON next to it. Source: BIDS 1.11, tabular files:
+``Levels``, ``Units``; and common notations for codes of a missing value, which BIDS has no field
+for.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ _ABSENT = re.compile(
 
 
 class Description(NamedTuple):
-    """A column by its own site's words."""
+    """A column as its site describes it."""
 
     levels: Mapping[str, str]
-    """What each value means."""
+    """Meaning of each value."""
     unit: str
     missing: tuple[str, ...]
-    """Values that stand for a missing one."""
+    """Codes of a missing value."""
 
 
 NOTHING_SAID = Description({}, "", ())
@@ -100,7 +100,7 @@ def _described(said: dict[str, Any]) -> Description:
 
 
 def _text(meaning: object) -> str:
-    """A level's meaning, which BIDS lets be a text or an object with a description."""
+    """Return a level's meaning, which in BIDS is a text or an object with a description."""
     return str(meaning.get("Description", "")) if isinstance(meaning, dict) else str(meaning)
 
 
@@ -124,13 +124,13 @@ Described = Mapping[str, Description]
 
 
 class Misnamed(Serious):
-    """Says what the hospital can mend by ``aliases:`` in its own file, before the study is."""
+    """Warning that the hospital can resolve by ``aliases:`` in its own file, without the study."""
 
     __slots__ = ()
 
 
 class _Beyond(NamedTuple):
-    """A column of which many values lie beyond the study's limits."""
+    """A column with many values beyond the study's limits."""
 
     name: str
     part: float
@@ -138,11 +138,11 @@ class _Beyond(NamedTuple):
 
 
 def doubts_about(source: Path, study: Study, tables: SiteTables) -> Iterator[str]:
-    """Say which values are read as no level, are clipped, or look like codes for a missing value.
+    """Return sentences on values without a level, clipped values, and codes for missing values.
 
-    What the site's own JSON beside a table says of levels, units and codes is held against the
-    study, too; and persons of the table are named who have no folder where a study takes images.
-    Raises DataError if a table can't be read.
+    The levels, units and codes in the site's own JSON next to a table are also compared with the
+    study. Participants of the table who have no folder are named if a study uses images. Raises
+    DataError if a table can't be read.
     """
     wording, units = Wording(study.data.missing, tables), study.analysis.grouped
     by_session = units is not None and units.sessions
@@ -176,7 +176,7 @@ def _file_of(source: Path, view: TableView, tables: SiteTables) -> Path:
 
 
 def _descriptions(table: Path, names: Iterable[str], wording: Wording) -> Described:
-    """What the site says of a study's columns, by the study's names."""
+    """Return the site's descriptions of a study's columns, by the study's names."""
     found = read_descriptions(table)
     return {name: found.get(wording.column(name), NOTHING_SAID) for name in names}
 
@@ -213,14 +213,14 @@ def _doubts(
 def _many_beyond(
     name: str, cells: Counter[str], column: Column | PersonRule, said: Description
 ) -> Iterator[_Beyond]:
-    """The column, if so many lie beyond its limits that another unit may be meant."""
+    """Yield the column if many values are beyond its limits, as another unit may be meant."""
     part = part_beyond(cells, column.low, column.high)
     months = months_fit(cells, column.low, column.high)
     if not part or not (months or isinstance(column, Column)):
         return
     limits = f"the study has {column.low:g} to {column.high:g}"
     if said.unit:
-        limits = f"the JSON beside the table gives it in {said.unit}, {limits}"
+        limits = f"the JSON next to the table gives it in {said.unit}, {limits}"
     yield _Beyond(name, part, f"{limits}; a twelfth would fit, as of months" if months else limits)
 
 
@@ -228,8 +228,8 @@ def _clipped(beyond: Sequence[_Beyond]) -> str:
     worst = max(beyond, key=lambda each: each.part)
     return (
         f"{_some([each.name for each in beyond])}: up to {worst.part:.0%} of the participants "
-        "here lie beyond the study's limits, count as the limit, or are not taken (of "
-        f"'{worst.name}' {worst.words}); look whether the unit is the study's."
+        "here are beyond the study's limits, count as the limit, or are excluded (of "
+        f"'{worst.name}' {worst.words}); check whether the unit is the study's."
     )
 
 
@@ -237,13 +237,13 @@ def _meanings(name: str, levels: Sequence[str], said: Description) -> Iterator[s
     if said.levels and not any(letter.isalpha() for level in levels for letter in level):
         called = ", ".join(f"{k} '{v}'" for k, v in said.levels.items() if k in levels)
         yield (
-            f"column '{name}': the JSON beside the table calls {called}; look whether the study "
-            "means its levels so."
+            f"column '{name}': the JSON next to the table calls {called}; check whether the study "
+            "uses the same levels."
         )
 
 
 class _Alike(NamedTuple):
-    """A value that is none of a column's levels and is like one."""
+    """A value that is not a level of a column but similar to one."""
 
     column: str
     level: str
@@ -258,15 +258,15 @@ def _like_levels(
         own = said.levels.get(value, "")
         like = matching_level(own, levels) or nearest_level(value, levels)
         if value not in levels and value not in said.missing and like is not None:
-            called = f" ('{own}' in the JSON beside the table)" if own else ""
+            called = f" ('{own}' in the JSON next to the table)" if own else ""
             description = (
-                f"'{value}'{called} for {count(many, 'participant')}, which looks like {like}"
+                f"'{value}'{called} for {count(many, 'participant')}, which resembles {like}"
             )
             yield _Alike(name, like, value, description)
 
 
 def _misnamed(alike: Sequence[_Alike]) -> Misnamed:
-    """All of them in one sentence, as site.yaml has one field for all."""
+    """Return all aliases in one sentence, as site.yaml has one field for all."""
     named: dict[str, list[str]] = {}
     levels: dict[str, dict[str, list[str]]] = {}
     for each in alike:
@@ -292,13 +292,13 @@ def _without_folder(source: Path, tables: SiteTables) -> Iterator[str]:
         more = ", …" if lacking[_NAMED:] else ""
         yield (
             f"{PARTICIPANTS} has {count(len(lacking), 'participant')} without a folder in the "
-            f"data set ({who}{more}), whose scans no study finds; look whether they should be "
-            "there."
+            f"data set ({who}{more}), whose scans no study finds; check whether their folders are "
+            "missing."
         )
 
 
 def _nobodys(source: Path, view: TableView, rows: Sequence[Row], wording: Wording) -> Iterator[str]:
-    """The first column that is in no person's file, with one that is written like it."""
+    """Yield the first column that is in no participant's file, with one of similar spelling."""
     absent = (name for name, _ in view.single_columns if not any(is_given(r[name]) for r in rows))
     name = next(absent, None)
     like = name and similar_column(source, view, wording.column(name))
@@ -306,7 +306,7 @@ def _nobodys(source: Path, view: TableView, rows: Sequence[Row], wording: Wordin
         advice = write_line(Remedy.COLUMN_ALIAS, {"aliases": {name: {"column": like}}})
         yield Misnamed(
             f"no participant's {view.file} has '{name}', and one has '{like}': if that is meant, "
-            f"{advice}, or ask for another study."
+            f"{advice}, or request another study."
         )
 
 

@@ -1,8 +1,8 @@
 """Folders and files of a data set, with its links between folders.
 
 A linked folder is followed only where it leads to a folder of the same data set, and not into
-another participant's folder. Every folder is listed once. A linked file is listed wherever it leads
-but into another participant's folder, so git-annex and DataLad links are.
+another participant's folder. Every folder is listed once. A linked file is listed unless it leads
+into another participant's folder, which includes git-annex and DataLad links.
 """
 
 import os
@@ -60,7 +60,7 @@ def files_below(home: Path, root: Path) -> list[Path]:
 
 
 def tree_of(home: Path, root: Path) -> Tree:
-    """List a folder as `files_below`, with the links followed and the folders passed over.
+    """List a folder as `files_below`, with the followed links and the skipped folders.
 
     Parameters
     ----------
@@ -118,12 +118,12 @@ def _of_steps(
 ) -> str | None:
     """Return why a link to a file leads into another participant's folder; None if it doesn't.
 
-    Each folder is resolved once, so that thousands of links cost few system calls each.
+    Each folder is resolved once, so thousands of links cost few system calls each.
     """
     for _ in range(_MOST_LINKS):
         try:
             target = str(Path(path).readlink())
-        except OSError:  # not a link, or nothing is there
+        except OSError:  # not a link, or the path is missing
             return None
         above = "" if target.startswith(os.sep) else path.rpartition(os.sep)[0]
         whole = f"{above}{os.sep}{target}"
@@ -141,13 +141,13 @@ def _of_steps(
 
 
 def unread_in(home: Path, root: Path) -> str:
-    """Return a sentence about the first folder or file that is passed over; empty if none is."""
+    """Return a sentence about the first folder or file that is skipped; empty if none is."""
     found = tree_of(home, root).passed_over[:1]
     return "".join(f" {path} {reason}." for path, reason in found)
 
 
 def _parts(path: str) -> list[str]:
-    """Return a path's parts, which sort as paths do and faster."""
+    """Return a path's parts, which sort like paths but faster."""
     return path.split("/")
 
 
@@ -156,7 +156,7 @@ def _list(
 ) -> None:
     """Append a folder's entries to the lists of folders, links to folders, files, and linked files.
 
-    Hidden entries are left out, as BIDS does; macOS writes such files next to each image.
+    Hidden entries are ignored, as in BIDS; macOS writes such files next to each image.
     """
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -185,7 +185,7 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
 
 
 def exists(path: str | Path) -> bool:
-    """Whether a path exists; False also in a folder that can't be opened."""
+    """Return whether a path exists; False also in a folder that can't be opened."""
     try:
         return Path(path).exists()
     except OSError:

@@ -1,4 +1,4 @@
-"""Names of files as BIDS has them, and a study's choice among files by name."""
+"""Names of files by BIDS, and a study's choice among files by name."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -14,7 +14,7 @@ ENDINGS = (".nii.gz", ".nii")
 PARCEL_SERIES = ".ptseries.nii"
 VERTEX_SERIES = ".dtseries.nii", ".func.gii"
 ON_MESHES = (*VERTEX_SERIES, PARCEL_SERIES)
-"""Of series on the cortex: CIFTI, of GIFTI one file for each hemisphere, and CIFTI of parcels."""
+"""Endings of series on the cortex: CIFTI, GIFTI for each hemisphere, and CIFTI of parcels."""
 VARIANTS = ("space", "res", "den", "hemi", "desc", "cohort", "stat", "rec", "part")
 """Entities that distinguish versions of one recording, not recordings."""
 PARCELLATIONS = ("seg", "atlas")
@@ -33,13 +33,13 @@ _NUMBERED = {"run": "run", "echo": "echo"}
 def entities(path: Path) -> Entities:
     """Split a BIDS file name into its entities, with ``suffix`` as one more.
 
-    Parts that are not ``key-value`` are passed over, so any name is accepted. A cohort in the
+    Parts that are not ``key-value`` are skipped, so any name is accepted. A cohort in the
     label of a space, as in ``space-MNIInfant+2``, becomes the entity ``cohort``.
     """
     return dict(_entities_of(path.name))
 
 
-@lru_cache(maxsize=1 << 14)  # names are asked for several times while a data set is searched
+@lru_cache(maxsize=1 << 14)  # names are requested several times while a data set is searched
 def _entities_of(name: str) -> Entities:
     *pairs, suffix = stem_of(Path(name)).split("_")
     found = dict(pair.split("-", 1) for pair in pairs if "-" in pair)
@@ -111,7 +111,7 @@ def _same(key: str, found: str, wanted: str) -> bool:
 
 
 def recording_pattern(data: DataSection) -> str:
-    """Return the names of a study's images, in the words of BIDS."""
+    """Return the names of a study's images, in terms of BIDS."""
     fields = {**_PLAIN, **_NUMBERED}
     labels = {key: getattr(data, name) for key, name in fields.items()} | versions_wanted(data)
     more = [f"{key}-{label}" for key, label in labels.items() if label is not None]

@@ -1,6 +1,7 @@
-"""Whom a study takes of a data set: by the study's rules, and by the hospital's own table.
+"""Selection of a study's participants by the study's rules and the hospital's own table.
 
-Each person is judged by their own record alone; who is left out, and why, stays at the site.
+Each participant is judged only by their own record. The excluded participants and the reasons stay
+at the site.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,9 +35,9 @@ def chosen_by(
     *,
     by_session: bool = False,
 ) -> Without:
-    """Leave out whom a study does not take: with ``by_session`` who has no session that fits.
+    """Exclude participants who do not fit; with ``by_session`` those without a fitting session.
 
-    Raises DataError when asked: if there is no participants.tsv, or it lacks a column.
+    Raises DataError when called if participants.tsv is missing or lacks a column.
     """
     if not data.persons:
         return excludes_nobody
@@ -51,7 +52,7 @@ def rows_that_fit(
     *,
     by_session: bool,
 ) -> dict[str, bool]:
-    """Whether each line of some persons fits a study's rules, by person, or person and session.
+    """Return whether each participant's line, or each session's, fits a study's rules.
 
     Raises DataError as `chosen_by`.
     """
@@ -59,7 +60,7 @@ def rows_that_fit(
     lines = rows_or_errors(table, rules, wording, among=among, by_session=by_session)
     fits: dict[str, bool] = {}
     ambiguous: set[str] = set()
-    for row, cells in lines:  # a damaged row with another's label takes nobody out
+    for row, cells in lines:  # a damaged row with another's label excludes no participant
         if isinstance(cells, DataError):
             ambiguous |= {row} if is_contradiction(cells) else set()
         fit = not isinstance(cells, DataError) and meets_rules(cells, rules)
@@ -70,21 +71,21 @@ def rows_that_fit(
 def left_out_here(table: Path | None, tables: SiteTables = PLAIN_TABLES) -> Without:
     """Return the function that excludes the participants of the hospital's own table.
 
-    Who has a row is excluded, also if the row lacks a reason or there are several. It raises
-    TableError if the table is missing or can't be read, or it is unclear whose a row is.
+    A participant with a row is excluded, also if the row lacks a reason or there are several. It
+    raises TableError if the table is missing or can't be read, or it is unclear whose a row is.
 
     Parameters
     ----------
     table : Path or None
         With columns participant_id and reason.
     tables : SiteTables
-        How labels are compared.
+        Settings for the comparison of labels.
     """
     return excludes_nobody if table is None else partial(_named_in, table, tables)
 
 
 def candidates(config: SiteConfig, data: DataSection) -> list[str]:
-    """Labels of who has a folder and is in a study by its rules and the hospital's own table.
+    """Return the labels of participants with a folder who fit the study and the hospital's table.
 
     Raises DataError as `chosen_by` and `left_out_here`.
     """
@@ -105,7 +106,7 @@ def site_tables(config: SiteConfig) -> SiteTables:
 def everybody_in(folder: Path, tables: SiteTables = PLAIN_TABLES) -> Spellings:
     """Return the labels of all participants with a folder or a row in the table of participants.
 
-    A study may name another table that has only a few of them, and that is the study's choice.
+    A study may choose another table that has only a few of them.
     """
     found = Spellings(labels_in(folder), exact=tables.exact_labels)
     with suppress(DataError):  # a table that can't be read adds no participant
@@ -129,16 +130,16 @@ def read_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str, s
             raise TableError(
                 table,
                 "reason",
-                f"every row must have a reason, and that of sub-{label} is empty. "
-                "Write why the participant is left out.",
+                f"every row must have a reason, and that of sub-{label} is empty. Write why the "
+                "participant is excluded.",
             )
     return reasons
 
 
 def reasons_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str, str]:
-    """Read the hospital's own table for a run: whoever has a row, with the reason as it stands.
+    """Read the hospital's own table for a run: participants with a row, and its reason verbatim.
 
-    What is wrong with the row of one participant excludes this participant. Raises TableError if
+    An error in the row of one participant excludes this participant. Raises TableError if
     the table is missing or can't be read, or it is unclear whose a row is.
     """
     wording = Wording(tables=SiteTables(exact_labels=tables.exact_labels))
@@ -154,7 +155,7 @@ def reasons_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str
 
 
 def meets_rules(row: Row, rules: Mapping[str, PersonRule]) -> bool:
-    """Whether a person's line fits all of a study's rules."""
+    """Return whether a participant's line fits all of a study's rules."""
     return all(rule.takes((row[name] or "").strip()) for name, rule in rules.items())
 
 
@@ -197,5 +198,5 @@ def _named_in(table: Path, tables: SiteTables, labels: Sequence[str]) -> Iterabl
     for label in labels:
         reason = reasons.get(known.key(label))
         if reason is not None:
-            detail = f"sub-{label} is left out by {table}: {reason}"
+            detail = f"sub-{label} is excluded by {table}: {reason}"
             yield SkippedPerson(label, "left-out-here", detail)

@@ -1,15 +1,15 @@
-"""Tables with a file for each person, in that person's folder, of four kinds.
+"""Tables with a file for each participant, in that participant's folder, of four kinds.
 
 Values by parcel, from a CIFTI file of one map (``.pscalar.nii``), or a series (``.ptseries.nii``),
 whose correlations are taken.
 
 FreeSurfer's stats files: regions in lines, measures in columns. Source: the comment lines of
-``aparc.stats`` and ``aseg.stats`` (FreeSurfer 5 to 8), of which ``ColHeaders`` names the columns
-and ``Measure`` lines hold numbers of the whole brain.
+``aparc.stats`` and ``aseg.stats`` (FreeSurfer 5 to 8). ``ColHeaders`` names the columns, and
+``Measure`` lines have numbers of the whole brain.
 
 A matrix between regions, or courses, as cells that are named by their pair, as XCP-D, HALFpipe and
 'site-agent networks' write them: tab-separated, with the regions' names in the first line and
-perhaps in the first column, or numbers alone, whose regions are then 1, 2, 3.
+perhaps in the first column, or only numbers, whose regions are then 1, 2, 3.
 """
 
 import csv
@@ -46,7 +46,7 @@ _STATED = re.compile(r"# (subjectname|hemi)\s+\S")
 
 
 FEWEST_VOLUMES = 10
-"""Volumes below which no correlation is computed."""
+"""Smallest number of volumes for correlations."""
 
 
 class PairsError(ValueError):
@@ -61,12 +61,12 @@ class _Table(NamedTuple):
 
 
 def pair_cells(lines: Sequence[str], pairs: Iterable[str], *, courses: bool) -> dict[str, str]:
-    """Read the cells of some pairs; what is not there, or may be two pairs, has none.
+    """Read the cells of some pairs; a missing pair, or an ambiguous one, has none.
 
     Parameters
     ----------
     lines : sequence of str
-        Of a matrix, whose cells are taken as they are; or of ``courses``, one for each volume,
+        Lines of a matrix, whose cells are read as they are; or of ``courses``, one for each volume,
         whose correlations are computed.
     pairs : iterable of str
         As ``a-b``, a's line and b's column.
@@ -114,7 +114,7 @@ def _check_sides(cells: Sequence[Sequence[str]]) -> None:
 
 
 def regions_of(lines: Sequence[str], *, courses: bool) -> Sequence[str]:
-    """Names of the regions that a file has, as `pair_cells` takes them."""
+    """Return the names of the regions that a file has, as `pair_cells` takes them."""
     return _table(lines, courses=courses).names
 
 
@@ -137,9 +137,9 @@ def _table(lines: Sequence[str], *, courses: bool) -> _Table:
 
 
 def _names_by_number(first: list[str], body: list[list[str]], *, courses: bool) -> bool:
-    """Whether a line of numbers is the regions' names, as those of an atlas without words are.
+    """Return whether a line of numbers gives the regions' names, as in an atlas without words.
 
-    Of a matrix it is a line too many; of courses it is whole numbers above others that are not.
+    In a matrix it is the one line too many. In courses it has whole numbers above other numbers.
     """
     if not courses:
         return len(body) == len(first)
@@ -148,7 +148,7 @@ def _names_by_number(first: list[str], body: list[list[str]], *, courses: bool) 
 
 
 def _without_names(names: list[str], body: list[list[str]]) -> _Table:
-    """Lines of a matrix in the order of its columns, without a first column that names them."""
+    """Return the lines of a matrix in the order of its columns, without a first column of names."""
     if len(names) != len(body) + 1:
         if names[0] == "":
             raise ValueError(f"there are {len(body)} rows for {len(names) - 1} columns")
@@ -160,7 +160,7 @@ def _without_names(names: list[str], body: list[list[str]]) -> _Table:
 
 
 def _ends(pair: str, at: dict[str, int]) -> Iterator[tuple[int, int]]:
-    """Places of a pair's two regions, for every hyphen that may stand between them."""
+    """Yield the places of a pair's two regions, for every hyphen that may separate them."""
     for place in (k for k, letter in enumerate(pair) if letter == "-"):
         one, other = pair[:place], pair[place + 1 :]
         if one in at and other in at:
@@ -170,9 +170,9 @@ def _ends(pair: str, at: dict[str, int]) -> Iterator[tuple[int, int]]:
 def _correlations(
     body: Sequence[Sequence[str]], places: Mapping[str, tuple[int, int]]
 ) -> dict[str, str]:
-    """Correlations of pairs of courses; none of one that lacks a number, or does not vary.
+    """Return the correlations of pairs of courses; none of incomplete or constant ones.
 
-    Of the others none is worked out: a file may have more regions than a matrix of all can hold.
+    Other correlations are not computed: a file may have too many regions for a whole matrix.
     """
     used = {place: row for row, place in enumerate(sorted({*chain(*places.values())}))}
     if not body or not used:
@@ -199,7 +199,7 @@ def _number(text: str) -> float:
 
 
 def _is_broken(text: str) -> bool:
-    """Whether a cell is a number that is written as no whole one."""
+    """Return whether a cell is a number that is not written as a whole one."""
     return not text.removeprefix("-").isdecimal() and bool(np.isfinite(_number(text)))
 
 
@@ -212,9 +212,9 @@ def _is_number(text: str) -> bool:
 
 
 def stats_cells(lines: Sequence[str]) -> dict[str, str]:
-    """Every number of a file by name.
+    """Return every number of a file by name.
 
-    A column is called after its region and its measure, as ``insula_ThickAvg`` or
+    A column is named after its region and its measure, as ``insula_ThickAvg`` or
     ``Left-Hippocampus_Volume_mm3``; a number of the whole brain by its own name, as
     ``EstimatedTotalIntraCranialVol``.
     """
@@ -237,7 +237,7 @@ def stats_cells(lines: Sequence[str]) -> dict[str, str]:
 
 
 class _Once:
-    """Cells by name, without those that a file has twice with different values."""
+    """Cells by name, without names that a file has twice with different values."""
 
     def __init__(self) -> None:
         self._values: dict[str, set[str]] = {}
@@ -257,11 +257,11 @@ PARCELS = ".pscalar.nii"
 
 
 def _parcels(path: Path, axis: str) -> tuple[list[str], list[list[float]]]:
-    """Names of a file's parcels, and a line of numbers for each step of its other axis.
+    """Return the names of a file's parcels, and a line of numbers for each step of its other axis.
 
-    None of a file that is not whole, or has other axes.
+    A file that is incomplete, or has other axes, has none.
     """
-    import nibabel as nib  # half a second, which only who has such files should pay
+    import nibabel as nib  # takes half a second, only for sites with such files
 
     try:
         image = open_image(path)
@@ -276,12 +276,12 @@ def _parcels(path: Path, axis: str) -> tuple[list[str], list[list[float]]]:
 
 
 def _written(value: float) -> str:
-    """A number as it is read as the same number again."""
+    """Return a number as text that reads back as the same number."""
     return repr(value) if np.isfinite(value) else "n/a"
 
 
 def parcel_lines(path: Path) -> list[str]:
-    """Name and value of every parcel, with a tab between; none of a file that is no map of some."""
+    """Return name and value of every parcel, with a tab between; none if it is not a parcel map."""
     names, maps = _parcels(path, "ScalarAxis")
     if len(maps) != 1:
         return []
@@ -289,21 +289,21 @@ def parcel_lines(path: Path) -> list[str]:
 
 
 def course_lines(path: Path) -> list[str]:
-    """Names of the parcels, and their values in every volume, with tabs between."""
+    """Return the names of the parcels, and their values in every volume, with tabs between."""
     names, volumes = _parcels(path, "SeriesAxis")
     rows = (map(_written, volume) for volume in volumes)
     return ["\t".join(cells) for cells in (names, *rows)] if names else []
 
 
 def parcel_cells(lines: Sequence[str]) -> dict[str, str]:
-    """What `parcel_lines` holds, by parcel; a name that is there twice has nothing."""
+    """Return the content of `parcel_lines`, by parcel; a name that occurs twice has nothing."""
     pairs = [line.rsplit("\t", 1) for line in lines]
     many = Counter(name for name, _ in pairs)
     return {name: value for name, value in pairs if many[name] == 1}
 
 
 _MOST_BYTES = 50_000_000
-"""Of a person's file; a matrix between a thousand regions takes about 20 MB."""
+"""Maximum size of a participant's file; a matrix of a thousand regions takes about 20 MB."""
 _COURSES = "_timeseries.tsv", PARCEL_SERIES
 _PAIRS = ".tsv", PARCEL_SERIES
 """Ends of files with a line for each volume, and of all whose columns are pairs of regions."""
@@ -319,17 +319,17 @@ def person_table_rows(
 
     An error in place of cells is about this participant's file, which exists and can't be used.
 
-    Raises DataError if there is no folder of any person, or the path leads out of the data set or
-    to another person's files.
+    Raises DataError if no participant has a folder, or the path leads out of the data set
+    or to another participant's files.
 
     Parameters
     ----------
     folder : Path
         The site's data set.
     view : TableView
-        Its file has ``sub-*`` for a person's folder.
+        Its file has ``sub-*`` for a participant's folder.
     by_session : bool
-        Whether ``ses-*`` in it stands for each of a person's sessions, which then are rows.
+        Whether ``ses-*`` in it matches each of a participant's sessions, which then are rows.
     """
     names = [name for name, _ in view.single_columns]
     files = personal_files(folder, view.file)
@@ -346,9 +346,9 @@ def person_table_rows(
 
 
 def personal_files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
-    """List every person's label and file; the pattern comes from the coordinator.
+    """List every participant's label and file; the pattern comes from the coordinator.
 
-    A label that more letters follow is another person's, who would not be charged.
+    A label that more letters follow is another participant's, who would not be charged.
     """
     home = next(part for part in pattern.split("/") if ANYONE in part)
     if home != ANYONE or _LONGER.search(pattern):
@@ -367,14 +367,12 @@ def personal_files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
             f"The study's files {pattern} are not in the site's data set; give a relative path."
         ) from error
     if not labels:
-        raise NobodyError(
-            f"{parent} has no folder sub-... of a participant; look at the study's path."
-        )
+        raise NobodyError(f"{parent} has no participant's folder, sub-...; check the study's path.")
     return [(each, folder / pattern.replace(ANYONE, f"sub-{each}")) for each in labels]
 
 
 def _of_sessions(label: str, path: Path) -> Iterator[tuple[str, Path]]:
-    """Files of each session of a person, where a folder of the path is any session's."""
+    """Yield the files of each session of a participant, if the path has a folder for sessions."""
     if _ANY_SESSION not in path.parts:
         yield label, path
         return
@@ -385,7 +383,7 @@ def _of_sessions(label: str, path: Path) -> Iterator[tuple[str, Path]]:
 
 
 def similar_column(folder: Path, view: TableView, name: str) -> str | None:
-    """What the first person's file that has anything calls a column that it has not, by spelling.
+    """Return the most similar column name in the first non-empty participant file.
 
     Raises DataError as `person_table_rows`.
     """
@@ -404,7 +402,7 @@ def similar_column(folder: Path, view: TableView, name: str) -> str | None:
 
 
 def _check_place(folder: Path, path: Path, label: str) -> None:
-    """Raise TableError if a person's file is another's, by the links that lead to it."""
+    """Raise TableError if a participant's file is another's, by the links that lead to it."""
     reason = foreign_place(path, f"sub-{label.partition(SESSION)[0]}", folder)
     if reason is not None:
         raise TableError(path, "owner", f"the path {reason}. Copy the participant's own file.")
@@ -431,9 +429,9 @@ def _check_owner(path: Path, label: str, lines: Sequence[str]) -> None:
 
 
 def _is_of_another(name: str, person: str) -> bool:
-    """Whether a name in FreeSurfer is a label of the same kind and of another participant.
+    """Return whether a name in FreeSurfer is a label of the same kind and of another participant.
 
-    A site may have analysed under names of its own, such as bert, which say nothing.
+    A site may have used other names, such as bert, which have no meaning.
     """
     last = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
     bare = last.partition(".long.")[0].partition(SESSION)[0]
@@ -443,7 +441,7 @@ def _is_of_another(name: str, person: str) -> bool:
 
 
 def _cells(folder: Path, path: Path, label: str, names: Sequence[str]) -> dict[str, str]:
-    """What a person's file holds, by column."""
+    """Return the cells of a participant's file, by column."""
     lines = _lines(folder, path)
     if not path.name.endswith(_PAIRS):
         if not path.name.endswith(PARCELS):
@@ -462,7 +460,7 @@ def _cells(folder: Path, path: Path, label: str, names: Sequence[str]) -> dict[s
 
 
 def _single_cells(name: str, lines: Sequence[str]) -> dict[str, str]:
-    """Cells of a file that has one for each region."""
+    """Return the cells of a file that has one for each region."""
     return parcel_cells(lines) if name.endswith(PARCELS) else stats_cells(lines)
 
 

@@ -1,4 +1,4 @@
-"""The last step to a feature vector; it knows one person's numbers only."""
+"""The last step to a feature vector; it uses only one participant's numbers."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from consortium.privacy.clipping import vector_norm
 Vector = NDArray[np.float64]
 
 _ROUNDING = 1e-12
-"""Relative to the largest entry: a smaller norm is what rounding leaves of equal values."""
+"""Relative to the largest entry; a smaller norm results from rounding of equal values."""
 
 
 def scale_vector(
@@ -24,7 +24,7 @@ def scale_vector(
     *,
     gaps: bool = False,
 ) -> Vector:
-    """Scale, centre and normalize one person's vector.
+    """Scale, centre and normalize one participant's vector.
 
     Raises DataError if a value is not finite, or a vector of zeros is to be normalized.
 
@@ -32,13 +32,13 @@ def scale_vector(
     ----------
     values : array, shape (D_view,)
     scale : float
-        What becomes 1; public.
+        Public value that becomes 1.
     center : bool
-        Take the vector's own mean away.
+        Subtract the vector's own mean.
     normalize : bool
-        Bring it to Euclidean norm 1.
+        Scale it to Euclidean norm 1.
     where : Path
-        The person's file, for the error.
+        The participant's file, for the error.
     gaps : bool
         Accept NaN for entries that are missing, and return it. Mean and norm are then those of the
         other entries.
@@ -53,7 +53,7 @@ def scale_vector(
 
 
 def _scaled(vector: Vector, center: bool, normalize: bool, where: Path) -> Vector:
-    # Brought near one by a power of two, which is exact: sums and squares keep to their range.
+    # Scaled near one by a power of two, which is exact: sums and squares stay in range.
     largest, exponent = np.frexp(np.abs(vector).max(initial=0.0))
     near = np.ldexp(vector, -exponent)
     if center:

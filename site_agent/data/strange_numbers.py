@@ -1,4 +1,4 @@
-"""Numbers of a column that can't be meant as they stand: codes for *missing*, and other units."""
+"""Numbers of a column with another probable meaning: codes for *missing*, and other units."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -7,24 +7,25 @@ _FAR = 1.0  # widths between a column's limits, beyond them
 _NEAR = 0.1  # of that width, from a limit
 _CODES = 3  # values; where more are beyond the limits they are measured in another unit
 _USUAL = frozenset((-9999.0, -999.0, -99.0, -9.0, -8.0, -7.0, -1.0, 777.0, 888.0, 999.0, 9999.0))
-_PART, _PERSONS = 0.05, 3  # beyond the limits, of whom anything is told
+_PART, _PERSONS = 0.05, 3  # beyond the limits, before anything is reported
 _MONTHS, _FIT = 12.0, 0.9
 
 
 def strange_numbers(
     cells: Mapping[str, int], low: float | None, high: float | None
 ) -> Iterator[str]:
-    """Yield what looks like a code for a missing value.
+    """Yield values that look like codes for a missing value.
 
-    It is far beyond the limits, or beyond them and occurs twice or is 0. Or it is exactly a limit,
-    twice, and nobody is near it though others lie between the limits. One person is enough.
+    Such a value is far beyond the limits, or beyond them and occurs twice or is 0. Or it is exactly
+    a limit, twice, and no participant is near it though others are between the limits. One
+    participant is enough.
 
     Parameters
     ----------
     cells : mapping of str to int
-        How many persons have each.
+        Number of participants with each value.
     low, high : float, optional
-        The study's; without both of them nothing is strange.
+        The study's limits. Without both of them, no value is strange.
     """
     if low is None or high is None:
         return
@@ -44,7 +45,7 @@ def strange_numbers(
 
 
 def part_beyond(cells: Mapping[str, int], low: float | None, high: float | None) -> float:
-    """Part of the persons with a number who lie beyond the limits, codes not counted; 0 of few."""
+    """Return the fraction of numbers, except codes, that are beyond the limits; 0 if few."""
     if low is None or high is None:
         return 0.0
     found = _measured(cells, low, high)
@@ -54,7 +55,7 @@ def part_beyond(cells: Mapping[str, int], low: float | None, high: float | None)
 
 
 def months_fit(cells: Mapping[str, int], low: float | None, high: float | None) -> bool:
-    """Whether most lie beyond the limits, and a twelfth of them within."""
+    """Return whether most values are beyond the limits, and a twelfth of them within."""
     if low is None or high is None:
         return False
     found = _measured(cells, low, high)
@@ -64,13 +65,13 @@ def months_fit(cells: Mapping[str, int], low: float | None, high: float | None) 
 
 
 def _measured(cells: Mapping[str, int], low: float, high: float) -> dict[str, float]:
-    """Numbers that are no codes."""
+    """Return the numbers that are not codes."""
     codes = {*strange_numbers(cells, low, high)}
     return {text: value for text, value in _numbers(cells).items() if text not in codes}
 
 
 def _numbers(cells: Mapping[str, int]) -> dict[str, float]:
-    """Cells that are finite numbers."""
+    """Return the cells that are finite numbers."""
     found: dict[str, float] = {}
     for text in cells:
         try:

@@ -1,4 +1,4 @@
-"""Who of a data set takes part: persons with their recordings, and those who are left out."""
+"""Participants of a data set who take part, with their recordings, and excluded ones."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Reason = Literal[
 
 
 class NobodyError(DataError):
-    """No participant has what a study reads, in words for the site's own people.
+    """No participant has the study's data, in words for the site's own staff.
 
-    A run goes on without any participant, since its end would reveal that there is none.
+    A run continues without any participant, since its end would reveal that there is none.
     """
 
 
@@ -50,7 +50,7 @@ class RecordingRun:
     right: Path | None = None
     sidecars: tuple[Path, ...] | None = None
     """JSON files that apply to the image by BIDS's inheritance principle, the nearest first. None
-    stands for the one next to the image."""
+    means the one next to the image."""
 
     @property
     def metadata(self) -> tuple[Path, ...]:
@@ -64,7 +64,7 @@ class RecordingRun:
     def files(self) -> tuple[Path, ...]:
         """Files that are read: the image, its JSON files, the confounds table.
 
-        A JSON file in a folder without rights is among them, so that reading it is an error.
+        A JSON file in a folder without rights is among them, so reading it is an error.
         """
         metadata = (path for path in self.metadata if not _is_missing(path))
         more = (path for path in (self.confounds, self.right) if path is not None)
@@ -72,7 +72,7 @@ class RecordingRun:
 
 
 def _is_missing(path: Path) -> bool:
-    """Whether nothing is at a path, or only a broken link."""
+    """Return whether nothing is at a path, or only a broken link."""
     try:
         path.stat()
     except OSError as error:
@@ -82,7 +82,7 @@ def _is_missing(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Subject:
-    """One person with all their recordings: the unit that a study protects.
+    """One participant with all their recordings: the unit that a study protects.
 
     ``label`` stays at the site.
     """
@@ -93,30 +93,30 @@ class Subject:
 
 @dataclass(frozen=True)
 class SkippedPerson:
-    """A person who is not in the analysis, or can't be."""
+    """A participant who is not in the analysis, or can't be."""
 
     label: str
-    """Stays at the site, as does ``detail``."""
+    """Label of the participant, which stays at the site, as does ``detail``."""
     reason: Reason
-    """Such as ``not-chosen`` by the study's rules for persons and recordings, ``does-not-fit`` by
-    its rules for values, ``left-out-here`` by the hospital's own table, ``unusable`` for want of
-    sound files."""
+    """Reason, such as ``not-chosen`` by the study's rules for participants and recordings,
+    ``does-not-fit`` by its rules for values, ``left-out-here`` by the hospital's own table,
+    ``unusable`` without valid files."""
     detail: str
     """One sentence."""
 
 
 Without = Callable[[Sequence[str]], Iterable[SkippedPerson]]
-"""Tells of labels which persons are left out, and why; it knows nothing of their images."""
+"""Function that returns the excluded participants among labels, and why, without their images."""
 
 
 def excludes_nobody(labels: Sequence[str]) -> Iterable[SkippedPerson]:
-    """Leave nobody of the data set out: the default of who chooses participants."""
+    """Exclude no participant of the data set: the default choice of participants."""
     del labels
     return ()
 
 
 def in_turn(*hooks: Without) -> Without:
-    """Ask several, each about those whom the ones before have left in."""
+    """Apply several choices, each to the participants whom the earlier ones included."""
 
     def ask(labels: Sequence[str]) -> Iterable[SkippedPerson]:
         out: dict[str, SkippedPerson] = {}
@@ -128,29 +128,29 @@ def in_turn(*hooks: Without) -> Without:
 
 
 def twin_folders(labels: Spellings) -> dict[str, SkippedPerson]:
-    """Return who has two folders under different spellings of one label, by label."""
+    """Return participants with two folders under different spellings of a label, by label."""
     return {label: SkippedPerson(label, "unusable", why) for label, why in labels.twins.items()}
 
 
 def over_the_limit(label: str) -> SkippedPerson:
     """Return that a participant is not among those of a run's hold."""
     detail = (
-        f"sub-{label} has no budget left for this study by the ledger, or was added after the "
-        "run began; left out."
+        f"sub-{label} has no budget left for this study by the ledger, or was added after the run "
+        "began; excluded."
     )
     return SkippedPerson(label, "over-limit", detail)
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What the headers of all images tell."""
+    """Information from the headers of all images."""
 
     subjects: tuple[Subject, ...]
     """Participants who qualify."""
     lengths: tuple[int, ...]
     """Volumes of each of them, over all runs."""
     skipped: tuple[SkippedPerson, ...]
-    """Participants who do not qualify, and why."""
+    """Participants who do not qualify, with the reason."""
 
     def without(self, skipped: Iterable[SkippedPerson]) -> Survey:
         """Return the survey without some of the participants who qualify."""
@@ -163,7 +163,7 @@ class Survey:
         )
 
     def nobody(self, otherwise: str) -> str:
-        """Return why no participant qualifies: what is wrong with the first unusable files.
+        """Return why no participant qualifies: the errors of the first unusable files.
 
         Parameters
         ----------

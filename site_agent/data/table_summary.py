@@ -158,8 +158,8 @@ def _unmatched(
             f"{view.file}: every row must match a folder or a row of {PARTICIPANTS}, and "
             f"{count(len(strange), 'participant')} of {len(set(labels))} "
             f"({', '.join(map(repr, strange[:_NAMED]))}{', …' if strange[_NAMED:] else ''}) "
-            f"{'matches' if len(strange) == 1 else 'match'} none. Correct the labels, so that "
-            "participants are excluded and charged as intended."
+            f"{'matches' if len(strange) == 1 else 'match'} none. Correct the labels. Otherwise "
+            "participants are not excluded and charged as intended."
         )
 
 

@@ -101,7 +101,8 @@ def view_rows(
 ) -> Iterator[tuple[str, Row | DataError, Path]]:
     """Yield every participant's label, cells and file of a view.
 
-    An error in place of cells is about a file of this participant only. Raises as `read_table`.
+    An error in place of cells is about a file of this participant only. Raises errors as
+    `read_table`.
     """
     names = [name for name, _ in view.single_columns]
     if by_session and view.is_by_person and view.file.endswith(SESSIONS_TABLE):
@@ -119,7 +120,7 @@ def view_rows(
 
 
 def is_contradiction(error: DataError) -> bool:
-    """Whether an error is about two rows of one participant, of which neither can be used."""
+    """Return whether an error is about two rows of one participant, which are both unusable."""
     return isinstance(error, TableError) and error.kind in ("duplicate", "spelling")
 
 
@@ -174,8 +175,8 @@ def _sessions(
                 raise TableError(
                     path,
                     "duplicate",
-                    "every session must have one row, and this one is there "
-                    "twice. Delete one of its rows.",
+                    "every session must have one row, and this one occurs twice. Delete one of "
+                    "its rows.",
                     each.line,
                 )
             seen.add(session)
@@ -232,7 +233,7 @@ def rows_or_errors(
     An error in place of cells is about the row of this participant only. If two rows of a
     participant differ in cells or in the spelling of the label, neither can be used, although the
     first one was yielded before (`is_contradiction`). An error about a row whose participant is
-    unclear is yielded under a name that is no participant's, such as ``(line 7)``.
+    unclear is yielded under a name that is not a participant's, such as ``(line 7)``.
 
     Parameters
     ----------
@@ -288,12 +289,12 @@ def rows_or_errors(
 
 
 def _nobody(row: TableRow) -> str:
-    """Return a name for a row of unclear participant, which is no participant's label."""
+    """Return a name for a row of unclear participant, which is not a participant's label."""
     return f"(line {row.line})"
 
 
 def is_nobodys(label: str) -> bool:
-    """Whether a row's name says that its participant is unclear."""
+    """Return whether a row's name says that its participant is unclear."""
     return label.startswith("(line ")
 
 
@@ -306,7 +307,7 @@ def _label_cell(table: DelimitedTable, each: TableRow, identifier: str) -> str:
 
 
 class _SeenRows:
-    """The rows of a table that were read, so that no participant counts twice."""
+    """The rows of a table that were read, to count no participant twice."""
 
     def __init__(self, path: Path, *, exact: bool) -> None:
         self._path = path
@@ -529,10 +530,10 @@ def encoded_vector(texts: Sequence[str | None], view: TableView) -> NDArray[np.f
 def missing_sentence(text: str | None, name: str, column: Column) -> str:
     """Return why a value can't be used, without the value itself."""
     if text == CODED:
-        return f"column {name} has a value that the study calls missing"
+        return f"column {name} has a value that is a code for missing in the study"
     if not is_given(text):
         return f"column {name} has no value"
     if column.levels:
         levels = ", ".join(column.levels)
-        return f"column {name} has a value that is none of the study's levels ({levels})"
-    return f"column {name} has no number, where the study wants one"
+        return f"column {name} has a value that is not a level of the study ({levels})"
+    return f"column {name} has no number, but the study requires one"

@@ -1,4 +1,4 @@
-"""Summary of a site's files as its readers understood them, for the site's staff to contradict.
+"""Summary of a site's files as its readers understood them, for checks by the site's staff.
 
 `site-agent check` prints it. It stays at the site, and nothing that the site sends depends on it.
 """

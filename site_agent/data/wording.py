@@ -11,9 +11,9 @@ from site_agent.advice import nearest_name
 from site_agent.config import Alias
 
 CODED = "(missing, by the study)"
-"""Stands for a value that the study calls missing: by its choice, whatever the hospital means."""
+"""Placeholder of a code that the study counts as missing, whatever its meaning here."""
 NOTHING = ("", "n/a", "na", "nan", "null", CODED)
-"""What a cell without a value holds, in small letters."""
+"""Content of a cell without a value, in small letters."""
 
 
 Aliases = Mapping[str, Alias]
@@ -46,7 +46,7 @@ PLAIN_TABLES = SiteTables()
 
 
 class Wording(NamedTuple):
-    """How cells of a site's tables are read, each on its own."""
+    """Reader of the cells of a site's tables, each cell independently."""
 
     missing: tuple[float, ...] = ()
     """The study's codes for a missing value."""
@@ -72,12 +72,12 @@ AS_WRITTEN = Wording()
 
 
 def is_given(text: str | None) -> bool:
-    """Whether a cell holds anything."""
+    """Return whether a cell contains anything."""
     return (text or "").strip().lower() not in NOTHING
 
 
 def matching_level(words: str, levels: Sequence[str]) -> str | None:
-    """The one level that a description names or is written like; None if it names several."""
+    """Return the one level that a description names or resembles; None if it names several."""
     named = [x for x in levels if re.search(rf"(?<!\w){re.escape(x)}(?!\w)", words, re.I)]
     if named:
         return named[0] if len(named) == 1 else None

@@ -1,1 +1,1 @@
-"""``site-agent doctor``: whether a site is ready, and what to mend."""
+"""``site-agent doctor``: check whether a site is ready, and list necessary corrections."""

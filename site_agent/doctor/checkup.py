@@ -1,7 +1,7 @@
-"""What stands in a site's way, found before a study does: clock, keys, disk, exchange, ledger.
+"""Checks of a site before a study: clock, keys, disk, exchange, ledger.
 
-Nothing here raises and nothing leaves the site, but for probes of a few random letters on the
-exchange, which are taken away again.
+Nothing here raises. Nothing leaves the site except probes of a few random letters on the exchange,
+which are removed again.
 """
 
 import os
@@ -39,7 +39,7 @@ from site_agent.ledger.ledger import Ledger, spent_in
 from site_agent.policy.policy import Policy, SpentLoss, StudyRequest, refusals
 from site_agent.run.message_store import MessageStore
 
-_MOST_RUNS = 20  # that are read for the centre's version
+_MOST_RUNS = 20  # maximum number of announcements read for the centre's version
 __all__ = ["Check", "Surroundings", "examine"]
 
 _NO_PREFECT = "write prefect: false in site.yaml"
@@ -70,17 +70,19 @@ def clock(
 def anchor(config: SiteConfig, folder: Path) -> Check:
     """Compare the ledger with the heads that the site signed."""
     exchange = config.open_exchange()
-    if not config.ledger.exists():  # it is not the doctor who makes one
+    if not config.ledger.exists():  # the doctor does not make one
         if not exchange.children(f"ledgers/{config.name}"):
-            return Check("heads", "ok", "Nothing was spent, and nothing says otherwise.")
-        message = f"{config.ledger} is missing, and the exchange says that there was one."
+            return Check("heads", "ok", "Nothing was spent, and the exchange has no head.")
+        message = f"{config.ledger} is missing, but the exchange has heads of it."
         return Check("heads", "warn", message, "Restore the ledger if this site had one.")
     ledger = Ledger(config.ledger)
     store = MessageStore(folder / STORE) if (folder / STORE).exists() else None
     agreeing = open_anchor(folder, config, load_identity(folder), store).check()
     if ledger.head().seq and not agreeing:
-        message = "The exchange holds none of this site's signed heads of its ledger."
-        return Check("heads", "warn", message, "It will after the next round, if none was deleted.")
+        message = "The exchange has none of this site's signed heads of its ledger."
+        return Check(
+            "heads", "warn", message, "It will have one after the next round, if none was deleted."
+        )
     return Check("heads", "ok", f"{count(agreeing, 'signed head')} on the exchange agree.")
 
 
@@ -88,9 +90,11 @@ def announced(exchange: Exchange, known: list[Approval]) -> Check:
     """Compare the version with the one that the centre of an approved study announced last."""
     found = next(_versions(exchange, known), None)
     if found is None:
-        return Check("version", "ok", f"This is {__version__}; no approved run says the centre's.")
+        return Check(
+            "version", "ok", f"This is {__version__}; no approved run states the centre's version."
+        )
     if found == __version__:
-        return Check("version", "ok", f"The centre runs {found}, too.")
+        return Check("version", "ok", f"The centre also runs {found}.")
     message = f"The centre runs {found[:40]} and this site {__version__}."
     return Check("version", "warn", message, "Install the centre's version.")
 
@@ -126,7 +130,7 @@ def _version(message: bytes, approval: Approval, run: str) -> str:
 
 
 def _last_entry(config: SiteConfig) -> float | None:
-    """When the ledger's last line was written, in seconds since 1970, if it says so."""
+    """Return the time of the ledger's last line, in seconds since 1970, if known."""
     if not config.ledger.exists():
         return None
     entries = Ledger(config.ledger).entries()
@@ -149,7 +153,8 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
     Returns
     -------
     list of Check
-        In the order in which one would mend things. Without a configuration only what needs none.
+        In the order in which problems should be fixed. Without a configuration, only checks that
+        need none.
     """
     found = [
         run_check("configuration", lambda: _configuration(folder)),
@@ -192,18 +197,18 @@ def _policy(folder: Path) -> Check:
     if (folder / POLICY).exists():
         limit = f"{policy.subject.total:g} is the largest ε for a participant"
         return Check("policy", "ok", f"{limit}{_of_which(folder, policy)}.")
-    message = f"There is no {POLICY}, so the defaults hold (ε = {policy.subject.total:g} in all)."
+    message = f"There is no {POLICY}, so the defaults apply (ε = {policy.subject.total:g} in all)."
     return Check("policy", "warn", message, f"Write {POLICY} with what your board allows.")
 
 
 def _of_which(folder: Path, policy: Policy) -> str:
-    """How much of the limit is spent; nothing where another check says why it can't be told."""
+    """Return the spent part of the limit; nothing where another check reports its absence."""
     try:
         config = SiteConfig.load(folder)
         spent = Ledger(config.ledger).most_charged("subject") if config.ledger.exists() else 0.0
     except ConsortiumError:
         return ""
-    return f", of which {number(epsilon_of(spent, policy.delta))} is spent"
+    return f"; {number(epsilon_of(spent, policy.delta))} of this is spent"
 
 
 def _keys(folder: Path) -> Check:
@@ -218,10 +223,10 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
         return Check("data set", "fail", f"{folder} is not a folder that can be read.", remedy)
     persons = labels_in(folder)
     if not persons and site_tables(config).participants_of(folder).exists():
-        return Check("data set", "ok", f"{folder} can be read; it has tables and no sub-* folder.")
+        return Check("data set", "ok", f"{folder} can be read; it has tables but no sub-* folder.")
     if not persons:
-        remedy = "Correct 'dataset' in site.yaml, or mount the share that holds the data."
-        return Check("data set", "fail", f"{folder} holds no sub-* folder.", remedy)
+        remedy = "Correct 'dataset' in site.yaml, or mount the share with the data."
+        return Check("data set", "fail", f"{folder} has no sub-* folder.", remedy)
     if study is None:
         people = count(len(persons), "participant")
         return Check("data set", "ok", f"{folder} can be read, {people}{_spared(config, persons)}.")
@@ -237,7 +242,7 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
     people = f"{count(len(subjects), 'subject')} with {count(len(files), 'image')}"
     message = f"'{study.study}' would find {people}"
     if skipped:
-        remedy = "Preprocess them, or leave them out on purpose."
+        remedy = "Preprocess them, or exclude them deliberately."
         return Check("data set", "warn", f"{message}; {len(skipped)} have none that fits.", remedy)
     return Check("data set", "ok", f"{message}.")
 
@@ -255,16 +260,16 @@ def _participants(config: SiteConfig) -> Check:
 
 
 def _spared(config: SiteConfig, persons: Sequence[str]) -> str:
-    """Say how many of these the hospital's own table leaves out."""
+    """Return how many of these participants the hospital's own table excludes."""
     if config.left_out is None:
         return ""
     out = [*left_out_here(config.left_out, site_tables(config))(persons)]
-    return f", of whom {config.left_out} leaves out {len(out)}"
+    return f"; {config.left_out} excludes {len(out)} of them"
 
 
 def _ledger(folder: Path, config: SiteConfig) -> Check:
     if not config.ledger.exists():
-        return Check("ledger", "ok", "There is no ledger yet; nothing was spent.")
+        return Check("ledger", "ok", "No ledger exists yet; nothing was spent.")
     ledger = Ledger(config.ledger)
     ledger.verify()
     sentence = f"{count(ledger.head().seq, 'line')}, each as it was written."
@@ -283,7 +288,7 @@ def _states(folder: Path, config: SiteConfig) -> Check:
 
 
 def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
-    """Hold a study against the policy, and against all that was spent."""
+    """Compare a study with the policy, and with the spent budget."""
     spent, used = SpentLoss(), ""
     if config.ledger.exists():
         trust, ledger = read_pinned(folder), Ledger(config.ledger)
@@ -291,7 +296,7 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
         dataset, people = str(config.dataset.resolve()), candidates(config, study.data)
         spent = spent_in(ledger, dataset, study, centres, people)
         used = _used_up(folder, ledger, study, centres)
-    runs = 0 if used else 1  # no other is asked of the policy before it is approved
+    runs = 0 if used else 1  # the policy is asked about no other before its approval
     request = StudyRequest(config.name, spent, runs)
     problems = [str(error) for error in refusals(Policy.load(folder), study, None, request)]
     if not problems:
@@ -302,7 +307,7 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
 
 
 def _used_up(folder: Path, ledger: Ledger, study: Study, centres: Collection[str]) -> str:
-    """Say that an approved study has had all its runs; empty if it has not."""
+    """Return a sentence if an approved study has had all its runs; empty otherwise."""
     for approval in approvals(folder, load_identity(folder)):
         allowed = approval.terms.runs
         if approval.study == study and len(ledger.runs(study.study, centres)) >= allowed:

@@ -50,7 +50,7 @@ class Marker:
 
 
 class Break(NamedTuple):
-    """Samples that hold no data; none of them if two segments follow each other in the file."""
+    """Samples without data; none of them if two segments follow each other in the file."""
 
     start: int
     stop: int
@@ -104,7 +104,7 @@ class RecordingClock:
                 yield replace(marker, onset=start, duration=stop - start)
 
     def _is_recorded(self, time: float) -> bool:
-        """Whether a sample is nearest to a time on the clock."""
+        """Return whether a sample is nearest to a time on the clock."""
         piece = self._piece(time + 0.5 / self.rate)
         return -0.5 <= (time - piece.start) * self.rate < piece.length - 0.5
 
@@ -122,10 +122,10 @@ class RecordingClock:
 def break_of(marker: Marker, rate: float) -> Break | None:
     """Return the break that a marker states, or None if it states none.
 
-    The duration of a boundary is the time that was removed from the file, as EEGLAB writes it, so
-    that no sample is in it. The samples of a skipped acquisition are in the file as zeros. EEGLAB
-    places a boundary between two samples. Where a rounded time leaves it open which of two samples
-    is the first after the cut, the one in doubt belongs to neither segment.
+    The duration of a boundary is the time that was removed from the file, as EEGLAB writes it, and
+    no sample is in it. The samples of a skipped acquisition are in the file as zeros. EEGLAB places
+    a boundary between two samples. If a rounded time does not determine which of two samples is the
+    first after the cut, the doubtful sample belongs to neither segment.
     """
     if not marker.is_break:
         return None

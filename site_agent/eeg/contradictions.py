@@ -79,7 +79,7 @@ def _apart(
 
 
 def _near(time: float, times: Sequence[float], close: float) -> bool:
-    """Whether one of some sorted times is close to a time."""
+    """Return whether one of some sorted times is close to a time."""
     place = bisect_left(times, time - close)
     return place < len(times) and times[place] <= time + close
 

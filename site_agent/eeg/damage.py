@@ -26,6 +26,7 @@ def only_data_errors(path: Path) -> Iterator[None]:
         yield
     except UNFORESEEN as error:
         raise DataError(
-            f"{path}: the recording, its tables and its JSON file must hold possible values, and "
-            "at least one value can't be used. Correct the files, or export the recording again."
+            f"{path}: the recording, its tables and its JSON file must contain possible values, "
+            "and at least one value can't be used. Correct the files, or export the recording "
+            "again."
         ) from error

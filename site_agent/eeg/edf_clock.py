@@ -21,7 +21,7 @@ _TAL = re.compile(rb"([+-]\d+(?:\.\d*)?)(?:\x15(\d+(?:\.\d*)?))?\x14(.*)", re.S)
 _LEAST_PAUSE = 1.1e-3
 """Seconds; writers round the times of records to milliseconds."""
 _LEAST_ERROR = 1e-2
-"""Seconds by which the records of a file that calls itself continuous must differ from it."""
+"""Seconds by which the records of a nominally continuous file must differ from it."""
 
 
 class Layout(NamedTuple):
@@ -121,7 +121,7 @@ def read_edf_clock(path: Path, rate: float) -> tuple[RecordingClock, tuple[Marke
 
 
 def _texts(path: Path, layout: Layout) -> Iterator[list[bytes]]:
-    """Yield the annotation signals of every record, of which the first holds its time."""
+    """Yield the annotation signals of every record. The first signal has the record's time."""
     size = path.stat().st_size - layout.header
     whole = np.memmap(path, np.uint8, "r", layout.header, size)
     for number in range(layout.records or size // layout.bytes):
@@ -136,7 +136,7 @@ def _time(text: bytes) -> float | None:
 
 
 def _markers(texts: list[list[bytes]], zero: float) -> Iterator[Marker]:
-    """Yield all annotations; those without a text only hold a record's time."""
+    """Yield all annotations; those without a text give only a record's time."""
     for parts in texts:
         for part in b"\0".join(parts).split(b"\0"):
             found = _TAL.fullmatch(part)

@@ -14,13 +14,12 @@ from site_agent.eeg.native import load_mne
 from site_agent.eeg.recording import Recording, Signals, onsets_of
 
 WINDOW = 2.0
-"""Seconds of the windows that band power is estimated from, unless there are events; they overlap
-by half."""
+"""Seconds of the windows for estimating band power without events; they overlap by half."""
 FINE = 500.0
-"""Least samples per second that events are placed among, so that none moves by more than 1 ms."""
+"""Smallest number of samples per second for placing events, to move none by more than 1 ms."""
 LEAST_RATE = 2.2
-"""Samples per period of the pass band's upper edge; closer to two, no filter of sensible length
-keeps what lies above from folding back."""
+"""Samples per period of the pass band's upper edge. With a number closer to two, no filter of
+sensible length prevents aliasing of higher frequencies."""
 ROLL_OFF = 3.3
 """Length of MNE's filter in periods of its transition band (a Hamming window's)."""
 QUIETEST, LOUDEST = 0.1, 1000.0
@@ -30,23 +29,23 @@ millivolts or nanovolts that are labelled as µV are beyond the limits."""
 
 @dataclass(frozen=True, eq=False)
 class Epochs:
-    """What is left of a run."""
+    """Remaining epochs of a run."""
 
     values: Signals
     """Shape (E, C, T). In µV."""
     tried: int
-    """Epochs before the unsound ones were left out."""
+    """Number of epochs before bad ones were excluded."""
     complaint: str
-    """What to say if they are too few, without a full stop."""
+    """Sentence if they are too few, without a full stop."""
 
 
 def cut_epochs(recording: Recording, view: EegView) -> Epochs:
-    """Reference, filter, resample, cut, take the baseline away, and leave unsound epochs out.
+    """Prepare a run: reference, filter, resample, cut, subtract baselines, exclude bad epochs.
 
     Every continuous segment is filtered, resampled and cut separately. Segments that are too short
-    for the filter are not used. An epoch is unsound if it reaches over an end or a break of the
-    recording, touches a span that is marked as bad, goes beyond the view's peak to peak on a
-    channel, or has a constant channel.
+    for the filter are not used. An epoch is bad if it crosses an end or a break of the recording,
+    overlaps a span that is marked as bad, exceeds the view's peak to peak on a channel, or has a
+    constant channel.
 
     Raises
     ------
@@ -112,7 +111,7 @@ def _check_amplitude(recording: Recording, amplitudes: Sequence[float]) -> None:
 
 
 def _lacking(recording: Recording, view: EegView) -> str:
-    """Why a recording can't be used, if it is for something that it does not have."""
+    """Return why a recording can't be used, if it lacks channels, events or length."""
     missing = [name for name in view.channels if name not in recording.channels]
     if missing:
         return f"{recording.path} has no good channel {', '.join(missing[:5])}"
@@ -125,7 +124,7 @@ def _lacking(recording: Recording, view: EegView) -> str:
         return f"{recording.path} has no event {', '.join(view.events[:5])}{more}"
     if not _long_enough(recording, view):
         what = "has no segment of" if recording.breaks else "is shorter than"
-        return f"{recording.path} {what} {least_seconds(view):.1f} s, too short for the filter"
+        return f"{recording.path} {what} {least_seconds(view):.1f} s, the minimum for the filter"
     return ""
 
 
@@ -152,7 +151,7 @@ def _complaint(recording: Recording, view: EegView, sound: int, tried: int) -> s
 def _prepared(recording: Recording, view: EegView, segment: tuple[int, int]) -> tuple[Signals, int]:
     """Bring a segment to the study's channels, reference, pass band, and a multiple of its rate.
 
-    Epochs are cut from a fine grid of times, since a coarse one would move their events about.
+    Epochs are cut from a fine grid of times, since a coarse one would shift their events.
 
     Returns
     -------
@@ -186,16 +185,16 @@ def _prepared(recording: Recording, view: EegView, segment: tuple[int, int]) -> 
 
 
 def _step(recorded: float, rate: float) -> int:
-    """Fine samples for each of the study's: the recording's own, if they fit and are fine."""
+    """Return the fine samples per sample of the study, by the recording's rate if it fits."""
     own = recorded / rate
     fits = recorded >= FINE and abs(own - round(own)) < 1e-9
     return round(own) if fits else int(np.ceil(FINE / rate))
 
 
 def _filter_seconds(view: EegView) -> float:
-    """Length of MNE's filter: its transitions are a quarter of the edge, or 2 Hz if that is more.
+    """Return the length of MNE's filter: its transitions are a quarter of the edge, at least 2 Hz.
 
-    The lower one is no wider than the edge itself.
+    The lower transition is at most as wide as the edge itself.
     """
     edges = [edge for edge in view.filter if edge]
     return max(ROLL_OFF / min(max(edge / 4, 2.0), edge) for edge in edges)
@@ -204,7 +203,7 @@ def _filter_seconds(view: EegView) -> float:
 def _places(
     onsets: Sequence[float], view: EegView, step: int, samples: int
 ) -> Iterator[NDArray[np.intp]]:
-    """Samples of every epoch, or of every window without events, among the prepared ones."""
+    """Yield the prepared samples of every epoch, or of every window without events."""
     if view.events:
         epoch = step * np.arange(round(view.start * view.rate), round(view.stop * view.rate) + 1)
         for onset in onsets:

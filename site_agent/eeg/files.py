@@ -1,4 +1,4 @@
-"""Finding EEG recordings in a BIDS data set."""
+"""Search of EEG recordings in a BIDS data set."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _OTHERS = (".cnt", ".eeg", ".gdf", ".mff", ".edf.gz", ".fif.gz", *(e.upper() for
 
 @dataclass(frozen=True)
 class Choice:
-    """Versions of one recording, of which one is read."""
+    """Versions of one recording. One of them is read."""
 
     chosen: Path
     others: tuple[Path, ...] = ()
@@ -26,7 +26,7 @@ class Choice:
 def find_recordings(
     folder: Path, task: str, data: DataSection
 ) -> dict[str, tuple[Path, ...] | SkippedPerson]:
-    """Find every participant's recordings of a task; reads names of files only.
+    """Find every participant's recordings of a task, from names of files only.
 
     Raises NobodyError if no participant has one.
 
@@ -52,7 +52,7 @@ def find_recordings(
         near = (each.partition(f"no EEG of task-{task}.")[2] for each in details)
         named = next(filter(None, near), "")
         raise NobodyError(
-            f"{folder} holds no sub-*_task-{task}_eeg file; check path and task.{named}"
+            f"{folder} has no sub-*_task-{task}_eeg file; check path and task.{named}"
         )
     return people
 
@@ -118,7 +118,7 @@ def _ambiguous(paths: Sequence[Path]) -> str | None:
 
 
 def _fitting(files: Iterable[Path], task: str, data: DataSection) -> list[Path]:
-    """List the recordings of a task that the study takes, in all their versions."""
+    """List the recordings of a task that the study uses, in all their versions."""
     found = []
     for path in files:
         if recording_ending(path) is None:
@@ -132,7 +132,7 @@ def _fitting(files: Iterable[Path], task: str, data: DataSection) -> list[Path]:
 
 
 def _near_miss(files: Sequence[Path], task: str) -> list[str]:
-    """Return a sentence about the file that is most like a recording of the task, if any."""
+    """Return a sentence about the file that most resembles a recording of the task, if any."""
     eeg = [path for path in files if path.name.endswith((*ENDINGS, *_OTHERS))]
     eeg = [path for path in eeg if path.parent.name == "eeg" or _loosely(path)["suffix"] == "eeg"]
     tasks = {path: _loosely(path).get("task", "") for path in eeg}
@@ -156,7 +156,7 @@ def _loosely(path: Path) -> dict[str, str]:
 
 
 def _unread(path: Path) -> str:
-    """Say why a file of the study's task is not read."""
+    """Return why a file of the study's task is not read."""
     stem, _, ending = path.name.partition(".")
     small = f".{ending.lower()}"
     if small in ENDINGS and recording_ending(path) is None:

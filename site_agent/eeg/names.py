@@ -8,7 +8,7 @@ from site_agent.eeg.native_checks import READERS, ending_of
 
 NIFTI = (".nii.gz", ".nii")
 ENDINGS = (*READERS, *NIFTI)
-"""In the order in which versions of one recording are preferred."""
+"""Endings in the order in which versions of one recording are preferred."""
 Run = tuple[tuple[str, str], ...]
 
 
@@ -31,7 +31,7 @@ def entities_of(path: Path) -> Entities:
 def run_of(path: Path) -> Run:
     """Return the entities that identify a run, not its processing or storage.
 
-    The index of a run is a number, so that run-1 and run-01 are one.
+    The index of a run is a number, so run-1 and run-01 are one.
     """
     apart = (*VARIANTS, "split", "suffix")
     named = {key: value for key, value in entities_of(path).items() if key not in apart}

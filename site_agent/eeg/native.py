@@ -1,4 +1,4 @@
-"""Opening EEG files. Native formats are read through MNE, and NIfTI through nibabel.
+"""Reader of EEG files. Native formats are read with MNE, and NIfTI with nibabel.
 
 MNE is imported when the first file is opened.
 """
@@ -31,12 +31,12 @@ from site_agent.images.nifti import open_nifti, read_whole
 _VOLT = 107
 """FIFF's code of the unit."""
 _BOUNDARY_CODES = ("-99", "-99.0")
-"""Types of a boundary event in EEGLAB files whose event types are numbers."""
+"""Types of a boundary event in EEGLAB files with numeric event types."""
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedRecording:
-    """One recording whose header and annotations are read, and whose signals are not yet."""
+    """One recording with header and annotations, and signals that are not read yet."""
 
     path: Path
     names: tuple[str, ...]
@@ -60,7 +60,7 @@ class OpenedRecording:
 
 
 def load_mne() -> Any:
-    """Import MNE, which takes a second or two, so that only readers of EEG do it.
+    """Import MNE, which takes a second or two, only when EEG is read.
 
     Raises ConfigurationError if it is not installed.
     """
@@ -84,8 +84,8 @@ def open_recording(path: Path, channels: Sequence[str], *, listen: bool = False)
     channels : sequence of str
         The study's.
     listen : bool
-        Collect MNE's warnings. They are collected for the whole process, so that nothing else may
-        be read meanwhile.
+        Collect MNE's warnings. They are collected for the whole process, so nothing else may be
+        read meanwhile.
 
     Raises
     ------
@@ -105,15 +105,15 @@ def open_recording(path: Path, channels: Sequence[str], *, listen: bool = False)
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Raise DataError for every error that MNE raises on a damaged file."""
+    """Raise DataError instead of every error that MNE raises on a damaged file."""
     try:
         yield
     except (DataError, ConfigurationError):
         raise
     except Exception as error:
         raise DataError(
-            f"{path} can't be read as a continuous EEG recording; check that it and the files that "
-            "belong to it are there, whole."
+            f"{path} can't be read as a continuous EEG recording; check that it and the files "
+            "that belong to it exist and are complete."
         ) from error
 
 
@@ -159,7 +159,7 @@ def _signals(path: Path, raw: Any, names: Sequence[str]) -> Signals:
 
 
 def _annotated(raw: Any, *, boundary_codes: bool) -> Iterator[Marker]:
-    """Yield annotations; MNE counts them from where the amplifier's clock started."""
+    """Yield annotations; MNE counts them from the start of the amplifier's clock."""
     for each in raw.annotations:
         name, duration = str(each["description"]), float(each["duration"])
         if boundary_codes and name in _BOUNDARY_CODES:

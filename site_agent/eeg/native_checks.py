@@ -37,7 +37,7 @@ def ending_of(path: Path) -> str | None:
 
 
 def check_parts(path: Path) -> None:
-    """Refuse a folder where a file that a recording may name is no regular one."""
+    """Refuse a folder where a file that a recording may name is not a regular one."""
     for each in (path, *path.parent.iterdir()):
         if each.suffix.lower() in _PARTS and each.exists():
             regular(each)
@@ -46,7 +46,7 @@ def check_parts(path: Path) -> None:
 def check_opened(path: Path, raw: Any, channels: int) -> None:
     """Refuse a recording of other folders' or participants' files, or one longer than memory.
 
-    A few bytes of FIF may claim hours that were left out, and EDF's slow channels become fast.
+    A few bytes of FIF may claim hours of omitted data, and EDF's slow channels become fast.
     """
     home = path.parent.resolve()
     if any(Path(each).parent.resolve() != home for each in raw.filenames if each):
@@ -89,7 +89,7 @@ def check_matlab(path: Path) -> None:
 
 
 def check_whole(path: Path) -> None:
-    """Refuse EDF, BDF and BrainVision files that are shorter than they say.
+    """Refuse EDF, BDF and BrainVision files that are shorter than stated.
 
     MNE reads the rest of them.
     """
@@ -114,7 +114,7 @@ def _check_named(path: Path, name: str) -> None:
 
 
 def _brainvision_size(path: Path) -> tuple[int, int]:
-    """Bytes that a BrainVision header asks for, and those that its data have.
+    """Return the bytes that a BrainVision header requires, and those of its data.
 
     Without a number of points, a last sample of too few channels still shows.
     """

@@ -1,4 +1,4 @@
-"""Reading one EEG recording, with what its file, its tables and its sidecar state about it."""
+"""Reader of one EEG recording, with the statements of its file, tables and sidecar."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Described:
     def breaks(self, markers: Sequence[Marker]) -> tuple[Break, ...]:
         """Return the breaks that the clock and markers (without pauses) state, in order.
 
-        A break before the first or after the last sample separates no samples and is left out.
+        A break before the first or after the last sample separates no samples and is omitted.
         """
         stated = (break_of(each, self.opened.rate) for each in markers)
         found = (*self.opened.clock.breaks(), *(each for each in stated if each is not None))
@@ -85,7 +85,7 @@ def describe_recording(path: Path, channels: Sequence[str], *, listen: bool = Fa
     Raises
     ------
     DataError
-        If the file, a table or the JSON file of the recording is there and can't be read.
+        If the file, a table or the JSON file of the recording exists and can't be read.
     ConfigurationError
         If MNE is needed and not installed.
     """
@@ -102,7 +102,7 @@ def describe_recording(path: Path, channels: Sequence[str], *, listen: bool = Fa
 def read_recording(path: Path, channels: Sequence[str]) -> Recording:
     """Read the study's channels of a run, its events, bad spans and breaks.
 
-    Events come from the BIDS table of the run, or from the file's own markers if there is no table.
+    Events come from the BIDS table of the run, or without a table from the file's own markers.
     Bad spans, breaks and bad channels come from both. Bad channels count as missing.
 
     Parameters

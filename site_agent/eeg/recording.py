@@ -24,7 +24,7 @@ class Recording:
     rate: float
     """Samples per second."""
     channels: tuple[str, ...]
-    """The study's channels that it has, by the study's names."""
+    """Present channels of the study, by the study's names."""
     signals: Signals
     """Shape (C, N). In µV."""
     markers: tuple[Marker, ...]
@@ -44,11 +44,11 @@ class Recording:
         return tuple(segments_between(self.breaks, self.signals.shape[1]))
 
     def onsets(self, events: Sequence[str]) -> list[float]:
-        """Times in s of the events of some names, in any way of writing them."""
+        """Return the times in s of the events of some names, in any spelling."""
         return onsets_of(self.markers, events)
 
     def spoilt(self, start: float, stop: float) -> bool:
-        """Whether a span in s touches one that is marked as bad, or a channel is constant in it."""
+        """Return whether a span in s overlaps a bad one, or a channel is constant in it."""
         bad = (marker for marker in self.markers if marker.is_bad)
         if any(m.onset < stop and start < m.onset + m.duration for m in bad):
             return True
@@ -57,7 +57,7 @@ class Recording:
 
 
 def onsets_of(markers: Iterable[Marker], events: Sequence[str]) -> list[float]:
-    """Return the sorted onsets of the markers of some names, in any way of writing them."""
+    """Return the sorted onsets of the markers of some names, in any spelling."""
     wanted = {*events, *map(plain_event, events)}
     chosen = [m for m in markers if m.name in wanted or plain_event(m.name) in wanted]
     return sorted(marker.onset for marker in chosen)
@@ -86,12 +86,12 @@ def match_channels(wanted: Iterable[str], there: Iterable[str], where: object) -
     there : iterable of str
         The recording's.
     where : object
-        What to call the recording in an error.
+        Name of the recording in an error.
 
     Returns
     -------
     mapping of str to str
-        The recording's name by the study's; channels that are not there are left out.
+        The recording's name by the study's; missing channels are omitted.
     """
     names = list(there)
     found: dict[str, str] = {}

@@ -45,7 +45,7 @@ def read_sidecar(path: Path, *, complete: bool = False) -> RecordingSidecar:
     Raises
     ------
     DataError
-        If the file is there and can't be read as JSON, or lacks a required field.
+        If the file exists and can't be read as JSON, or lacks a required field.
     """
     if complete:
         return _complete(path.with_name(f"{recording_stem(path)}.json"))

@@ -11,7 +11,7 @@ from site_agent.eeg.breaks import Marker
 from site_agent.eeg.recording import plain_channel
 
 _NAMES = ("trial_type", "value")
-"""Columns of an events table that name an event; the first that is there is used."""
+"""Columns of an events table that name an event; the first existing one is used."""
 _EEG = ("eeg", "n/a", "")
 """Types of channels, in small letters, that do not contradict the study."""
 Row = Mapping[str, str]
@@ -94,7 +94,7 @@ def read_channels(path: Path | None) -> ChannelsTable:
         raise DataError(f"{path} must have the column name. Add it.")
     lines = [row for _, row in rows]
     statuses = {row["name"]: row.get("status", "").casefold() for row in lines}
-    # One bad line of two is enough.
+    # One bad line of two marks the channel as bad.
     statuses |= {row["name"]: "bad" for row in lines if row.get("status", "").casefold() == "bad"}
     units = {row["name"]: row.get("units", "") for row in lines}
     types = {row["name"]: row.get("type", "") for row in lines}

@@ -1,6 +1,6 @@
-"""A person's EEG as one vector: the mean of epochs, or band power, per channel.
+"""A participant's EEG as one vector: the mean of epochs, or band power, per channel.
 
-Nothing goes into a person's vector but that person's recordings and the study file.
+A participant's vector depends only on that participant's recordings and the study file.
 """
 
 from pathlib import Path
@@ -30,9 +30,9 @@ def read_recordings(
 ) -> tuple[dict[str, Vector], list[SkippedPerson]]:
     """Read a view's vectors from a data set's EEG recordings.
 
-    Epochs of all of a person's runs are pooled. A person without recording, without the study's
-    channels or events, or with too few sound epochs is left out; a damaged recording must be mended
-    first. Raises NobodyError if no participant has a recording of the task. Raises
+    Epochs of all of a participant's runs are pooled. A participant without recording, without the
+    study's channels or events, or with too few good epochs is excluded. A damaged recording must be
+    fixed first. Raises NobodyError if no participant has a recording of the task. Raises
     ConfigurationError if MNE is not installed, or the cache can't be written.
 
     Parameters
@@ -40,19 +40,19 @@ def read_recordings(
     folder : Path
         The site's data set.
     data : DataSection
-        The study's; it chooses among a person's recordings.
+        The study's; it chooses among a participant's recordings.
     cache : Path
-        The site's folder for what was worked out; a file that is touched is read again.
+        The site's folder for computed values. A file that is touched is read again.
     engine : Engine
-        What recordings are read on.
+        Engine on which recordings are read.
 
     Returns
     -------
     vectors : dict of str to array, shape (D_view,)
-        By person's label, without ``sub-``; channel by channel.
+        By participant's label, without ``sub-``; channel by channel.
     skipped : list of Skipped
-        Everybody else: ``no-view``, ``unusable``, ``not-chosen`` by their recordings' names, or
-        ``does-not-fit`` for want of sound epochs.
+        All other participants: ``no-view``, ``unusable``, ``not-chosen`` by their recordings'
+        names, or ``does-not-fit`` without enough good epochs.
     """
     reader = _Reader(folder, view, BlockCache(cache))
     vectors: dict[str, Vector] = {}
@@ -68,12 +68,12 @@ def read_recordings(
 
 
 def erp(epochs: Signals) -> Vector:
-    """Mean over epochs (E, C, T), channel by channel, shape (C * T,)."""
+    """Return the mean over epochs (E, C, T), channel by channel, shape (C * T,)."""
     return np.asarray(epochs.mean(axis=0).ravel())
 
 
 def band_power(epochs: Signals, view: EegView) -> Vector:
-    """Mean power density of every band and channel, in dB of µV²/Hz, shape (C * bands,).
+    """Return the mean power density of every band and channel, in dB of µV²/Hz, shape (C * bands,).
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def band_power(epochs: Signals, view: EegView) -> Vector:
 
 
 class _Reader:
-    """Reads persons, and keeps their values so that later runs need not."""
+    """Reader of participants, which stores their values for later runs."""
 
     def __init__(self, folder: Path, view: EegView, cache: BlockCache) -> None:
         self.folder = folder
@@ -107,7 +107,7 @@ class _Reader:
         self.cache = cache
 
     def person(self, found: tuple[str, tuple[Path, ...] | SkippedPerson]) -> Vector | SkippedPerson:
-        """One person's vector, or why there is none, given label and recordings."""
+        """Return one participant's vector, or why there is none, given label and recordings."""
         (label, paths), view = found, self.view
         if isinstance(paths, SkippedPerson):
             return paths

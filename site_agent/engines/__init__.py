@@ -1,1 +1,1 @@
-"""What a site computes on: threads, processes, Dask, Ray."""
+"""Engines on which a site computes: threads, processes, Dask, Ray."""

@@ -1,6 +1,6 @@
-"""The one thing that a site asks of what it computes on: work on many items, in their order.
+"""Interface of a site's engines: work on many items, in their order.
 
-Threads of the agent's own process do it.
+It also contains the engine of threads in the agent's own process.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ class Engine(Protocol):
     def map(
         self, work: Callable[[Item], Made], items: Iterable[Item], each: int = 0
     ) -> Iterator[Made]:
-        """Yield ``work(item)`` in the order of the items, a few of which are worked on ahead.
+        """Yield ``work(item)`` in the order of the items, a few of which are computed in advance.
 
         Raises EngineError if workers are lost, again and again, or can't be reached.
 
@@ -31,9 +31,9 @@ class Engine(Protocol):
             A module's function, or a partial one: it may be sent to another process. Its errors
             are raised when its result is due.
         items : iterable
-            As little as names the work, for the same reason.
+            Small descriptions of the work, for the same reason.
         each : int
-            Bytes that one item takes at the most, from its beginning until its result is taken.
+            Maximum bytes that one item takes, from its beginning until its result is taken.
         """
 
     def close(self) -> None:
@@ -41,10 +41,10 @@ class Engine(Protocol):
 
 
 def most_at_once(many: int, memory: int | None, each: int) -> int:
-    """How many of ``many`` items fit into memory at a time; one is always worked on.
+    """Return how many of ``many`` items fit into memory at a time; one is always worked on.
 
-    A site with too little memory for one says so to its owner (`site-agent check`), and answers
-    as far as the machine can: a refusal would tell the centre how much memory there is.
+    A site with too little memory for one item reports it to its owner (`site-agent check`), and
+    answers if the machine can: a refusal would reveal to the centre how much memory there is.
     """
     if memory is None or each <= 0:
         return many
@@ -52,9 +52,10 @@ def most_at_once(many: int, memory: int | None, each: int) -> int:
 
 
 class Threads:
-    """Work on several items at once, without holding all of them; fits `Engine`.
+    """Engine for several items at once, without all items in memory; fits `Engine`.
 
-    At most ``workers`` results wait or are being made. With one worker nothing runs ahead.
+    At most ``workers`` results wait or are being made. With one worker nothing is computed in
+    advance.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class Threads:
     def map(
         self, work: Callable[[Item], Made], items: Iterable[Item], each: int = 0
     ) -> Iterator[Made]:
-        """Yield ``work(item)`` in the order of the items, made by threads that run ahead."""
+        """Yield ``work(item)`` in the order of the items, computed in advance by threads."""
         workers = most_at_once(self.workers, self.memory, each)
         if workers <= 1:
             yield from map(work, items)
@@ -84,8 +85,8 @@ class Threads:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
-        finally:  # also when nobody wants the rest
+        finally:  # also when the rest is not needed
             pool.shutdown(cancel_futures=True)
 
     def close(self) -> None:
-        """Nothing: threads end with their work."""
+        """Return without action: threads end with their work."""

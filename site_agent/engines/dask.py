@@ -20,7 +20,7 @@ class DaskCluster:
     Parameters
     ----------
     address : str
-        Of the scheduler, such as tcp://10.0.0.5:8786, or tls://.
+        Address of the scheduler, such as tcp://10.0.0.5:8786, or tls://.
     """
 
     def __init__(self, address: str) -> None:
@@ -31,7 +31,7 @@ class DaskCluster:
         self.count = max(1, self._threads())
 
     def submit(self, kind: str, call: bytes) -> object:
-        """Have a call answered."""
+        """Submit a call to the cluster."""
         try:
             return self._client.submit(compute_request, kind, call, pure=False)
         except Exception as error:  # of many kinds: connections, loops that were stopped
@@ -46,13 +46,13 @@ class DaskCluster:
                 if self._client.status != "running" or not self._threads():
                     raise LostError("the scheduler is gone, or has no workers") from error
             except (Exception, asyncio.CancelledError) as error:
-                # `compute_request` raises nothing: it is the cluster, or the package is missing.
+                # `compute_request` raises nothing: the cluster failed, or the package is missing.
                 raise LostError(_words(error)) from error
 
     def cancel(self, handle: Any) -> None:
-        """Have an answer not computed, if nobody has begun."""
+        """Cancel an answer that no worker has begun."""
         with suppress(Exception, asyncio.CancelledError):  # of a cluster that is gone
-            handle.release()  # the scheduler forgets what no client holds any more
+            handle.release()  # the scheduler forgets a result without a client
 
     def close(self) -> None:
         """Leave the cluster."""

@@ -30,8 +30,8 @@ def open_engine(config: SiteConfig) -> Engine:
             from site_agent.engines.dask import DaskCluster
 
             return RemoteEngine("dask", partial(DaskCluster, address), config.most_memory)
-        if find_spec("ray") is None:  # the process that imports it is another
-            raise ImportError("there is no package ray")
+        if find_spec("ray") is None:  # another process imports it
+            raise ImportError("the package ray does not exist")
         from site_agent.engines.ray import RayCluster
 
         return RemoteEngine("ray", partial(RayCluster, address), config.most_memory)

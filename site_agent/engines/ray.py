@@ -1,7 +1,7 @@
-"""A Ray cluster of the hospital, which this machine is a node of.
+"""A Ray cluster of the hospital. This machine is one of its nodes.
 
-Ray ends the process that uses it when its node dies. So the agent talks to it through a process of
-its own: whatever becomes of that, the agent lives on and asks again.
+Ray ends the process that uses it when its node dies. So the agent connects to it through a separate
+process: if that process ends, the agent continues and tries again.
 """
 
 import multiprocessing
@@ -46,7 +46,7 @@ class RayCluster:
             raise
 
     def submit(self, kind: str, call: bytes) -> object:
-        """Have a call answered."""
+        """Submit a call to the cluster."""
         with self._lock:
             number = next(self._numbers)
             self._send((number, kind, call))
@@ -59,8 +59,8 @@ class RayCluster:
             return cast("bytes", self._received())
 
     def cancel(self, handle: object) -> None:
-        """Have an answer not computed, if nobody has begun."""
-        self._unwanted.append(handle)  # told with the next message
+        """Cancel an answer that no worker has begun."""
+        self._unwanted.append(handle)  # reported with the next message
 
     def close(self) -> None:
         """Leave the cluster."""
@@ -87,7 +87,7 @@ class RayCluster:
 
 
 def _serve(pipe: Connection, address: str) -> None:
-    """Take calls to the cluster and answers back, until the agent goes."""
+    """Forward calls to the cluster and answers back, until the agent ends."""
     import ray
 
     follow_agent()
@@ -102,7 +102,7 @@ def _serve(pipe: Connection, address: str) -> None:
     while True:
         number, *call = pipe.recv()
         if call == [None]:
-            with suppress(Exception):  # it was fetched, or the cluster is gone
+            with suppress(Exception):  # it was fetched, or the cluster does not exist any more
                 ray.cancel(begun.pop(number))
             continue
         if call:

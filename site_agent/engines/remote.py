@@ -1,7 +1,7 @@
 """Work in other processes of the site, here or on its cluster: sent, computed, checked, repeated.
 
-What goes over and comes back are pickles between machines that the hospital trusts with its data
-anyway. Nothing else of the site leaves the agent: no key, no ledger, no noise, no message.
+Calls and answers are pickles between machines that the hospital trusts with its data anyway.
+Nothing else of the site leaves the agent: no key, no ledger, no noise, no message.
 """
 
 import multiprocessing
@@ -22,14 +22,14 @@ from consortium.errors import EngineError, SoftwareError
 from site_agent.engines.base import Item, Made, most_at_once
 
 _TRIES = 3
-_HELD = 2  # calls for each worker, so that none waits for the next
-_REST = 3.0  # times as long as it took to find nobody
+_HELD = 2  # calls for each worker, so none waits for the next
+_REST = 3.0  # times as long as an attempt without answer took
 _LONGEST_REST = 60.0  # s
-_WHY = "a worker died, for want of memory perhaps"
+_WHY = "a worker died, perhaps from lack of memory"
 
 
 class LostError(Exception):
-    """A worker died, or the whole cluster is out of reach; what was asked may be asked again."""
+    """Loss of a worker, or of the connection to the whole cluster; calls may be repeated."""
 
 
 class Workers(Protocol):
@@ -37,18 +37,18 @@ class Workers(Protocol):
 
     @property
     def count(self) -> int:
-        """How many calls are answered at a time."""
+        """Number of calls that are answered at a time."""
 
     def submit(self, kind: str, call: bytes) -> object:
-        """Have `compute_request` called; returns what to ask for its answer by, or LostError."""
+        """Submit a call of `compute_request`, and return a handle of its answer, or LostError."""
 
     def collect(self, handle: object) -> bytes:
         """Wait for an answer; may raise LostError."""
 
     def cancel(self, handle: object) -> None:
-        """Have nothing more done for an answer that nobody waits for.
+        """Cancel an answer that is no longer awaited.
 
-        Raises nothing and waits for nothing, not for a lock either.
+        It raises nothing and waits for nothing, not even a lock.
         """
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class Workers(Protocol):
 
 @dataclass
 class _Call:
-    """What was sent, and to whom."""
+    """A sent call, and its recipient."""
 
     text: bytes
     workers: Workers | None = None
@@ -65,10 +65,10 @@ class _Call:
 
 
 class RemoteEngine:
-    """Work on items in other processes; fits `Engine`.
+    """Engine that works on items in other processes; fits `Engine`.
 
-    A worker that dies, or a cluster that comes back, costs time and nothing else: what was not
-    answered is asked again. Threads may share it.
+    A worker that dies, or a cluster that is restarted, costs only time: unanswered calls are
+    repeated. Threads may share it.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class RemoteEngine:
         self._name, self._start, self.memory = name, start, memory
         self._lock = threading.Lock()
         self._workers: Workers | None = None
-        self._trouble, self._again = "", 0.0  # why workers could not be reached, and rest until
+        self._trouble, self._again = "", 0.0  # error of the last start, and end of the pause
 
     def map(
         self, work: Callable[[Item], Made], items: Iterable[Item], each: int = 0
@@ -124,7 +124,7 @@ class RemoteEngine:
                 workers.cancel(call.handle)
 
     def _due(self, waiting: deque[_Call]) -> object:
-        """Answer to the oldest call, which is asked again if it got lost."""
+        """Return the answer to the oldest call, which is repeated if it got lost."""
         answered = self._tried(waiting, lambda workers: workers.collect(waiting[0].handle))
         waiting.popleft()
         made, error = pickle.loads(answered)  # noqa: S301 - of the hospital's own machines
@@ -133,7 +133,7 @@ class RemoteEngine:
         return made
 
     def _tried(self, waiting: deque[_Call], act: Callable[[Workers], Made]) -> Made:
-        """Act with workers who were sent all that waits, or with others if these are lost."""
+        """Act with workers that received all waiting calls, or with others if they are lost."""
         for left in reversed(range(_TRIES)):
             workers = self._present()
             try:
@@ -143,15 +143,15 @@ class RemoteEngine:
                 self._drop(workers)
                 if not left:
                     raise EngineError(
-                        f"site.yaml: engine {self._name} lost its workers {_TRIES} times over the "
-                        f"same part of the work ({error}); nothing is charged, give them more "
-                        "memory or see to them, and it is tried again."
+                        f"site.yaml: engine {self._name} lost its workers {_TRIES} times in the "
+                        f"same part of the work ({error}). Nothing is charged. Give them more "
+                        "memory or repair them; the agent tries again."
                     ) from error
         raise AssertionError  # not reached
 
     @staticmethod
     def _submit(workers: Workers, waiting: Iterable[_Call]) -> None:
-        """Send what these workers were not sent yet."""
+        """Send the calls that these workers have not received yet."""
         for call in waiting:
             if call.workers is not workers:
                 call.handle = workers.submit(one_thread(), call.text)
@@ -164,7 +164,7 @@ class RemoteEngine:
             return self._workers
 
     def _begun(self) -> Workers:
-        """Start workers; not again before a rest, since the agent waits meanwhile."""
+        """Start workers, with a pause between attempts, since the agent waits meanwhile."""
         begin = time.monotonic()
         if begin >= self._again:
             try:
@@ -174,13 +174,13 @@ class RemoteEngine:
                 rest = min(_REST * (end - begin), _LONGEST_REST)
                 self._trouble, self._again = str(error), end + rest
         raise EngineError(
-            f"site.yaml: engine {self._name} can't be used now ({self._trouble}); nothing is "
-            "charged, start it or correct its address, and it is tried again."
+            f"site.yaml: engine {self._name} can't be used now ({self._trouble}). Nothing is "
+            "charged. Start it or correct its address; the agent tries again."
         )
 
 
 def compute_request(kind: str, call: bytes) -> bytes:
-    """Compute in a worker what was asked; its error is an answer too.
+    """Compute a call in a worker. Its error is also an answer.
 
     Parameters
     ----------
@@ -192,19 +192,19 @@ def compute_request(kind: str, call: bytes) -> bytes:
     Returns
     -------
     bytes
-        What was made and no error, or nothing and the error.
+        The result and no error, or nothing and the error.
     """
     found: tuple[Any, Exception | None]
     if kind != one_thread():
         message = (
-            f"A worker of the site's engine has {one_thread()}, and the agent {kind}; give all of "
-            "them the same software and processor."
+            f"A worker of the site's engine has {one_thread()}, and the agent {kind}; give all "
+            "workers the same software and processor."
         )
         return pickle.dumps((None, EngineError(message)), protocol=5)
     try:
         work, item = pickle.loads(call)  # noqa: S301 - of the hospital's own agent
         found = work(item), None
-    except Exception as error:  # told where the result is due, as threads do
+    except Exception as error:  # raised when the result is due, as with threads
         found = None, error
     try:
         pickled = pickle.dumps(found, protocol=5)
@@ -224,10 +224,10 @@ class Processes:
         self._pool = ProcessPoolExecutor(count, context, follow_agent)
 
     def submit(self, kind: str, call: bytes) -> object:
-        """Have a call answered."""
+        """Submit a call to a worker."""
         try:
             return self._pool.submit(compute_request, kind, call)
-        except RuntimeError as error:  # broken, or closed by who noticed that before
+        except RuntimeError as error:  # broken, or already closed for that reason
             raise LostError(_WHY) from error
 
     def collect(self, handle: object) -> bytes:
@@ -238,16 +238,16 @@ class Processes:
             raise LostError(_WHY) from error
 
     def cancel(self, handle: object) -> None:
-        """Have an answer not computed, if nobody has begun."""
+        """Cancel an answer that no worker has begun."""
         cast("Future[bytes]", handle).cancel()
 
     def close(self) -> None:
-        """End them, once they have finished what they are at."""
+        """End the workers once they have finished their calls."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def follow_agent() -> None:
-    """Begin a worker: what stops the agent stops it, and Ctrl-C is the agent's to hear."""
+    """Begin a worker. It stops with the agent, and only the agent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow, daemon=True).start()
 

@@ -1,9 +1,9 @@
-"""Which consortium a site has joined: its keys, and the newest roster that was seen.
+"""The consortium that a site has joined: its keys, and the newest roster that was seen.
 
 The key is pinned when the site joins, or at the first approval; afterwards only a
-roster counts that this key signed, or a key that it handed over to. The keys before
-it are remembered, since what they asked for was asked by the same consortium, and so
-is everybody's key on the newest roster, since no other is trusted any more.
+roster counts that this key signed, or a key that it handed over to. Earlier keys are stored, since
+their requests came from the same consortium. All members' keys on the newest roster are also
+stored, since no other key is trusted any more.
 """
 
 import json
@@ -25,7 +25,7 @@ class PinnedConsortium:
     centre: bytes
     """Public key, 32 bytes."""
     serial: int = 0
-    """Of the newest roster that was seen; 0 for none."""
+    """Serial number of the newest roster that was seen; 0 for none."""
     roster: str = ""
     """That roster's digest, or empty."""
     sites: Mapping[str, bytes] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class PinnedConsortium:
     def check_keys(self, study: str, keys: Mapping[str, bytes]) -> None:
         """Refuse a study's keys unless they are those of the newest roster.
 
-        Raises StudyError if a key was replaced, or its owner is no member any more.
+        Raises StudyError if a key was replaced, or its owner is not a member any more.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ def pin_consortium(folder: Path, trust: PinnedConsortium) -> None:
 
 
 def check_members(folder: Path, members: Roster) -> PinnedConsortium:
-    """Hold a roster against the pinned consortium; returns what to pin next.
+    """Compare a roster with the pinned consortium, and return the one to pin next.
 
     Raises SignatureError if another consortium signed it, or it gave two rosters the same number.
     Raises StudyError if it is older than one that was seen.

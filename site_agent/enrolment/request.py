@@ -54,8 +54,8 @@ def join_consortium(
 def rotate_key(folder: Path, name: str, centre: str) -> tuple[Path, JoinRequest]:
     """Draw new keys, keep the old ones as ``keys.old``, and write a request that both sign.
 
-    What was approved with the old key is set aside: the new one's roster needs a new yes. Called
-    again after a crash in the middle, it goes on where it stopped. Raises ConfigurationError as
+    Approvals with the old key no longer count: the new key's roster needs a new approval. Called
+    again after a crash in the middle, it continues where it stopped. Raises ConfigurationError as
     `join_consortium`, and if an earlier change is not finished.
     """
     _settle(folder, centre)
@@ -66,7 +66,7 @@ def rotate_key(folder: Path, name: str, centre: str) -> tuple[Path, JoinRequest]
 
 
 def earlier_key(folder: Path) -> bytes | None:
-    """Public key before the last change, as long as ``keys.old`` is kept.
+    """Return the public key before the last change, as long as ``keys.old`` is kept.
 
     Raises ConfigurationError if the file can't be used.
     """
@@ -87,10 +87,10 @@ def open_anchor(
 def change_key(
     folder: Path, config: SiteConfig, centre: str
 ) -> tuple[Path, JoinRequest, ConsortiumError | None]:
-    """Change a site's key, and leave the ledger's head on the exchange under the new one.
+    """Change a site's key, and put the ledger's head on the exchange under the new one.
 
-    Raises LedgerError, ExchangeError if the ledger is not the newest, or the exchange can't tell;
-    then no key is changed. Raises ConfigurationError as `rotate_key`.
+    Raises LedgerError, ExchangeError if the ledger is not the newest, or the exchange can't show
+    it; then no key is changed. Raises ConfigurationError as `rotate_key`.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def change_key(
     path, request
         As `rotate_key` returns them.
     trouble : ConsortiumError or None
-        Why the head could not be left; the agent does so when it starts.
+        Why the head was not put on the exchange; the agent does so when it starts.
     """
     if (folder / KEYS).exists():
         open_anchor(folder, config, load_identity(folder)).check()
@@ -113,8 +113,8 @@ def change_key(
 
 
 def _retire(folder: Path) -> None:
-    """Put the keys, and what they signed, where they can still be found."""
-    identity = load_identity(folder)  # unreadable keys must not be put aside
+    """Move the keys, and the records that they signed, to names for the old key."""
+    identity = load_identity(folder)  # unreadable keys must not be moved
     old = folder / _OLD
     if old.exists():
         raise ConfigurationError(

@@ -1,7 +1,7 @@
 """Versions of recordings that were chosen by name, and warnings where several fit.
 
 The choice depends on each participant's own files and the study only. The comparison of
-participants here is for the site's people, and nothing that the site sends depends on it.
+participants here is for the site's staff. The site's messages do not depend on it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

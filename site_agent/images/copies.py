@@ -1,6 +1,6 @@
 """Files of one data set with the same content, which may be one participant's under two names.
 
-The comparison is for the site's people, and nothing that the site sends depends on it.
+The comparison is for the site's staff. The site's messages do not depend on it.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _HEAD = 1 << 20
 def same_files(paths: Iterable[Path]) -> list[list[Path]]:
     """Return the groups of two or more files whose bytes are the same.
 
-    Files are read only where others have the same size, and those that can't be read are left out.
+    Files are read only if others have the same size. Unreadable files are omitted.
     """
     groups = [list(paths)]
     for key in (_size, _head, _whole):

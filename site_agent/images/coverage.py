@@ -1,6 +1,6 @@
 """Coverage of a study's mask by the participants of one site, counted for the site's own staff.
 
-Nothing of it is sent, and no answer of the site depends on it.
+It is never sent, and no answer of the site depends on it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Fractions = NDArray[np.float64]
 _SOME, _HALF = 0.05, 0.5
 """Fractions of the participants."""
 _ADVICE = (
-    "If they are zeros that stand for missing values, write them as NaN. In a view with "
-    "measure: image the coordinator can set zero_is_missing: true instead."
+    "If these zeros mark missing values, write them as NaN. In a view with measure: image the "
+    "coordinator can set zero_is_missing: true instead."
 )
 _FEWEST_TIES = 3
 _TIES = 0.002
@@ -92,7 +92,7 @@ def summarize_coverage(counted: Sequence[Coverage]) -> Understanding:
 
 
 def _ties(vector: NDArray[Any]) -> NDArray[np.bool_]:
-    """Entries that share one value, if these are several and less than half of all.
+    """Return the entries that share one value, if these are several and less than half of all.
 
     Zeros stay alike when a vector is centred and scaled.
     """
@@ -135,9 +135,9 @@ def _missing(each: Coverage, where: str) -> str:
         return ""
     return Serious(
         f"{where}: missing values count as 0 in this analysis, and {_percent(some)} of the values "
-        f"are missing in more than {_SOME:.0%} of the participants (in {each.lacking.max():.0%} at "
-        "most). Results are too small there. Ask the coordinator for a smaller mask, or for gaps "
-        "in an analysis that allows them."
+        f"are missing in more than {_SOME:.0%} of the participants (in at most "
+        f"{each.lacking.max():.0%}). Results are too small there. Ask the coordinator for a "
+        "smaller mask, or for gaps in an analysis that allows them."
     )
 
 
@@ -147,7 +147,7 @@ def _tied(each: Coverage, where: str) -> str:
         return ""
     return Serious(
         f"{where}: {_percent(some)} of the values are equal to one another within a participant "
-        f"in more than {_SOME:.0%} of the participants (in {each.tied[some].max():.0%} at most) "
+        f"in more than {_SOME:.0%} of the participants (in at most {each.tied[some].max():.0%}) "
         "and not in all. These count as values, which is right for thresholded images. "
         f"{_ADVICE}"
     )

@@ -1,6 +1,6 @@
-"""A person's functional images as one vector: how regions vary, or how they go together.
+"""A participant's functional images as one vector: variability or correlations of regions.
 
-Nothing goes into a person's vector but that person's images and the study's public maps.
+A participant's vector depends only on that participant's images and the study's public maps.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,7 +53,7 @@ from site_agent.images.series import PersonBlocks, SiteDataset, left_out_for
 
 Courses = NDArray[np.floating[Any]]
 _FLAT = 1e-6
-"""Of the largest course: one that varies less is of float32's rounding."""
+"""Relative to the largest time series; smaller variation is float32 rounding."""
 Outcome = Vector | SkippedPerson
 
 
@@ -66,24 +66,24 @@ def measure_images(
     engine: Engine,
     tables: SiteTables = PLAIN_TABLES,
 ) -> tuple[dict[str, Vector], list[SkippedPerson]]:
-    """Work out a view's vectors from a data set's images.
+    """Compute a view's vectors from a data set's images.
 
-    Raises DataError if nobody has an image, or the component maps are not independent.
+    Raises DataError if no participant has an image, or the component maps are not independent.
 
     Parameters
     ----------
     source : Path
         The site's data set.
     study : Study
-        Its ``data`` says how series are prepared.
+        Its ``data`` defines the preparation of series.
     space : Space
         The study's.
     view : ViewSpace
-        Of one of its fMRI views.
+        Space of one of its fMRI views.
     cache : Path
         The site's folder for preprocessed blocks.
     engine : Engine
-        What images are prepared and measured on.
+        Engine on which images are prepared and measured.
     tables : SiteTables
         Settings of the site's own tables.
 
@@ -92,7 +92,7 @@ def measure_images(
     vectors : dict of str to array, shape (D_view,)
         By participant's label, without ``sub-``. NaN where a value is missing.
     skipped : list of Skipped
-        Everybody else.
+        All other participants.
     """
     settings = view.view
     if settings.measure == "image":
@@ -120,12 +120,12 @@ def measure_images(
 
 
 def amplitude(courses: Courses) -> Vector:
-    """Mean square around the mean of each course (D x T): its variance over time, shape (D,)."""
+    """Return the variance over time of each course (D x T), shape (D,)."""
     return np.asarray(courses.var(axis=1, dtype=np.float64))
 
 
 def band_energy(courses: Courses, step: float, band: tuple[float, float]) -> Vector:
-    """Part of each course's variance that lies in a band of frequencies, shape (D,).
+    """Return the fraction of each course's variance in a band of frequencies, shape (D,).
 
     By Parseval's theorem the parts of all frequencies add up to the variance. The square root is
     the amplitude of low-frequency fluctuations of Y.-F. Zang et al., Brain Dev. 29, 2007, up to
@@ -142,7 +142,7 @@ def band_energy(courses: Courses, step: float, band: tuple[float, float]) -> Vec
     volumes = courses.shape[1]
     frequencies = np.fft.rfftfreq(volumes, step)
     weights = np.full(len(frequencies), 2.0)
-    weights[0] = 0.0  # the mean is no fluctuation
+    weights[0] = 0.0  # the mean is not a fluctuation
     if volumes % 2 == 0:
         weights[-1] = 1.0
     inside = (frequencies >= band[0]) & (frequencies <= band[1])
@@ -151,7 +151,7 @@ def band_energy(courses: Courses, step: float, band: tuple[float, float]) -> Vec
 
 
 def connectivity(courses: Courses) -> Vector:
-    """Fisher's z of the correlation of every two courses (R x T), shape (R(R - 1)/2,).
+    """Return Fisher's z of the correlation of every two courses (R x T), shape (R(R - 1)/2,).
 
     Raises DataError if a course does not vary.
     """
@@ -166,9 +166,9 @@ def connectivity(courses: Courses) -> Vector:
 
 
 def _measured(view: FmriView, unmix: NDArray[np.float64] | None, person: PersonBlocks) -> Outcome:
-    """A measure's mean over a person's runs, which are not joined: each has its mean.
+    """Return a measure's mean over a participant's runs, without joining the runs.
 
-    Of what is an energy, the mean's root.
+    For a squared measure, it is the root of the mean.
     """
     (subject,) = person.subjects
     try:
@@ -197,21 +197,23 @@ def _measured(view: FmriView, unmix: NDArray[np.float64] | None, person: PersonB
 def _out_of_band(
     subject: Subject, lengths: Sequence[int], steps: Sequence[float], band: tuple[float, float]
 ) -> SkippedPerson | None:
-    """Say so if a run is too short, or too slow, to tell anything of the band."""
+    """Raise DataError if a run is too short, or too slow, for the band."""
     for run, length, step in zip(subject.runs, lengths, steps, strict=True):
         where = f"{run.bold} has {length} volumes, {step:g} s apart"
         if band[1] > 0.5 / step:
-            detail = f"{where}, too slow for a band up to {band[1]:g} Hz; ask for a lower one."
+            detail = (
+                f"{where}, which is too slow for a band up to {band[1]:g} Hz; ask for a lower one."
+            )
             return SkippedPerson(subject.label, "unusable", detail)
         frequencies = np.fft.rfftfreq(length, step)[1:]
         if not ((frequencies >= band[0]) & (frequencies <= band[1])).any():
-            detail = f"{where}, too short for the band of {band[0]:g} to {band[1]:g} Hz."
+            detail = f"{where}, which is too short for the band of {band[0]:g} to {band[1]:g} Hz."
             return SkippedPerson(subject.label, "too-few-volumes", detail)
     return None
 
 
 def _unmixing(view: ViewSpace[FmriView]) -> NDArray[np.float64]:
-    """Least squares: what the courses of all maps are of an image, shape (K, D)."""
+    """Return the least-squares coefficients of all maps' courses in an image, shape (K, D)."""
     maps = np.asarray(view.components, dtype=np.float64)
     scaled = maps / np.maximum(np.linalg.norm(maps, axis=0), np.finfo(float).tiny)
     if np.linalg.matrix_rank(scaled, tol=1e-6) < maps.shape[1]:
@@ -258,13 +260,13 @@ def read_contrasts(
     source : Path
         A BIDS data set.
     data : DataSection
-        Its ``space``: an image that names another is not taken; and its other entities.
+        Its ``space`` (an image that names another is ignored) and its other entities.
     space : Space
         The study's.
     view : FmriView
         View of images. A name ends in its ``image`` before ``.nii`` or ``.nii.gz``.
     gaps : float
-        Fraction of the entries that a participant may lack. With 0 it is that of `COVERAGE`.
+        Fraction of the entries that a participant may lack. If 0, it is that of `COVERAGE`.
     accept_unoriented : bool, default=False
         Whether the site accepts images that do not state their orientation.
 
@@ -291,7 +293,7 @@ def read_contrasts(
             vectors[label] = outcome
     if not vectors and all(each.reason in ("no-view", "not-chosen") for each in skipped):
         raise NobodyError(
-            f"{source} holds no sub-*_{ending}.nii[.gz] that the study asks for, in space "
+            f"{source} has no sub-*_{ending}.nii[.gz] that the study asks for, in space "
             f"{data.space}; check path, name and data.space."
         )
     return vectors, skipped
@@ -326,7 +328,7 @@ def read_volume(path: Path, grid: Grid, *, zero_is_missing: bool = False) -> Val
 
 
 def _over_weights(sums: Values, weights: Values) -> Values:
-    """Weighted means, and NaN where less than half of the weight is there."""
+    """Return the weighted means, and NaN where less than half of the weight is present."""
     whole = np.where(weights > 1 - _ROUNDING, 1.0, weights)
     known = whole >= 0.5 - _ROUNDING
     return np.asarray(np.divide(sums, whole, out=np.full(sums.shape, np.nan), where=known))

@@ -1,8 +1,8 @@
-"""Opening a site's images, and saying in one sentence what is wrong with one.
+"""Reading of a site's images, with one sentence for each fault.
 
 The voxels of a series are read once, from start to end, as fast as its file can be unpacked. Gzip
 is unpacked by ISA-L where the package isal is installed, and by zlib otherwise; a file that is not
-compressed is mapped into memory, so that only the pages that are used are read.
+compressed is mapped into memory, and only the used pages are read.
 """
 
 import gzip
@@ -50,17 +50,19 @@ def open_nifti(path: Path) -> nib.Nifti1Image:
     try:
         image = load_nifti(path)
     except UNREADABLE as error:
-        raise DataError(f"{path} can't be read as NIfTI; check that it is there, whole.") from error
+        raise DataError(
+            f"{path} can't be read as NIfTI; check that the file exists and is complete."
+        ) from error
     if not isinstance(image, nib.Nifti1Image):
         raise DataError(f"{path} is not a NIfTI image; convert it to .nii or .nii.gz.")
     if image.get_data_dtype().kind not in "iuf":
-        raise DataError(f"{path} does not hold real numbers; convert it to int16 or float32.")
+        raise DataError(f"{path} does not contain real numbers; convert it to int16 or float32.")
     _check_size(path, image)
     return image
 
 
 def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
-    """Open a 4-D image and check all that its header tells; no voxel is read.
+    """Open a 4-D image and check its header; no voxel is read.
 
     Raises DataError if it is not a NIfTI file, not 4-D, not of real numbers, cut short, has a
     singular affine or shows less than `COVERAGE` of the study's voxels.
@@ -86,7 +88,7 @@ def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
 def open_volume(path: Path, grid: Grid) -> nib.Nifti1Image:
     """Open a 3-D image; otherwise as `open_series`.
 
-    A fourth axis of length one is let pass. Raises DataError as `open_series`.
+    A fourth axis of length one is accepted. Raises DataError as `open_series`.
     """
     image = open_nifti(path)
     if len(image.shape) < 3 or any(length > 1 for length in image.shape[3:]):
@@ -118,7 +120,7 @@ def read_whole(path: Path, image: nib.Nifti1Image) -> NDArray[np.float64]:
     stored = image.dataobj
     try:
         raw = np.stack(list(stored_volumes(path, image)))
-        with np.errstate(all="ignore"):  # what a scaling makes infinite is found later
+        with np.errstate(all="ignore"):  # values that become infinite by scaling are found later
             values = apply_read_scaling(raw.T, stored.slope, stored.inter)
             return np.asarray(values, dtype=np.float64).reshape(image.shape, order="F")
     except (*UNREADABLE, *unpacker_errors()) as error:
@@ -126,7 +128,7 @@ def read_whole(path: Path, image: nib.Nifti1Image) -> NDArray[np.float64]:
 
 
 def same_grid(image: nib.Nifti1Image, grid: Grid) -> bool:
-    """Whether an image's voxels are the study's, to a thousandth of a millimetre."""
+    """Return whether an image's voxels are the study's, to a thousandth of a millimetre."""
     return image.shape[:3] == grid.shape and np.allclose(image.affine, grid.affine, atol=1e-3)
 
 
@@ -138,7 +140,7 @@ def _check_size(path: Path, image: nib.Nifti1Image) -> None:
 
 
 def _check_place(path: Path, image: nib.Nifti1Image, grid: Grid) -> None:
-    """Refuse an image that lies elsewhere than the study's mask."""
+    """Refuse an image whose place differs from the study's mask."""
     if not is_invertible(image.affine):
         raise DataError(f"{path} has a singular or infinite affine; repair its sform and qform.")
     inside = share_inside(voxel_places(image.affine, grid), image.shape)
@@ -152,9 +154,9 @@ def iterate_volumes(
 ) -> Iterator[Voxels]:
     """Yield an image's volumes one at a time, in order, as float32.
 
-    The file is read once from start to end, so that gzip's own checksum is compared too, which
-    reading slices through nibabel never does. Raises DataError if the file ends early, goes on far
-    behind its last volume, or its compression is damaged.
+    The file is read once from start to end. So gzip's own checksum is also compared, which reading
+    slices through nibabel never does. Raises DataError if the file ends early, continues far behind
+    its last volume, or its compression is damaged.
 
     Parameters
     ----------
@@ -185,7 +187,7 @@ def iterate_volumes(
 def check_finite(path: Path, number: int, row: Voxels, unit: Unit) -> None:
     """Refuse a volume, counted from 1, while it is in the processor's cache, or make it zero.
 
-    Raises DataError if a value is not finite and a person is the unit.
+    Raises DataError if a value is not finite and a participant is the unit.
     """
     if np.isfinite(row).all():
         return
@@ -197,7 +199,7 @@ def check_finite(path: Path, number: int, row: Voxels, unit: Unit) -> None:
 
 
 def stored_places(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Where the voxels of a mask lie in a stored volume, in the order of ``image[mask]``."""
+    """Return the places of a mask's voxels in a stored volume, in the order of ``image[mask]``."""
     first, second, third = np.nonzero(mask)
     return np.ravel_multi_index((first, second, third), mask.shape, order="F")
 
@@ -225,7 +227,7 @@ def _unpacked(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[Any]]:
     stored = image.dataobj
     size = math.prod(image.shape[:3]) * stored.dtype.itemsize
     with _open(path) as file:
-        _exactly(file, stored.offset)  # a thread that unpacks ahead can't be sent back and forth
+        _exactly(file, stored.offset)  # a thread that unpacks in advance can't seek
         for _ in range(math.prod(image.shape[3:])):
             yield np.frombuffer(_exactly(file, size), stored.dtype)
         _expect_end(file)
@@ -243,7 +245,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def unpacker_errors() -> tuple[type[Exception], ...]:
-    """What ISA-L raises on damaged data, beside what gzip does."""
+    """Return the errors that ISA-L raises on damaged data, in addition to those of gzip."""
     try:
         from isal import isal_zlib
     except ImportError:
@@ -253,7 +255,7 @@ def unpacker_errors() -> tuple[type[Exception], ...]:
 
 
 def _expect_end(file: IO[bytes]) -> None:
-    """Read what a writer may leave behind the last volume, but no bomb."""
+    """Read the short rest that a writer may leave behind the last volume, but not a long one."""
     rest = 0
     while part := file.read(CHUNK):
         rest += len(part)
@@ -269,7 +271,7 @@ def _exactly(file: IO[bytes], size: int) -> bytes:
 
 
 def _scaled(raw: NDArray[Any], slope: float, inter: float) -> Voxels:
-    """Apply the header's scaling in float32; out of its range is infinite, and told as such."""
+    """Apply the header's scaling in float32; values out of its range become infinite."""
     with np.errstate(over="ignore"):
         values = raw.astype(np.float32, copy=not raw.flags.owndata)
         if (slope, inter) != (1.0, 0.0):

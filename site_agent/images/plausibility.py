@@ -1,6 +1,6 @@
 """Values and files of single images and maps that may be wrong, compared between participants.
 
-The comparison is for the site's people, and nothing that the site sends depends on it.
+The comparison is for the site's staff. The site's messages do not depend on it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
-"""From a subject's files to a D x T block, as the study's data section says.
+"""Preprocessing of a subject's files to a D x T block, by the study's data section.
 
-The memory that work on some persons takes at the most follows from what headers tell. Arrays are
-counted, with all copies that are there at one time; a test holds the counts against what is
-allocated. What a process takes by itself is not in them.
+The maximum memory of work on some participants is computed from headers. Arrays are counted, with
+all copies that exist at one time. A test compares the counts with the allocated memory. The
+process's own memory is not included.
 """
 
 import math
@@ -45,20 +45,20 @@ DEPENDENT = 1e-8
 CONSTANT = 1e-6
 """Standard deviation over largest value below which a course is float32's rounding only."""
 LEAST_LEFT = 10
-"""Smallest number of degrees of freedom that trends, band and confounds must leave of a run."""
+"""Smallest number of degrees of freedom of a run after trends, band and confounds."""
 _PREPARED = 20
 """Bytes for a voxel's value: the runs, all runs, and a float64 copy while they are standardized."""
 _VOLUMES = 8
 """Whole volumes of 8 bytes while one is read, smoothed and resampled."""
 _UNPACKED = 64
-"""Bytes for a vertex of a hemisphere: both, and what is below the cortex, in float64 if scaled."""
+"""Bytes for a vertex of a hemisphere: both, and subcortical values, in float64 if scaled."""
 _SUMMED = 20
 """Bytes for a feature's value: the block, and float64 copies while it is clipped and multiplied."""
 _PARTS = 24
-"""Bytes for a number of a sum: what is added up, what is added, and what is asked of its size."""
+"""Bytes for a number of a sum: the total, the addend, and the check of its size."""
 _SMALL = 1 << 20
 _KEPT = 16
-"""What is kept from round to round may take so large a part of the memory, or lies on disk."""
+"""Fraction of the memory that data kept between rounds may take; larger data are on disk."""
 
 
 class TooFewLeftError(DataError):
@@ -68,20 +68,20 @@ class TooFewLeftError(DataError):
 def preprocess_person(
     subject: Subject, data: DataSection, target: Target, unit: Unit = "subject"
 ) -> Block:
-    """Load one person.
+    """Load one participant.
 
-    Every run is smoothed, resampled if its grid differs, and freed of trends and confounds on
-    its own; runs are then put one after the other, averaged over the regions if there are any,
-    and standardized together.
+    Every run is smoothed, resampled if its grid differs, and freed of trends and confounds on its
+    own. Runs are then concatenated, averaged over the regions if there are any, and standardized
+    together.
 
-    Where a volume is the unit, one that is not finite counts as zero: whether a person's other
-    volumes take part must not hang on it. Raises DataError if an image or table can't be used; the
-    message names the file.
+    Where a volume is the unit, one that is not finite counts as zero, because it must not affect
+    the use of a participant's other volumes. Raises DataError if an image or table can't be used;
+    the message names the file.
 
     Parameters
     ----------
     target : Target
-        What a volume becomes: D voxels, or regions.
+        Values of a volume: D voxels, or regions.
     unit : {'subject', 'timepoint'}
         Of privacy; with ``timepoint`` nothing in ``data`` mixes volumes.
 
@@ -112,7 +112,7 @@ def preprocess_run(run: RecordingRun, data: DataSection, target: Target) -> Bloc
     basis = confound_design(len(series), DEGREES[data.detrend], regressors)
     check_left(basis, DEGREES[data.detrend], run.bold)
     project_out(series, basis)
-    # A course that was nothing but trend must not be blown up to unit variance later.
+    # A course that was only trend must not be scaled to unit variance later.
     series[:, _peaks(series) <= CONSTANT * peaks] = 0.0
     if not series.any():
         msg = f"{run.bold} is zero or constant in the study's mask; check image and mask."
@@ -129,14 +129,14 @@ def _read(run: RecordingRun, data: DataSection, target: Target, unit: Unit = "su
 def read_series(path: Path, smoothing: float | None, grid: Grid, unit: Unit = "subject") -> Block:
     """Read the study's voxels of an image, volume by volume.
 
-    Raises DataError if the image can't be used, or a value in the mask is not finite and a person
-    is the unit.
+    Raises DataError if the image can't be used, or a value in the mask is not finite and a
+    participant is the unit.
 
     Parameters
     ----------
     smoothing : float or None
-        FWHM in mm; done on the image's own grid, so that it comes before a coarser one. None for
-        what turns the image's voxels into voxels of the grid's size.
+        FWHM in mm. Smoothing is done on the image's own grid, before resampling to a coarser one.
+        None for the width that turns the image's voxels into voxels of the grid's size.
     unit : {'subject', 'timepoint'}
         Of privacy.
 
@@ -160,14 +160,14 @@ def read_series(path: Path, smoothing: float | None, grid: Grid, unit: Unit = "s
         at_voxels = resampler(image.affine, image.shape[:3], grid, sigma)
         volumes = iterate_volumes(path, image)
         for number, (row, volume) in enumerate(zip(series, volumes, strict=True), 1):
-            with np.errstate(all="ignore"):  # what is not finite is found below
+            with np.errstate(all="ignore"):  # values that are not finite are found below
                 row[:] = at_voxels(_zero_outside(volume, image, grid))
             check_finite(path, number, row, unit)
     return series
 
 
 def _zero_outside(volume: Block, image: nib.Nifti1Image, grid: Grid) -> Block:
-    """Put zero for what is not finite outside the mask: filters would carry it inside."""
+    """Set values that are not finite outside the mask to zero: filters would spread them."""
     if np.isfinite(volume).all():
         return volume
     inside = lies_in(grid, image.affine, image.shape)
@@ -177,16 +177,16 @@ def _zero_outside(volume: Block, image: nib.Nifti1Image, grid: Grid) -> Block:
 def confound_design(
     volumes: int, degree: int, confounds: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Build an orthonormal basis of all that is to be taken out at once.
+    """Build an orthonormal basis of everything that is removed in one step.
 
-    Taking trends and confounds out one after the other would bring part of the first back.
+    Removing trends and confounds one after the other would restore part of the first.
 
     Parameters
     ----------
     volumes : int
         T.
     degree : int
-        Of the polynomial in time; -1 for none, and then the mean stays as it is.
+        Degree of the polynomial in time; -1 for none, which keeps the mean.
     confounds : array, shape (T, C), optional
 
     Returns
@@ -201,7 +201,7 @@ def confound_design(
         columns = np.hstack([columns, confounds - confounds.mean(axis=0)])
         sizes = np.concatenate([sizes, np.linalg.norm(confounds, axis=0)])
     norms = np.linalg.norm(columns, axis=0)
-    # What centring leaves of a constant confound is rounding, and must not become a regressor.
+    # A constant confound is only rounding after centring, and must not become a regressor.
     varies = norms > DEPENDENT * sizes
     columns = columns[:, varies] / norms[varies]
     if not columns.size:
@@ -211,7 +211,7 @@ def confound_design(
 
 
 def check_left(basis: NDArray[np.float64], degree: int, where: Path) -> None:
-    """Refuse a run of which trends, band and confounds (T x P) leave too little.
+    """Refuse a run with too few degrees of freedom after trends, band and confounds (T x P).
 
     Raises TooFewLeftError if no degree of freedom is left, or fewer than `LEAST_LEFT` and P exceeds
     the trends. A study's ``minimum_volumes`` decides how short a series may be without confounds.
@@ -227,7 +227,7 @@ def check_left(basis: NDArray[np.float64], degree: int, where: Path) -> None:
         raise TooFewLeftError(
             f"{where}: at least {count(least, 'degree')} of freedom must be left, and "
             f"{count(volumes, 'volume')} less {count(rank, 'regressor')} (trends, band and "
-            f"confounds) leave {volumes - rank}. Ask for a study with fewer confounds or a wider "
+            f"confounds) leave {volumes - rank}. Request a study with fewer confounds or a wider "
             "band."
         )
 
@@ -237,7 +237,7 @@ def project_out(series: Block, basis: NDArray[np.float64]) -> None:
     volumes, rank = basis.shape
     if not rank:
         return
-    # Rounding is relative to what is subtracted: the mean is large and goes first.
+    # Rounding is relative to the subtracted value: the mean is large and is subtracted first.
     mean_part = basis @ (basis.T @ np.ones(volumes))
     if np.allclose(mean_part, 1.0):
         series -= series.mean(axis=0, dtype=np.float64).astype(np.float32)
@@ -267,14 +267,14 @@ def standardize_series(series: Block, data: DataSection, where: Path) -> None:
 
 
 def _peaks(series: Block) -> Block:
-    """Largest absolute value of every course, without a copy of the series."""
+    """Return the largest absolute value of every course, without a copy of the series."""
     return np.asarray(np.maximum(series.max(axis=0), -series.min(axis=0)))
 
 
 def frequencies_outside(
     volumes: int, step: float, high_pass: float | None, low_pass: float | None
 ) -> NDArray[np.float64]:
-    """Cosines whose frequency lies below or above a band: what a filter takes out.
+    """Return the cosines with frequencies below or above a band, which a filter removes.
 
     Parameters
     ----------
@@ -283,12 +283,12 @@ def frequencies_outside(
     step : float
         Seconds from volume to volume.
     high_pass, low_pass : float or None
-        Ends of the band in Hz.
+        Limits of the band in Hz.
 
     Returns
     -------
     array, shape (T, C)
-        Of the discrete cosine transform (type II), without its constant.
+        Basis of the discrete cosine transform (type II), without its constant.
     """
     order = np.arange(1, volumes)
     frequency = order / (2.0 * volumes * step)
@@ -309,13 +309,15 @@ def _confounds(run: RecordingRun, data: DataSection, volumes: int) -> NDArray[np
     if not data.confounds:
         return np.zeros((volumes, 0))
     if run.confounds is None:
-        msg = f"{run.bold} has no confounds table beside it; add its desc-confounds_timeseries.tsv."
+        msg = (
+            f"{run.bold} has no confounds table next to it; add its desc-confounds_timeseries.tsv."
+        )
         raise DataError(msg)
     return read_confounds(run.confounds, data.confounds, volumes)
 
 
 OUTLIERS = ("motion_outlier*", "non_steady_state_outlier*")
-"""Columns of which fMRIPrep writes one for each such volume: who has none, has no column."""
+"""Columns of which fMRIPrep writes one for each such volume, and none without such volumes."""
 
 
 def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray[np.float64]:
@@ -329,10 +331,10 @@ def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray
     path : Path
         A TSV table with a header line and one line per volume.
     patterns : sequence of str
-        Names of columns; one that ends in ``*`` stands for all that begin so. Of `OUTLIERS` there
-        need not be any.
+        Names of columns. One that ends in ``*`` matches all that begin so. Columns of `OUTLIERS`
+        may be missing.
     volumes : int
-        T, lines that there must be.
+        T, required number of lines.
 
     Returns
     -------
@@ -344,7 +346,7 @@ def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray
     header, lines = rows[0], rows[1:]
     if len(lines) != volumes:
         msg = f"{path} has {count(len(lines), 'line')} for {count(volumes, 'volume')}; "
-        raise DataError(msg + "give the confounds of this very run.")
+        raise DataError(msg + "give the confounds of this run.")
     names = dict.fromkeys(name for item in patterns for name in _matches(path, header, item))
     columns = [_column(path, lines, header.index(name), name) for name in names]
     return np.array(columns, dtype=np.float64).reshape(len(columns), volumes).T
@@ -357,7 +359,7 @@ def _matches(path: Path, header: Sequence[str], pattern: str) -> list[str]:
     else:
         found = [name for name in header if name == pattern]
     if not found and pattern not in OUTLIERS:
-        msg = f"{path} has no column '{pattern}'; add it, or ask for a study without it."
+        msg = f"{path} has no column '{pattern}'; add it, or request a study without it."
         raise DataError(msg)
     return found
 
@@ -371,7 +373,7 @@ def _column(
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         msg = f"{path} has no number in column '{name}' for volume {bad[0] + 1}; "
-        raise DataError(msg + "complete the table or leave the column out of the study.")
+        raise DataError(msg + "complete the table, or remove the column from the study.")
     return values
 
 
@@ -383,7 +385,7 @@ def _number(text: str) -> float:
 
 
 def to_prepare(target: Target, length: int) -> int:
-    """Bytes to prepare a person of so many volumes."""
+    """Return the bytes to prepare a participant with this number of volumes."""
     grid, voxels = target.grid, target.grid.features
     blocks = _PREPARED * voxels * length
     if isinstance(grid, Mesh):
@@ -393,13 +395,13 @@ def to_prepare(target: Target, length: int) -> int:
 
 
 def to_sum(features: int, lengths: Sequence[int], shape: tuple[int, ...]) -> int:
-    """Bytes to sum over a chunk of persons, whose sum has a shape."""
+    """Return the bytes to sum over a chunk of participants, whose sum has a shape."""
     longest = max(lengths, default=0)
     return _SUMMED * features * longest + _PARTS * math.prod(shape) + _SMALL
 
 
 def scratch_space(shape: tuple[int, int], memory: int | None, folder: Path) -> NDArray[np.float32]:
-    """Room for what is kept from round to round: in memory, or on disk if that is short.
+    """Return an array for data kept between rounds, in memory, or on disk if memory is short.
 
     Raises ConfigurationError if the disk is full.
 
@@ -407,9 +409,9 @@ def scratch_space(shape: tuple[int, int], memory: int | None, folder: Path) -> N
     ----------
     shape : (int, int)
     memory : int or None
-        Bytes that the site may take.
+        Bytes that the site may use.
     folder : Path
-        Where the file lies, which has no name and ends with the array.
+        Folder of the file, which has no name and is removed with the array.
     """
     size = 4 * math.prod(shape)
     if memory is None or _KEPT * size <= memory:
@@ -417,11 +419,12 @@ def scratch_space(shape: tuple[int, int], memory: int | None, folder: Path) -> N
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
-            os.posix_fallocate(file.fileno(), 0, size)  # a mapped file can't tell of a full disk
+            os.posix_fallocate(file.fileno(), 0, size)  # a mapped file can't report a full disk
             room: NDArray[Any] = np.memmap(file, np.float32, "r+", shape=shape)
             return np.asarray(room)
     except OSError as error:
         raise ConfigurationError(
-            f"The cache folder {folder} has no {size / 1e6:.0f} MB left for what is kept between "
-            "rounds; free space, name another with 'cache' in site.yaml, or give more 'memory'."
+            f"The cache folder {folder} has no {size / 1e6:.0f} MB left for data kept between "
+            "rounds; free space, name another folder with 'cache' in site.yaml, or give more "
+            "'memory'."
         ) from error

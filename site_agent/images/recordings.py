@@ -1,6 +1,6 @@
-"""What looks odd about a person's images, although they can be used: for the site's own people.
+"""Odd properties of participants' usable images, for the site's own staff only.
 
-Recordings that differ from a site's others are among it; nothing that the site sends depends on it.
+They include recordings that differ from a site's others. The site's messages do not depend on them.
 """
 
 import statistics
@@ -29,12 +29,12 @@ from site_agent.images.repetition import seconds_apart
 from site_agent.images.surfaces import count_volumes
 
 HEAD = 6
-"""Volumes that are looked at, from the first."""
+"""Number of volumes that are read, from the first."""
 STEADY = 0.1
 """Part by which the first volume's mean may differ from the next ones'."""
 _STEADIED_BY = ("non_steady_state_outlier",)
 _SHORTER = 0.8
-"""Of the median length, or the median of another's: what is told."""
+"""Ratio to the median length or repetition time from which a difference is reported."""
 _STEP = 0.01
 """Part of the median repetition time."""
 _NAMED = 5
@@ -46,12 +46,12 @@ def quality_remarks(subjects: Sequence[Subject], data: DataSection) -> tuple[str
     Parameters
     ----------
     data : DataSection
-        The study's: where it takes volumes before the steady state out, none is named for them.
+        The study's. If it removes volumes before the steady state, no image is named for them.
 
     Returns
     -------
     tuple of str
-        A sentence each; they hold paths and stay at the site.
+        A sentence each. They contain paths and stay at the site.
     """
     return tuple(
         odd for subject in subjects for run in subject.runs for odd in _oddities(run, data)
@@ -65,12 +65,12 @@ def _oddities(run: RecordingRun, data: DataSection) -> Iterator[str]:
         steadied = any(name.startswith(_STEADIED_BY) for name in data.confounds)
         first = 1.0 if steadied else _first_volume(run.bold, image)
     except DataError:
-        return  # loading tells it
+        return  # loading reports it
     half = float(voxel_sizes(image.affine).min()) / 2
     if apart > half:
         yield (
             f"{run.bold}: sform and qform place voxels up to {apart:.1f} mm apart; the sform is "
-            "used, so make sure that it is the right one."
+            "used; check that it is the right one."
         )
     if abs(first - 1.0) > STEADY:
         yield (
@@ -81,7 +81,7 @@ def _oddities(run: RecordingRun, data: DataSection) -> Iterator[str]:
 
 
 def _forms_apart(image: nib.Nifti1Image) -> float:
-    """Largest distance in mm between a corner's places by sform and by qform."""
+    """Return the largest distance in mm between a corner's places by sform and by qform."""
     sform, coded = image.header.get_sform(coded=True)
     qform, too = image.header.get_qform(coded=True)
     if not coded or not too:
@@ -92,7 +92,7 @@ def _forms_apart(image: nib.Nifti1Image) -> float:
 
 
 def _first_volume(path: Path, image: nib.Nifti1Image) -> float:
-    """Mean of the first volume over the median of the next ones' means."""
+    """Return the mean of the first volume over the median of the next ones' means."""
     if len(image.shape) != 4 or image.shape[3] < HEAD:
         return 1.0
     means = [_mean(volume) for volume in islice(iterate_volumes(path, image), HEAD)]
@@ -110,7 +110,7 @@ def recording_remarks(subjects: Sequence[Subject]) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        A sentence each; they hold paths and stay at the site.
+        A sentence each. They contain paths and stay at the site.
     """
     lengths: dict[Path, float] = {}
     steps: dict[Path, float] = {}
@@ -119,7 +119,7 @@ def recording_remarks(subjects: Sequence[Subject]) -> tuple[str, ...]:
             lengths[run.bold] = float(_volumes(run))
             steps[run.bold] = seconds_apart(run)
         except (DataError, IndexError):
-            continue  # loading tells it, where it matters
+            continue  # loading reports it, where it matters
     return (*_other_lengths(lengths), *_other_steps(steps))
 
 
@@ -153,8 +153,8 @@ def _other_lengths(lengths: Mapping[Path, float]) -> Iterator[str]:
     other = [path for path, n in lengths.items() if min(n, usual) < _SHORTER * max(n, usual)]
     if other:
         yield (
-            f"{_which(other, lengths)} volumes, where the median is {usual:g}; look whether these "
-            "recordings are whole and meant, as each participant counts alike."
+            f"{_which(other, lengths)} volumes, where the median is {usual:g}; check whether "
+            "these recordings are complete and intended, as all participants have equal weight."
         )
 
 
@@ -164,12 +164,12 @@ def _other_steps(steps: Mapping[Path, float]) -> Iterator[str]:
     if other:
         yield (
             f"{_which(other, steps)} s from volume to volume, where the median is {usual:g} s; "
-            "look whether the times are right, and whether the study means to mix them."
+            "check whether the times are right, and whether the study intends to mix them."
         )
 
 
 def _which(paths: Sequence[Path], values: Mapping[Path, float]) -> str:
-    """The first recording and what it has, and how many others are named beside it."""
+    """Return the first recording with its value, and the number of other recordings."""
     more = ", ".join(path.name for path in paths[1:_NAMED]) + (", …" if paths[_NAMED:] else "")
     also = f" and {count(len(paths) - 1, 'other')} ({more})" if paths[1:] else ""
     return f"{paths[0]}{also} {'have' if also else 'has'} {_range(paths, values)}"

@@ -50,7 +50,7 @@ def timing_of(run: RecordingRun) -> Timing:
     except DataError:
         if stated is None:
             raise
-        in_header = 0.0  # the image itself is refused where it is read
+        in_header = 0.0  # the image itself is refused when it is read
     plausible = [in_header] if _SHORTEST <= in_header <= _LONGEST else []
     if stated is not None:
         return Timing(stated, "JSON", tuple(plausible))
@@ -111,12 +111,12 @@ def _header_step(path: Path) -> float:
     if path.name.endswith(ON_MESHES):
         return axis_step(path)
     number, unit = _header_number(path)
-    # Without a unit the number is whatever the writer left, in most files 1.
+    # Without a unit the number has no meaning; it is 1 in most files.
     return _SECONDS.get(unit, 0.0) * number
 
 
 def _header_number(path: Path) -> tuple[float, int]:
-    """Return the number in the place of the repetition time, and NIfTI's code of its unit."""
+    """Return the number in the field of the repetition time, and NIfTI's code of its unit."""
     header = open_nifti(path).header
     return float(header["pixdim"][4]), int(header["xyzt_units"]) & _UNIT_OF_TIME
 

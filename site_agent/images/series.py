@@ -1,6 +1,6 @@
-"""A site's subjects as the blocks that algorithms ask for.
+"""A site's subjects as the blocks that algorithms request.
 
-Some persons' blocks are a value, for whichever process of the site computes with them.
+The blocks of some participants are a value, for any process of the site that computes with them.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class SiteDataset:
     cache : Path
         The site's folder for preprocessed blocks.
     engine : Engine
-        What blocks are prepared and summed on.
+        Engine on which blocks are prepared and summed.
     without : callable
-        Which of those whom the study takes are left out, and why.
+        Returns the excluded participants among the study's, and why.
     tables : SiteTables
         Settings of the site's own tables.
     cap : Cap
@@ -105,7 +105,8 @@ class SiteDataset:
         self.tables = tables
         self.cap = cap
         self.empty = ""
-        """Why the data set has no participant with the study's files; empty if it has."""
+        """Reason why the data set has no participant with the study's files; empty if it has
+        one."""
         self._damaged: dict[str, SkippedPerson] = {}  # reasons why preparing failed
         self._loaded: dict[tuple[str, tuple[str, ...]], str] = {}  # keys by label and target
         self._reported: set[str] = set()  # participants whose files changed after loading
@@ -128,12 +129,12 @@ class SiteDataset:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Volumes of each participant who takes part, from headers alone."""
+        """Volumes of each participant who takes part, only from headers."""
         return self._used.lengths
 
     @property
     def people(self) -> tuple[str, ...]:
-        """Labels of all who qualify, who are charged whether or not the cap takes them."""
+        """Labels of all who qualify. They are charged whether or not the cap includes them."""
         return tuple(subject.label for subject in self.survey.subjects)
 
     @property
@@ -148,7 +149,7 @@ class SiteDataset:
 
     @cached_property
     def survey(self) -> Survey:
-        """Who qualifies by the headers of all images; faults of single images are listed.
+        """Participants who qualify by the headers of all images, and faults of single images.
 
         Raises DataError if the data set is missing.
         """
@@ -176,7 +177,7 @@ class SiteDataset:
 
     @cached_property
     def _used(self) -> Survey:
-        """The survey of the participants whom the cap takes."""
+        """The survey of the participants whom the cap includes."""
         survey = self.survey
         taken = self.cap.taken([subject.label for subject in survey.subjects])
         subjects, lengths = survey.subjects, survey.lengths
@@ -185,13 +186,13 @@ class SiteDataset:
         )
 
     def leave_out(self, skipped: Iterable[SkippedPerson]) -> None:
-        """Leave out some of those who qualify."""
+        """Exclude some of those who qualify."""
         self.__dict__["survey"] = self.survey.without(skipped)
         self.__dict__.pop("_used", None)
 
     @property
     def nobody(self) -> str:
-        """Why no participant qualifies, for the site's own people."""
+        """Reason why no participant qualifies, for the site's own staff."""
         return self.empty or self.survey.nobody(
             f"All {len(self.survey.skipped)} subjects are left out, as they are not chosen, lack "
             "images, have no budget left, or have fewer volumes than minimum_volumes "
@@ -202,9 +203,9 @@ class SiteDataset:
     def blocks(self, resolution: Resolution = "features") -> Iterator[Block]:
         """Yield one array per subject, in the order of their labels.
 
-        D x T_m of what is analysed, or V x T_m of the voxels of full-resolution maps.
+        They are D x T_m of the analysed values, or V x T_m of the voxels of full-resolution maps.
 
-        No more than the block that was yielded last is held here. Raises DataError if an image or
+        Only the last yielded block is kept here. Raises DataError if an image or
         table can't be used; the message names the file.
         """
         yield from self._people(resolution).blocks()
@@ -216,7 +217,7 @@ class SiteDataset:
         resolution: Resolution,
         beside: Sequence[Any] | None,
     ) -> Iterator[NDArray[Any]]:
-        """Yield the sums of fixed chunks of persons, in order, computed on the engine.
+        """Yield the sums of fixed chunks of participants, in order, computed on the engine.
 
         Raises DataError as `blocks`. Raises EngineError if the engine can't be used.
         """
@@ -230,15 +231,15 @@ class SiteDataset:
         return self.engine.map(partial(sum_chunk, part), work, each)
 
     def person(self, number: int) -> PersonBlocks:
-        """One participant who qualifies, whose block is prepared when it is asked for."""
+        """Return one participant who qualifies, whose block is prepared when it is asked for."""
         return self._prepared(number, self.space.target)
 
     def table(self) -> NDArray[Any]:
-        """Raise: a study of series has no feature vectors; raises DataError always."""
+        """Raise DataError, because a study of series has no feature vectors."""
         raise DataError("The study has image series and no feature vectors; name its features.")
 
     def coverage(self, *, kept: bool) -> tuple[Coverage, ...]:
-        """Missing voxels of the participants; raises DataError as `blocks`.
+        """Return the missing voxels of the participants; raises DataError as `blocks`.
 
         Parameters
         ----------
@@ -248,9 +249,9 @@ class SiteDataset:
         return (count_coverage("", map(absent_in_series, self.blocks()), kept=kept),)
 
     def load(self) -> Iterator[str]:
-        """Bring everybody's blocks into the cache; yields how far that has come, in words.
+        """Load all participants' blocks into the cache, and yield the progress, in words.
 
-        Whose files turn out to be damaged, such as by a value that is not finite, is left out.
+        Participants with damaged files, such as a value that is not finite, are excluded.
         Raises DataError as `survey`.
         """
         yield "headers"
@@ -269,12 +270,12 @@ class SiteDataset:
 
     @property
     def largest(self) -> int:
-        """Bytes of memory that preparing the person with most volumes takes at the most."""
+        """Maximum bytes of memory for preparing the participant with most volumes."""
         targets = {self.space.target, self.space.maps_target}
         return max(to_prepare(each, max(self.survey.lengths, default=0)) for each in targets)
 
     def prepare(self, number: int) -> None:
-        """Bring one subject's blocks into the cache; raises DataError as `blocks`."""
+        """Load one subject's blocks into the cache; raises DataError as `blocks`."""
         cache_blocks(self._one(number))
 
     def reduced(self, basis: NDArray[Any]) -> Block:
@@ -307,8 +308,8 @@ class SiteDataset:
             start = stop
         if start != reduced.shape[1]:
             raise EngineError(
-                "The workers of site.yaml's engine returned too few volumes; look at them, nothing "
-                "is charged."
+                "The workers of site.yaml's engine returned too few volumes. Check the workers; "
+                "nothing is charged."
             )
         reduced.flags.writeable = False
         return reduced
@@ -338,7 +339,7 @@ class SiteDataset:
         )
 
     def _one(self, number: int) -> tuple[PersonBlocks, ...]:
-        """All that is prepared of one participant who qualifies."""
+        """Return all that is prepared of one participant who qualifies."""
         fine = () if self.space.fine is None else (self.space.maps_target,)
         return tuple(self._prepared(number, target) for target in (self.space.target, *fine))
 
@@ -358,7 +359,7 @@ class SiteDataset:
         except DataError as error:
             return SkippedPerson(subject.label, "unusable", str(error))
         first, data = subject.runs[0].bold, self.data
-        by_person = self.unit == "subject"  # else one volume would decide about the others
+        by_person = self.unit == "subject"  # otherwise one volume would decide about the others
         if by_person and data.volumes is not None and length != data.volumes:
             detail = f"{first} has {length} volumes, the study asks for {data.volumes}; left out."
             return SkippedPerson(subject.label, "does-not-fit", detail)
@@ -375,15 +376,15 @@ class SiteDataset:
 
 @dataclass(frozen=True)
 class PersonBlocks:
-    """What names the blocks of some persons: sent to a worker, it reads them there."""
+    """References to the blocks of some participants. A worker reads the blocks from them."""
 
     subjects: Sequence[Subject]
     lengths: Sequence[int]
-    """Volumes of each."""
+    """Volumes of each block."""
     data: DataSection
     """The study's."""
     target: Target
-    """What volumes are sampled on."""
+    """Target on which volumes are sampled."""
     cache: BlockCache
     """The site's; a worker reads and writes the same folder."""
     unit: Unit = "subject"
@@ -439,16 +440,16 @@ class PersonBlocks:
                     continue
             subject = self.subjects[number]
             is_kept = self.cache.find(key, self._shape(number)) is not None
-            use = "the data as they were loaded" if is_kept else "zeros in their place"
+            use = "the data as they were loaded" if is_kept else "zeros instead"
             sentence = (
-                f"{subject.runs[0].bold} or another file of its participant was changed or removed "
-                f"while a run uses it; the run goes on with {use}. Put the file back."
+                f"{subject.runs[0].bold} or another file of its participant was changed or "
+                f"removed while a run uses it; the run continues with {use}. Restore the file."
             )
             yield subject.label, sentence
 
 
 def cache_blocks(kinds: Sequence[PersonBlocks]) -> None:
-    """Bring blocks into the cache."""
+    """Load blocks into the cache."""
     for people in kinds:
         for _ in people.blocks():
             pass
@@ -457,7 +458,7 @@ def cache_blocks(kinds: Sequence[PersonBlocks]) -> None:
 def load_blocks(
     kinds: Sequence[PersonBlocks],
 ) -> SkippedPerson | list[tuple[tuple[str, ...], str]]:
-    """Bring a participant's blocks into the cache.
+    """Load a participant's blocks into the cache.
 
     Returns
     -------
@@ -473,18 +474,18 @@ def load_blocks(
 
 
 def left_out_for(subject: Subject, error: DataError) -> SkippedPerson:
-    """Return a participant whose files raised an error as one who is left out."""
+    """Return a participant whose files raised an error as excluded."""
     short = isinstance(error, TooFewLeftError)
     return SkippedPerson(subject.label, "too-few-volumes" if short else "unusable", str(error))
 
 
 def sum_chunk(part: Part, chunk: tuple[PersonBlocks, Sequence[Any] | None]) -> NDArray[Any]:
-    """Work out one chunk's part of a sum."""
+    """Compute one chunk's part of a sum."""
     people, beside = chunk
     blocks = people.blocks()
     return part(blocks if beside is None else zip(blocks, beside, strict=True))
 
 
 def reduced_by(basis: Block, people: PersonBlocks) -> Block:
-    """``basis.T @ X`` of some persons, side by side: shape (R, sum of lengths)."""
+    """Return ``basis.T @ X`` of some participants, concatenated: shape (R, sum of lengths)."""
     return np.hstack([reduced_block(basis, block, people.unit) for block in people.blocks()])

@@ -1,9 +1,9 @@
-"""One value per vertex of each person, and series on the cortex, from CIFTI, GIFTI or overlays.
+"""One value per vertex of each participant, and cortical series, from CIFTI, GIFTI or overlays.
 
-Nothing goes into a person's vector but that person's own files and the study's public mesh.
+A participant's vector depends only on that participant's files and the study's public mesh.
 
-Series are dense series of CIFTI or pairs of GIFTI files, on a study's mesh. Of a CIFTI file what is
-below the cortex is left out: a study on a mesh is about the cortex. Its stored values are mapped
+Series are dense series of CIFTI or pairs of GIFTI files, on a study's mesh. Subcortical values of a
+CIFTI file are ignored: a study on a mesh is about the cortex. The file's stored values are mapped
 into memory and copied once; GIFTI has to be unpacked.
 """
 
@@ -53,10 +53,10 @@ from site_agent.images.nifti import GapsError, check_finite
 
 Series = NDArray[np.float32]
 
-_ROWS = 256  # grayordinates at a time, so that they stay in the processor's cache
+_ROWS = 256  # grayordinates at a time, which fit into the processor's cache
 _MOST_BYTES = 1 << 32  # of a GIFTI file
 _WIDEST = 8  # bytes of a number
-_LEAST_ARRAY = 100  # bytes of one in a GIFTI file, at the least
+_LEAST_ARRAY = 100  # minimum bytes of one in a GIFTI file
 _HEAD = 1 << 16
 _COUNT = re.compile(rb"NumberOfDataArrays\s*=\s*[\"'](\d{1,6})[\"']")
 _BOTH = "LR"
@@ -65,23 +65,23 @@ Sides = dict[str, Path]
 
 
 def is_of_parcels(run: RecordingRun) -> bool:
-    """Whether a recording has a value for each parcel, and not for each vertex."""
+    """Return whether a recording has a value for each parcel, and not for each vertex."""
     return run.bold.name.endswith(PARCEL_SERIES)
 
 
 def count_volumes(
     run: RecordingRun, mesh: Mesh | None = None, regions: Regions | None = None
 ) -> int:
-    """Volumes of a recording, from what its files' heads tell.
+    """Return the volumes of a recording, from its files' headers.
 
     Raises DataError if a file can't be read, or does not fit.
 
     Parameters
     ----------
     mesh : Mesh, optional
-        The study's; of CIFTI the vertices are then compared with its own.
+        The study's mesh. The vertices of CIFTI are then compared with its own.
     regions : Regions, optional
-        The study's; names of parcels are then compared with theirs.
+        The study's regions. Names of parcels are then compared with theirs.
     """
     if is_of_parcels(run):
         image = _open_parcels(run.bold)
@@ -107,14 +107,14 @@ def read_surface_series(
     """Read a recording at the study's vertices, or of its parcels if it has these.
 
     Raises DataError if a file can't be read, is of another mesh or wall, or a value is not finite
-    and a person is the unit.
+    and a participant is the unit.
 
     Parameters
     ----------
     unit : {'subject', 'timepoint'}
         Of privacy.
     regions : Regions, optional
-        The study's, which parcels are found among by name.
+        The study's regions, among which parcels are found by name.
 
     Returns
     -------
@@ -148,19 +148,21 @@ def _is_gifti(path: Path) -> bool:
 
 
 def _open_cifti(path: Path) -> nib.Cifti2Image:
-    """A dense series, of which no value is read."""
+    """Return a dense series, without reading a value."""
     try:
         return _open_courses(path, grayordinates)
     except DAMAGED as error:
-        raise DataError(f"{path} is no whole dense series; give a .dtseries.nii.") from error
+        raise DataError(f"{path} is not a complete dense series; give a .dtseries.nii.") from error
 
 
 def _open_parcels(path: Path) -> nib.Cifti2Image:
-    """A series of parcels, of which no value is read."""
+    """Return a series of parcels, without reading a value."""
     try:
         return _open_courses(path, parcels_of)
     except DAMAGED as error:
-        raise DataError(f"{path} is no whole series of parcels; give a {PARCEL_SERIES}.") from error
+        raise DataError(
+            f"{path} is not a complete series of parcels; give a {PARCEL_SERIES}."
+        ) from error
 
 
 def _open_courses(path: Path, many: Callable[[nib.Cifti2Image], int]) -> nib.Cifti2Image:
@@ -193,7 +195,7 @@ def _of_cifti(path: Path, mesh: Mesh) -> Series:
     rows = cortex_rows(path, image, mesh)
     series = np.empty((image.shape[0], mesh.features), dtype=np.float32)
     try:
-        stored = np.asarray(image.dataobj).T  # a grayordinate's values lie side by side
+        stored = np.asarray(image.dataobj).T  # a grayordinate's values are contiguous
         if stored.dtype.kind not in "iuf":
             raise ValueError("no real numbers")
         for start in range(0, len(rows), _ROWS):
@@ -207,19 +209,19 @@ def _of_cifti(path: Path, mesh: Mesh) -> Series:
 def _sides_of(run: RecordingRun) -> tuple[Path, Path]:
     if run.right is None:
         other = "left" if "hemi-R" in run.bold.name else "right"
-        raise DataError(f"{run.bold} has no {other} hemisphere beside it; add its file.")
+        raise DataError(f"{run.bold} has no {other} hemisphere next to it; add its file.")
     return run.bold, run.right
 
 
 def _gifti_count(path: Path) -> int:
-    """How many arrays a GIFTI file says that it has, and can have."""
+    """Return the number of arrays that a GIFTI file states, and the number that it can have."""
     try:
         with regular(path).open("rb") as file:
             found, most = _COUNT.search(file.read(_HEAD)), path.stat().st_size // _LEAST_ARRAY
     except OSError as error:
-        raise DataError(f"{path} can't be read; look at its rights.") from error
+        raise DataError(f"{path} can't be read; check its rights.") from error
     if found is None or not 0 < int(found[1]) <= min(most, MOST_VOLUMES):
-        raise DataError(f"{path} is no GIFTI file with a map for each volume; write it again.")
+        raise DataError(f"{path} is not a GIFTI file with a map for each volume; write it again.")
     return int(found[1])
 
 
@@ -254,7 +256,7 @@ def _gifti_maps(path: Path, side: Hemisphere, mesh: Mesh, volumes: int) -> Itera
 def read_surfaces(
     source: Path, data: DataSection, view: ViewSpace[SurfaceView], gaps: float = 0.0
 ) -> tuple[dict[str, Vector], list[SkippedPerson]]:
-    """Read every person's map on the study's mesh.
+    """Read every participant's map on the study's mesh.
 
     Raises NobodyError if no participant has a map.
 
@@ -265,16 +267,16 @@ def read_surfaces(
     data : DataSection
         Its session, run, acquisition, direction and echo choose files.
     view : ViewSpace
-        Of surfaces.
+        View of surfaces.
     gaps : float
         Fraction of the vertices that a participant may lack; NaN in the vector.
 
     Returns
     -------
     vectors : dict of str to array, shape (D_view,)
-        By person's label, without ``sub-``.
+        By participant's label, without ``sub-``.
     skipped : list of Skipped
-        Everybody else.
+        All other participants.
     """
     vectors: dict[str, Vector] = {}
     skipped: list[SkippedPerson] = []
@@ -286,7 +288,7 @@ def read_surfaces(
             vectors[home.name.removeprefix("sub-")] = outcome
     if not vectors and all(each.reason in ("no-view", "not-chosen") for each in skipped):
         raise NobodyError(
-            f"{source} holds no {_wanted(view.view)} in a folder sub-*; check path and name."
+            f"{source} has no {_wanted(view.view)} in a folder sub-*; check path and name."
         )
     return vectors, skipped
 
@@ -372,7 +374,7 @@ def _on_mesh(files: Iterable[Path], values: str, kind: MeshKind) -> Iterator[Pat
 
 
 def _patterns(values: str) -> tuple[re.Pattern[str], ...]:
-    """How files of a map are called: CIFTI, GIFTI, FreeSurfer's overlays."""
+    """Return patterns for the names of a map's files: CIFTI, GIFTI, FreeSurfer's overlays."""
     end = re.escape(values)
     return (
         re.compile(rf".+_{end}\.dscalar\.nii"),
@@ -382,7 +384,7 @@ def _patterns(values: str) -> tuple[re.Pattern[str], ...]:
 
 
 def _one_map(home: Path, paths: Iterable[Path], values: str) -> Sides:
-    """The files of a person's one map, of the first kind that there is.
+    """Return the files of a participant's one map, of the first kind that exists.
 
     Raises DataError if there are several maps, or one hemisphere is missing.
     """
@@ -402,20 +404,20 @@ def _one_map(home: Path, paths: Iterable[Path], values: str) -> Sides:
             )
         for sides in maps.values():
             return _complete(sides)
-    raise DataError(f"{home} holds no map of {values}; correct the name.")
+    raise DataError(f"{home} has no map of {values}; correct the name.")
 
 
 def _complete(sides: Sides) -> Sides:
     for side, other in (("L", "R"), ("R", "L")):
         if side in sides and other not in sides:
             raise DataError(
-                f"{sides[side]} has no {SIDE_NAMES[other]} hemisphere beside it; add its file."
+                f"{sides[side]} has no {SIDE_NAMES[other]} hemisphere next to it; add its file."
             )
     return sides
 
 
 def _read(sides: Sides, mesh: Mesh, gaps: float) -> NDArray[np.float64]:
-    """Values at the study's vertices, shape (D,).
+    """Return the values at the study's vertices, shape (D,).
 
     Raises DataError if a file can't be read, is of another mesh, has another medial wall, or lacks
     a value.
@@ -435,7 +437,7 @@ def _read_side(path: Path, side: Hemisphere, mesh: Mesh) -> NDArray[np.float64]:
 
 
 def _overlay(path: Path, side: Hemisphere, mesh: Mesh) -> NDArray[np.float64]:
-    """Values of one of FreeSurfer's overlays, shape (N,)."""
+    """Return the values of one of FreeSurfer's overlays, shape (N,)."""
     try:
         image = open_image(path)
         if not isinstance(image, nib.MGHImage) or sorted(image.shape)[:-1] != [1, 1]:
@@ -443,7 +445,7 @@ def _overlay(path: Path, side: Hemisphere, mesh: Mesh) -> NDArray[np.float64]:
         check_vertices(path, side, max(image.shape), mesh)
         return np.asarray(image.dataobj, dtype=np.float64).ravel()
     except DAMAGED as error:
-        raise DataError(f"{path} is no whole overlay of one map; write it again.") from error
+        raise DataError(f"{path} is not a complete overlay of one map; write it again.") from error
 
 
 def _read_cifti(path: Path, mesh: Mesh) -> NDArray[np.float64]:
@@ -452,14 +454,14 @@ def _read_cifti(path: Path, mesh: Mesh) -> NDArray[np.float64]:
         dense = image.shape == (1, grayordinates(image))
         values = np.asarray(image.dataobj if dense else [], dtype=np.float64)
     except DAMAGED as error:
-        raise DataError(f"{path} is no whole CIFTI file; write it again.") from error
+        raise DataError(f"{path} is not a complete CIFTI file; write it again.") from error
     if not dense or values.shape != image.shape:
-        raise DataError(f"{path} is no dense file of one map; give one map per file.")
+        raise DataError(f"{path} is not a dense file of one map; give one map per file.")
     return np.asarray(values[0][cortex_rows(path, image, mesh)])
 
 
 def _checked(path: Path, values: NDArray[np.float64], gaps: float) -> NDArray[np.float64]:
-    """Values of one file, with NaN for at most the fraction ``gaps`` that is not finite."""
+    """Return the values of one file; up to the fraction ``gaps`` may be missing, as NaN."""
     known = np.isfinite(values)
     lacking = int(np.count_nonzero(~known))
     if not known.any():

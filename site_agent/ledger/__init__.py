@@ -1,4 +1,4 @@
-"""The ledger: what a site's data have cost, across all studies.
+"""The ledger: privacy losses of a site's data, across all studies.
 
 Entries, limits, exact sums per participant, totals, export and summary.
 """

@@ -1,15 +1,15 @@
-"""A site's signed word on the exchange of how far its ledger had come.
+"""A site's signed ledger heads on the exchange.
 
-A ledger that is restored from a backup has forgotten what was spent since, and
-nothing in the file shows it. So the site puts the ledger's head, signed by its own
-key, where a backup of its disk does not reach, and compares before it answers.
+A ledger that is restored from a backup lacks the later losses, and nothing in the file shows it. So
+the site puts the ledger's head, signed by its own key, on the exchange, which a backup of its disk
+does not include, and compares before it answers.
 
-An agent that has answered and finds none of its heads there stops, too, until the
-site's people have accepted the ledger as it is (`LedgerAnchor.accept`).
+An agent that has answered and finds none of its heads there also stops, until the site's staff have
+accepted the ledger as it is (`LedgerAnchor.accept`).
 
-What this can't do: whoever runs the exchange can delete the newest of these messages or
-bury them under others, and a ledger that several agents share is guarded by each as far as
-its own messages go; an agent that finds an older ledger closes it for all of them.
+Limits: the operator of the exchange can delete the newest of these messages or bury them under
+others. If several agents share a ledger, each guards it only up to its own last message. An agent
+that finds an older ledger closes it for all agents.
 """
 
 import json
@@ -32,21 +32,21 @@ from site_agent.ledger.entries import EMPTY, Head
 from site_agent.ledger.ledger import Ledger
 
 RUN, KIND = "(ledger)", "ledger head"
-"""No run has such a name, so that no message of a run is a head and no head one of a run."""
+"""No run has such a name, so no message of a run is a head, and no head is a run's message."""
 MOST_READ = 16
-"""Messages that are read on either side of the ledger's head, at most."""
+"""Maximum number of messages that are read on either side of the ledger's head."""
 _MOST_BYTES = 256
 _SEQ = re.compile(r"[0-9]{9}")
 
 
 class Answers(Protocol):
-    """What a site's store of messages knows of its answers."""
+    """Record of a site's answers in its store of messages."""
 
     def answered(self) -> list[str]:
-        """Runs that were answered here, but for those that people have accounted for."""
+        """Return the runs that were answered here, without those that the staff accounted for."""
 
     def account_for(self, runs: Sequence[str]) -> None:
-        """Write down that people know of runs that the ledger does not have."""
+        """Record that the staff have accounted for runs that the ledger does not have."""
 
 
 class LedgerAnchor:
@@ -55,11 +55,11 @@ class LedgerAnchor:
     Parameters
     ----------
     exchange : Exchange
-        Not trusted: only what verifies under the site's own key counts.
+        Not trusted: only messages that verify under the site's own key count.
     name : str
         The site's.
     earlier : bytes or None
-        The site's public key before its last change, whose heads count, too.
+        The site's public key before its last change, whose heads also count.
     answers : Answers or None
         The site's store of messages.
     """
@@ -88,8 +88,8 @@ class LedgerAnchor:
         Returns
         -------
         ExchangeError or None
-            What kept it from there. It is for the log: the next head says all that this one
-            would have said, and no answer waits for it.
+            Error that prevented it. It is for the log only: the next head contains the same
+            information, and no answer waits for it.
         """
         head = self._ledger.head()
         if head == EMPTY:
@@ -103,25 +103,25 @@ class LedgerAnchor:
             said = self._read(head.seq) if isinstance(error, TakenError | OversizedError) else None
             if said is not None and said[1] != head:
                 raise self._refusal(*said, head.digest) from error
-            # Perhaps this site said just that, with its key before the last change.
+            # This site may have signed the same, with its key before the last change.
             return None if said == (first, head) else error
         return None
 
     def check(self) -> int:
-        """Check the ledger's chain, and compare it with what the site signed before.
+        """Check the ledger's chain, and compare it with the site's signed heads.
 
         Names are chosen without reading anything: the `MOST_READ` nearest to the ledger's head on
         either side. More names would be a flood, which hides no more than deletion does. Raises
         LedgerError if the ledger was altered or closed, is behind one of the heads, or has another
         line in its place. Unless it is another ledger altogether, it is then closed for every agent
-        that shares it. Also if this site's store of messages has answers that it lacks, or the site
-        has answered and none of its heads is there. Raises ExchangeError if the exchange can't be
-        read.
+        that shares it. Raises LedgerError also if this site's store of messages has answers that
+        the ledger lacks, or if the site has answered and none of its heads is found. Raises
+        ExchangeError if the exchange can't be read.
 
         Returns
         -------
         int
-            How many of the site's own heads were found and agree.
+            Number of the site's own heads that were found and agree.
         """
         agreeing = self._agreeing()
         self._check_store()
@@ -130,9 +130,9 @@ class LedgerAnchor:
         return agreeing
 
     def accept(self) -> Head:
-        """Put the ledger's head on the exchange, which holds none: people say it is the newest.
+        """Put the ledger's head on an exchange without one, after the staff confirmed it as newest.
 
-        Raises LedgerError as `check`, but not for want of heads. Raises ExchangeError if the
+        Raises LedgerError as `check`, but not for missing heads. Raises ExchangeError if the
         exchange can't be used.
         """
         self._agreeing()
@@ -155,50 +155,49 @@ class LedgerAnchor:
         return agreeing
 
     def _check_new(self) -> None:
-        """Without heads, only a ledger is believed in which this site has answered nothing.
+        """Reject a ledger without heads, unless this site has answered nothing in it.
 
         A head is put there before an answer is given. Other agents may have written lines, and
         a crash may have come between a first charge and its head.
         """
         if self._ledger.has_answered({key.hex() for key in self._keys}):
             raise LedgerError(
-                f"{self._ledger.path} has {count(self._ledger.head().seq, 'line')}, and none of "
-                "this site's signed heads of it is on the exchange, so that nothing shows whether "
-                "it is the newest; if you are sure that it is, say so with 'site-agent ledger "
-                "--accept'."
+                f"{self._ledger.path} has {count(self._ledger.head().seq, 'line')}, and the "
+                "exchange has none of this site's signed heads, so the ledger may not be the "
+                "newest. If you are sure that it is, accept it with 'site-agent ledger --accept'."
             )
 
     def _check_store(self) -> None:
-        """The store of messages knows no answer that the ledger does not."""
+        """Check that the ledger contains every answer in the store of messages."""
         answered = self._answers.answered() if self._answers is not None else []
         missing = self._ledger.lacks(answered)
         if missing:
             raise LedgerError(
                 f"{self._ledger.path} has no line of {missing[0]}, which this site's store of "
-                "messages has answered: the ledger is lost, older or another one; put the newest "
-                "copy back. If there is none, lower the totals in policy.yaml by what such studies "
-                "cost, and say 'site-agent ledger --accept'."
+                "messages has answered: the ledger is lost, older or another one; restore the "
+                "newest copy. If there is none, lower the totals in policy.yaml by the cost of "
+                "such studies, and accept the ledger with 'site-agent ledger --accept'."
             )
 
     def _refusal(self, first: str, signed: Head, digest: str | None) -> LedgerError:
         path, seq = self._ledger.path, signed.seq
-        if first != self._ledger.digest_at(1):  # no copy of this one: others may go on with it
+        if first != self._ledger.digest_at(1):  # not a copy of this one, so others may continue
             return LedgerError(
                 f"{path} is not the ledger that this site signed for, with {count(seq, 'line')}; "
-                "put that one back, since what it holds was spent."
+                "restore that one, since its losses were spent."
             )
         what = (
-            f"has {count(self._ledger.head().seq, 'line')} where this site signed for {seq}: it is "
-            "a backup older than what was spent"
+            f"has {count(self._ledger.head().seq, 'line')} where this site signed for {seq}: it "
+            "is a backup from before the last losses"
             if digest is None
             else f"has another line {seq} than this site signed for: two copies were written to"
         )
-        remedy = "restore the newest copy, and without one count the data set's budget as spent"
-        self._ledger.halt(f"{path} {what}; {remedy}.")
-        return LedgerError(f"{path} {what}; {remedy}.")
+        remedy = "Restore the newest copy. If there is none, count the data set's budget as spent"
+        self._ledger.halt(f"{path} {what}. {remedy}.")
+        return LedgerError(f"{path} {what}. {remedy}.")
 
     def _signed(self, seq: int) -> Iterator[tuple[str, Head]]:
-        """Yield the site's own heads nearest to a number of lines; others are passed over."""
+        """Yield the site's own heads nearest to a number of lines; others are skipped."""
         names = self._exchange.children(self._place)
         numbers = sorted(int(name) for name in names if _SEQ.fullmatch(name))
         above = [number for number in numbers if number > seq][:MOST_READ]
@@ -209,7 +208,7 @@ class LedgerAnchor:
                 yield found
 
     def _read(self, seq: int) -> tuple[str, Head] | None:
-        """Fetch the first digest and head; None if it is not this site's word for so many lines."""
+        """Fetch the first digest and head; None if it is not this site's head at this length."""
         limit = _MOST_BYTES + OVERHEAD
         try:
             message = self._exchange.get(f"{self._place}/{seq:09d}", limit)
@@ -219,8 +218,8 @@ class LedgerAnchor:
             keys = {self._name: key}
             try:
                 body = unseal(message or b"", keys, run=RUN, kind=KIND, limit=limit, round=seq).body
-            except ProtocolError:  # anybody can put anything there
+            except ProtocolError:  # any party can put anything there
                 continue
-            first, digest = json.loads(body)  # the site's own, as its signature says
+            first, digest = json.loads(body)  # the site's own, by its signature
             return str(first), Head(seq, str(digest))
         return None

@@ -1,4 +1,4 @@
-"""The disk that a site's databases are on: local, or a network file system that machines share.
+"""The disk of a site's databases: local, or a network file system that machines share.
 
 SQLite's usual log (WAL) needs memory that all its users share, so it works on a single machine. A
 database on a network file system therefore has a rollback journal, and belongs to the machine that
@@ -83,7 +83,7 @@ def this_machine() -> str:
 
 
 def _claim(path: Path, network: str) -> None:
-    """Write down that this machine uses a database; refuse it if another one does."""
+    """Record that this machine uses a database; refuse it if another one does."""
     own, place = this_machine(), machine_path(path)
     try:
         known = _first_machine(place, own)
@@ -98,7 +98,7 @@ def _claim(path: Path, network: str) -> None:
 
 
 def _first_machine(place: Path, own: str) -> str:
-    """Return the machine that a file names; this one if there is no such file."""
+    """Return the machine that a file names, or this one if the file is missing."""
     try:
         with place.open("x", encoding="utf-8") as file:  # one of two machines makes it
             file.write(own + "\n")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from consortium.errors import LedgerError
 
 START = "0" * 64
-"""What stands in the first line for the digest of the line before."""
+"""Placeholder in the first line for the digest of the line before."""
 
 
 @dataclass(frozen=True)
 class Charge:
-    """One round's price."""
+    """Privacy loss of one round."""
 
     dataset: str
     """Name of the data set in the ledger."""
@@ -24,28 +24,27 @@ class Charge:
     statistic: str
     unit: str
     mu: float
-    """Loss against the worst coalition that the study allows for."""
+    """Loss against the strongest coalition that the study allows for."""
     site: str
     centre: str
-    """Public keys of who answers and of who asks, 64 hexadecimal digits each. Two consortia may
-    give their runs the same name, and two agents of one hospital may answer the same run; each pair
-    draws its own noise and pays for itself. Keys are kept whole: somebody who can make keys at will
-    finds two that begin with the same 16 digits."""
+    """Public keys of the answering site and of the requesting centre, 64 hexadecimal digits each.
+    Two consortia may give their runs the same name, and two agents of one hospital may answer the
+    same run. Each pair draws its own noise and is charged separately. Keys are kept whole, because
+    an attacker who generates many keys finds two that begin with the same 16 digits."""
     query: str
-    """Digest of the question, 64 hexadecimal digits, with what neighbours had said before it was
-    answered: what was paid for one question does not pay for another, whatever became of the stored
-    answer."""
+    """Digest of the question, 64 hexadecimal digits, including the neighbours' earlier answers. So
+    the charge of one question does not cover another, also if the stored answer is lost."""
     outsider: float
-    """μ against who sees only what is released, if as many sites drop out as the study allows; for
-    people's information, since limits are held against ``mu``."""
+    """μ against an outsider, who sees only the releases, if as many sites drop out as the study
+    allows. For information only, since limits are compared with ``mu``."""
     persons: str = ""
-    """Digest of the group of persons who are charged; empty in lines of before there were any,
-    which count for everybody."""
+    """Digest of the group of participants who are charged. It is empty in lines that are older than
+    groups, which count for all participants."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """How far a ledger has come: its number of lines, and the last one's digest."""
+    """Head of a ledger: its number of lines, and the last one's digest."""
 
     seq: int
     digest: str
@@ -61,7 +60,7 @@ class LedgerEntry:
     'reserve', 'spend' and 'void' are about one round. 'hold' is the loss of a whole run, which
     counts until the line 'release'; both have the round 0.
     'state' records a state of the site's folder (`site_agent.ledger.states`) and costs nothing.
-    'tell' stands in ledgers of versions that sent exact numbers of participants; it costs nothing
+    'tell' occurs in ledgers of versions that sent exact numbers of participants. It costs nothing
     and is not used any more.
     """
 
@@ -84,7 +83,7 @@ class LedgerEntry:
 
 
 def standing_reservations(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
-    """Reservations that count: those that no later line made void."""
+    """Return the reservations that count: those that no later line made void."""
     lines = list(entries)
     void = {line.charge for line in lines if line.event == "void"}
     return [line for line in lines if line.event == "reserve" and line.charge not in void]
@@ -99,7 +98,7 @@ def next_entry(head: Head, charge: Charge, event: str, at: str) -> LedgerEntry:
 def follow(head: Head, entries: Iterable[LedgerEntry], where: str) -> Iterator[LedgerEntry]:
     """Yield lines as they follow one another from a head.
 
-    Raises LedgerError if a line was changed, removed or put in.
+    Raises LedgerError if a line was changed, removed or inserted.
     """
     for entry in entries:
         if entry != next_entry(head, entry.charge, entry.event, entry.at):
@@ -112,10 +111,10 @@ def follow(head: Head, entries: Iterable[LedgerEntry], where: str) -> Iterator[L
 
 
 def _digest(charge: Charge, event: str, at: str, previous: str) -> str:
-    """SHA-256 of the line as a JSON array: the charge's fields in their order, and the rest."""
-    # What no JSON holds was not written by a ledger, and must end as an altered line.
+    """Return SHA-256 of the line as a JSON array: the charge's fields in order, and the rest."""
+    # A value that JSON can't represent was not written by a ledger: the line was altered.
     fields = dict(vars(charge))  # in the order of their declaration
-    if not charge.persons:  # as lines were before
+    if not charge.persons:  # as in lines of earlier versions
         del fields["persons"]
     content = json.dumps([*fields.values(), event, at, previous], default=str)
     return hashlib.sha256(content.encode()).hexdigest()

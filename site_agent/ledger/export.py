@@ -1,4 +1,4 @@
-"""A ledger as a file that somebody else can check: an ethics board, an auditor, another program.
+"""A ledger as a file for checks by others: an ethics board, an auditor, another program.
 
 The format, version 3, is a JSON object::
 
@@ -20,20 +20,21 @@ blank after each comma; ``mu`` and ``outsider`` as the shortest decimal that rea
 double, written as Python writes it. ``previous`` is the digest of the line before, and 64 zeros in
 the first.
 
-To add up: the squares of ``mu`` of the lines with event 'reserve' make the square of what a data
-set's account holds, but for those that a line with event 'void' follows for the same round: their
-answers were never sent. A line with event 'tell' costs nothing; versions that sent exact numbers of
-participants wrote it. Lines of unit 'subject' also count in the account of unit 'timepoint'.
+The square of a data set's account is the sum of the squares of ``mu`` of the lines with event
+'reserve'. Lines that a line with event 'void' follows for the same round do not count, because
+their answers were never sent. A line with event 'tell' costs nothing; versions that sent exact
+numbers of participants wrote it. Lines of unit 'subject' also count in the account of unit
+'timepoint'.
 
 A line with event 'hold' reserves the loss of a whole run, with round 0. Until the line 'release' of
-the same site, centre and run, its ``mu`` counts in place of the run's lines 'reserve', which it
+the same site, centre and run, its ``mu`` counts instead of the run's lines 'reserve', which it
 covers. From 'release' on these lines count, and the hold does not.
 
 A line with event 'state' costs nothing. It records an approval or its withdrawal, the newest
 roster, or the group of the participants in the site's left-out table.
 
-The chain shows an edit to whoever knows a later head. One that the site can't take back lies on
-the exchange, signed, as ``ledgers/<site>/<seq>``.
+The chain reveals an edit to anyone who has a later head. The exchange has signed heads that the
+site can't withdraw, as ``ledgers/<site>/<seq>``.
 """
 
 import json
@@ -66,7 +67,7 @@ _HOW = (
 
 
 def print_accounts(ledger: Ledger, policy: Policy, out: Console) -> None:
-    """Show every study's cost and what is left to whoever was charged most."""
+    """Show every study's loss and the remaining budget of the most charged participant."""
     table = Table("study", "unit", "runs", "rounds", "ε", "of the budget", "last")
     allowed = {account.unit: account.allowed.mu for account in accounts(ledger, policy)}
     for row in studies(ledger.entries(), policy):
@@ -89,7 +90,7 @@ def budget(ledger: Ledger, policy: Policy) -> tuple[str, ...]:
 
 
 def budget_sentences(folder: Path) -> tuple[str, ...]:
-    """The same of a site's folder; of a ledger that can't be read, why."""
+    """Return the same of a site's folder, or the error if its ledger can't be read."""
     try:
         ledger = _ledger_of(folder)
         return ("nothing is spent yet",) if ledger is None else budget(ledger, Policy.load(folder))
@@ -98,7 +99,7 @@ def budget_sentences(folder: Path) -> tuple[str, ...]:
 
 
 def budget_json(folder: Path) -> list[dict[str, object]] | None:
-    """The same for a script; empty without a ledger, None of one that can't be read."""
+    """Return the same for a script; empty without a ledger, None if it can't be read."""
     try:
         ledger = _ledger_of(folder)
         found = accounts(ledger, Policy.load(folder)) if ledger else []
@@ -119,7 +120,7 @@ def budget_json(folder: Path) -> list[dict[str, object]] | None:
 
 
 def reserved_json(folder: Path) -> list[dict[str, object]] | None:
-    """Return what runs that have not ended hold; None if the ledger can't be read."""
+    """Return the holds of runs that have not ended; None if the ledger can't be read."""
     try:
         ledger = _ledger_of(folder)
         found = held_runs(ledger.entries(), Policy.load(folder)) if ledger else []
@@ -134,7 +135,7 @@ def _ledger_of(folder: Path) -> Ledger | None:
 
 
 def verify_file(path: Path) -> str:
-    """Check an exported ledger, whoever's it is; returns what was checked, in a sentence.
+    """Check an exported ledger of any site, and return the result in a sentence.
 
     Raises LedgerError if it can't be read, is not such a file, or was changed.
     """
@@ -186,7 +187,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Export:
-    """What an exported ledger says, once its chain was found sound."""
+    """Content of an exported ledger whose chain was found valid."""
 
     site: str
     at: str
@@ -196,13 +197,13 @@ class Export:
 
     @property
     def sentence(self) -> str:
-        """What was checked, and by whose key."""
+        """Result of the check, with the signing key."""
         lines = f"{self.head.seq} line{'' if self.head.seq == 1 else 's'}"
         return (
-            f"The ledger of {printable(self.site, 64)} as of {printable(self.at, 64)} is whole: "
-            f"its {lines} follow one another from the first to the head {self.head.digest[:16]}…, "
-            "which is signed with the key of "
-            f"fingerprint {fingerprint(self.key)}; compare that with the site's own."
+            f"The ledger of {printable(self.site, 64)} as of {printable(self.at, 64)} is "
+            f"complete: its {lines} follow one another from the first to the head "
+            f"{self.head.digest[:16]}…, which is signed with the key of fingerprint "
+            f"{fingerprint(self.key)}; compare that with the site's own."
         )
 
 
@@ -242,9 +243,9 @@ def export_json(ledger: Ledger, *, site: str, at: str, key: Ed25519PrivateKey) -
 def verify_export(data: bytes) -> Export:
     """Read an exported ledger, and check its chain and its signature.
 
-    Compare ``key`` with the site's, and ``head`` with one that was seen elsewhere: who holds the
-    site's key can make another sound file. Raises LedgerError if it is not such a file, a line was
-    changed, removed or put in, or the key that the file names did not sign it.
+    Compare ``key`` with the site's, and ``head`` with one from another source: the owner of the
+    site's key can make another valid file. Raises LedgerError if it is not such a file, a line was
+    changed, removed or inserted, or the key that the file names did not sign it.
     """
     try:
         file = msgspec.json.decode(data, type=_File)

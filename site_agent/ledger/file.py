@@ -1,4 +1,4 @@
-"""A ledger's file while it is open: its table, and how much of it was read and found sound."""
+"""A ledger's open file: its table, and the number of lines that were read and found valid."""
 
 import os
 import sqlite3
@@ -33,7 +33,7 @@ _LAYOUT = 8
 _WITHOUT_PERSONS = (3, 4)
 _WITHOUT_SPELLINGS = (*_WITHOUT_PERSONS, 5, 6)
 _OLDER = (*_WITHOUT_SPELLINGS, 7)
-"""Layouts that are brought up to date when they are opened: the lines stay as they are."""
+"""Layouts that are converted when they are opened: the lines stay unchanged."""
 _TABLE = """
 CREATE TABLE entries (
     seq INTEGER PRIMARY KEY,
@@ -74,34 +74,34 @@ class LedgerFile:
     Parameters
     ----------
     path : Path
-        The database; it must be there, and may be empty.
+        The database; it must exist, and may be empty.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.head = EMPTY
         self.groups: dict[str, Ids] = {}
-        self._marks: list[bytes] = [b""]  # by row; nobody's is 0
+        self._marks: list[bytes] = [b""]  # by row; row 0 is unused
         self._rows: dict[bytes, int] = {}
         self._former: dict[bytes, frozenset[int]] = {}  # rows of other spellings
         self._searched: set[tuple[bytes, str]] = set()
         self._same: dict[int, int] = {}
         self.sums = Sums(self.members)
         self._where = _whereabouts(path)
-        # One connection for the ledger's life: opening one costs as much as a round.
+        # One connection for the ledger's lifetime: opening one costs as much as a round.
         self.connection = sqlite3.connect(
             path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
         )
         set_journal(self.connection, path)
         self.connection.execute("PRAGMA synchronous = FULL")
         self.connection.execute("PRAGMA cache_size = -256")  # KiB; the last lines are read again
-        # Bringing every line at once into the main file would cost a round most of its time.
+        # Writing every line at once into the main file would take most of a round's time.
         self.connection.execute("PRAGMA wal_autocheckpoint = 0")
 
     def current(self) -> Self:
-        """Return this book, or a new one after a fork or if another file took the place of its own.
+        """Return this book, or a new one after a fork or if its file was replaced.
 
-        The new one must hold what was read in the old.
+        The new one must contain all lines that were read in the old.
         """
         if self._where == _whereabouts(self.path):
             return self
@@ -111,7 +111,7 @@ class LedgerFile:
         return file
 
     def settle(self) -> None:
-        """Bring every line into the main file, so that a backup needs no log beside it."""
+        """Write every line into the main file. So a backup needs no separate log."""
         self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class LedgerFile:
             )
 
     def _bring_up_to_date(self, layout: int) -> None:
-        """Lay an older table's lines out anew, in the transaction that looks at the layout."""
+        """Convert the lines of an older table, in the transaction that reads the layout."""
         without_persons = layout in _WITHOUT_PERSONS
         self.connection.execute("ALTER TABLE entries RENAME TO older")
         self.connection.execute(_TABLE)
@@ -206,7 +206,7 @@ class LedgerFile:
         return np.array([own[by_mark[mark]] for mark in marks], dtype=np.uint32)
 
     def _row(self, mark: bytes) -> int:
-        """Return the row that stands for a canonical mark, or 0."""
+        """Return the row of a canonical mark, or 0."""
         row = self._rows.get(mark) or min(self._former.get(mark, ()), default=0)
         return self._same.get(row, row)
 
@@ -252,7 +252,7 @@ class LedgerFile:
         self.catch_up()
 
     def _read_persons(self) -> None:
-        """Read the persons that were added since the last time; rows are given in order."""
+        """Read the participants that were added since the last time; rows are given in order."""
         added = self.connection.execute(
             "SELECT id, mark FROM participants WHERE id >= ? ORDER BY id", (len(self._marks),)
         )
@@ -266,7 +266,7 @@ class LedgerFile:
         return None if row is None else bytes(row[0])
 
     def _key(self) -> bytes:
-        """The key beside this file, which must be the one that its persons were marked with."""
+        """Return the key next to this file, which must be the one of its participants' marks."""
         kept, key = self._kept(), read_key(self.path)
         if kept is None:
             key = key or make_key(self.path)
@@ -274,14 +274,14 @@ class LedgerFile:
         elif key is None or check_of(key) != kept:
             raise LedgerError(
                 f"{key_path(self.path)} is not the key that the participants of this ledger were "
-                "marked with, so that what each was charged is unknown; restore it from a backup."
+                "marked with, so their individual losses are unknown; restore it from a backup."
             )
         return key
 
     def members(self, digest: str) -> Ids:
-        """Persons of a group, as sorted rows.
+        """Return the participants of a group, as sorted rows.
 
-        Raises LedgerError if they are not those that were charged.
+        Raises LedgerError if they are not the participants who were charged.
         """
         if digest not in self.groups:
             same = [self._same.get(row, row) for row in self._raw_members(digest)]
@@ -295,7 +295,7 @@ class LedgerFile:
         return [label for label, known in zip(labels, inside, strict=True) if known]
 
     def _raw_members(self, digest: str) -> list[int]:
-        """Rows of a group as they were stored, of which several may be one participant's."""
+        """Return the rows of a group as they were stored. Several may be one participant's."""
         found = self.connection.execute("SELECT members FROM groups WHERE digest=?", (digest,))
         row = found.fetchone()
         ids: list[int] = unpack_ids(row[0]).tolist() if row else []
@@ -317,7 +317,7 @@ class LedgerFile:
         price: float,
         study: OneStudy | None,
     ) -> list[str]:
-        """Return who has no budget left for a loss; parameters as `LedgerReader.over_limit`."""
+        """Return participants without budget for a loss, as `LedgerReader.over_limit`."""
         rows = self.rows(labels)
         over = np.zeros(len(rows), np.bool_)
         if study is not None:
@@ -330,13 +330,13 @@ class LedgerFile:
     def catch_up(self) -> None:
         """Read and check the lines that were added since the last time.
 
-        So a round costs no walk over all lines, and yet every line is checked once. Raises
+        So a round need not read all lines, but every line is checked once. Raises
         LedgerError if a line was altered, or the file is not the one that was read before.
         """
         if self.head != EMPTY and self.digest_at(self.head.seq) != self.head.digest:
             raise LedgerError(
-                f"{self.path}: line {self.head.seq} is not the one that was there before; another "
-                "ledger was put in its place, so restore the newest and start the agent again."
+                f"{self.path}: line {self.head.seq} differs from the one that was read before: "
+                "the ledger was replaced. Restore the newest one and start the agent again."
             )
         self._read_spellings()
         for entry in follow(self.head, self.read(self.head.seq), str(self.path)):
@@ -353,13 +353,13 @@ class LedgerFile:
             yield LedgerEntry(row[0], Charge(*row[1:14]), *row[14:])
 
     def digest_at(self, seq: int) -> str | None:
-        """Digest of a line, or None if there are fewer."""
+        """Return the digest of a line, or None if there are fewer."""
         found = self.connection.execute("SELECT digest FROM entries WHERE seq = ?", (seq,))
         row = found.fetchone()
         return str(row[0]) if row else None
 
     def find(self, charge: Charge, event: str) -> Charge | None:
-        """What is written for a charge's round, site and centre; None if nothing is."""
+        """Return the entry for a charge's round, site and centre, or None."""
         row = self.connection.execute(
             f"SELECT {_CHARGE} FROM entries "  # noqa: S608 - constants
             "WHERE site = ? AND centre = ? AND run = ? AND round = ? AND event = ?",
@@ -377,7 +377,7 @@ class LedgerFile:
         return [State(kind, *row) for row in rows.fetchall() if row[0] in sites]
 
     def halt(self, why: str) -> None:
-        """Let nothing be reserved any more."""
+        """Close the ledger for further reservations."""
         self.connection.execute(
             "INSERT INTO halts SELECT ? WHERE NOT EXISTS (SELECT 1 FROM halts)", (why,)
         )
@@ -408,7 +408,7 @@ class _Accounts:
         """Account of each row whose account has changed."""
 
     def join(self, rows: set[int]) -> None:
-        """Make some rows, and all that are joined to them, one account."""
+        """Join some rows, and all rows that are joined to them, to one account."""
         accounts = {self._same.get(row, row) for row in rows}
         if len(accounts) < 2:
             return
@@ -421,7 +421,7 @@ class _Accounts:
 
 
 def _whereabouts(path: Path) -> tuple[int, int, int]:
-    """Process, device and file: a connection is good for one of each."""
+    """Process, device and file: a connection is valid for only one of each."""
     try:
         status = path.stat()
     except OSError as error:

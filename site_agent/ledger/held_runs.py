@@ -31,7 +31,7 @@ class HeldRun:
 
     @property
     def sentence(self) -> str:
-        """What is reserved, and what of it was charged."""
+        """Reserved loss of a run, and the part of it that was charged."""
         rounds = (
             f"the {count(self.rounds, 'round')} charged so far come to "
             f"ε = {number(self.charged.epsilon)}"
@@ -59,7 +59,7 @@ class HeldRun:
 
 
 def held_runs(entries: Sequence[LedgerEntry], policy: Policy) -> list[HeldRun]:
-    """Return the runs that hold a loss, in the order of their holds.
+    """Return the runs with a hold, in the order of their holds.
 
     Parameters
     ----------

@@ -1,15 +1,14 @@
-"""The site's own account of what its data have cost, across all studies.
+"""The site's own account of the privacy losses of its data, across all studies.
 
-An append-only table in SQLite (write-ahead log, full synchronisation). Each
-line holds the digest of the one before, so that an edit shows. A loss is
-reserved before noise is drawn and marked as spent once the message is stored;
-what is reserved counts, unless a later line makes it void, since nothing was sent.
-A round is charged once, however often it is repeated.
+An append-only table in SQLite (WAL mode, full synchronisation). Each line contains the
+digest of the one before, so an edit is detected. A loss is reserved before noise is drawn and
+marked as spent once the message is stored. A reserved loss counts, unless a later line makes it
+void because nothing was sent. A round is charged once, however often it is repeated.
 
-One file may serve several agents of a hospital, in several processes: whoever
-writes holds SQLite's write lock from reading the sum to adding the line.
+One file may serve several agents of a hospital, in several processes: a writer keeps SQLite's write
+lock from reading the sum to adding the line.
 
-What its lines come to is told for whoever was charged most, and per study.
+The sum of its lines is reported for the most charged participant, and for each study.
 """
 
 import math
@@ -40,7 +39,7 @@ from site_agent.policy.policy import Policy, SpentLoss
 
 __all__ = ["Charge", "Head", "Ledger", "LedgerEntry", "LedgerLimits"]
 UNITS = {"subject": "participant", "timepoint": "single volume"}
-"""What each unit of privacy protects, in words."""
+"""Protected data of each unit of privacy, in words."""
 _ROUNDING = 1e-9  # of squares of μ
 
 
@@ -55,9 +54,9 @@ class Ledger(LedgerReader):
         self._answered: list[tuple[Charge, str]] = []
 
     def enroll(self, labels: Collection[str], group: str = "") -> str:
-        """Write down who is charged together, by marks that tell nobody's label; once.
+        """Record a group that is charged together, by marks that reveal no label; only once.
 
-        Raises LedgerError if the key of the marks, which lies beside the ledger, is lost.
+        Raises LedgerError if the key of the marks, which is stored next to the ledger, is lost.
 
         Parameters
         ----------
@@ -75,13 +74,13 @@ class Ledger(LedgerReader):
     def hold(
         self, charge: Charge, labels: Sequence[str], limits: LedgerLimits, at: str
     ) -> tuple[str, list[str]]:
-        """Hold the loss of a whole run for the participants who have the budget; once.
+        """Hold the loss of a whole run for the participants who have the budget; only once.
 
-        Whoever lacks the budget is left out of the run, and no run is refused. The limits are
-        compared in the transaction that writes the line, so that two runs never count on the same
-        budget. A run that has a hold keeps its participants: nobody is added. Raises
+        Participants who lack the budget are excluded from the run, and no run is refused. The
+        limits are compared in the transaction that writes the line. So two runs never count on the
+        same budget. A second call for a run keeps its participants: none is added. Raises
         PrivacyError if no further run may begin; nothing is written. Raises LedgerError if the run
-        holds another loss, or was released, or the ledger was closed.
+        already holds another loss, or was released, or the ledger was closed.
 
         Parameters
         ----------
@@ -97,7 +96,7 @@ class Ledger(LedgerReader):
         group : str
             Digest of the participants of the hold, as in `Charge.persons`.
         left_out : list of str
-            Those of the labels who are not among them.
+            Labels that are not among them.
         """
         with self._marking() as file:
             file.check_halt()
@@ -106,21 +105,21 @@ class Ledger(LedgerReader):
             if held is None:
                 check_begin(file.sums, charge, limits)
                 own = OneStudy(charge.study, {charge.centre, *limits.centres}, limits.study)
-                totals = {charge.unit: 0.0, **limits.totals}  # what has no limit has no budget
+                totals = {charge.unit: 0.0, **limits.totals}  # a unit without limit has no budget
                 over = set(file.over_limit(labels, totals, charge.unit, charge.mu, own))
                 group = file.enroll([label for label in labels if label not in over])
                 file.append(replace(charge, persons=group), "hold", at)
                 return group, sorted(over)
             if file.find(charge, "release") or replace(held, persons="") != charge:
                 raise LedgerError(
-                    f"{charge.run} has ended here, or held another loss before, so the site "
-                    "answers no further. Take part in a new run."
+                    f"{charge.run} has ended here, or held another loss before, so the site stops "
+                    "answering. Take part in a new run."
                 )
             inside = {*file.named_in(held.persons, labels)}
             return held.persons, [label for label in labels if label not in inside]
 
     def release(self, run: str, site: str, at: str) -> None:
-        """End a run's hold: from now on its charged rounds alone count; once, and of any run.
+        """End a run's hold: from now on only its charged rounds count; once, and for any run.
 
         Parameters
         ----------
@@ -138,11 +137,11 @@ class Ledger(LedgerReader):
                     file.catch_up()
 
     def reserve(self, charge: Charge, at: str) -> bool:
-        """Reserve a round's loss, which its run holds; False if this charge was reserved before.
+        """Reserve a round's loss within its run's hold; False if this charge was reserved before.
 
-        Only `hold` compares with limits, so that no order of runs, agents or processes passes one.
-        Raises BudgetError if the loss is no number. Raises LedgerError if the run holds nothing or
-        the hold does not cover the round, the round is in the ledger with another loss or question,
+        Only `hold` compares with limits. So no order of runs, agents or processes can exceed one.
+        Raises BudgetError if the loss is not a number. Raises LedgerError if the run has no hold or
+        its hold does not cover the round, the round is in the ledger with another loss or question,
         or the ledger was closed. Nothing is then written.
 
         Parameters
@@ -156,20 +155,21 @@ class Ledger(LedgerReader):
             if file.find(charge, "void") is not None:
                 raise LedgerError(
                     f"Round {charge.round} of {charge.run} was over before it was answered here, "
-                    "and is not paid for again; take part in a new run."
+                    "and is not charged again. Take part in a new run."
                 )
             if known is None:
                 check_covered(file.sums, charge)
                 file.append(charge, "reserve", at)
             elif known != charge:
                 raise LedgerError(
-                    f"Round {charge.round} of {charge.run} was reserved at another price or for "
-                    "another question, so the site answers no further; ask the study's people why."
+                    f"Round {charge.round} of {charge.run} was reserved with another loss or for "
+                    "another question, so the site stops answering. Ask the study's coordinator "
+                    "why."
                 )
             return known is None
 
     def record(self, state: State, at: str) -> None:
-        """Write down a state of the site's folder.
+        """Record a state of the site's folder.
 
         Raises LedgerError if the ledger was closed.
 
@@ -185,7 +185,7 @@ class Ledger(LedgerReader):
             file.append(state.line(file.head.seq + 1), STATE, at)
 
     def holds(self, charge: Charge) -> bool:
-        """Whether a round is charged: reserved, and not made void since."""
+        """Return whether a round is charged: reserved, and not made void since."""
         with self._using() as file:
             return file.find(charge, "reserve") is not None and file.find(charge, "void") is None
 
@@ -198,16 +198,16 @@ class Ledger(LedgerReader):
             _spend(file, charge, at)
 
     def take_back(self, charge: Charge, at: str) -> None:
-        """Make a reservation void whose answer was never sent; the round is never paid for again.
+        """Cancel a reservation whose answer was never sent; the round is never charged again.
 
-        To be called by who reserved it and knows that nothing left the site. After a restart nobody
-        knows, and what is reserved stays charged. Raises LedgerError if it was not reserved, or was
-        answered.
+        To be called only by the process that reserved it and that has sent nothing. After a restart
+        this is unknown, and the reservation stays charged. Raises LedgerError if it was not
+        reserved, or was answered.
         """
         with self._marking() as file:
             if file.find(charge, "reserve") != charge or file.find(charge, "spend") is not None:
                 raise LedgerError(
-                    f"Round {charge.round} of {charge.run} can't be taken back, since it is not "
+                    f"Round {charge.round} of {charge.run} can't be cancelled, since it is not "
                     "reserved or was answered; its charge stays."
                 )
             if file.find(charge, "void") is None:
@@ -216,37 +216,37 @@ class Ledger(LedgerReader):
     def spend_soon(self, charge: Charge, at: str) -> None:
         """Mark a reserved round as answered with the next reservation, or when `settle` is called.
 
-        For the midst of a run, where waiting for the disk is most of a round. What is reserved
-        counts as spent already, and a restarted agent marks its stored answers anew.
+        For use during a run, where waiting for the disk is most of a round. A reserved loss already
+        counts as spent, and a restarted agent marks its stored answers again.
         """
         with self._lock:
             self._answered.append((charge, at))
 
     def settle(self) -> None:
-        """Write what is due, and bring every line into the main file; at the end of a run.
+        """Write the due marks, and write every line into the main file, at the end of a run.
 
         Raises LedgerError as `spend`.
         """
-        self._settled = -math.inf  # so that it is done when the lines are written
+        self._settled = -math.inf  # so it is done when the lines are written
         with self._marking():
             pass
 
     def halt(self, why: str) -> None:
-        """Close the ledger for every agent that shares it: it can be read, but nothing reserved.
+        """Close the ledger for every agent that shares it: it can be read, but reserves nothing.
 
-        Only a file that is put in its place opens it again.
+        Only replacing the file opens it again.
 
         Parameters
         ----------
         why : str
-            The sentence that everybody is told who wants to reserve.
+            The error message of every later attempt to reserve.
         """
         with self._writing() as file:
             file.halt(why)
 
     @contextmanager
     def _marking(self) -> Iterator[LedgerFile]:
-        """Hold the write lock, and mark what was answered since the last time in one go."""
+        """Hold the write lock, and mark the rounds answered since the last time together."""
         with self._lock:
             due = list(self._answered)
             with self._writing() as file:
@@ -264,8 +264,8 @@ def _spend(file: LedgerFile, charge: Charge, at: str) -> None:
         )
     if file.find(charge, "void") is not None:
         raise LedgerError(
-            f"Round {charge.round} of {charge.run} was taken back and can't be answered; a copy of "
-            "this site's folder may be at work, so stop it."
+            f"Round {charge.round} of {charge.run} was cancelled and can't be answered. A copy of "
+            "this site's folder may be at work; stop it."
         )
     if file.find(charge, "spend") is None:
         file.append(charge, "spend", at)
@@ -281,13 +281,13 @@ class Amount:
 
 @dataclass(frozen=True)
 class Account:
-    """What whoever was charged most has left, in one unit of privacy and over all data sets.
+    """Remaining budget of the most charged participant, in one unit and over all data sets.
 
-    That of single volumes counts what protects whole persons, too: it costs a volume as much.
-    ``spent`` includes the holds of runs that have not ended. ``charged`` has only rounds.
-    ``left`` is the largest single loss that the limit still covers: squares of μ add up, and
-    neither μ nor ε do. ``outsider`` is what was spent against who sees only the releases, and
-    ``last`` what the newest study has cost, all its runs together.
+    The account of single volumes also counts studies that protect whole participants, which cost a
+    volume as much. ``spent`` includes losses held by runs that have not ended. ``charged`` has only
+    rounds. ``left`` is the largest single loss that the limit still covers: squares of μ add up,
+    and neither μ nor ε do. ``outsider`` is the loss against a party that sees only the releases,
+    and ``last`` the loss of the newest study, all its runs together.
     """
 
     unit: str
@@ -300,28 +300,28 @@ class Account:
 
     @property
     def used(self) -> float:
-        """Part of the limit that is spent, in what adds up: squares of μ."""
+        """Fraction of the limit that is spent, in squares of μ, which add up."""
         return (self.spent.mu / self.allowed.mu) ** 2 if self.allowed.mu else 1.0
 
     @property
     def more(self) -> int | None:
-        """How many more studies that cost as much as the last one the limit covers."""
+        """Number of further studies with the last one's loss that the limit covers."""
         if self.last is None or not self.last.mu:
             return None
         return math.floor((self.left.mu / self.last.mu) ** 2 * (1.0 + _ROUNDING))
 
     @property
     def sentence(self) -> str:
-        """All of it in a sentence, the same wherever it is told."""
+        """The summary in a sentence, the same in every report."""
         spent, rounds = "spent", ""
         if self.spent.mu**2 > self.charged.mu**2 * (1.0 + _ROUNDING):
             spent = "spent or reserved"
             rounds = f"without reserved losses ε = {number(self.charged.epsilon)}, "
         return (
-            f"ε = {number(self.spent.epsilon)} of {self.allowed.epsilon:g} is {spent} for each "
-            f"{UNITS.get(self.unit, self.unit)} at the most, {percent(self.used)} of the budget "
-            f"({rounds}against outsiders ε = {number(self.outsider.epsilon)}); "
-            f"one more study of ε = {number(self.left.epsilon)} would use it up{self._like_last}."
+            f"At most ε = {number(self.spent.epsilon)} of {self.allowed.epsilon:g} is {spent} for "
+            f"each {UNITS.get(self.unit, self.unit)}, {percent(self.used)} of the budget "
+            f"({rounds}against outsiders ε = {number(self.outsider.epsilon)}); one more study of "
+            f"ε = {number(self.left.epsilon)} would use it up{self._like_last}."
         )
 
     @property
@@ -335,7 +335,7 @@ class Account:
 
 @dataclass(frozen=True)
 class StudyRow:
-    """What one consortium's study has cost one data set."""
+    """Loss of one data set in one consortium's study."""
 
     study: str
     centre: str
@@ -352,7 +352,7 @@ class StudyRow:
 
 
 def accounts(ledger: Ledger, policy: Policy) -> list[Account]:
-    """Work out the account of each unit that the policy allows, or that was ever charged.
+    """Compute the account of each unit that the policy allows, or that was ever charged.
 
     Raises LedgerError if the ledger can't be read.
     """
@@ -360,11 +360,11 @@ def accounts(ledger: Ledger, policy: Policy) -> list[Account]:
     charged = standing_reservations(entries)
     lines = (entry.charge.unit for entry in entries if entry.event in ("reserve", "hold"))
     units = sorted({*policy.units, *lines})
-    return [_account(unit, ledger, charged, policy) for unit in units]  # persons come first
+    return [_account(unit, ledger, charged, policy) for unit in units]  # participants come first
 
 
 def studies(entries: Sequence[LedgerEntry], policy: Policy) -> list[StudyRow]:
-    """Work out what each study has cost, in the order of their first lines."""
+    """Compute the loss of each study, in the order of their first lines."""
     groups: dict[tuple[str, str, str, str], list[LedgerEntry]] = defaultdict(list)
     for entry in (each for each in entries if each.is_of_round):
         c = entry.charge
@@ -389,7 +389,7 @@ def _account(unit: str, ledger: Ledger, charged: Sequence[LedgerEntry], policy: 
 
 
 def _last(unit: str, charged: Sequence[LedgerEntry], policy: Policy) -> Amount | None:
-    """What the newest study that counts for a unit has cost."""
+    """Return the loss of the newest study that counts for a unit."""
     lines = [entry.charge for entry in charged if entry.charge.unit in counted(unit)]
     if not lines:
         return None
@@ -430,10 +430,10 @@ def over_limit(
     centres: Collection[str],
     labels: Sequence[str],
 ) -> list[str]:
-    """Return the participants who have no budget left for one run, and are left out of it.
+    """Return the participants who have no budget left for one run, and are excluded from it.
 
-    The price is the most that the study promises, which is public before the run. Nobody's data
-    decide.
+    The loss is the largest that the study promises, which is public before the run. It depends on
+    no participant's data.
 
     Parameters
     ----------
@@ -452,7 +452,7 @@ def spent_in(
     centres: Collection[str],
     labels: Sequence[str],
 ) -> SpentLoss:
-    """Look up what a ledger holds of the most charged person before another run of a study.
+    """Look up the most charged participant's loss before another run of a study.
 
     Parameters
     ----------
@@ -461,7 +461,7 @@ def spent_in(
     centres : collection of str
         Public keys that the study's consortium has or had, in hexadecimal.
     labels : sequence of str
-        The persons whom the run would take.
+        The participants whom the run would include.
     """
     unit = study.privacy.unit
     return SpentLoss(

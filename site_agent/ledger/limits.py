@@ -1,12 +1,12 @@
-"""What may be charged to a ledger, and the sums that every hold is compared with.
+"""Limits of charges to a ledger, and the sums that every hold is compared with.
 
-Before its first round a run holds the whole privacy loss of its participants, and the hold counts
-as charged. A round is charged only if its run's hold covers it, so that it can't fail because
-another run was charged meanwhile. The release at the run's end leaves the losses of the rounds.
+Before its first round, the whole privacy loss of a run's participants is held, and this counts as
+charged. A round is charged only if its run's hold covers it. So it can't fail because another run
+was charged meanwhile. The release at the run's end leaves the losses of the rounds.
 
-A charge of unit ``subject`` counts in the account of single volumes, too: what hides all
-of a person's scans hides each of them no better than that. The converse is not bounded
-but by group privacy, so a charge of unit ``timepoint`` counts in its own account only.
+A charge of unit ``subject`` also counts in the account of single volumes: protection of all of a
+participant's scans protects each of them only as well. The converse is bounded only by group
+privacy, so a charge of unit ``timepoint`` counts in its own account only.
 """
 
 import math
@@ -35,36 +35,36 @@ class OneStudy(NamedTuple):
     centres: Collection[str]
     """Public keys that its consortium has or had, in hexadecimal."""
     limit: float
-    """The most, as μ, that the study may cost a participant."""
+    """Largest loss of a participant in the study, as μ."""
 
 
 @dataclass(frozen=True)
 class LedgerLimits:
-    """What must still hold once a run holds its loss; every loss is a μ."""
+    """Conditions that must be met after a run's hold; every loss is a μ."""
 
     totals: Mapping[str, float]
-    """By unit: what all charges that count in a participant's account may come to. An account that
-    is missing has no limit, except that of the run's own unit, which then has nothing."""
+    """Limit by unit of all charges that count in a participant's account. A missing account has no
+    limit, except that of the run's own unit, whose limit is then 0."""
     study: float = math.inf
-    """What the study may cost a participant, all its runs together, by the site's policy."""
+    """Largest loss of a participant in the study, all its runs together, by the site's policy."""
     runs: float = math.inf
-    """Runs of the study that may ever cost something, by the approval."""
+    """Maximum number of charged runs of the study, by the approval."""
     centres: frozenset[str] = frozenset()
-    """Public keys, in hexadecimal, that the consortium has or had: its study is one, whichever of
-    them signed it."""
+    """Public keys, in hexadecimal, that the consortium has or had. Its study is the same, whichever
+    of them signed it."""
     ended: str = ""
-    """Why no run may begin any more; empty if one may."""
+    """Reason why no run may begin any more; empty if one may."""
 
 
 @dataclass
 class _Hold:
-    """The loss that a run holds, and its rounds that were charged."""
+    """The loss held for a run, and its charged rounds."""
 
     charge: Charge
     rounds: list[Charge] = field(default_factory=list)
 
     def covers(self, charge: Charge) -> bool:
-        """Whether a round of the same participants fits into the rest of the hold."""
+        """Return whether a round of the same participants fits into the rest of the hold."""
         ours, theirs = self.charge, charge
         if (ours.persons, ours.unit, ours.study) != (theirs.persons, theirs.unit, theirs.study):
             return False
@@ -73,7 +73,7 @@ class _Hold:
 
 
 class Sums:
-    """What a ledger's reservations come to, kept up with each line."""
+    """Sums of a ledger's reservations, updated with each line."""
 
     def __init__(self, members: Callable[[str], Ids]) -> None:
         self.read_members(members)
@@ -88,9 +88,9 @@ class Sums:
         self._holds: dict[tuple[str, str, str], _Hold] = {}
 
     def add(self, entry: LedgerEntry) -> None:
-        """Count a reservation or a hold, or subtract one that was made void or released.
+        """Count a reservation or hold, or subtract one that was made void or released.
 
-        A reservation of a run with a hold counts from the release on. Other lines cost
+        A reservation of a run with hold counts from the release on. Other lines cost
         nothing.
         """
         charge = entry.charge
@@ -132,11 +132,11 @@ class Sums:
 
     @property
     def everybody(self) -> Ids:
-        """Whoever was charged anything."""
+        """All participants who were charged anything."""
         return self._persons.everybody
 
     def read_members(self, members: Callable[[str], Ids]) -> None:
-        """Ask this from now on for the persons of a group."""
+        """Request the participants of a group from this function from now on."""
         self._members = members
 
     def total(self, dataset: str, unit: str, persons: Ids | None = None) -> float:
@@ -157,29 +157,29 @@ class Sums:
         centres: Collection[str],
         persons: Ids | None = None,
     ) -> float:
-        """μ of what one consortium's study has cost the same person, over all its runs."""
+        """Return μ of one consortium's study for the same participant, over all its runs."""
         held = _held(unit, study, centres)
         before = self._of_study(dataset if persons is None else "", held)
         return exact_root(before + self._persons.most(held, self._ids(persons)))
 
     def over(self, ids: Ids, unit: str, price: float, limit: float) -> NDArray[np.bool_]:
-        """Which persons could not pay a price any more, by row."""
+        """Return which participants would exceed the total limit with a loss, by row."""
         before = exact_float(self._before("", True, counted(unit)))
         return _over(before + self._persons.of(counted(unit), ids), price, limit)
 
     def over_study(self, ids: Ids, unit: str, price: float, study: OneStudy) -> NDArray[np.bool_]:
-        """Which participants could not pay a price within the limit of one study, by row."""
+        """Return which participants would exceed one study's limit with a loss, by row."""
         held = _held(unit, study.study, study.centres)
         before = exact_float(self._of_study("", held))
         return _over(before + self._persons.of(held, ids), price, study.limit)
 
     def _of_study(self, dataset: str, held: Collection[Account]) -> int:
-        """Lines of a study that name no group, of one data set, or of all if it is empty."""
+        """Return the sum of a study's lines without a group, of one data set or (if empty) all."""
         keys = [key for key in self._studies if dataset in ("", key[0]) and key[1:] in held]
         return sum(self._studies[key] for key in keys)
 
     def _before(self, dataset: str, everywhere: bool, units: Collection[str]) -> int:
-        """Lines that name no group, of one data set or of all."""
+        """Return the sum of the lines that name no group, of one data set or of all."""
         keys = [key for key in self._accounts if everywhere or key[0] == dataset]
         return sum(self._accounts[key] for key in keys if key[1] in units)
 
@@ -187,7 +187,7 @@ class Sums:
         return self._persons.everybody if persons is None else persons
 
     def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
-        """Keys and names of a study's runs that something was reserved for, on any data set."""
+        """Return the keys and names of a study's runs with reservations, on any data set."""
         runs = {key: self._runs.get((study, key), Counter[str]()) for key in centres}
         return {(key, run) for key, had in runs.items() for run, lines in had.items() if lines}
 
@@ -201,17 +201,17 @@ class Sums:
         return len({run for _, run in self.runs(study, centres)})
 
     def hold(self, charge: Charge) -> _Hold | None:
-        """Return what the charge's run holds at its site, or None."""
+        """Return the hold of the charge's run at its site, or None."""
         return self._holds.get((charge.site, charge.centre, charge.run))
 
     @property
     def holds(self) -> list[Charge]:
-        """What runs hold that were not released."""
+        """Holds of runs that were not released."""
         return [hold.charge for hold in self._holds.values()]
 
 
 def _held(unit: str, study: str, centres: Collection[str]) -> list[Account]:
-    """Accounts of one study whose charges count for a unit."""
+    """Return the accounts of one study whose charges count for a unit."""
     return [(each, study, centre) for each in counted(unit) for centre in set(centres)]
 
 
@@ -220,32 +220,32 @@ def _over(spent: NDArray[np.float64], price: float, limit: float) -> NDArray[np.
 
 
 def counted(unit: str) -> tuple[str, ...]:
-    """Units whose charges count in a unit's account."""
+    """Return the units whose charges count in a unit's account."""
     return ("subject", "timepoint") if unit == "timepoint" else (unit,)
 
 
 def check_covered(sums: Sums, charge: Charge) -> None:
-    """Require that a round is covered by what its run holds.
+    """Require that a round is covered by its run's hold.
 
-    Raises BudgetError if its loss is no number. Raises LedgerError if its run holds nothing, or
-    another loss than the round needs.
+    Raises BudgetError if its loss is not a number. Raises LedgerError if its run has no hold, or
+    one of another loss than the round needs.
     """
     check_loss(charge)
     hold = sums.hold(charge)
     if hold is None:
         raise LedgerError(
-            f"{charge.run} holds no privacy loss in the ledger, since it has ended here or never "
-            "began, so the site answers no further. Take part in a new run."
+            f"{charge.run} has no hold in the ledger, since it has ended here or never began, so "
+            "the site stops answering. Take part in a new run."
         )
     if not hold.covers(charge):
         raise LedgerError(
-            f"Round {charge.round} of {charge.run} costs more than the run holds in the ledger, or "
-            "is charged to other participants. Take part in a new run."
+            f"Round {charge.round} of {charge.run} costs more than the run's hold in the ledger, "
+            "or is charged to other participants. Take part in a new run."
         )
 
 
 def no_run_left(study: str, runs: float) -> PrivacyError:
-    """Say that a study's approved runs are used up."""
+    """Return the sentence that a study's approved runs are used up."""
     return PrivacyError(
         f"'{study}' was approved for {runs:g} run{'' if runs == 1 else 's'} and had as many; "
         "another costs again, so approve it again if you agree."
@@ -255,7 +255,9 @@ def no_run_left(study: str, runs: float) -> PrivacyError:
 def check_loss(charge: Charge) -> None:
     """Raise BudgetError if a charge's μ is not a finite number of at least 0."""
     if not 0.0 <= charge.mu < math.inf:
-        raise BudgetError(f"μ = {charge.mu} is no privacy loss. Ask the coordinator of the study.")
+        raise BudgetError(
+            f"μ = {charge.mu} is not a privacy loss. Ask the coordinator of the study."
+        )
 
 
 def check_begin(sums: Sums, charge: Charge, limits: LedgerLimits) -> None:

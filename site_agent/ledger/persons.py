@@ -1,7 +1,7 @@
-"""Persons in the ledger: by a keyed hash of their label, in groups that are charged together.
+"""Participants in the ledger: by a keyed hash of their label, in groups charged together.
 
-The key stays at the site, beside the ledger, so that a copy of the ledger names nobody. What every
-person was charged, and the most that anybody of a group was, are exact sums.
+The key stays at the site, in a separate file. So a copy of the ledger names no participant. The
+loss of every participant, and the largest in a group, are exact sums.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ Totals = NDArray[np.float64]
 
 
 def read_key(ledger: Path) -> bytes | None:
-    """Return the key beside a ledger, or None if there is none yet.
+    """Return the key next to a ledger, or None if there is none yet.
 
-    Raises LedgerError if it can't be read or is none.
+    Raises LedgerError if it can't be read or is not a key.
     """
     path = key_path(ledger)
     try:
@@ -43,7 +43,7 @@ def read_key(ledger: Path) -> bytes | None:
 
 
 def make_key(ledger: Path) -> bytes:
-    """Make the key beside a ledger, readable by its owner only; another process's is taken.
+    """Make the key next to a ledger, readable by its owner only, or read another process's key.
 
     Raises LedgerError if it can't be written.
     """
@@ -69,7 +69,7 @@ def make_key(ledger: Path) -> bytes:
 
 
 def key_path(ledger: Path) -> Path:
-    """Where the key of a ledger lies."""
+    """Return the path of a ledger's key."""
     return ledger.with_name(f"{ledger.name}.key")
 
 
@@ -83,27 +83,27 @@ def person_mark(key: bytes, label: str) -> bytes:
 
     A folder's name need not be UTF-8. Its bytes are used as they are.
     """
-    name = label.encode(errors="surrogateescape")  # whatever the locale: one mark a person
+    name = label.encode(errors="surrogateescape")  # one mark per participant, whatever the locale
     return hashlib.blake2b(name, digest_size=MARK, key=key, person=b"cape participant").digest()
 
 
 def check_of(key: bytes) -> bytes:
-    """What a ledger keeps of its key, to know it again."""
+    """Return the digest by which a ledger recognizes its key."""
     return hashlib.blake2b(b"", digest_size=MARK, key=key, person=b"cape key").digest()
 
 
 def group_digest(key: bytes, marks: Iterable[bytes]) -> str:
-    """SHA-256 of a group's marks in their order, in hexadecimal.
+    """Return SHA-256 of a group's marks in their order, in hexadecimal.
 
     A group without participants has a mark of its own. Otherwise its digest would be public, and
-    with it the hash of a ledger's line that shows that nobody took part.
+    with it the hash of a ledger's line that shows that no one took part.
     """
     nobody = hashlib.blake2b(b"", digest_size=MARK, key=key, person=b"cape nobody").digest()
     return hashlib.sha256(b"".join(sorted(marks) or [nobody])).hexdigest()
 
 
 def pack_ids(ids: Ids) -> bytes:
-    """Rows of the ledger's table of persons, in order, as few bytes."""
+    """Return the rows of the ledger's table of participants, in order, as few bytes."""
     return zlib.compress(np.diff(np.sort(ids), prepend=np.uint32(0)).astype("<u4").tobytes(), 1)
 
 
@@ -114,17 +114,18 @@ def unpack_ids(data: bytes) -> Ids:
 
 
 def exact_square(mu: float) -> int:
-    """Return μ² as a whole number of 2^-2148; raises LedgerError if it is no number."""
+    """Return μ² as a whole number of 2^-2148; raises LedgerError if it is not a number."""
     if not math.isfinite(mu):
         raise LedgerError(
-            f"The ledger holds μ = {mu}, which is no price; restore it from a backup."
+            f"The ledger has recorded μ = {mu}, which is not a privacy loss; restore the ledger "
+            "from a backup."
         )
     numerator, denominator = float(mu).as_integer_ratio()
     return (numerator * numerator) << (_SCALE - 2 * (denominator.bit_length() - 1))
 
 
 def exact_root(total: int) -> float:
-    """Return the root of a sum of `exact_square`; the only two roundings are in here."""
+    """Return the root of a sum of `exact_square`, with the only two roundings."""
     return math.sqrt(exact_float(total))
 
 
@@ -137,15 +138,15 @@ def exact_float(total: int) -> float:
 
 
 class PersonSums:
-    """Sums of squares by person, for any number of accounts.
+    """Sums of squares by participant, for any number of accounts.
 
-    A charge is of a whole group, so what is kept is exact by group. To find who was charged most
-    there is a table of doubles beside it; what is told of them is added up exactly.
+    A charge is of a whole group, so sums are kept exactly by group. The most charged participant is
+    found with an additional table of doubles. The reported sums are then computed exactly.
 
     Parameters
     ----------
     members : callable
-        The persons of a group, by its digest, as sorted rows.
+        The participants of a group, by its digest, as sorted rows.
     """
 
     def __init__(self, members: Callable[[str], Ids]) -> None:
@@ -159,13 +160,13 @@ class PersonSums:
         table = self._tables.get(account)
         if table is None:
             return
-        if square < 0:  # what rounding has left is not carried on
+        if square < 0:  # remaining rounding errors are removed
             del self._tables[account]
             return
         self._tables[account] = _plus(table, self._members(group), exact_float(square))
 
     def of(self, accounts: Iterable[Hashable], ids: Ids) -> Totals:
-        """Sums of squares of persons over several accounts, to about 1e-13 of each."""
+        """Return participants' sums of squares over several accounts, to about 1e-13 of each."""
         found = np.zeros(len(ids))
         for account in accounts:
             table = self._table(account)
@@ -174,7 +175,7 @@ class PersonSums:
         return found
 
     def most(self, accounts: Iterable[Hashable], ids: Ids) -> int:
-        """Exact sum of squares of the person among these who was charged most."""
+        """Return the exact sum of squares of the most charged participant among these."""
         accounts = list(accounts)
         if not len(ids):
             return 0
@@ -184,7 +185,7 @@ class PersonSums:
 
     @property
     def everybody(self) -> Ids:
-        """Whoever was charged anything."""
+        """All participants who were charged anything."""
         charged = (item for groups in self._groups.values() for item in groups.items())
         groups = {group for group, square in charged if square}
         ids = [self._members(group) for group in sorted(groups)]

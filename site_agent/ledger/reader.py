@@ -1,4 +1,4 @@
-"""What a site's ledger holds: sums, lines and their order, read as one file that others share."""
+"""Sums, lines and their order in a site's ledger, read as a file that others share."""
 
 import math
 import sqlite3
@@ -24,15 +24,14 @@ from site_agent.ledger.limits import OneStudy, Sums, counted
 from site_agent.ledger.persons import PersonSums, exact_root, exact_square
 from site_agent.ledger.states import STATE, Kind, State
 
-_SETTLE_EVERY = 1.0  # s between two times that the main file is brought up to date
+_SETTLE_EVERY = 1.0  # s between two updates of the main file
 
 
 class LedgerReader:
-    """A ledger that is read; safe to share among threads and processes.
+    """Reader of a ledger, which is safe to share among threads and processes.
 
-    Whoever reads a sum holds SQLite's write lock meanwhile, so that nothing is added between.
-    Raises LedgerError if it can't be opened or has another layout. Altered lines show at the first
-    use.
+    The reader of a sum keeps SQLite's write lock meanwhile. So nothing is added between. Raises
+    LedgerError if it can't be opened or has another layout. Altered lines show at the first use.
 
     Parameters
     ----------
@@ -62,27 +61,27 @@ class LedgerReader:
             self._file = None
 
     def total(self, dataset: str, unit: str, labels: Sequence[str] | None = None) -> float:
-        """μ of everything reserved or spent that counts for the most charged person.
+        """Return μ of everything reserved or spent that counts for the most charged participant.
 
-        That of single volumes counts what protects whole persons, too.
+        The account of single volumes also counts studies that protect whole participants.
 
         Parameters
         ----------
         labels : sequence of str, optional
-            The persons; without them, whoever was ever charged.
+            The participants (default: all who were ever charged).
         """
         with self._writing() as file:
             return file.sums.total(dataset, unit, None if labels is None else file.rows(labels))
 
     def most_charged(self, unit: str) -> float:
-        """μ of the same for the most charged of all persons, over all data sets."""
+        """Return μ of the same for the most charged of all participants, over all data sets."""
         with self._writing() as file:
             return file.sums.total("", unit, file.sums.everybody)
 
     def course(self, unit: str) -> list[tuple[str, float]]:
-        """When each run's last line was written, and μ of whoever had been charged most by then.
+        """Return the time of each run's last line, and μ of the most charged participant by then.
 
-        The most charged person may be another one each time; nothing tells who.
+        The most charged participant may be another one each time, which is not revealed.
         """
         with self._writing() as file:  # no longer than copying takes: an agent may wait meanwhile
             lines = list(file.read())
@@ -98,12 +97,12 @@ class LedgerReader:
         return found
 
     def outsider_total(self, unit: str, labels: Sequence[str] | None = None) -> float:
-        """μ of the same against somebody who sees only what the studies released.
+        """Return μ of the same against a party that sees only the studies' releases.
 
         Parameters
         ----------
         labels : sequence of str, optional
-            The persons; without them, whoever was ever charged.
+            The participants (default: all who were ever charged).
         """
         return self._most_of_rounds(unit, lambda charge: charge.outsider, labels)
 
@@ -121,7 +120,7 @@ class LedgerReader:
                     square = exact_square(loss(charge))
                     if charge.persons:
                         persons.add(unit, charge.persons, square)
-                    else:  # of before losses were kept by person
+                    else:  # from before losses were kept by participant
                         before += square
             ids = persons.everybody if labels is None else file.rows(labels)
             return exact_root(before + persons.most([unit], ids))
@@ -134,16 +133,16 @@ class LedgerReader:
         price: float,
         study: OneStudy | None = None,
     ) -> list[str]:
-        """Return the participants who could not pay another price any more.
+        """Return the participants who have no budget left for another loss.
 
-        It follows from labels and earlier charges alone, never from anybody's data.
+        It depends only on labels and earlier charges, never on participants' data.
 
         Parameters
         ----------
         totals : mapping of str to float
             μ by unit, as in `LedgerLimits`.
         unit : str
-            What the price is for.
+            Unit of the loss.
         price : float
             μ.
         study : OneStudy, optional
@@ -160,14 +159,14 @@ class LedgerReader:
         centres: Collection[str],
         labels: Sequence[str] | None = None,
     ) -> float:
-        """μ of what one consortium's study has cost the most charged person, over all its runs.
+        """Return μ of one consortium's study for the most charged participant, over all its runs.
 
         Parameters
         ----------
         centres : collection of str
             Public keys that the consortium has or had, in hexadecimal.
         labels : sequence of str, optional
-            The persons; without them, whoever was ever charged.
+            The participants (default: all who were ever charged).
         """
         with self._writing() as file:
             persons = None if labels is None else file.rows(labels)
@@ -179,7 +178,7 @@ class LedgerReader:
             return file.sums.used(study, centres)
 
     def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
-        """Runs of a study that something was reserved for, on any data set.
+        """Return the runs of a study that have reservations, on any data set.
 
         Each is the consortium's key at that time and the run's name; the parameters are those
         of `study_total`.
@@ -188,12 +187,12 @@ class LedgerReader:
             return file.sums.runs(study, centres)
 
     def under_way(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
-        """Return the runs of a study that were charged or hold a loss, as `runs`."""
+        """Return the runs of a study that were charged or have a hold, as `runs`."""
         with self._writing() as file:
             return file.sums.under_way(study, centres)
 
     def charged_rounds(self, run: str, site: str, centre: str) -> list[int]:
-        """Rounds of one site's run that are charged: reserved, and not void.
+        """Return the rounds of one site's run that are charged: reserved, and not void.
 
         Parameters
         ----------
@@ -237,7 +236,7 @@ class LedgerReader:
             return int(np.setdiff1d(file.members(group), rows).size) if group else 0
 
     def holds_of(self, sites: Collection[str]) -> list[Charge]:
-        """Return the prices that the runs of some sites hold.
+        """Return the held losses of the runs of some sites.
 
         Parameters
         ----------
@@ -259,19 +258,19 @@ class LedgerReader:
             return file.named_in(group, labels) if group else []
 
     def knows_any(self, labels: Sequence[str]) -> bool:
-        """Whether any of these participants was charged, or no one was."""
+        """Return whether any of these participants was charged, or no participant at all was."""
         with self._writing() as file:
             rows, charged = file.rows(labels), file.sums.everybody
             return not len(charged) or bool(np.isin(rows, charged).any())
 
     def has_answered(self, sites: Collection[str]) -> bool:
-        """Whether a round was answered by an agent with one of these public keys (hexadecimal)."""
+        """Return whether an agent with one of these public keys (hexadecimal) answered a round."""
         with self._using() as file:
             rows = file.connection.execute("SELECT DISTINCT site FROM entries WHERE event='spend'")
             return any(site in sites for (site,) in rows)
 
     def lacks(self, runs: Collection[str]) -> list[str]:
-        """Runs of some that no line is of."""
+        """Return those of the given runs that have no entry in the ledger."""
         with self._using() as file:
             known = {run for (run,) in file.connection.execute("SELECT DISTINCT run FROM entries")}
         return sorted({*runs} - known)
@@ -282,17 +281,20 @@ class LedgerReader:
             return file.head
 
     def digest_at(self, seq: int) -> str | None:
-        """Digest of a line, or None if the ledger has not come so far."""
+        """Return the digest of a line, or None if the ledger is shorter."""
         with self._using() as file:
             return file.digest_at(seq)
 
     def entries(self) -> list[LedgerEntry]:
-        """All lines, oldest first; raises LedgerError if a line was changed, removed or put in."""
+        """Return all lines, oldest first.
+
+        Raises LedgerError if a line was changed, removed or inserted.
+        """
         with self._using() as file:
             return list(follow(EMPTY, file.read(), str(self.path)))
 
     def verify(self) -> None:
-        """Check every line anew; at the start and before a run, since it takes 20 µs a line.
+        """Check every line again, at the start and before a run, since it takes 20 µs a line.
 
         Raises LedgerError if a line was altered, or the ledger was closed.
         """
@@ -302,16 +304,16 @@ class LedgerReader:
 
     @contextmanager
     def _writing(self) -> Iterator[LedgerFile]:
-        """Hold the write lock; what others added since the last time is read and checked first."""
+        """Hold the write lock; lines that others added since the last time are checked first."""
         with self._using() as file:
             try:
                 with _transaction(file):
                     file.catch_up()
                     yield file
-            except BaseException:  # what was read in it may be undone: all is read anew
+            except BaseException:  # lines that were read may be undone: all is read again
                 self.close()
                 raise
-            file.catch_up()  # what was just written must be there, too, the next time
+            file.catch_up()  # the line that was just written must also be present the next time
             if time.monotonic() - self._settled > _SETTLE_EVERY:
                 file.settle()
                 self._settled = time.monotonic()
@@ -330,7 +332,7 @@ class LedgerReader:
 
 @contextmanager
 def _transaction(file: LedgerFile) -> Iterator[None]:
-    """All or nothing, and nobody else writes meanwhile."""
+    """Open a transaction: all or nothing is written, and no other process writes meanwhile."""
     file.connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,8 +1,8 @@
 """The newest states of a site's folder, as the ledger's lines record them.
 
-A backup of a site's folder may bring back an approval that was withdrawn, an older roster or a
+A backup of a site's folder may restore an approval that was withdrawn, an older roster or a
 shorter left-out table. Each of these states therefore has lines in the ledger, whose head is on the
-exchange: an older state is noticed, wherever it comes from.
+exchange: an older state is detected, wherever it comes from.
 """
 
 from dataclasses import dataclass

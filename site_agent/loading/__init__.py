@@ -1,4 +1,4 @@
-"""From an approved study to the data that its analysis takes.
+"""Loading of an approved study's data for its analysis.
 
-Loading ahead, views matched by participant, sizes that are reported, units of privacy.
+Loading in advance, views matched by participant, reported sizes, units of privacy.
 """

@@ -1,4 +1,4 @@
-"""A site's persons as feature vectors: the views of a study, matched by person."""
+"""A site's participants as feature vectors: the views of a study, matched by participant."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -51,23 +51,23 @@ Found = tuple[Vectors, list[SkippedPerson]]
 
 
 def _by_session(study: Study) -> bool:
-    """Whether each session of a participant is a row of its own."""
+    """Return whether each session of a participant is a row of its own."""
     units = study.analysis.grouped
     return units is not None and units.sessions
 
 
 class ReadFrom(NamedTuple):
-    """What the views of a study are read from, and with."""
+    """Sources and settings for reading the views of a study."""
 
     source: Path
     """The site's data set."""
     study: Study
     space: Space
     cache: Path
-    """The site's folder for what was worked out."""
+    """The site's folder for computed values."""
     engine: Engine
     tables: SiteTables
-    """The site's own words."""
+    """The site's own names and values."""
 
 
 def _read_columns(opened: ReadFrom, view: ViewSpace[TableView]) -> Found:
@@ -105,15 +105,15 @@ READERS: Mapping[str, Callable[[ReadFrom, Any], Found]] = {
     "surface": _read_surfaces,
     "eeg": _read_recordings,
 }
-"""How a site reads each kind of view, by the view's ``source``.
+"""Functions that read each kind of view, by the view's ``source``.
 
-Returned is a vector for each person who has one, by label without ``sub-``, and everybody else with
-the reason.
+They return a vector for each participant who has one, by label without ``sub-``, and all other
+participants with the reason.
 """
 
 
 class _Read(NamedTuple):
-    """A view as it was read: vectors by row, which is a person or a person's session."""
+    """A view as it was read: vectors by row, which is a participant or a participant's session."""
 
     name: str
     found: Vectors
@@ -121,7 +121,7 @@ class _Read(NamedTuple):
     persons: frozenset[str]
 
     def of(self, row: str) -> NDArray[np.float64]:
-        """The vector of a row, or of its person."""
+        """Return the vector of a row, or of its participant."""
         return self.found[row if row in self.found else person_of(row)]
 
 
@@ -132,13 +132,13 @@ class _Matched(NamedTuple):
     units: Mapping[str, Sequence[str]]
     """Rows of every unit that qualifies, by the unit's name."""
     taken: Sequence[str]
-    """Names of the units that the cap takes, in the order of the units."""
+    """Names of the units that the cap includes, in the order of the units."""
     table: NDArray[np.float64]
-    """D x M_s, one column for each unit that is taken."""
+    """D x M_s, one column for each included unit."""
 
 
 def _without_person(skipped: SkippedPerson) -> str:
-    """What somebody lacks, in the words that fit everybody who lacks the same."""
+    """Return a reason in words that fit all participants with the same reason."""
     return skipped.detail.replace(f"sub-{skipped.label}", "a participant").rstrip(".")
 
 
@@ -156,9 +156,9 @@ class FeatureDataset:
     cache : Path
         The site's folder for preprocessed images.
     engine : Engine
-        What images are prepared on.
+        Engine on which images are prepared.
     without : callable
-        Which of those whom the study takes are left out, and why.
+        Returns the excluded participants among the study's, and why.
     tables : SiteTables
         Settings of the site's own tables.
     cap : Cap
@@ -188,7 +188,7 @@ class FeatureDataset:
         self.tables = tables
         self.cap = cap
         self._left_out: dict[str, SkippedPerson] = {}
-        self._empty = ""  # why a view has no vector of any participant
+        self._empty = ""  # reasons why a view has no vector of any participant
         self._views: dict[str, _Read] = {}
 
     @property
@@ -203,7 +203,7 @@ class FeatureDataset:
 
     @property
     def voxels(self) -> int:
-        """Rows of a block, as there are no maps at another resolution."""
+        """Rows of a block, as maps at another resolution do not exist."""
         return self.features
 
     @property
@@ -213,11 +213,11 @@ class FeatureDataset:
 
     @property
     def people(self) -> tuple[str, ...]:
-        """Labels of all who qualify, who are charged whether or not the cap takes their unit."""
+        """Labels of all who qualify, who are charged also if the cap excludes their unit."""
         return tuple(sorted({person_of(row) for rows in self._members for row in rows}))
 
     def leave_out(self, skipped: Iterable[SkippedPerson]) -> None:
-        """Leave out some of those who qualify, each of a unit by themselves."""
+        """Exclude some of those who qualify, each participant of a unit separately."""
         self._left_out |= {each.label: each for each in skipped}
         self.__dict__.pop("_matched", None)
 
@@ -228,12 +228,12 @@ class FeatureDataset:
 
     @property
     def units(self) -> int:
-        """Units of privacy: persons, or families."""
+        """Units of privacy: participants, or families."""
         return len(self.lengths)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How many participants are in how many units, where a unit may have several rows."""
+        """Number of participants and of units, if a unit may have several rows."""
         units = self.study.analysis.grouped
         if units is None:
             return ()
@@ -242,7 +242,7 @@ class FeatureDataset:
 
     @property
     def survey(self) -> Survey:
-        """Units that qualify, and who is left out for want of which view.
+        """Units that qualify, and the excluded participants with the missing view.
 
         Raises DataError if the data set or a table is missing.
         """
@@ -250,7 +250,7 @@ class FeatureDataset:
 
     @property
     def nobody(self) -> str:
-        """Why no participant qualifies, for the site's own people."""
+        """Reason why no participant qualifies, for the site's own staff."""
         if self._empty:
             return self._empty
         counts = []
@@ -264,7 +264,7 @@ class FeatureDataset:
         )
 
     def load(self) -> Iterator[str]:
-        """Read all views; yields how far that has come, in words.
+        """Read all views, and yield the progress, in words.
 
         Raises DataError as `survey`.
         """
@@ -281,14 +281,14 @@ class FeatureDataset:
         yield from ()
 
     def table(self) -> NDArray[np.float64]:
-        """D x M_s, one column per person in the order of their labels; not to be written to.
+        """Return the read-only d x M_s block, one column per participant, ordered by label.
 
-        Of units with several rows these stand under each other.
+        The rows of a unit with several rows are stacked.
         """
         return self._matched.table
 
     def blocks(self, resolution: Resolution = "features") -> Iterator[NDArray[np.float64]]:
-        """Yield one D x 1 array per person, as there are no maps at another resolution."""
+        """Yield one D x 1 array per participant, as maps at another resolution do not exist."""
         del resolution
         for column in self.table().T:
             yield column[:, None]
@@ -326,7 +326,7 @@ class FeatureDataset:
         return everybody_in(self.source, self.tables)
 
     def _chosen(self, rows: dict[str, list[str]]) -> dict[str, list[str]]:
-        """Rows by person, of which some sessions may not fit the study's rules."""
+        """Return the rows by participant; some sessions may not fit the study's rules."""
         rules = self.study.data.persons
         if not rules or not _by_session(self.study):
             return rows
@@ -388,10 +388,10 @@ class FeatureDataset:
         )
 
     def _lack(self, person: str, views: Sequence[_Read]) -> SkippedPerson:
-        """Why a person is left out.
+        """Return why a participant is excluded.
 
-        Who lacks a view is left out anyway, so that nothing else of theirs need be mended. A row of
-        unclear participant may be anybody's.
+        A participant without a view is excluded anyway, so nothing else of theirs needs fixing. A
+        row of unclear participant may be any participant's.
         """
         skipped = []
         for view in views:
@@ -434,7 +434,7 @@ class FeatureDataset:
         return self._views[view.name]
 
     def _spelled(self, view: str, found: Vectors) -> Found:
-        """Return a view's vectors by the data set's spelling of their rows, and who has two."""
+        """Return a view's vectors by the data set's spelling of their rows, and rows with two."""
         spelled: dict[str, NDArray[np.float64]] = {}
         twice: set[str] = set()
         for row, vector in found.items():

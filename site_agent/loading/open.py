@@ -1,4 +1,4 @@
-"""A site's data as a study asks for them: image series, or feature vectors."""
+"""A site's data in the form that a study requires: image series, or feature vectors."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def open_dataset(
 
 
 def check_anybody(data: SiteDataset | FeatureDataset) -> None:
-    """Raise DataError with the reason if no participant qualifies; for work that is no run."""
+    """Raise DataError with the reason if no participant qualifies; for work outside of runs."""
     if not data.lengths:
         raise DataError(data.nobody)
 

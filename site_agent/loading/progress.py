@@ -1,4 +1,4 @@
-"""A study's data being loaded, checked and cached before anybody is asked anything."""
+"""Loading, checks and caching of a study's data before the first query."""
 
 import threading
 from collections import deque
@@ -12,24 +12,24 @@ Data = SiteDataset | FeatureDataset
 
 
 Drive = Callable[[Iterator[object]], None]
-"""Has pieces of work done to the last one, now or by and by."""
+"""Function that performs all pieces of work, now or gradually."""
 
 
 def at_once(work: Iterator[object]) -> None:
-    """Do all the work before returning."""
+    """Perform all the work before returning."""
     deque(work, maxlen=0)
 
 
 def in_thread(work: Iterator[object]) -> None:
-    """Do the work in a thread of its own, so that a slow disk keeps no other run waiting.
+    """Start the work in a thread of its own, so a slow disk delays no other run.
 
-    The thread ends with the process; what it was about to write is written aside first.
+    The thread ends with the process. Its files are written under temporary names first.
     """
     threading.Thread(target=at_once, args=(work,), name="loading", daemon=True).start()
 
 
 class Loading:
-    """The data of one study, on their way into the site's cache.
+    """Loading of one study's data into the site's cache.
 
     Parameters
     ----------
@@ -44,28 +44,28 @@ class Loading:
         self.over = False
 
     def steps(self) -> Iterator[object]:
-        """Load person by person; what goes wrong is kept for whoever asks for the data."""
+        """Load participant by participant. An error is kept for the next request of the data."""
         try:
             for at in self._data.load():
                 self._at = at
                 yield None
         except ConsortiumError as error:
             self._failure = error
-        except Exception as error:  # of a library, in a thread where nobody would see it
+        except Exception as error:  # of a library, in a thread where it would not be seen
             self._failure = SoftwareError.of(error)
         finally:
             self.over = True
 
     @property
     def words(self) -> str:
-        """How far it has come."""
+        """Progress of the loading, in words."""
         return f"loading {self._at}".strip()
 
     @property
     def data(self) -> Data:
-        """The data, loaded and found sound.
+        """The data, loaded and found valid.
 
-        Raises ConsortiumError: what went wrong while they were loaded.
+        Raises the ConsortiumError that occurred while they were loaded.
         """
         if self._failure is not None:
             raise self._failure

@@ -22,7 +22,7 @@ Found = tuple[Mapping[str, Vector], list[SkippedPerson]]
 
 
 def sessions_in(folder: Path) -> list[str]:
-    """Labels of all sessions that have a folder in some participant's, without ``ses-``."""
+    """Return the labels of all sessions with a folder of some participant, without ``ses-``."""
     homes = (path for path in folder.glob("sub-*/ses-*") if path.is_dir())
     return sorted({path.name.removeprefix("ses-") for path in homes})
 
@@ -49,18 +49,18 @@ def read_each_session(folder: Path, study: Study, read: Callable[[Study], Found]
 
 
 def single_session_vectors(found: Mapping[str, Vector]) -> Found:
-    """Vectors by person, where a study knows no sessions: whoever has several is left out."""
+    """Return the vectors by participant, without those who have several sessions."""
     rows = rows_by_person([found])
     several = [person for person, own in rows.items() if len(own) > 1]
-    detail = "has several folders of sessions, and one person must not count as two; leave one."
+    detail = "has several folders of sessions, and a participant must not count as two; leave one."
     skipped = [SkippedPerson(each, "unusable", f"sub-{each} {detail}") for each in several]
     return {person: found[own[0]] for person, own in rows.items() if len(own) == 1}, skipped
 
 
 def rows_by_person(views: Sequence[Collection[str]]) -> dict[str, list[str]]:
-    """Rows that all views have, by participant, in the order of their sessions.
+    """Return the rows that all views have, by participant, in the order of their sessions.
 
-    What a view has of a participant without a session it has of all their sessions.
+    A view's row of a participant without a session counts for all their sessions.
     """
     by_view = [set(rows) for rows in views]
     found = defaultdict[str, list[str]](list)
@@ -105,7 +105,7 @@ def families_of(
     among = Spellings(persons, exact=wording.tables.exact_labels)
     troubled: dict[str, DataError] = {}
     found: set[str] = set()
-    ambiguous: set[str] = set()  # who is in two families
+    ambiguous: set[str] = set()  # participants in two families
     for label, cells in rows_or_errors(table, [units.family], own_words, among=among):
         if isinstance(cells, DataError):
             troubled[label] = cells
@@ -123,7 +123,7 @@ def families_of(
 
 
 def _as_read(text: str) -> str:
-    """A name as people read it, however its letters are typed and coded."""
+    """Return a name in one normal form, however its letters are typed and coded."""
     shown = "".join(filter(str.isprintable, unicodedata.normalize("NFKC", text).casefold()))
     return " ".join(shown.split())
 
@@ -131,7 +131,7 @@ def _as_read(text: str) -> str:
 def group_rows(
     rows: Mapping[str, Sequence[str]], family: Mapping[str, str]
 ) -> dict[str, list[str]]:
-    """Rows of every unit by its name, in the order of their labels; units by their first row."""
+    """Return the rows of every unit, in the order of their labels; units by their first row."""
     units = defaultdict[str, list[str]](list)
     for person in sorted(rows):
         units[family[person]] += rows[person]
@@ -141,7 +141,7 @@ def group_rows(
 def stack_rows(
     units: Sequence[Sequence[str]], most: int, vector: Callable[[str], Vector]
 ) -> Vector:
-    """Vectors of the first rows of every unit under each other, K D x U; NaN where it has fewer."""
+    """Return the stacked vectors of every unit's first rows, K D x U; NaN for missing rows."""
     size = len(vector(units[0][0]))
     table = np.full((most, size, len(units)), np.nan)
     for place, rows in enumerate(units):
@@ -153,7 +153,7 @@ def stack_rows(
 def unit_sentences(
     units: Units, members: Sequence[Sequence[str]], persons: int, unused: int
 ) -> Iterator[str]:
-    """Say how many participants are in how many units, for a site's own people."""
+    """Return sentences on the numbers of participants and units, for a site's own staff."""
     used = sum(map(len, members)) - unused
     by = "" if units.family is None else f" by column '{units.family}'"
     yield (

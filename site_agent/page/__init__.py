@@ -1,4 +1,5 @@
-"""The site's own page: one HTML file for its people, without a server.
+"""The site's own page: one HTML file for its staff, without a server.
 
-The ledger over time, what the agent does now, what is approved, who is left out.
+It shows the ledger over time, the agent's activity, the approved studies and the number of excluded
+participants.
 """

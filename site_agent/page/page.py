@@ -1,10 +1,10 @@
-"""A site's page: one HTML file that nobody but the site's own account can read, no script.
+"""A site's page: one HTML file without scripts that only the site's own account can read.
 
-What the agent does now, what is approved, who is left out. The ledger over time, and where it goes:
-for whoever was charged most.
+It shows the agent's activity, the approved studies and the number of excluded participants. It also
+shows the ledger over time with its forecast, for the most charged participant.
 
-Squares of μ add up. So a pace is a square of μ a day, and what is approved and has not run yet adds
-its own squares, as if every run charged the same persons, which is the most it can come to.
+Squares of μ add up. So a pace is a square of μ a day, and approved runs that have not begun add
+their own squares, as if every run charged the same participants, which is an upper bound.
 """
 
 import json
@@ -55,8 +55,8 @@ from site_agent.run.site_log import read_log_lines
 from site_agent.status import ListedApproval, SiteStatus, read_status
 
 _HALTED = (
-    "The agent has stopped for good: another copy of its folder has answered in its name. Its log "
-    "says what to do."
+    "The agent has stopped for good: another copy of its folder has answered in its name. See "
+    "its log for the remedy."
 )
 MOST_LINES = 300
 """Lines of the ledger that the page shows, the last ones; ``ledger --json`` has all."""
@@ -71,18 +71,18 @@ class Row:
     left: int
     """Runs that may still take place."""
     state: str
-    """Why it does not count any more, or what becomes of it; a sentence."""
+    """State of the approval, or why it no longer counts; a sentence."""
     price: float
-    """μ of all runs that are left, at the most."""
+    """Largest possible μ of all remaining runs."""
 
     @property
     def analysis(self) -> str:
-        """Name of its analysis for people."""
+        """Name of its analysis for readers."""
         return REGISTRY[self.study.algorithm].title
 
 
 def approved(status: SiteStatus, ledger: Ledger, today: date) -> tuple[Row, ...]:
-    """Every approved study with the runs that are left."""
+    """Return every approved study with the runs that are left."""
     return tuple(
         _row(each, _centres(status, each.approval), ledger, today) for each in status.approved
     )
@@ -112,11 +112,11 @@ def _row(yes: ListedApproval, centres: Collection[str], ledger: Ledger, today: d
 def agent_activity(
     status: SiteStatus, entries: Sequence[LedgerEntry], store: MessageStore
 ) -> tuple[str, ...]:
-    """What the agent does now, a sentence each."""
+    """Return the agent's current activities, a sentence each."""
     if store.halted is not None:
         return (_HALTED,)
     if not status.running:
-        return ("The agent is not running; nothing is answered until somebody starts it.",)
+        return ("The agent is not running; nothing is answered until it is started.",)
     found = ["The agent is running."]
     if status.waiting is not None:
         found.append(_waiting(status.waiting))
@@ -129,7 +129,7 @@ def agent_activity(
 
 
 def _waiting(waiting: Waiting) -> str:
-    """The wait that is written down, as 'loading 3 of 24' or for whom."""
+    """Return the recorded wait, such as 'loading 3 of 24' or the awaited sites."""
     own = waiting.sites.get("this site")
     if own:
         return f"{waiting.step}: {own}."
@@ -138,7 +138,7 @@ def _waiting(waiting: Waiting) -> str:
 
 
 def _open_round(entries: Sequence[LedgerEntry], store: MessageStore) -> str:
-    """The last round that was paid for, of a run that has not ended here."""
+    """Return the last charged round of a run that has not ended here."""
     paid = standing_reservations(entries)
     if not paid:
         return ""
@@ -147,13 +147,13 @@ def _open_round(entries: Sequence[LedgerEntry], store: MessageStore) -> str:
     if store.load(run, ENDED) is not None or store.load(run, REFUSED) is not None:
         return ""
     study = last.charge.study
-    return f"It takes part in {run} of {study}, where round {number} was the last paid for."
+    return f"It takes part in {run} of {study}, where round {number} was the last one charged."
 
 
 def count_left_out(
     config: SiteConfig, entries: Sequence[LedgerEntry], store: MessageStore
 ) -> tuple[str, ...]:
-    """How many persons take no part, and by whose rule; never who."""
+    """Return the number of excluded participants by rule, but never their labels."""
     found = []
     if config.left_out is not None:
         try:
@@ -161,8 +161,10 @@ def count_left_out(
             found.append(
                 f"{count(many, 'participant')} by the hospital's own table, in every study."
             )
-        except ConsortiumError:  # which names a person, perhaps, and is told by doctor
-            found.append("The hospital's own table can't be read; 'site-agent doctor' says why.")
+        except ConsortiumError:  # which may name a participant, and is reported by doctor
+            found.append(
+                "The hospital's own table can't be read; 'site-agent doctor' reports the reason."
+            )
     for run in dict.fromkeys(entry.charge.run for entry in entries):
         stored = store.load(run, LEFT_OUT)
         many = len(json.loads(stored)) if stored else 0
@@ -172,7 +174,7 @@ def count_left_out(
 
 
 def worths(entries: Sequence[LedgerEntry], store: MessageStore) -> dict[tuple[str, str], str]:
-    """What the last run of each study and centre is worth to the site, where that is known."""
+    """Return the worth of the last run of each study and centre for the site, where known."""
     charges = (entry.charge for entry in entries)
     found = {}
     for study, centre, run in dict.fromkeys((c.study, c.centre, c.run) for c in charges):
@@ -256,7 +258,7 @@ def _answered(entries: Sequence[LedgerEntry]) -> int:
 
 
 def _story(row: StudyRow, rows: Sequence[Row], worth: str) -> tuple[str, ...]:
-    """What a study released of this site, in plain words, a paragraph each."""
+    """Yield paragraphs that explain in plain words a study's releases about this site."""
     known = next((each for each in rows if each.study.study == row.study), None)
     asked = ", ".join(name.replace("_", " ") for name in row.statistics)
     what = f"{known.study.heading}: {known.analysis}. " if known else ""
@@ -289,35 +291,35 @@ class Course:
 
     account: Account
     points: tuple[tuple[datetime, float], ...]
-    """When each run ended here, and μ then."""
+    """Time at which each run ended here, and μ at that time."""
     ahead: float
     """μ if every run that is approved takes place."""
     runs: int
-    """How many of these there are."""
+    """Number of these runs."""
     delta: float
-    """δ at which ε is told."""
+    """δ at which ε is reported."""
     now: datetime
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What is to come, in words."""
+        """Forecast, in words."""
         return tuple(filter(None, (self._approved(), self._pace())))
 
     def _approved(self) -> str:
         if not self.runs:
-            return "No approved run of this unit is left to come."
+            return "No approved run of this unit remains."
         limit, epsilon = self.account.allowed.epsilon, epsilon_of(self.ahead, self.delta)
         text = (
             f"If {'the one run' if self.runs == 1 else f'all {self.runs} runs'} that "
             f"{'is' if self.runs == 1 else 'are'} approved and left took place, with the same "
-            f"participants each time, it would come to ε = {number(epsilon)}"
+            f"participants each time, the loss would be ε = {number(epsilon)}"
         )
         if self.ahead > self.account.allowed.mu:
             return f"{text}, over the limit of {number(limit)}: the agent would refuse the last."
         return f"{text} of {number(limit)}."
 
     def _pace(self) -> str:
-        """When the limit is reached if studies go on as they did; empty if too little is known."""
+        """Return when the limit is reached at the pace so far; empty if too little is known."""
         if len(self.points) < 2 or self.now - self.points[0][0] < _PACE_FROM:
             return ""
         spent, allowed = self.account.spent.mu, self.account.allowed.mu
@@ -355,18 +357,18 @@ class Course:
         return to_picture(figure, self._said(levels))
 
     def _part(self, mu: float) -> float:
-        """Percent of the limit, in squares."""
+        """Return the percent of the limit, in squares."""
         return 100.0 * (mu / self.account.allowed.mu) ** 2
 
     def _said(self, levels: Sequence[float]) -> str:
-        """The picture in words."""
+        """Return the picture in words."""
         (first, early), (last, late) = self.points[0], self.points[-1]
         text = (
-            f"Of the budget of whoever was charged most, {number(levels[0])} % "
-            f"(ε = {number(epsilon_of(early, self.delta))}) was spent after the run that ended on "
-            f"{first:%Y-%m-%d}, {number(levels[-1])} % (ε = {number(epsilon_of(late, self.delta))})"
-            f" after that of {last:%Y-%m-%d}; the limit is ε = "
-            f"{number(self.account.allowed.epsilon)}."
+            f"In the budget of the most charged participant, {number(levels[0])} % (ε = "
+            f"{number(epsilon_of(early, self.delta))}) was spent after the run that ended on "
+            f"{first:%Y-%m-%d}, {number(levels[-1])} % (ε = "
+            f"{number(epsilon_of(late, self.delta))}) after that of {last:%Y-%m-%d}; the limit is "
+            f"ε = {number(self.account.allowed.epsilon)}."
         )
         return f"{text} {self._approved()}" if self.runs else text
 
@@ -374,12 +376,12 @@ class Course:
 def ledger_course(
     ledger: Ledger, account: Account, rows: Iterable[Row], delta: float, now: datetime
 ) -> Course:
-    """Follow an account from its first run to what is approved.
+    """Follow an account from its first run to the approved ones.
 
     Parameters
     ----------
     rows : iterable of Row
-        What is approved.
+        Approved studies.
     delta : float
         The policy's.
     """
@@ -388,7 +390,7 @@ def ledger_course(
         when = _when(at)
         if when is not None:
             course.append((when, mu))
-        elif course:  # of a time that nobody can read, and a loss all the same
+        elif course:  # with an unreadable time, but also a loss
             course[-1] = course[-1][0], mu
     left = [row for row in rows if row.study.privacy.unit in counted(account.unit) and row.left]
     ahead = compose([account.spent.mu, *(row.price for row in left)])
@@ -397,7 +399,7 @@ def ledger_course(
 
 
 def _when(at: str) -> datetime | None:
-    """Time of a line; None if it can't be told, as in a ledger that somebody wrote by hand."""
+    """Time of a line; None if it is unknown, as in a manually edited ledger."""
     try:
         return datetime.fromisoformat(at).astimezone()
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""The page of a running agent: written anew when something on it changed, beside other work."""
+"""The page of a running agent: written again after each change, in parallel with other work."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from consortium.errors import ConsortiumError
 from site_agent.loading.progress import Drive
 
 EVERY = 10.0
-"""Seconds between two pages, so that a run's rounds don't wait for them."""
+"""Seconds between two pages, which keep a run's rounds from waiting for them."""
 
 
 @dataclass(eq=False)
 class PageUpdater:
-    """Writes the page whenever what it shows is another state, and no more often than that."""
+    """Writer of the page, which writes it only when the shown state has changed."""
 
     folder: Path
     """The site's."""
@@ -23,9 +23,9 @@ class PageUpdater:
     now: Callable[[], datetime]
     """The time of day."""
     log: Callable[[str], None]
-    """Hears why the page could not be written; the agent goes on."""
+    """Receives the error if the page could not be written; the agent continues."""
     drive: Drive
-    """Has the page written beside other work."""
+    """Executor that writes the page in parallel with other work."""
     _state: object = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -34,7 +34,7 @@ class PageUpdater:
         self.begun = False
 
     def look(self, state: object) -> None:
-        """Have the page written if the state is another than it was, and a while has passed."""
+        """Start writing the page if the state has changed and enough time has passed."""
         early = self.begun and self.clock.now() < self._next
         if self._busy or early or state == self._state:
             return

@@ -1,1 +1,1 @@
-"""``policy.yaml``: what a site lets any study ask, when, and what it refuses."""
+"""``policy.yaml``: a site's limits for every study, its hours, and its refusals."""

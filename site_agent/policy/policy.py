@@ -1,7 +1,7 @@
-"""A site's own rules: what its people let any study ask, written once and held to by the agent.
+"""A site's own rules: its limits for every study, which the agent enforces.
 
-The same rules are asked when a study is read, when it is approved and when a run
-begins, before any data is read. A study held against them gets every reason to refuse it.
+The same rules are checked when a study is read, when it is approved and when a run begins, before
+any data is read. The check of a study returns every reason to refuse it.
 """
 
 import math
@@ -62,7 +62,7 @@ ClockTime = Annotated[time, BeforeValidator(_clock), PlainSerializer(lambda t: f
 
 
 class Window(FrozenModel):
-    """From a time of day to the next time that the clock shows another, on given days."""
+    """Period on given days, from one time of day to the next occurrence of another."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -74,7 +74,7 @@ class Window(FrozenModel):
     """Time of day at which it closes, HH:MM; not after the opening time: on the next day."""
 
     def spans(self, first: date, days: int) -> Iterator[tuple[datetime, datetime]]:
-        """Yield the window's openings and closings on so many days, in local time."""
+        """Yield the window's openings and closings on a number of days, in local time."""
         length = datetime.combine(first, self.closes) - datetime.combine(first, self.opens)
         if length <= timedelta():
             length += timedelta(days=1)
@@ -85,7 +85,7 @@ class Window(FrozenModel):
 
 
 def opens_at(windows: Sequence[Window], now: datetime) -> datetime | None:
-    """When an agent answers next; None if it answers now.
+    """Return the time when an agent answers next; None if it answers now.
 
     Parameters
     ----------
@@ -97,11 +97,11 @@ def opens_at(windows: Sequence[Window], now: datetime) -> datetime | None:
     Returns
     -------
     datetime or None
-        Within seven days of ``now``. Openings and closings are what the clock on the wall shows,
-        also when summer time begins or ends.
+        Within seven days of ``now``. Openings and closings are in local clock time, also when
+        summer time begins or ends.
     """
     wall = now.replace(tzinfo=None)
-    yesterday = wall.date() - timedelta(days=1)  # its window may have passed midnight
+    yesterday = wall.date() - timedelta(days=1)  # its window may cross midnight
     spans = [span for window in windows for span in window.spans(yesterday, 9)]
     if not spans or any(start <= wall < end for start, end in spans):
         return None
@@ -111,26 +111,26 @@ def opens_at(windows: Sequence[Window], now: datetime) -> datetime | None:
 __all__ = ["POLICY", "Allowance", "Policy"]
 
 _TITLE = (
-    "What this site lets any study ask of its data. The agent refuses everything beyond it, before "
-    "any data is read. Changes count for runs that begin after them."
+    "Limits of this site for every study. The agent refuses everything beyond them, before any "
+    "data is read. Changes apply to runs that begin after them."
 )
 
 
 def _known(name: str) -> str:
     known = sorted({name for algorithm in REGISTRY.values() for name in algorithm.statistics})
     if name not in known:
-        raise ValueError(f"{name[:40]!r} is no statistic; choose from {', '.join(known)}")
+        raise ValueError(f"{name[:40]!r} is not a statistic; choose from {', '.join(known)}")
     return name
 
 
 def _distinct(items: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(items)) != len(items):
-        raise ValueError("something is listed twice; list it once")
+        raise ValueError("an entry is listed twice; list it once")
     return items
 
 
 class Allowance(FrozenModel):
-    """The most that data may be charged in one unit of privacy."""
+    """Largest privacy loss of data in one unit of privacy."""
 
     study: float = Field(gt=0, le=100)
     """Largest ε that one study may cost, all its runs together."""
@@ -139,37 +139,36 @@ class Allowance(FrozenModel):
 
 
 class Policy(FrozenModel):
-    """What a site lets any study ask; without a file, the defaults below hold."""
+    """Limits of a site for every study. Without a file, the defaults below apply."""
 
     subject: Allowance = Allowance(study=10.0, total=20.0)
     """Limits for studies that protect a participant with all their scans."""
     timepoint: Allowance = Allowance(study=5.0, total=5.0)
     """Limits for studies that protect a single volume, which protects a participant far less. They
-    hold only if 'units' lists timepoint; the total then counts studies that protect a participant,
-    too, and binds them, since they cost a volume as much."""
+    apply only if 'units' lists timepoint. The total then also counts and limits studies that
+    protect a participant, since they cost a volume as much."""
     delta: float = Field(default=1e-5, gt=0, lt=0.5)
     """δ that belongs to every ε here. A study with another δ is converted exactly."""
     units: Annotated[tuple[Unit, ...], AfterValidator(_distinct)] = Field(
         default=("subject",), min_length=1
     )
-    """What a study may protect: subject (a participant) or timepoint (a volume)."""
+    """Units of privacy that a study may use: subject (a participant) or timepoint (a volume)."""
     boost: Literal["exact", "any"] = "any"
     """Correlated noise that a study may use. 'exact': only noise that is uniform on the ring of the
     sums. 'any': also Gaussian noise of a stated variance, which hides a vector that the site sends
     to the coordinator."""
     statistics: tuple[Annotated[str, AfterValidator(_known)], ...] | None = None
-    """Statistics that a study may ask for, such as second_moment; null for all that this version
-    knows."""
+    """Statistics that a study may request, such as second_moment; null for all in this version."""
     fewest_sites: int = Field(default=3, ge=1)
-    """Fewest sites that a study may have, this one included."""
+    """Smallest number of sites that a study may have, including this one."""
     family_column: str = Field(default="family_id", min_length=1)
-    """Column of participants.tsv, by its name in studies, that says who is of one family. A study
+    """Column of participants.tsv, by its name in studies, that identifies families. A study
     that groups participants by any other is refused."""
     most_dropouts: int = Field(default=2, ge=0)
-    """Most sites that a study may go on without, which leaves its sums to fewer."""
+    """Maximum number of sites that a study may continue without. Its sums then have fewer sites."""
     fewest_colluding_sites: int = Field(default=1, ge=0)
-    """Fewest other sites that may side with the centre without breaking the study's promise; with 0
-    a single curious site would."""
+    """Smallest number of other sites that may collude with the centre without breaking the study's
+    promise. With 0, a single curious site could break it."""
     hours: tuple[Window, ...] = ()
     """When the agent answers, in the site's local time, for example [{days: [mon, fri], from:
     '20:00', to: '06:00'}]; empty for always."""
@@ -187,19 +186,19 @@ class Policy(FrozenModel):
             )
         if isinstance(values, dict) and "schemes" in values:
             raise ValueError(
-                "'schemes' is replaced by 'boost'; in its place write 'boost: any', or 'boost: "
+                "'schemes' is replaced by 'boost'; instead, write 'boost: any', or 'boost: "
                 "exact' where only 'secure-sum' was allowed"
             )
         return values
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Read ``policy.yaml`` of a site's folder; without one, the defaults hold.
+        """Read ``policy.yaml`` of a site's folder; without one, the defaults apply.
 
         Raises ConfigurationError if it can't be read, or a field is unknown or out of range.
         """
         path = folder / POLICY
-        # A link to nowhere is a policy that is lost, not one that was never written.
+        # A broken link means that a policy was lost, not that none was written.
         return read_model(path, cls) if path.exists() or path.is_symlink() else cls()
 
     def save(self, folder: Path) -> None:
@@ -210,57 +209,57 @@ class Policy(FrozenModel):
         write_model(folder / POLICY, self, _TITLE)
 
     def allowance(self, unit: Unit) -> Allowance:
-        """Limits for a unit of privacy."""
+        """Return the limits for a unit of privacy."""
         return self.subject if unit == "subject" else self.timepoint
 
     def totals(self) -> dict[str, float]:
-        """μ that all studies together may cost a data set, by unit, for those that it allows."""
+        """Return the limit μ of all studies together for a data set, by allowed unit."""
         return {unit: mu_of(self.allowance(unit).total, self.delta) for unit in self.units}
 
     def study_limit(self, unit: Unit) -> float:
-        """μ that one study may cost a data set, all its runs together."""
+        """Return μ that one study may cost a data set, all its runs together."""
         return mu_of(self.allowance(unit).study, self.delta)
 
     def opens_at(self, now: datetime) -> datetime | None:
-        """When the agent answers next, in the site's local time; None if it answers now."""
+        """Return the time of the next answer, in the site's local time; None if it answers now."""
         return opens_at(self.hours, now)
 
 
 @dataclass(frozen=True)
 class SpentLoss:
-    """What the ledger holds already for the site's data set and the study's unit, as μ."""
+    """Loss in the ledger for the site's data set and the study's unit, as μ."""
 
     study: float = 0.0
-    """Of this very study, in earlier runs."""
+    """Loss in earlier runs of the same study."""
     total: float = 0.0
-    """Of all studies, this one included."""
+    """Loss in all studies, including this one."""
     volume: float = 0.0
-    """Of all studies for a single volume, whatever their unit: what the account of unit timepoint
-    holds."""
+    """Loss of a single volume over all studies, whatever their unit: the account of unit
+    timepoint."""
 
 
 @dataclass(frozen=True)
 class StudyRequest:
-    """Who is asked to take part in a study, and for how many runs more."""
+    """Participants who would take part in a study, and the number of further runs."""
 
     site: str
     """This site's name in the study."""
     spent: SpentLoss = SpentLoss()
-    """What the ledger holds."""
+    """Losses in the ledger."""
     runs: int = 1
-    """Runs that are to be paid for from now on; 0 for a run that goes on after a crash, whose
-    rounds are in the ledger as they come."""
+    """Number of runs that will be charged from now on; 0 for a run that continues after a crash,
+    whose rounds are charged as they come."""
 
 
 def refusals(
     policy: Policy, study: Study, plan: Plan | None, request: StudyRequest
 ) -> Iterator[PrivacyError]:
-    """Yield an error for each thing that a policy refuses of a study, one sentence each.
+    """Yield an error for each violation of a policy by a study, one sentence each.
 
     Parameters
     ----------
     plan : Plan or None
-        None before a run has begun: the price is then the most that the study promises.
+        None before a run has begun: the loss is then the largest that the study promises.
     """
     site = request.site
     yield from _promise(policy, study)
@@ -277,9 +276,9 @@ def refusals(
 def refuse_by_policy(
     policy: Policy, study: Study, plan: Plan | None, request: StudyRequest
 ) -> None:
-    """Refuse a study that `refusals` has something against; the parameters are the same.
+    """Refuse a study for which `refusals` yields an error; the parameters are the same.
 
-    Raises BudgetError if the first problem is one of ε. Raises PrivacyError if it is any other.
+    Raises BudgetError if the first problem concerns ε. Raises PrivacyError if it is any other.
     """
     for error in refusals(policy, study, plan, request):
         raise error
@@ -296,7 +295,7 @@ def check_statistic(policy: Policy, name: str) -> None:
 
 
 def _promise(policy: Policy, study: Study) -> Iterator[PrivacyError]:
-    """What is protected, how, and against how many."""
+    """Yield violations by the study's unit, its protection and its number of colluding sites."""
     asked = study.privacy
     if asked.unit not in policy.units:
         yield refusal_sentence("units", f"unit {asked.unit}", ", ".join(policy.units))
@@ -317,7 +316,7 @@ def _promise(policy: Policy, study: Study) -> Iterator[PrivacyError]:
 
 
 def _company(policy: Policy, study: Study, site: str) -> Iterator[PrivacyError]:
-    """Who takes part."""
+    """Yield violations by the sites of the study."""
     if len(study.sites) < policy.fewest_sites:
         said = f"a study of {len(study.sites)} sites"
         yield refusal_sentence("fewest_sites", said, f"no fewer than {policy.fewest_sites}")
@@ -330,7 +329,7 @@ def _company(policy: Policy, study: Study, site: str) -> Iterator[PrivacyError]:
 def _price(
     policy: Policy, study: Study, plan: Plan | None, request: StudyRequest
 ) -> Iterator[BudgetError]:
-    """What it costs: by the promise for the study, by the plan for the account, if there is one."""
+    """Yield violations by the loss: the study's promise, or the plan's loss for the account."""
     spent, runs = request.spent, request.runs
     unit, allowed = study.privacy.unit, policy.allowance(study.privacy.unit)
     promised = promised_mu(study)
@@ -348,9 +347,9 @@ def _price(
             said, used = _epsilon(asked, policy), _epsilon(before, policy)
             yield BudgetError(
                 f"policy.yaml: field '{field}': the study asks for ε = {said} for "
-                f"{count(runs, 'run')} where {used} is spent, which makes "
-                f"{_epsilon(mu, policy)} over the limit of {limit:g} at δ = {policy.delta:g}; "
-                "ask the study's people for less or raise the field."
+                f"{count(runs, 'run')} where {used} is spent, which makes {_epsilon(mu, policy)} "
+                f"over the limit of {limit:g} at δ = {policy.delta:g}; ask the study's "
+                "coordinator for less or raise the field."
             )
 
 
@@ -359,7 +358,7 @@ def _epsilon(mu: float, policy: Policy) -> str:
 
 
 def _statistics(study: Study, plan: Plan | None) -> list[str]:
-    """Names of what the study would ask for, in its order."""
+    """Return the names of the statistics that the study would request, in its order."""
     if plan is not None:
         return list(dict.fromkeys(stage.release.statistic for stage in plan.stages))
     ones = (1,) * len(study.sites)
@@ -370,14 +369,14 @@ def _statistics(study: Study, plan: Plan | None) -> list[str]:
     shape = replace(shape, sites=study.sites)
     try:
         releases = planned_releases(study, shape)
-    except StudyError:  # a size that matters, which is judged with the plan
+    except StudyError:  # a size that matters, which is checked with the plan
         return []
     return list(dict.fromkeys(release.statistic for release in releases))
 
 
 def refusal_sentence(field: str, asked: str, allowed: str) -> PrivacyError:
-    """Say what a study asks for and which field of the policy does not allow it."""
+    """Return a sentence with the study's request and the policy's field that forbids it."""
     return PrivacyError(
-        f"policy.yaml: field '{field}': the study asks for {asked} and this site allows {allowed}; "
-        "ask the study's people to change it, or change the field if you agree."
+        f"policy.yaml: field '{field}': the study asks for {asked} and this site allows "
+        f"{allowed}; ask the study's coordinator to change it, or change the field if you agree."
     )

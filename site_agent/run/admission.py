@@ -1,6 +1,6 @@
-"""Which announced runs a site takes part in: approved, signed, and within policy and ledger.
+"""A site's choice of announced runs: approved, signed, and within policy and ledger.
 
-When it takes no further part in a run it says a code, and nothing of its data.
+When it takes no further part in a run, it sends only a code, and nothing about its data.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Admission:
     config: SiteConfig
     site: Site
     engine: Engine
-    """Where data are prepared and sums over persons are computed."""
+    """Engine that prepares data and computes sums over participants."""
     drive: Drive
-    """Has data loaded beside the agent's other work."""
+    """Loads data in parallel with the agent's other work."""
     today: Callable[[], date]
     """The day, for approvals that expire."""
     _unfit: ConfigurationError | None = field(default=None, init=False)
@@ -75,15 +75,14 @@ class Admission:
     def admit(self, run: str, message: bytes) -> Participation | None:
         """Begin to take part in an announced run; None if this site has no part in it.
 
-        Raises SignatureError if a run of an approved study is announced by somebody else than its
-        centre. Raises ConfigurationError if the site's own settings can't be gone by. Raises
-        ConsortiumError if the study is not as it was approved, or a rule of this site forbids the
-        run.
+        Raises SignatureError if a run of an approved study is not announced by its centre. Raises
+        ConfigurationError if the site's own settings are invalid. Raises ConsortiumError if the
+        study is not as it was approved, or a rule of this site forbids the run.
 
         Parameters
         ----------
         message : bytes
-            The announcement, from whomever.
+            The announcement, from any sender.
         """
         seen = self.site.passed()
         tell, signed = self.site.log.line_once, False
@@ -95,20 +94,21 @@ class Admission:
                 if _agreed(read_announcement(announced), approval):
                     return self._attend(run, approval, announced, seen)
         if run.rsplit("-", 1)[0] in {approval.study.study for approval in approved}:
-            if not signed:  # whoever wrote that, it need not be the last word
+            if not signed:  # another party may have written it, and the centre's may follow
                 raise SignatureError(
-                    "the announcement is not signed with an approved key of the consortium; it is "
-                    "waited for, so compare the roster with the coordinator's if that lasts."
+                    "the announcement is not signed with an approved key of the consortium; the "
+                    "site waits for a signed one. If this lasts, compare the roster with the "
+                    "coordinator's."
                 )
             raise StudyError(
                 "the announced study or roster is not the one that was approved here; compare the "
                 "files and approve the new ones if you agree."
             )
-        self.site.log.line_once(f"{run} is not approved here; it is left alone.")
+        self.site.log.line_once(f"{run} is not approved here; it is ignored.")
         return None
 
     def ready(self) -> list[Approval]:
-        """Approved studies that a run may begin of, as far as this site's own rules go."""
+        """Return the approved studies of which this site's own rules allow a new run."""
         found: list[Approval] = []
         if self._unfit is not None:
             return found
@@ -119,7 +119,7 @@ class Admission:
             self.site.log.line_once(str(error))
             return found
         for approval in approved:
-            with suppress(ConsortiumError):  # said in words when a run is announced
+            with suppress(ConsortiumError):  # reported in words when a run is announced
                 self._check_rules(approval)
                 found.append(approval)
         return found
@@ -164,10 +164,10 @@ class Admission:
         return Participation(site, context, loading, permission, seen)
 
     def settle_folder(self) -> None:
-        """Compare the site's folder with its ledger; raises as `FolderStates.settle`.
+        """Compare the site's folder with its ledger. Raises errors as `FolderStates.settle`.
 
-        A run that ended or was refused here holds nothing from now on, also if the agent was
-        stopped before it released the hold and the run is no longer on the exchange.
+        The hold of a run that ended or was refused here is released, also if the agent was
+        stopped before it did so and the run is no longer on the exchange.
         """
         site = self.site
         for charge in site.ledger.holds_of([site.identity.public.hex()]):
@@ -184,7 +184,7 @@ class Admission:
         return FolderStates(self.folder, self.config, self.site.identity, self.site.ledger)
 
     def _is_past(self, run: str) -> bool:
-        """Whether a run was refused here, or ended with this site or without it."""
+        """Return whether a run was refused here, or ended with this site or without it."""
         site = self.site
         refused = site.store.load(run, REFUSED)
         if refused is not None:
@@ -209,7 +209,7 @@ class Admission:
 
 
 def _opened(run: str, message: bytes, approval: Approval) -> bytes | None:
-    """What an announcement says, if the approved centre signed it."""
+    """Return the content of an announcement, if the approved centre signed it."""
     with suppress(SignatureError):
         return unseal(
             message,
@@ -223,26 +223,26 @@ def _opened(run: str, message: bytes, approval: Approval) -> bytes | None:
 
 
 def _agreed(announced: Mapping[str, object], approval: Approval) -> bool:
-    """Whether study and roster are those that the site's people said yes to."""
+    """Return whether the study and the roster are those that the site's staff approved."""
     keys = {name: key.hex() for name, key in approval.keys.items()}
     ours = (approval.study.model_dump(mode="json"), approval.file, keys)
     return (announced.get("study"), announced.get("file"), announced.get("keys")) == ours
 
 
 def send_refusal(site: Site, run: str, error: ConsortiumError) -> None:
-    """Tell the centre that this site takes no further part; nothing of why but a code.
+    """Send the centre a refusal of further participation, with a code as the only reason.
 
     Raises ConsortiumError if it can't be stored or put on the exchange.
     """
     notice = json.dumps({"code": error.code, "reason": public_reason(error)}).encode()
     site.store.save(run, REFUSED, notice)
-    with suppress(LedgerError):  # which may be what the refusal is about
+    with suppress(LedgerError):  # which may be the cause of the refusal
         release(site, run)
     post_refusal(site, run, notice)
 
 
 def release(site: Site, run: str) -> None:
-    """End what a run holds in the ledger; raises LedgerError if it can't be used."""
+    """Release a run's hold in the ledger. Raises LedgerError if it can't be used."""
     site.ledger.release(run, site.identity.public.hex(), site.now())
 
 
@@ -253,23 +253,21 @@ def post_refusal(site: Site, run: str, notice: bytes) -> None:
 
 
 def public_reason(error: Exception) -> str:
-    """What of an error may cross the border: nothing of the data, no file, no label."""
+    """Return the public reason of an error: no data, no file name and no label."""
     if isinstance(error, DataError):
-        return "its data set can't be used; the site's own log says why"
+        return "its data set can't be used; see the site's log"
     if isinstance(error, CopyError):
-        return "another copy of its folder has answered in its name; the site's own log says where"
+        return "another copy of its folder has answered in its name; see the site's log"
     if isinstance(error, LedgerError):
-        return "its ledger can't be used; the site's own log says why"
+        return "its ledger can't be used; see the site's log"
     if isinstance(error, DisagreementError):
-        return (
-            "it works out another plan than others; compare the versions of software and libraries"
-        )
+        return "its plan differs from the others'; compare the versions of software and libraries"
     if isinstance(error, ReleaseError):
-        return "what was released is not what sites signed for; the site's own log says where"
+        return "a release does not match the sites' signed messages; see the site's log"
     if isinstance(error, WithdrawnError):
-        return "its people took their approval back, or gave another; ask them"
+        return "its staff withdrew or replaced their approval; ask them"
     if isinstance(error, PrivacyError | StudyError):
-        return "its own rules refuse the study; the site's own log says why"
+        return "its own rules refuse the study; see the site's log"
     if isinstance(error, SoftwareError):
-        return "its software has a fault, which is no refusal; the site's own log says which"
-    return "its machine or its settings fail it, which is no refusal; the site's own log says how"
+        return "its software has a fault; this is not a refusal; see the site's log"
+    return "its machine or its settings have a fault; this is not a refusal; see the site's log"

@@ -1,4 +1,4 @@
-"""What a round's answer costs: written down, reserved and signed for before it is sent."""
+"""Privacy loss of a round's answer, which is reserved and signed before the answer is sent."""
 
 import hashlib
 from collections.abc import Callable
@@ -21,9 +21,9 @@ class AskedRound:
     number: int
     """1, 2, ..."""
     stage: Stage
-    """Which the plan foresees it in."""
+    """Stage of the plan that the round belongs to."""
     digest: bytes
-    """Of the plan and the query, to which answer, charge and noise belong."""
+    """Digest of the plan and the query, to which answer, charge and noise belong."""
     message: bytes
     """The query as the centre signed it."""
 
@@ -36,9 +36,9 @@ class Charges:
     persons : str
         Digest of the participants of the run's hold.
     permission : callable
-        Returns what the site's people allow of the study now, or raises why they don't.
+        Returns the site's current permission for the study, or raises the reason for its absence.
     log_trouble : callable
-        Receives what went wrong and may pass.
+        Receives temporary errors.
     """
 
     def __init__(
@@ -59,17 +59,17 @@ class Charges:
     def noise_key(self, question: bytes, statistic: bytes, units: int) -> bytes:
         """Derive a key for each combination of question, answer and number of units.
 
-        The same combination has the same key, so that a crash before the answer was stored draws no
-        second noise. Another answer or number has another key.
+        The same combination has the same key. So no second noise is drawn after a crash before the
+        answer was stored. Another answer or number has another key.
         """
         digest = hashlib.sha256(units.to_bytes(8, "big") + statistic).hexdigest()
         return run_secret(self._secret, question.hex(), f"noise {digest}")
 
     def commit(self, number: int, key: bytes) -> bool:
-        """Write down what will be answered before it is paid for; whether it was before.
+        """Record the answer's digest before its charge, and return whether it was known before.
 
-        What is kept is a digest of the noise's key, which question and statistic lead to: it tells
-        nothing to anybody, and a second noise at the price of one is not drawn after a restart
+        The record is a digest of the noise's key, which is derived from question and statistic. It
+        reveals nothing, and prevents that a second noise is drawn for one charge after a restart
         with another library, processor or data set.
         """
         name = f"{number}/commitment"
@@ -79,23 +79,23 @@ class Charges:
         elif known != digest:
             raise LedgerError(
                 f"Round {number} of {self._context.run} was reserved for other numbers than this "
-                "machine computes now, so the site answers no further; take part in a new run with "
-                "the machine, data and software left as they are."
+                "machine computes now, so the site stops answering. Take part in a new run, "
+                "without changing machine, data or software."
             )
         return known is not None
 
     def reserve(self, asked: AskedRound, *, remembered: bool) -> bool:
-        """Reserve a round in the ledger, and sign for it; False if that was done before.
+        """Reserve a round in the ledger, and post the signed head; False if done before.
 
-        Raises as `permission` if the approval was withdrawn or replaced.
+        Raises errors as `permission` if the approval was withdrawn or replaced.
         """
         self._permission()
         new = self._site.ledger.reserve(self.of(asked), self._site.now())
         if not (new or remembered):
             raise LedgerError(
-                f"Round {asked.number} of {self._context.run} is paid for in the ledger, and what "
-                "was answered is not stored here any more, so the site answers no further; put the "
-                "newest copy of its folder back, or wait for a new run."
+                f"Round {asked.number} of {self._context.run} is charged in the ledger, but its "
+                "answer is no longer stored here, so the site stops answering. Restore the "
+                "newest copy of its folder, or wait for a new run."
             )
         trouble = self._site.anchor.post()
         if trouble is not None:
@@ -103,21 +103,21 @@ class Charges:
         return new
 
     def take_back(self, asked: AskedRound) -> None:
-        """Make void what was reserved for an answer that was never sent."""
+        """Cancel the reservation for an answer that was never sent."""
         self._site.ledger.take_back(self.of(asked), self._site.now())
 
     def mark_sent(self, asked: AskedRound) -> None:
-        """Mark a round as answered; on disk at the latest when the last one is."""
+        """Mark a round as answered; it is on disk at the latest with the last round."""
         ledger = self._site.ledger
         mark = ledger.spend if asked.number == self._plan.rounds else ledger.spend_soon
         mark(self.of(asked), self._site.now())
 
     def holds(self, asked: AskedRound) -> bool:
-        """Whether a round is charged already."""
+        """Return whether a round is charged already."""
         return self._site.ledger.holds(self.of(asked))
 
     def of(self, asked: AskedRound) -> Charge:
-        """A round's line in the ledger."""
+        """Return a round's line in the ledger."""
         run, stage = self._context, asked.stage
         return Charge(
             dataset=self._site.dataset,

@@ -1,7 +1,7 @@
-"""What a site checks of the released rounds, and what it signs of them at the end of a run.
+"""A site's checks of the released rounds, and its attestation at the end of a run.
 
-A checker adds a round again, from what lies on the exchange, and compares every number. It works
-when it has nothing else to do, and nobody waits for it within a round.
+A checker recomputes a round's sum from the messages on the exchange, and compares every number. It
+works while the site is idle, and no round waits for it.
 """
 
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ _DIFFERS, _REQUEST, _UNSOUND = "sum-differs", "another-request", "unsound"
 
 @dataclass(frozen=True)
 class Question:
-    """A round that was asked: its number, its stage, and the digest of its query."""
+    """A queried round: its number, its stage, and the digest of its query."""
 
     number: int
     stage: Stage
@@ -64,11 +64,11 @@ class Checks:
 
     @property
     def attested(self) -> bool:
-        """Whether this site has signed its last word, after which it answers nothing new."""
+        """Whether this site has signed its attestation, after which it answers nothing new."""
         return self._sent or self.outbox.stored(ATTESTATION) is not None
 
     def note(self, number: int, stage: Stage, digest: bytes) -> None:
-        """Remember that a round was asked; add it again if that falls to this site."""
+        """Remember a queried round; recompute its sum later if this site is its checker."""
         question = Question(number, stage, digest)
         self._asked.append(question)
         study = self.joined.context.study
@@ -79,7 +79,8 @@ class Checks:
     def advance(self) -> bool:
         """Check a round or attest the run, if that is possible now.
 
-        Raises ReleaseError if a release is not what sites signed for; that was attested.
+        Raises ReleaseError, after attesting it, if a release does not match the sites' signed
+        messages.
         """
         if not self.joined.context.study.checkers or self._sent:
             return False
@@ -93,7 +94,7 @@ class Checks:
     # -- one round ------------------------------------------------------------------------
 
     def _check(self, question: Question) -> bool:
-        """Add a round again; False if something is not there, or not what its site signed."""
+        """Recompute a round's sum; False if a message is missing, or differs from its signature."""
         found, request = self._release(question), self._request(question)
         if found is None or request is None:
             return False
@@ -112,18 +113,23 @@ class Checks:
         try:
             vectors = (self._vector(question, site, body) for site, body in manifests.items())
             total = add_again(session, directory, number, release, vectors, entries, clear=clear)
-        except (AlteredError, ExchangeError) as error:  # the exchange's doing, perhaps for a while
-            self.site.log.line(f"round {number} can't be added again now: {error}")
+        except (
+            AlteredError,
+            ExchangeError,
+        ) as error:  # of the exchange, perhaps temporary
+            self.site.log.line(f"round {number} can't be recomputed now: {error}")
             return False
-        except ProtocolError as error:  # signed for, and yet no vector of this round
+        except ProtocolError as error:  # signed, but not a vector of this round
             raise self._refute(number, _UNSOUND, str(error)) from error
         if not agrees(total, release):
-            raise self._refute(number, _DIFFERS, "its numbers are not the sum of what sites sent")
+            raise self._refute(
+                number, _DIFFERS, "its numbers are not the sum of the sites' messages"
+            )
         self.outbox.keep(_checked(number), release_record(message))
         return True
 
     def _release(self, question: Question) -> tuple[messages.Release, bytes] | None:
-        """What the centre says of a round, if it says it; this site's own answer must fit it."""
+        """Return the centre's release of a round, if any; this site's own answer must match it."""
         number, stage = question.number, question.stage
         nbytes = stage.released_bytes(len(self.joined.context.study.sites))
         limit = self.joined.sizes.release(nbytes, stage.heard)
@@ -141,9 +147,9 @@ class Checks:
         return release, message
 
     def _request(self, question: Question) -> bytes | None:
-        """The unmask request that was answered, as this site has it or as it lies there now.
+        """Return the answered unmask request, from this site's store or from the exchange.
 
-        What lies there and is none of the centre's tells nothing: anybody can have put it there.
+        A file that the centre did not sign is ignored, because any party can have put it there.
         """
         number = question.number
         stored = self.outbox.stored(f"{number}/unmask")
@@ -165,14 +171,14 @@ class Checks:
         place = self.outbox.names.round(number, messages.CONTRIBUTION, site)
         found = self.outbox.peek(place, limit)
         if found is None:
-            raise ExchangeError(f"{place} is gone; have the exchange's owner put it back.")
+            raise ExchangeError(f"{place} is gone; have the exchange's owner restore it.")
         mechanism = question.stage.mechanism
         return added(site, number, manifest, found, mechanism.entries, clear=mechanism.public)
 
     # -- the whole run --------------------------------------------------------------------
 
     def _attest(self) -> bool:
-        """Sign what was found, once the centre has closed the run; once for ever."""
+        """Sign the findings once the centre has closed the run. This is done only once."""
         stored = self.outbox.stored(ATTESTATION)
         if stored is not None:
             self.outbox.send(self.outbox.names.attestation(self.site.name), ATTESTATION, stored)
@@ -186,7 +192,7 @@ class Checks:
         own = self._attestation()
         statement = (closing.announcement, closing.keys, closing.plan, closing.records)
         if statement != (own.announcement, own.keys, own.plan, own.records):
-            raise self._refute(0, _UNSOUND, "its closing tells of another run than this one")
+            raise self._refute(0, _UNSOUND, "its closing message belongs to another run")
         self._send(own)
         return True
 
@@ -198,7 +204,7 @@ class Checks:
         return decode_closing(Closing, self.outbox.signed(message, CLOSING, 0, limit), CENTRE)
 
     def _heard(self, rounds: int) -> bool:
-        """Whether this site knows the releases of all rounds."""
+        """Return whether this site has received the releases of all rounds."""
         known = all(self._release(question) is not None for question in self._asked)
         return known and len(self._asked) == rounds
 
@@ -219,13 +225,14 @@ class Checks:
         )
 
     def _refute(self, number: int, code: str, why: str) -> ReleaseError:
-        """Sign that a release is not what was signed for; makes the error that ends this part."""
+        """Sign that a release is wrong, and return the error that ends participation."""
         if self.outbox.stored(ATTESTATION) is None:
             self._send(self._attestation(((number, code),)))
         what = f"Round {number}" if number else "The run"
         return ReleaseError(
-            f"{what} of {self.joined.context.run} is not what the sites signed for: {why}; this "
-            "site answers no further, so ask the coordinator, and show this line to the others."
+            f"{what} of {self.joined.context.run} does not match the sites' signed messages: "
+            f"{why}. This site stops answering; ask the coordinator, and show this line to the "
+            "others."
         )
 
     def _send(self, body: Attestation) -> None:

@@ -1,8 +1,8 @@
-"""What a site has received and sent, on its own disk.
+"""Messages that a site has received and sent, on its own disk.
 
-A message is stored before it is sent, so that asking again gets the same bytes
-and a crash never draws noise twice for one question. Only the site's one agent writes here, so
-what was missing is looked for on disk once: an agent that waits asks for it at every look.
+A message is stored before it is sent. So a repeated request gets the same bytes, and noise is never
+drawn twice for one question after a crash. Only the site's one agent writes here. So a missing
+message is looked up on disk only once, although a waiting agent requests it at every look.
 """
 
 import sqlite3
@@ -20,15 +20,15 @@ CREATE TABLE IF NOT EXISTS messages (
 ) WITHOUT ROWID"""
 
 _SITE, _HALTED, _ACCOUNTED = "(site)", "halted", "accounted "  # no run has such a name
-_MOST_ABSENT = 256  # names of messages; who waits asks for few, again and again
+_MOST_ABSENT = 256  # names of messages; a waiting agent requests few, again and again
 
 
 class MessageStore:
     """Messages by run and name; a name is written once.
 
-    One that another process stored since this one found it missing is not seen by `load`; to store
-    another under its name is an error all the same. Raises LedgerError if it can't be made or
-    opened.
+    A message that another process stored after this one found it missing is not seen by `load`.
+    Storing another message under its name is an error in this case also. Raises LedgerError if it
+    can't be made or opened.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class MessageStore:
     def save(self, run: str, name: str, data: bytes) -> None:
         """Store a message.
 
-        Raises LedgerError if the name holds another message, or the disk can't be written.
+        Raises LedgerError if the name has another message, or the disk can't be written.
         """
         self.save_all(run, {name: data})
 
@@ -66,7 +66,7 @@ class MessageStore:
         for name, data in messages.items():
             if self.load(run, name) != data:
                 raise LedgerError(
-                    f"{name} of {run} was answered otherwise before; the site answers no further."
+                    f"{name} of {run} had another answer before, so the site stops answering."
                 )
 
     def load(self, run: str, name: str) -> bytes | None:
@@ -88,7 +88,7 @@ class MessageStore:
         return None if row is None else bytes(row[0])
 
     def answered(self) -> list[str]:
-        """Runs that were answered here, but for those that people have accounted for."""
+        """Return the runs that were answered here, without those that the staff accounted for."""
         with self._using() as connection:
             rows = connection.execute(
                 "SELECT DISTINCT run FROM messages "
@@ -100,19 +100,19 @@ class MessageStore:
             return [str(run) for (run,) in rows.fetchall()]
 
     def account_for(self, runs: Sequence[str]) -> None:
-        """Write down that people know of runs that the ledger does not have."""
+        """Record that the staff have accounted for runs that the ledger does not have."""
         self.save_all(_SITE, {f"{_ACCOUNTED}{run}": b"" for run in runs})
 
     def halt(self, why: str) -> None:
-        """Write down, once and for good, why the site takes no further part in anything."""
+        """Record permanently why the site stops all participation."""
         if self.halted is None:
             self.save(_SITE, _HALTED, why.encode())
 
     @property
     def halted(self) -> str | None:
-        """Why the site takes no further part in anything; None if it does.
+        """Reason why the site stopped all participation; None if it did not.
 
-        It is read from disk each time, should another process have written it after all.
+        It is read from disk each time, in case another process wrote it.
         """
         why = self._read(_SITE, _HALTED)
         return None if why is None else why.decode()
@@ -126,7 +126,7 @@ class MessageStore:
 
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
-        """Lend the one connection: opening it takes longer than a round's reading and writing."""
+        """Provide the one connection: opening it takes longer than a round's reads and writes."""
         with self._lock:
             try:
                 if self._connection is None:
@@ -134,7 +134,7 @@ class MessageStore:
                 yield self._connection
             except sqlite3.Error as error:
                 self.close()
-                self._absent.clear()  # what failed may be on disk all the same
+                self._absent.clear()  # a failed write may still be on disk
                 raise LedgerError(
                     f"{self._path} can't be used ({error}); check disk space and rights."
                 ) from error
@@ -143,6 +143,6 @@ class MessageStore:
         connection = sqlite3.connect(self._path, timeout=30.0, check_same_thread=False)
         set_journal(connection, self._path)
         connection.execute("PRAGMA synchronous = FULL")
-        # A round reads what was written last; the usual 2 MB would fill as a run goes on.
+        # A round reads only the last entries. The usual 2 MB would fill up during a run.
         connection.execute("PRAGMA cache_size = -256")
         return connection

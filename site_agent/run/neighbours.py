@@ -1,10 +1,10 @@
-"""What a site tells its neighbours in a run, and what it hears of them.
+"""A site's exchange of answers with its neighbours in a run.
 
-What a site signs, for everybody, of what its neighbours told it.
+It also contains the public signed manifest of the neighbours' answers that a site received.
 
 A neighbour's answer is listed in the manifest of the round that it was first used for, and again
-until such a manifest is released: a centre that leaves a site out of a round takes none of its
-evidence away.
+until such a manifest is released. So a centre that leaves a site out of a round removes none of its
+evidence.
 """
 
 import hashlib
@@ -32,12 +32,12 @@ from site_agent.run.outbox import Outbox, Outgoing
 from site_agent.run.setup import JoinedRun
 
 _LATEST = 10
-"""Rounds that are looked through again for answers that weren't there: each is a read."""
+"""Number of rounds in which missing answers are looked for again: each is a read."""
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """A past round whose answers are told to neighbours."""
+    """A past round whose answers are sent to neighbours."""
 
     number: int
     context: bytes
@@ -48,9 +48,9 @@ class _Asked:
 class Neighbours:
     """A site's neighbours in one run.
 
-    What was heard is kept in memory only: after a restart it lies on the exchange still. An answer
-    that is not as its site would make it counts as one that is not there: whoever put it there can
-    lead the others astray as little, and hold them up as little, as by putting none.
+    Received answers are kept in memory only, because after a restart they are still on the
+    exchange. A malformed answer counts as a missing one. So its sender can neither mislead the
+    others nor delay them more than by sending none.
     """
 
     plan: Plan
@@ -80,21 +80,21 @@ class Neighbours:
         return None if message is None else self._outgoing(number, message)
 
     def note(self, number: int, stage: Stage, context: bytes) -> None:
-        """Remember that a round was asked."""
+        """Remember a queried round."""
         if answers_neighbours(stage):
             self._asked.append(_Asked(number, context, stage))
 
     @property
     def heard(self) -> Sequence[Heard]:
-        """Every neighbour's answer that was used so far, as its speaker signed it."""
+        """Every neighbour's answer that was used so far, as its sender signed it."""
         return [self._heard[key] for key in sorted(self._heard)]
 
     def collect(self, stage: Stage) -> NeighbourAnswers:
-        """Collect what this site and its neighbours answered in all rounds before.
+        """Collect the answers of this site and its neighbours in all earlier rounds.
 
-        Whose answer is not there is looked for again the next times. Raises ProtocolError if what
-        this site stored of its own is not what it said. Raises ExchangeError if the exchange can't
-        be read.
+        A missing answer is looked for again the next times. Raises ProtocolError if this site's
+        stored answer is not the one that it sent. Raises ExchangeError if the exchange can't be
+        read.
         """
         within = (self.site, *stage.release.neighbours[self.site])
         for asked in self._asked[max(0, self._searched - _LATEST) :]:
@@ -127,8 +127,8 @@ class Neighbours:
             if key not in self._unsound:
                 self._unsound.add(key)
                 self.log(
-                    f"What lies on the exchange as {self._name(other)}'s answer to round "
-                    f"{asked.number} is left out: {error}"
+                    f"The message on the exchange as {self._name(other)}'s answer to round "
+                    f"{asked.number} is ignored: {error}"
                 )
 
     def _read(self, message: bytes, asked: _Asked, other: int) -> Array:
@@ -152,7 +152,7 @@ def _stored(number: int) -> str:
 
 @dataclass(eq=False)
 class NeighbourEvidence:
-    """The manifests of one site in one run, as far as they tell of its neighbours."""
+    """The manifests of one site in one run that concern its neighbours."""
 
     name: str
     """The site's."""
@@ -162,7 +162,7 @@ class NeighbourEvidence:
     _last: tuple[int, Stage, tuple[Heard, ...]] | None = field(default=None, init=False)
 
     def due(self, stage: Stage, heard: Sequence[Heard]) -> tuple[Heard, ...]:
-        """What the next manifest lists, of all that was ever ``heard``; the oldest first.
+        """Return the entries of the next manifest, of all answers ever ``heard``, the oldest first.
 
         Raises ExchangeError if the exchange can't be read.
         """
@@ -171,7 +171,7 @@ class NeighbourEvidence:
         return tuple(fresh[: stage.heard])
 
     def listed(self, number: int, stage: Stage, message: bytes | memoryview) -> None:
-        """Remember what the manifest of a contribution to a round lists."""
+        """Remember the entries of the manifest of a contribution to a round."""
         self._settle()
         signed = contribution.split_message(message, len(message)).manifest
         body = messages.decode(messages.Manifest, envelope.read_unchecked(signed).body, self.name)
@@ -179,7 +179,7 @@ class NeighbourEvidence:
             self._last = number, stage, body.heard
 
     def _settle(self) -> None:
-        """Look whether the last list stands in what the centre released."""
+        """Check whether the centre's release contains the last list."""
         if self._last is None:
             return
         number, stage, heard = self._last
@@ -196,6 +196,6 @@ class NeighbourEvidence:
             if message is None:
                 return False
             release = read_release(self.joined.party.session, number, message)
-        except (ProtocolError, OversizedError):  # not the centre's: it tells nothing
+        except (ProtocolError, OversizedError):  # not the centre's: it is ignored
             return False
         return self.name in release.survivors

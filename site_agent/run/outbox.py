@@ -14,7 +14,7 @@ from site_agent.run.message_store import MessageStore
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A message of this site: where it goes, under which name it is stored, and its bytes."""
+    """A message of this site: its place on the exchange, its name in the store, and its bytes."""
 
     place: str
     name: str
@@ -22,7 +22,7 @@ class Outgoing:
 
 
 class Outbox:
-    """What a site has received and has to send in one run."""
+    """A site's received and outgoing messages in one run."""
 
     def __init__(self, context: RunContext, store: MessageStore, exchange: Exchange) -> None:
         self.names = Names(context.run)
@@ -40,12 +40,12 @@ class Outbox:
         self._store.save(self._run, name, message)
 
     def receive(self, place: str, name: str, limit: int) -> bytes | None:
-        """Fetch a message as it was first kept; later changes on the exchange are not seen."""
+        """Fetch a message as it was first stored; later changes on the exchange are ignored."""
         stored = self.stored(name)
         return stored if stored is not None else self._exchange.get(place, limit + OVERHEAD)
 
     def peek(self, place: str, limit: int) -> bytes | None:
-        """Fetch what lies on the exchange now."""
+        """Fetch a message that is on the exchange now."""
         return self._exchange.get(place, limit)
 
     def send(
@@ -53,7 +53,7 @@ class Outbox:
     ) -> None:
         """Store a message of this site, to be put on the exchange by `deliver`.
 
-        What was ``received`` and answered with it is stored with it, all or none.
+        The ``received`` message that it answers is stored with it, both or neither.
         """
         self.send_all([Outgoing(place, name, message)], received)
 
@@ -71,11 +71,11 @@ class Outbox:
         return len(self._due)
 
     def deliver(self) -> ExchangeError | None:
-        """Put on the exchange what is due; what fails stays due, and the last failure is returned.
+        """Put all due messages on the exchange, and return the last failure, if any.
 
-        A message that can't be put, for ever perhaps, holds up no other. Raises CopyError if
-        another message, signed with this site's own key, lies where one of these is due; the rest
-        is not put on the exchange.
+        A message that fails stays due and does not delay any other. Raises CopyError if another
+        message, signed with this site's own key, is stored under the name of a due one. Then the
+        rest is not put on the exchange.
         """
         due, self._due = self._due, []
         trouble = None
@@ -90,26 +90,26 @@ class Outbox:
         return trouble
 
     def _check_copy(self, place: str, message: bytes | memoryview) -> None:
-        """Stop if what lies in the place of this site's message has its own signature.
+        """Stop if the exchange has another message with this site's signature.
 
-        Anybody can leave something there, but only this site, or a copy of it, can sign that.
+        Any party can put a file there, but only this site, or a copy of it, can sign it.
         """
         try:
             found = self._exchange.get(place, 2 * len(message) + MOST_NOTICE)
-        except ExchangeError:  # larger than any of its kind, or away: looked at again the next time
+        except ExchangeError:  # too large, or not reachable: read again the next time
             return
         if found is not None and contribution_contradicts(found, message, self._keys):
             raise CopyError(
-                f"{place} holds another answer signed with this site's key: a copy of its folder "
-                "is at work, or this one was put back from an older backup, so it takes no "
-                "further part in anything; go on with the newest copy alone, or without one have "
-                "the site admitted anew with a new key."
+                f"{place} contains another answer signed with this site's key. Either a copy of "
+                "its folder is at work, or this folder was restored from an older backup, so the "
+                "site stops all participation. Continue with only the newest copy. If there is "
+                "none, have the site admitted again with a new key."
             )
 
     def signed(
         self, message: bytes, kind: str, number: int, limit: int, sender: str = CENTRE
     ) -> bytes:
-        """Check that a message is its sender's for this run and round, and take out its body.
+        """Check that a message is its sender's for this run and round, and return its body.
 
         ``limit`` is that of the body. Raises ProtocolError if it is not.
         """
@@ -124,7 +124,7 @@ class Outbox:
         ).body
 
     def arrays(self) -> Callable[[str, int], bytes]:
-        """Return what fetches one query's public arrays, but for those of the query before."""
+        """Return the function that fetches a query's public arrays, with the last ones kept."""
         before, self._arrays = self._arrays, {}
 
         def fetch(digest: str, size: int) -> bytes:
@@ -137,12 +137,12 @@ class Outbox:
     def _array(self, digest: str, size: int) -> bytes:
         """Fetch a public array by its SHA-256.
 
-        Raises ExchangeError if it is not there yet, or is another.
+        Raises ExchangeError if it is not there yet, or differs.
         """
         data = self._exchange.get(self.names.array(digest), size)
         if data is None or hashlib.sha256(data).hexdigest() != digest:
             raise ExchangeError(
-                f"The array {digest[:12]} of a query is missing or altered on the exchange; "
-                "it is waited for, so repair the exchange if that lasts."
+                f"The array {digest[:12]} of a query is missing or altered on the exchange. The "
+                "site waits for it; if this lasts, repair the exchange."
             )
         return data

@@ -1,6 +1,6 @@
 """A site in one run: every step from the announcement to the end, each repeatable.
 
-The site believes nobody. It acts only on a study that its people approved, on
+The site trusts no other party. It acts only on a study that its staff approved, on
 messages signed with the approved roster's keys, on queries that its own plan
 foresees, and within its own ledger.
 """
@@ -35,13 +35,13 @@ class Participation:
     Parameters
     ----------
     context : RunContext
-        As the site's approval has it.
+        Context of the run, from the site's approval.
     loading : Loading
-        The study's data on their way; the site says that it is there when they have come.
+        Loading of the study's data. The site reports its presence when they are loaded.
     permission : callable
-        Returns what the site's people allow of the study now, or raises why they don't.
+        Returns the site's current permission for the study, or raises the reason for its absence.
     seen : float
-        When the site saw the announcement, in seconds on its clock that never goes back.
+        Time at which the site saw the announcement, in seconds on its monotonic clock.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class Participation:
         self._looked_aside = -self._aside_every
 
     def advance(self) -> bool:
-        """Do what can be done now; False if there is nothing to do.
+        """Perform the steps that are possible now, and return whether there were any.
 
-        Each look costs one request, for the message that the centre is to send next. What else may
-        be there, such as the run's end, is looked for now and then. Before the end of a time slot
+        Each look costs one request, for the message that the centre is to send next. Other
+        messages, such as the run's end, are looked for now and then. Before the end of a time slot
         the site neither looks nor sends. Raises ConsortiumError if the site takes no further part
-        in the run, or a message is not what it must be.
+        in the run, or a message is malformed.
         """
         if self.ended is not None or self._slots.left:
             return False
@@ -89,11 +89,11 @@ class Participation:
                 if self._outbox.held:
                     self._slots.hold(SHORTEST)
         except (ExchangeError, ProtocolError, EngineError):
-            if self.read_end():  # whatever is amiss, the run's end is heard
+            if self.read_end():  # whatever the error, the run's end is received
                 return True
             raise
         except Exception:
-            self._deliver()  # the site's last word in this run, which no data delayed
+            self._deliver()  # the site's last message in this run, which no data delayed
             raise
         if not self._slots.left:
             self._deliver()
@@ -103,7 +103,7 @@ class Participation:
         return self.read_end()
 
     def _deliver(self) -> None:
-        """Post the messages that are due; raises as `permission` before a message of set-up."""
+        """Post the due messages; raises errors as `permission` before a message of set-up."""
         if self.rounds is None and self._outbox.held:
             self._permission()
         trouble = self._outbox.deliver()
@@ -138,19 +138,19 @@ class Participation:
             self._logged = text
 
     def read_end(self) -> bool:
-        """Look whether the run has ended; raises ExchangeError if the exchange can't be used."""
+        """Check whether the run has ended; raises ExchangeError if the exchange can't be used."""
         self.ended = read_end(self._site.exchange, self._context.run, self._context.keys)
         return self.ended is not None
 
     @property
     def awaited(self) -> str:
-        """What the site waits for, in words."""
+        """Message or event that the site waits for, in words."""
         step = self._setup.awaited if self.rounds is None else self.rounds.awaited
         return f"the centre ({step})"
 
     @property
     def own_work(self) -> str:
-        """What the site itself is at, in words; empty if it waits for the centre."""
+        """The site's own activity, in words; empty if it waits for the centre."""
         if not self._loading.over:
             return self._loading.words
         return "waiting for the end of its time slot" if self._slots.left else ""

@@ -11,16 +11,16 @@ from consortium.errors import ConsortiumError, EngineError
 from site_agent.approval.approval import Approval
 from site_agent.loading.progress import Data, Drive, Loading
 
-_LOOK_EVERY = 5.0  # s between two looks at what is approved
+_LOOK_EVERY = 5.0  # s between two looks at the approvals
 _LONGEST_REST = 600.0  # s
-_REST = 100.0  # times as long as a look took, so that tens of thousands of persons cost nothing
+_REST = 100.0  # times as long as a look took, which is long with many participants
 _AGAIN_EVERY = 600.0  # s between two looks at a data set whose study is ready
 _TELL_EVERY = 10.0  # s between two lines of progress in the log
 
 
 @dataclass(eq=False)
 class Preload:
-    """One study after the other, beside whatever else the agent does."""
+    """Loading of one study after the other, in parallel with the agent's other work."""
 
     source: Path
     """The site's data set."""
@@ -39,17 +39,17 @@ class Preload:
 
     @property
     def words(self) -> str:
-        """How far the data are that are being loaded; empty if none are."""
+        """Progress of the data that are being loaded; empty if none are."""
         loading = self._loading
         return "" if loading is None or loading.over else loading.words
 
     @property
     def study(self) -> str:
-        """Which study's data were loaded last, or are."""
+        """Study whose data are loaded now, or were loaded last."""
         return self._study
 
     def look(self, approved: Callable[[], Sequence[Approval]]) -> None:
-        """Begin with the next study that is approved and not ready; tell how far one has come.
+        """Start to load the next approved study that is not ready, and report the progress.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class Preload:
 
 
 def files_digest(folder: Path) -> str:
-    """Digest of the names, sizes and times of a folder's files, in hexadecimal."""
+    """Return the digest of the names, sizes and times of a folder's files, in hexadecimal."""
     seen = hashlib.sha256()
     for home, folders, names in os.walk(folder):
         folders.sort()

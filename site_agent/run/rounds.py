@@ -51,34 +51,34 @@ class ComputedRound:
     """Units of this site over its nominal ones."""
     statistic: Array
     key: bytes
-    """Of the noise."""
+    """Multiple of the noise."""
     heard: tuple[messages.Heard, ...]
     """Neighbours' answers that the manifest lists."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a site says in a round."""
+    """Message of a site in a round."""
 
     message: bytes | memoryview
     """The contribution."""
     broadcast: Outgoing | None
-    """The open copy for the neighbours, where the stage has any."""
+    """The open copy for the neighbours, if the stage has any."""
 
 
 class Rounds:
     """The rounds of one site in one run.
 
-    A statistic is computed as soon as the query is there. Once the slot is over, the site looks
+    A statistic is computed as soon as the query arrives. Once the slot is over, the site checks
     whether the round is still open, charges it, and sends the answer. So neither the answer nor any
     look at the exchange shows how long the participants took.
 
     Parameters
     ----------
     permission : callable
-        Returns what the site's people allow of the study now, or raises why they don't.
+        Returns the site's current permission for the study, or raises the reason for its absence.
     log_trouble : callable
-        Receives what went wrong and may pass.
+        Receives temporary errors.
     """
 
     def __init__(
@@ -104,12 +104,12 @@ class Rounds:
         self._stages: list[str] = []  # of the queries read so far
         self._charges = Charges(site, joined, joined.persons, permission, outbox, log_trouble)
         self._closing = RoundStatus(site, joined, outbox)
-        self._open: int | None = None  # round that is contributed to and not yet unmasked
+        self._open: int | None = None  # round with a contribution, not yet unmasked
         self._computed: ComputedRound | None = None
         self._failure: Exception | None = None  # of computing
 
     def advance(self) -> bool:
-        """Answer what the centre is to ask next; False if it has not.
+        """Answer the centre's next query, and return whether there was one.
 
         Raises ConsortiumError as `Participation.advance`.
         """
@@ -128,12 +128,12 @@ class Rounds:
 
     @property
     def asks_more(self) -> bool:
-        """Whether the centre has another question, or has not closed the last one."""
+        """Whether the centre has another query, or has not closed the last one."""
         return self._open is not None or len(self._stages) < self._plan.rounds
 
     @property
     def awaited(self) -> str:
-        """What the centre is to send, in words."""
+        """Message that the centre is to send, in words."""
         if self._open is not None:
             return f"sum of round {self._open}"
         return f"round {len(self._stages) + 1}"
@@ -153,7 +153,7 @@ class Rounds:
         return True
 
     def _answer(self, asked: AskedRound, query: Query) -> None:
-        """Answer as before a restart; else compute anew, unless the round was closed meanwhile."""
+        """Answer as before a restart, or otherwise compute again unless the round is closed."""
         number = asked.number
         stored = self._outbox.stored(f"{number}/contribution")
         if stored is not None:
@@ -168,7 +168,7 @@ class Rounds:
             self._compute_in_slot(asked, self._collect(query, asked.stage))
 
     def _compute_in_slot(self, asked: AskedRound, query: Query) -> None:
-        """Compute, and go on at the end of the slot; then a refusal leaves, too."""
+        """Compute, and continue at the end of the slot, when a refusal is also sent."""
         try:
             self._computed = self._compute(asked, query)
         except (ExchangeError, ProtocolError, EngineError):
@@ -178,7 +178,7 @@ class Rounds:
         self._slots.hold(round_slot(self._plan.shape, asked.stage.release))
 
     def _finish(self, computed: ComputedRound) -> bool:
-        """Send what was computed, unless the round was closed meanwhile."""
+        """Send the computed answer, unless the round was closed meanwhile."""
         asked = computed.asked
         answer = self._contribute(computed)
         if answer is not None:
@@ -191,22 +191,22 @@ class Rounds:
         return True
 
     def _note(self, asked: AskedRound) -> None:
-        """Remember that a round was asked."""
+        """Remember a queried round."""
         number, stage = asked.number, asked.stage
         self._stages.append(stage.name)
         self._neighbours.note(number, stage, asked.digest)
         self._checks.note(number, stage, asked.digest)
 
     def _pass_over(self, asked: AskedRound) -> None:
-        """Go on without an answer; what was charged before a stop stays charged."""
+        """Continue without an answer. A charge from before a stop remains."""
         number, charged = asked.number, self._charges.holds(asked)
         self._outbox.keep(f"{number}/query", asked.message)
         cost = (
             "was charged for it before it was stopped" if charged else "is charged nothing for it"
         )
         self._site.log.write(
-            f"round {number} was closed without this site, which sent nothing and {cost}; it goes "
-            "on"
+            f"round {number} was closed without this site, which sent nothing and {cost}; it "
+            "continues"
         )
 
     def _read_query(self, body: bytes) -> tuple[Query, Stage]:
@@ -214,16 +214,16 @@ class Rounds:
         try:
             stage = check_planned(self._plan, sketch_query(body), self._stages)
             return decode_query(body, self._outbox.arrays()), stage
-        except ProtocolError as error:  # the centre signed it: to wait for another is no use
-            raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
+        except ProtocolError as error:  # the centre signed it: no other will come
+            raise PrivacyError(f"A signed query of the centre is refused: {error}") from error
 
     def _collect(self, query: Query, stage: Stage) -> Query:
-        """Put in which site is asked and what its neighbours said."""
+        """Return the query with the site's index and its neighbours' answers."""
         answers = self._neighbours.collect(stage) if stage.release.neighbours else None
         return replace(query, neighbour_answers=answers, site=self._index)
 
     def _compute(self, asked: AskedRound, query: Query) -> ComputedRound:
-        """Compute before anything is charged, so that what can't be computed costs nothing."""
+        """Compute before anything is charged. So a failed computation costs nothing."""
         check_statistic(self._site.policy, query.statistic)
         heard = self._hearsay.due(asked.stage, self._neighbours.heard)
         mechanism = asked.stage.mechanism
@@ -236,9 +236,9 @@ class Rounds:
         return ComputedRound(asked, query, part, statistic, key, heard)
 
     def _contribute(self, computed: ComputedRound) -> Answer | None:
-        """Charge and hide what was computed.
+        """Charge the computed statistic, and mask it.
 
-        None, and nothing is charged, if it took so long that nobody waits for the answer.
+        Returns None without a charge if the computation took so long that the round is over.
         """
         asked, key = computed.asked, computed.key
         mechanism = asked.stage.mechanism
@@ -265,7 +265,7 @@ class Rounds:
         )
         if new and self._closing.is_over(
             asked
-        ):  # what an earlier start reserved may have been sent
+        ):  # an earlier start may have sent the answer that it reserved
             self._charges.take_back(asked)
             return None
         return Answer(message, broadcast)
@@ -310,14 +310,14 @@ class Rounds:
 def local_statistic(
     plan: AnalysisPlan[Any], data: Data, query: Query, mechanism: Mechanism
 ) -> Array:
-    """The site's own numbers; its algorithm is trusted with the data, the query is not.
+    """Compute the site's own statistic. Its algorithm is trusted with the data, the query is not.
 
-    Raises PrivacyError if it can't be computed for this query, or is not what was planned.
+    Raises PrivacyError if it can't be computed for this query, or differs from the plan.
 
     Parameters
     ----------
     mechanism : Mechanism
-        As planned, with the bound of what one person adds.
+        As planned, with the bound on one participant's contribution.
 
     Returns
     -------
@@ -337,30 +337,29 @@ def local_statistic(
     except Exception as error:
         raise PrivacyError(
             f"'{query.statistic}' can't be computed for the centre's query "
-            f"({type(error).__name__}: {error}); tell the people of the study."
+            f"({type(error).__name__}: {error}). Inform the study's coordinator."
         ) from error
     norm = vector_norm(statistic)
     if statistic.size != planned or not norm <= mechanism.bound.norm * (1 + 1e-6):
         raise PrivacyError(
-            f"'{query.statistic}' has {statistic.size} numbers of norm {norm:g} where "
-            f"{planned} of at most {mechanism.bound.norm:g} are planned; "
-            "tell the people of the study."
+            f"'{query.statistic}' has {statistic.size} numbers of norm {norm:g} where {planned} "
+            f"of at most {mechanism.bound.norm:g} are planned. Inform the study's coordinator."
         )
     return statistic
 
 
 class RoundStatus:
-    """The ends of one run's rounds, as one site hears of them."""
+    """The ends of one run's rounds, as one site receives them."""
 
     def __init__(self, site: Site, joined: JoinedRun, outbox: Outbox) -> None:
         self._exchange, self._outbox = site.exchange, outbox
         self._context, self._sizes = joined.context, joined.sizes
 
     def is_over(self, asked: AskedRound) -> bool:
-        """Whether an answer would come too late: the round is closed, or the run has ended.
+        """Return whether an answer would come too late: the round is closed, or the run has ended.
 
         Asked before a round is charged and before its answer is sent, since computing may have
-        taken long. Trouble with the exchange is none of an ended run's.
+        taken long. Errors of the exchange are ignored once the run has ended.
         """
         with suppress(ProtocolError, ExchangeError):
             ended = read_end(self._exchange, self._context.run, self._context.keys)
@@ -371,9 +370,9 @@ class RoundStatus:
         return False
 
     def is_closed(self, asked: AskedRound) -> bool:
-        """Whether the centre has gone on without this site, in its own signed words.
+        """Return whether a signed message of the centre states that it continued without this site.
 
-        What somebody else leaves in that place keeps nobody from answering.
+        A file there that the centre did not sign is ignored.
         """
         number, kind = asked.number, messages.UNMASK
         if asked.stage.mechanism.masked_entries:

@@ -1,7 +1,7 @@
-"""A site joins a run: from the announcement to the keys and shares of all who take part.
+"""Set-up of a site in a run: from the announcement to the keys and shares of all sites.
 
-Every step is repeatable: what was received or sent before is taken from the site's own store. What
-a site brings to every run is one value.
+Every step is repeatable: messages that were received or sent before are read from the site's own
+store. A site's inputs to every run are one value.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ class Site:
     policy: Policy
     ledger: Ledger
     anchor: LedgerAnchor
-    """Of the ledger, on the exchange."""
+    """Head of the ledger, on the exchange."""
     store: MessageStore
     exchange: Exchange
     now: Callable[[], str]
@@ -65,17 +65,17 @@ class Site:
 
 @dataclass(frozen=True)
 class JoinedRun:
-    """What a site has after set-up, before the first round."""
+    """State of a site after set-up, before the first round."""
 
     context: RunContext
     """With the sites that the run started with."""
     plan: Plan
     party: Party
-    """Which holds its shares of everybody's secrets."""
+    """Site that stores its shares of all sites' secrets."""
     sizes: MessageLimits
     """The longest that the messages of secure aggregation may be."""
     announced: bytes
-    """SHA-256 of what the centre announced, which this site's people approved."""
+    """SHA-256 of the centre's announcement, which this site's staff approved."""
     persons: str
     """Digest of the participants of the run's hold in the ledger."""
 
@@ -84,7 +84,7 @@ class JoinedRun:
 class LeftOut:
     """The run started without this site."""
 
-    reason: str = "it started without this site, which was not there in time"
+    reason: str = "it started without this site, which was late"
 
 
 @dataclass(eq=False)
@@ -95,12 +95,12 @@ class Setup:
     context: RunContext
     """As the site's approval has it."""
     loading: Loading
-    """The study's data on their way."""
+    """Loading of the study's data."""
     permission: Callable[[], Permission]
-    """Returns what the site's people allow of the study now, or raises why they don't."""
+    """Returns the site's current permission for the study, or raises the reason for its absence."""
     outbox: Outbox
     slots: SlotClock
-    """Begun when the site saw the announcement."""
+    """Clock of the site's slots, begun when the site saw the announcement."""
     outcome: JoinedRun | LeftOut | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class Setup:
         self._told = False  # that the data are being loaded
         study = self.context.study
         self._slot = loading_slot(nominal_shape(study, self.context.extent))
-        if self.outbox.stored("present") is None:  # what causes a restart is not the data
+        if self.outbox.stored("present") is None:  # the cause of a restart is not the data
             self.slots.hold(self._slot)
         steps = (self._load, self._say_present, self._start, self._advertise, self._share)
         self._steps = iter((*steps, self._take_shares))
@@ -131,11 +131,11 @@ class Setup:
         return self._step.__name__.strip("_").replace("_", " ")
 
     def _load(self) -> bool:
-        """Wait until the data are in the cache, and hold the run's privacy loss.
+        """Wait until the data are in the cache, and hold the run's privacy loss in the ledger.
 
-        The centre is told once that they are not yet, and nothing of how far it is: who came how
-        late would tell of single persons' scans. Both messages leave at ends of the loading slot,
-        and the hold is written at one.
+        The centre is informed once that they are not loaded yet, but not of the progress: the time
+        of loading would reveal single participants' scans. Both messages are sent at ends of the
+        loading slot, and the hold is written at one.
         """
         if not self.loading.over:
             self._tell_loading()
@@ -152,7 +152,7 @@ class Setup:
         return True
 
     def _hold_loss(self, data: Data) -> str:
-        """Hold the run's loss in the ledger, and leave out whoever has no budget left."""
+        """Hold the run's loss in the ledger, and exclude participants without remaining budget."""
         site, run = self.site, self.context.run
         whole = run_charge(site, self.context)
         limits = self.permission().limits(site.policy)
@@ -164,14 +164,14 @@ class Setup:
         return group
 
     def _say_present(self) -> bool:
-        """Tell the centre that the data are loaded."""
+        """Send the centre the message that the data are loaded."""
         site, run = self.site, self.context.run
         message = seal(site.identity.key, run, site.name, PRESENT, 0, b"")
         self.outbox.send(self._names.present(site.name), "present", message)
         return True
 
     def _tell_loading(self) -> None:
-        """Tell the centre, once, that the data are not loaded, and wait for another slot."""
+        """Send the centre, once, the message that loading continues, and wait for another slot."""
         if self.outbox.stored("present") is not None:
             return
         name, run = self.site.name, self.context.run
@@ -179,11 +179,11 @@ class Setup:
             self._told = True
             message = seal(self.site.identity.key, run, name, LOADING, 0, b"")
             self.outbox.send(self._names.loading(name), "loading", message)
-            self.outbox.deliver()  # or after the next slot, if the exchange is away
+            self.outbox.deliver()  # or after the next slot, if the exchange is not reachable
         self.slots.hold_on(self._slot)
 
     def _start(self) -> bool:
-        """Hear with whom the run starts."""
+        """Receive the list of the sites with which the run starts."""
         message = self.outbox.receive(self._names.start(), "start", MOST_NOTICE)
         if message is None:
             return False
@@ -235,13 +235,13 @@ class Setup:
             self.slots.hold(SHORTEST)
 
     def _keep_worth(self, plan: Plan) -> None:
-        """For the site's page; another version's words of a run that was joined before stay."""
+        """Keep the release's worth for the site's page; a text that exists stays unchanged."""
         worth = plan.analysis.worth()
         if worth and self.outbox.stored(WORTH) is None:
             self.outbox.keep(WORTH, worth.encode())
 
     def _agree(self, notes: Mapping[str, bytes]) -> bytes:
-        """Work the plan out from everybody's sizes; its digest is told to all."""
+        """Compute the plan from all sites' sizes, and send its digest to all sites."""
         self._plan = make_plan(self.context.study, self._shape(notes), agreed=True)
         return plan_digest(self._plan)
 
@@ -274,7 +274,7 @@ class Setup:
 def run_charge(site: Site, run: RunContext) -> Charge:
     """Return the charge of a whole run, which its first line in the ledger holds.
 
-    It is the most that the study promises, which is public before the run.
+    It is the largest loss that the study promises, which is public before the run.
     """
     study = run.study
     return Charge(

@@ -1,4 +1,4 @@
-"""What the site's people read of an agent: its log, and the lines of it for the site's page."""
+"""An agent's log for the site's staff, and the lines of it for the site's page."""
 
 import json
 from collections import deque
@@ -12,21 +12,21 @@ from consortium.errors import ConsortiumError
 
 _TOLD = "told.json"
 _KEPT = 40
-_MOST = 4096  # lines once; what strangers write on the exchange fills no memory and no disk
+_MOST = 4096  # lines once; other parties' files on the exchange must not fill memory or disk
 
 
 class Line(NamedTuple):
-    """A line of the log, and when it was written."""
+    """A line of the log, and its time."""
 
     at: str
     text: str
 
 
 class LogLines:
-    """Keeps the last lines in the site's folder.
+    """Store of the last lines in the site's folder.
 
-    Who calls `keep` vouches that the line tells of studies, runs and rounds only: no label, no
-    file of the data set.
+    The caller of `keep` ensures that the line is about studies, runs and rounds only: it contains
+    no label and no file of the data set.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class LogLines:
         Parameters
         ----------
         subject : str
-            Whose earlier line goes, so that its lines push no others off the page; without one
-            every line stays.
+            The new line replaces the subject's earlier line, so a subject's lines never displace
+            others from the page. Without a subject, every line stays.
         """
         line, before = Line(self._now(), text), self._newest.get(subject)
         if before is not None and before in self._lines:
@@ -79,8 +79,9 @@ def _path(folder: Path) -> Path:
 class SiteLog:
     """The site's log.
 
-    What others can cause without end is written through `line_once`, which ends at some thousand
-    lines, or kept for the page under a subject, so that it pushes nothing else off the page.
+    Lines that others can cause without limit are written through `line_once`, which stops after
+    some thousand lines, or kept for the page under a subject, so they displace no other line from
+    the page.
 
     Parameters
     ----------
@@ -112,26 +113,26 @@ class SiteLog:
             self.line(text)
 
     def write(self, text: str) -> None:
-        """Log a line that names no person, and keep it for the site's page."""
+        """Log a line that names no participant, and keep it for the site's page."""
         self.line(text)
         self.keep(text)
 
     def write_once(self, text: str) -> None:
-        """Do the same unless the line was logged before."""
+        """Log and keep a line as `write`, unless it was logged before."""
         if self._is_new(text):
             self.write(text)
 
     def keep(self, text: str, subject: str = "") -> None:
-        """Keep a line that names no person for the site's page, and don't log it.
+        """Keep a line that names no participant for the site's page, and don't log it.
 
         Parameters
         ----------
         subject : str
-            Of its lines only the newest is kept; without one every line.
+            Only the newest line of a subject is kept; without a subject, every line.
         """
         try:
             self._told.keep(text, subject)
-        except ConsortiumError as error:  # a run does not end for want of a line on a page
+        except ConsortiumError as error:  # a missing line on a page must not end a run
             self.line_once(str(error))
 
     def _is_new(self, text: str) -> bool:
@@ -141,7 +142,7 @@ class SiteLog:
         if self._full:
             self.line(
                 f"More than {_MOST} different lines of this kind were logged; further ones are "
-                "left out until the agent starts again: look at who writes on the exchange."
+                "omitted until the agent restarts. Check which party writes to the exchange."
             )
         else:
             self._logged.add(text)

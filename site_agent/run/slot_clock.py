@@ -12,7 +12,7 @@ class SlotClock:
     """Time at which a site may take its next step in one run.
 
     A step begins when the site looks at the exchange. If it computes or stores anything, it ends
-    with a hold. Until the hold is over the site neither sends nor looks.
+    with a pause. During the pause, the site neither sends nor looks.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ class SlotClock:
         self._due = slot_end(self._since, self._passed(), slot)
 
     def hold_on(self, slot: float) -> None:
-        """Hold the site back to another end of a slot, counted from where the last hold ended."""
+        """Pause the site until another end of a slot, counted from the end of the last pause."""
         self._due = slot_end(self._due, self._passed(), slot)
 
     @property
     def left(self) -> float:
-        """Seconds until the hold is over, or 0."""
+        """Seconds until the pause is over, or 0."""
         left = self._due - self._passed()
         return left if left > _INSTANT else 0.0

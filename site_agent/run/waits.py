@@ -1,4 +1,4 @@
-"""What an agent waits for, shown to its people."""
+"""Events that an agent waits for, shown to its staff."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from site_agent.run.site_log import SiteLog
 
 
 class WaitLog:
-    """Writes down what each run waits for, and says so once the centre is overdue."""
+    """Record of the event that each run waits for. It reports once that the centre is overdue."""
 
     def __init__(self, file: WaitFile, log: SiteLog) -> None:
         self._file, self._log = file, log
@@ -17,15 +17,15 @@ class WaitLog:
 
     @property
     def shown(self) -> Waiting | None:
-        """The wait that is written down now."""
+        """The wait that is recorded now."""
         return self._file.shown
 
     def clear(self) -> None:
-        """Wait for nothing."""
+        """Reset the recorded wait."""
         self._file.clear()
 
     def show(self, ahead: Preload, runs: Mapping[str, Participation], waited: float) -> None:
-        """Write down what is awaited.
+        """Record the awaited events.
 
         Parameters
         ----------
@@ -52,7 +52,7 @@ class WaitLog:
         if left < 0:
             self._log.write_once(
                 f"{run}: {participation.awaited} is overdue; ask the coordinator whether the "
-                "study goes on."
+                "study continues."
             )
 
     def _show_ahead(self, ahead: Preload, waited: float) -> None:

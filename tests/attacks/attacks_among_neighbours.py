@@ -72,7 +72,7 @@ def _gullible(_real: object) -> Callable[..., bytes]:
     "site",
     guard="site_agent.run.outbox:Outbox.signed",
     without="neighbours use numbers that their sender never sent",
-    stops="as east's answer to round 1 is left out: .* says sender 'west' where 'east' is due",
+    stops="as east's answer to round 1 is ignored: .* says sender 'west' where 'east' is due",
     instead=_gullible,
 )
 def answer_in_a_neighbours_name(stage: Stage) -> bool:
@@ -91,7 +91,7 @@ def _to_whatever(real: Callable[..., Any]) -> Callable[..., Any]:
     "hub",
     guard="site_agent.run.neighbours:read_broadcast",
     without="an answer to one question is used as the answer to another",
-    stops="as east's answer to round 1 is left out: A broadcast answers another question",
+    stops="as east's answer to round 1 is ignored: A broadcast answers another question",
     instead=_to_whatever,
 )
 def other_question_to_a_neighbour(stage: Stage) -> bool:
@@ -103,7 +103,7 @@ def other_question_to_a_neighbour(stage: Stage) -> bool:
     "exchange",
     guard="site_agent.run.charges:Charges.commit",
     without="a round is answered twice, with two noises, for one charge",
-    stops="is paid for in the ledger, and what was answered is not stored here any more",
+    stops="is charged in the ledger, but its answer is no longer stored here",
     instead=always(True),
 )
 def neighbour_kept_from_a_restored_site(stage: Stage) -> bool:

@@ -53,7 +53,7 @@ def _unmask(local: LocalConsortium, lost: str | None) -> None:
     "exchange",
     guard="site_agent.run.outbox:Outbox._check_copy",
     without="two lists of survivors are answered: the difference of two sums is one site's vector",
-    stops="holds another answer signed with this site's key: a copy of its folder is at work",
+    stops="contains another answer signed with this site's key",
     instead=nothing,
 )
 def copy_asked_for_another_list(stage: Stage) -> bool:
@@ -99,7 +99,7 @@ def _another_processors(real: Callable[..., Array]) -> Callable[..., Array]:
     "exchange",
     guard="site_agent.run.charges:Charges.commit",
     without="one round is answered with two noises, and their difference reveals data",
-    stops="is paid for in the ledger, and what was answered is not stored here any more",
+    stops="is charged in the ledger, but its answer is no longer stored here",
     instead=always(True),
 )
 def store_put_back_on_another_processor(stage: Stage) -> bool:

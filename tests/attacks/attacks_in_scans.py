@@ -108,7 +108,7 @@ def voxel_changed_under_the_checksum(stage: Stage) -> bool:
     "file giver",
     guard="site_agent.data.bids:misplaced_file",
     without="one participant's scans count as two participants, with twice the weight",
-    stops="is named as sub-02's and lies in the folder of sub-01",
+    stops="is named as sub-02's and is in the folder of sub-01",
     instead=nothing,
 )
 def scan_in_anothers_folder(stage: Stage) -> bool:

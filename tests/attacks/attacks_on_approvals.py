@@ -185,7 +185,7 @@ def _whatever_was_said(_real: object) -> Callable[..., Permission]:
     "hub",
     guard="site_agent.run.admission:permit",
     without="a withdrawal during a run takes effect only after it",
-    stops="The approval of 'small' was taken back",
+    stops="The approval of 'small' was withdrawn",
     instead=_whatever_was_said,
 )
 def yes_that_was_taken_back(stage: Stage) -> bool:

@@ -68,7 +68,7 @@ def _copy(source: Path, target: Path) -> None:
     "hub",
     guard="site_agent.ledger.ledger:check_covered",
     without="the loss exceeds the site's limit",
-    stops="costs more than the run holds",
+    stops="costs more than the run's hold",
     instead=nothing,
 )
 def one_round_too_many(stage: Stage) -> bool:
@@ -83,7 +83,7 @@ def one_round_too_many(stage: Stage) -> bool:
     "hub",
     guard="site_agent.ledger.ledger:check_covered",
     without="budget that was released and reserved for another run is charged by both",
-    stops="holds no privacy loss in the ledger",
+    stops="has no hold in the ledger",
     instead=nothing,
 )
 def question_after_the_end(stage: Stage) -> bool:
@@ -108,7 +108,7 @@ def _easily_pleased(real: Callable[..., Charge | None]) -> Callable[..., Charge 
     "hub",
     guard="site_agent.ledger.file:LedgerFile.find",
     without="a second query is answered for one charge",
-    stops="was reserved at another price or for another question",
+    stops="was reserved with another loss or for another question",
     instead=_easily_pleased,
 )
 def other_question_for_a_paid_round(stage: Stage) -> bool:
@@ -171,7 +171,7 @@ def copy_of_the_scans(stage: Stage) -> bool:
     "disk intruder",
     guard="site_agent.ledger.anchor:LedgerAnchor.check",
     without="the budget spent since the backup is spent again",
-    stops="is a backup older than what was spent",
+    stops="is a backup from before the last losses",
     instead=always(0),
 )
 def ledger_from_a_backup(stage: Stage) -> bool:
@@ -198,7 +198,7 @@ def ledger_from_a_backup(stage: Stage) -> bool:
     "exchange",
     guard="site_agent.ledger.anchor:LedgerAnchor._check_new",
     without="an attacker who deletes a site's heads can make it accept any older ledger",
-    stops="say so with 'site-agent ledger --accept'",
+    stops="accept it with 'site-agent ledger --accept'",
     instead=nothing,
 )
 def heads_that_were_deleted(stage: Stage) -> bool:

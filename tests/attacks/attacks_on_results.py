@@ -59,7 +59,7 @@ def _played(
     "hub",
     guard="site_agent.run.checks:agrees",
     without="invented numbers of the centre are shown as the sums of sites",
-    stops="is not what the sites signed for: its numbers are not the sum of what sites sent",
+    stops="its numbers are not the sum of the sites' messages",
     instead=always(True),
 )
 def invented_result(stage: Stage) -> bool:
@@ -76,7 +76,7 @@ def invented_result(stage: Stage) -> bool:
     "hub",
     guard="site_agent.run.checks:agrees",
     without="a cape study with open vectors still requires trust in the centre",
-    stops="is not what the sites signed for: its numbers are not the sum of what sites sent",
+    stops="its numbers are not the sum of the sites' messages",
     instead=always(True),
 )
 def invented_result_of_open_vectors(stage: Stage) -> bool:

@@ -53,7 +53,7 @@ def test_a_yes_shows_the_study_and_is_asked_once(town: Town) -> None:
     said = _asked(place, answer="n\n", terminal=True)
     assert (said.code, said.err) == (1, "site-agent: Nothing was done; the answer was no.\n")
     assert "6 participants qualify, with 144 volumes." in said.out
-    assert said.out.count("Say yes to this study?") == 1
+    assert said.out.count("Approve this study?") == 1
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
     said = _asked(place, answer="y\n", terminal=True)
     assert (said.code, said.err) == (0, "")
@@ -67,8 +67,8 @@ def test_where_nobody_can_be_asked_a_yes_needs_its_option(town: Town) -> None:
     said = _asked(place, answer="y\n")
     assert (said.code, said.out) == (1, "")
     assert said.err == (
-        "site-agent: This is no terminal, so that no question can be asked; look at the study with "
-        "'site-agent check', and say yes with --yes.\n"
+        "site-agent: This is no terminal, so that no question can be asked; check the study with "
+        "'site-agent check', and approve it with --yes.\n"
     )
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
     assert "Approved: small" in _asked(place, "--yes").out
@@ -117,7 +117,7 @@ def test_a_yes_is_taken_back_here_and_on_the_exchange(town: Town) -> None:
     said = refused("site-agent", "withdraw", "../small", *folder)
     assert "'../small' is not approved here, where small is" in said
     done = enter("site-agent", "withdraw", "small", *folder)
-    assert (done.code, done.out) == (0, "Withdrawn: small is approved no more.\n")
+    assert (done.code, done.out) == (0, "Withdrawn: small is no longer approved.\n")
     assert "approved" not in enter("site-agent", "status", *folder).out
     consent = _consent(place)
     assert consent is not None
@@ -249,7 +249,7 @@ def test_lost_heads_stop_the_agent_until_its_people_vouch_for_the_ledger(town: T
     _answered(place, 1)
     folder = ("--folder", place.site("east"))
     said = refused("site-agent", "start", "--once", "--idle", 0, *folder)
-    assert "say so with 'site-agent ledger --accept'" in said
+    assert "accept it with 'site-agent ledger --accept'" in said
     said = enter("site-agent", "ledger", "--accept", *folder).out
     assert said == "Accepted with 3 lines; its head is on the exchange.\n"
     assert "nothing to do" in refused("site-agent", "start", "--once", "--idle", 0, *folder)
@@ -272,5 +272,5 @@ def test_a_changed_key_vouches_for_the_ledger_as_it_is(town: Town) -> None:
     for file in folder.glob(f"{LEDGER}*"):
         file.unlink()
     (folder / "backup").rename(folder / LEDGER)
-    with pytest.raises(LedgerError, match="it is a backup older than what was spent"):
+    with pytest.raises(LedgerError, match="it is a backup from before the last losses"):
         _agent(place).site.anchor.check()

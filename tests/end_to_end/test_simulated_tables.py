@@ -39,7 +39,7 @@ def test_tables_as_freesurfer_writes_them_become_a_result_and_who_is_left_out_is
     assert said.code == 0
     told = " ".join(said.out.split())
     assert "b: 2 participants left out, the first because:" in told
-    assert "column lh_cuneus_thickness has a value that the study calls missing" in told
+    assert "column lh_cuneus_thickness has a value that is a code for missing in the study" in told
     (table,) = out.glob("tables/*_loadings.tsv")
     rows = [line.split("\t") for line in table.read_text().splitlines()[1:]]
     assert [name for name, _ in rows] == ["lh_insula_thickness", "lh_cuneus_thickness"]

@@ -92,7 +92,7 @@ def test_what_is_not_fit_is_one_sentence(place: DemoFolders, maps: Path, tmp_pat
     (tmp_path / "full" / "notes.txt").write_text("somebody's")
     assert "is not empty" in refused("site-agent", *words(place, tmp_path / "full", *given))
     inside = place.files.exchange / "own"
-    assert "lies on the exchange" in refused("site-agent", *words(place, inside, *given))
+    assert "is on the exchange" in refused("site-agent", *words(place, inside, *given))
     grid = template_grid(read_study(place.files.study).data.resolution)
     twice = np.repeat(np.asarray(nib.load(maps).dataobj)[grid.mask][:, :1], 2, axis=1)
     nib.save(grid.image(twice), tmp_path / "twice.nii.gz")

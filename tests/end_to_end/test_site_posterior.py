@@ -78,7 +78,7 @@ def test_the_folder_is_the_hospitals_and_says_why_it_stays() -> None:
     readme = (target / "README.md").read_text()
     assert "KEEP THIS FOLDER INSIDE THE HOSPITAL" in readme
     assert str(image("posterior")) in readme
-    assert "By what was found here and by all, this release tells a hospital" in said
+    assert "By the networks found here and by all, this release tells a hospital" in said
     assert "Warning" not in said
     page = (target / "networks.html").read_text()
     assert "must not leave" in page
@@ -145,11 +145,11 @@ def test_own_patients_weigh_own_data_no_less(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_one_sentence(tmp_path: Path) -> None:
     inside = place().files.exchange / "home"
-    assert "lies on the exchange" in refused("site-agent", *words(inside))
+    assert "is on the exchange" in refused("site-agent", *words(inside))
     published = place().files.out / "home"
-    assert "lies in the published folder" in refused("site-agent", *words(published))
+    assert "is in the published folder" in refused("site-agent", *words(published))
     said = refused("site-agent", *words(tmp_path / "x", output=tmp_path / "y"))
-    assert "is no output folder" in said
+    assert "is not an output folder" in said
     changed = Path(shutil.copytree(place().files.out, tmp_path / "out"))
     (values, *_) = changed.glob("transcript/*.npy")
     ring = np.load(values)

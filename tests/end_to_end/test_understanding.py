@@ -134,7 +134,7 @@ def test_a_row_of_a_left_out_list_that_matches_nobody_stops_yes(place: DemoFolde
     assert said.code == 1
     assert "WARNING" in said.out
     assert "1 row ('170') matches none" in said.out
-    assert "017: sub-017 is left out by" in said.out  # sub-17 is found
+    assert "017: sub-017 is excluded by" in said.out  # sub-17 is found
     out.write_text("participant_id\treason\nsub-17\twithdrew\n")
     assert site(place, "approve", "--yes").code == 0
 

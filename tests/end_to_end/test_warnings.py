@@ -96,7 +96,7 @@ def test_data_that_are_off_need_a_yes_of_their_own(place: DemoFolders, case: str
     assert words in said.out
     assert "in spite of" in said.err
     assert not _approved(place)
-    assert "once you have seen to the WARNING above" in _say(place, rows(), "check").out
+    assert "once you have resolved the WARNING above" in _say(place, rows(), "check").out
     assert _say(place, rows(), "approve", "--yes", "--despite-warnings").code == 0
     assert _approved(place)
 
@@ -108,6 +108,6 @@ def _all_of_its_own() -> Rows:
 def test_a_refusal_names_the_sites_own_file_before_the_study(place: DemoFolders) -> None:
     said = _say(place, _all_of_its_own(), "approve", "--yes")
     assert said.code == 1
-    first = said.err.split("If that is not it: ")[0]
+    first = said.err.split("If this is not the cause: ")[0]
     assert "into site.yaml" in first
-    assert "ask the study's people" not in first
+    assert "ask the study's coordinator" not in first

@@ -114,7 +114,9 @@ def test_a_copy_that_computes_other_numbers_halts_for_good(
     shutil.rmtree(path_of(local.place, "ledgers/north"))  # the heads are somebody else's test
     _another_library(monkeypatch)
     for _ in range(2):
-        with pytest.raises(CopyError, match="contribution/north holds another answer signed with"):
+        with pytest.raises(
+            CopyError, match="contribution/north contains another answer signed with"
+        ):
             pump(local, FROM_THE_START)
         _stop(local)
     assert place.read_bytes() == first

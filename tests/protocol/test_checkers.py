@@ -33,7 +33,7 @@ def test_a_false_sum_is_refuted_and_the_site_takes_no_further_part(
     conduct(local.centre())  # a checker is busy while there is something to answer
     sites = local.study.sites
     for site in round_checkers(sites, local.study.checkers, 1):
-        assert "not the sum of what sites sent" in local.said(site)
+        assert "not the sum of the sites' messages" in local.said(site)
         assert f"{site} disputes round" in local.said("centre")
         agent = local.agent(site)
         assert agent.site.store.load("small-0001", "refused") is not None
@@ -51,7 +51,7 @@ def test_an_altered_object_is_blamed_on_nobody(tmp_path: Path) -> None:
         centre.step()
     centre.finish()
     said = "\n".join(map(local.said, local.study.sites))
-    assert "can't be added again now" in said
+    assert "can't be recomputed now" in said
     assert "disputes" not in local.said("centre")
     assert len(list((_exchange(local) / RUN / "attestation").iterdir())) == 4
 

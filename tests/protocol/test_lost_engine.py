@@ -41,7 +41,7 @@ def test_a_round_is_computed_again_once_the_cluster_is_back_and_charged_once(
     cluster.away = True
     ask(local.place, QUERY)
     pump(local, FROM_THE_START)
-    assert "engine dask can't be used now (nobody is there); nothing is charged" in (
+    assert "engine dask can't be used now (nobody is there). Nothing is charged" in (
         local.said("north")
     )
     assert not _answered(local)

@@ -148,7 +148,7 @@ def meddled(gossip: type[Gossip], place: DemoFolders, message: bytes) -> str:
     (north,) = [h for h in gossip.heard if h.site == 0 and len(h.answers) == 2]
     assert not north.answers[0, 1].any()  # left out
     assert north.answers[1, 1].any()
-    assert local.said("north").count("What lies on the exchange as east's answer to round 1") == 1
+    assert local.said("north").count("The message on the exchange as east's answer to round 1") == 1
     return local.said("north")
 
 

@@ -16,4 +16,6 @@ def test_no_site_attests_a_release_of_fewer_bits_than_the_plan_has(tmp_path):
         stage, lambda patch: patch.setattr("consortium.engine.releases.release_message", _cut)
     )
     assert not shown  # a reader finds out
-    assert "is not what the sites signed for" in "\n".join(stage.said)  # and so should the sites
+    assert "does not match the sites' signed messages" in "\n".join(
+        stage.said
+    )  # and so should the sites

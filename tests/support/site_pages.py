@@ -35,7 +35,7 @@ def hostile_site(root: Path) -> Path:
     _leave_out(place, folder)
     told = LogLines(folder, NOW.isoformat)
     told.keep("takes part in old-0001 with 3 subjects")
-    told.keep(f"{EVIL} is not approved here; it is left alone.")
+    told.keep(f"{EVIL} is not approved here; it is ignored.")
     return folder
 
 

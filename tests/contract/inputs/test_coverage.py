@@ -132,7 +132,7 @@ def test_no_missing_value_enters_an_analysis_that_has_no_use_for_it(
     (note,) = summarize_coverage(coverage_of(data, study)).notes
     assert isinstance(note, Serious)
     assert "13 % of the values" in note
-    assert "in 50% at most" in note
+    assert "in at most 50%" in note
 
 
 def test_what_check_prints_of_coverage(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def test_an_older_ledger_in_its_place_is_noticed_though_labels_are_linked(tmp_pa
     for each in (path, path.with_name("ledger.sqlite-wal"), path.with_name("ledger.sqlite-shm")):
         each.unlink(missing_ok=True)
     shutil.copy(copy, path)
-    with pytest.raises(LedgerError, match="another ledger was put in its place"):
+    with pytest.raises(LedgerError, match="the ledger was replaced"):
         reader.total("", CHARGE.unit, ["1"])
 
 

@@ -159,7 +159,7 @@ def test_a_broken_policy_refuses_runs_and_tells_nothing_of_it(tmp_path: Path, te
         conduct(centre)
     centre.abort(told.value)
     assert "policy.yaml" in local.said("north")
-    assert "no run begins here until this is mended" in local.said("north")
+    assert "no run begins here until this is fixed" in local.said("north")
     for crossed in (str(told.value), local.said("centre")):
         assert "secret" not in crossed
         assert "policy.yaml" not in crossed
@@ -176,17 +176,17 @@ def test_a_policy_that_is_gone_does_not_leave_the_defaults(tmp_path: Path) -> No
     _stand(local)
     with pytest.raises(SiteError, match=r"north takes no further part \(configuration\)"):
         conduct(local.centre())
-    assert "policy.yaml is gone" in local.said("north")
+    assert "policy.yaml is missing" in local.said("north")
 
 
 def test_no_run_begins_while_a_file_is_being_written(tmp_path: Path) -> None:
     local = _after_a_first_run(tmp_path)
     (local.place.site("north") / "policy.yaml").write_text("")  # an editor's first step
     local.pump()
-    assert "changed; runs that begin" not in local.said("north")
+    assert "changed; new runs" not in local.said("north")
     limit(local.place, "north", 50.0)
     assert conduct(local.centre())
-    assert "changed; runs that begin" in local.said("north")
+    assert "changed; new runs" in local.said("north")
 
 
 def test_another_exchange_waits_for_a_new_agent(tmp_path: Path) -> None:
@@ -197,5 +197,5 @@ def test_another_exchange_waits_for_a_new_agent(tmp_path: Path) -> None:
     _stand(local)
     with pytest.raises(SiteError, match=r"north takes no further part \(configuration\)"):
         conduct(local.centre())
-    assert "field 'ledger' is another than when the agent was started" in local.said("north")
+    assert "field 'ledger' has changed since the agent was started" in local.said("north")
     assert not (tmp_path / "fresh.sqlite").exists()

@@ -45,7 +45,7 @@ def test_prepared_scans_may_lie_on_another_disk_but_not_where_others_read(tmp_pa
     assert SiteConfig.load(tmp_path).cache == tmp_path / ".." / "large" / "disk"
     for place in ("mail", "mail/cache", "data/../mail/x"):
         (tmp_path / CONFIG).write_text(GOOD + f"cache: {place}\n")
-        with pytest.raises(ConfigurationError, match=r"field 'cache'.*lies on the exchange"):
+        with pytest.raises(ConfigurationError, match=r"field 'cache'.*is on the exchange"):
             SiteConfig.load(tmp_path)
 
 

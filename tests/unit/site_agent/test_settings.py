@@ -69,4 +69,4 @@ def test_what_all_runs_share_needs_a_new_agent(
     files.first.config.model_copy(update={field: other}).save(tmp_path)
     files.look()
     time.now = 2.0
-    assert f"field '{field}' is another" in str(files.look())
+    assert f"field '{field}' has changed" in str(files.look())

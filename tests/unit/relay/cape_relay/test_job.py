@@ -61,6 +61,6 @@ def test_a_task_for_vantage6_has_its_image_beside_it(tmp_path: Path) -> None:
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     for write in (write_nvflare, write_vantage6, write_neuroflame):
-        with pytest.raises(RelayError, match="there already"):
+        with pytest.raises(RelayError, match="exists already"):
             write(JOB, tmp_path)
     assert files(tmp_path) == set()

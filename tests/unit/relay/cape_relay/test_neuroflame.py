@@ -62,7 +62,7 @@ def test_members_are_read_as_the_platform_and_as_its_boilerplate_tell_them() -> 
     assert members_of(given(users=users)) == MEMBERS
     assert members_of(given(active_participants=active, user_ids=[*MEMBERS])) == MEMBERS
     for wrong in ([], [*users, users[0]], [*users, {"id": "66a9", "name": "North"}]):
-        with pytest.raises(RelayError, match="no members, or two alike"):
+        with pytest.raises(RelayError, match="no members, or two with"):
             members_of(given(users=wrong))
 
 
@@ -71,7 +71,9 @@ def test_a_runs_job_is_the_studys_for_its_members(dump: Any, image: Path) -> Non
     pasted = read(image / "parameters.json") | {"coordinator": "Centre", "site_id_name_map": {}}
     study = parameters_of(given(computation_parameters=dump(pasted)))
     assert job_of(study, MEMBERS) == replace(JOB, sites=tuple(MEMBERS), least=3, centre="66a0")
-    with pytest.raises(RelayError, match=r"^The coordinator 'Centre' is no member .*North, East"):
+    with pytest.raises(
+        RelayError, match=r"^The coordinator 'Centre' is not a member .*North, East"
+    ):
         job_of(study, {who: name for who, name in MEMBERS.items() if name != "Centre"})
 
 
@@ -87,5 +89,5 @@ def test_an_entry_says_what_is_wrong_in_a_sentence(image: Path, tmp_path: Path) 
     words = [sys.executable, image / "system/entry_provision.py", "--input", path]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("The run names no members, or two alike;")
+    assert done.stderr.startswith("The run names no members, or two with the same name;")
     assert set(tmp_path.iterdir()) == {image, path}

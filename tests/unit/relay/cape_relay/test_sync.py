@@ -126,9 +126,9 @@ def test_bytes_that_were_changed_on_the_way_are_not_written(folders: dict[str, F
 def test_what_is_no_message_is_refused_with_its_sender(
     said: Any, folders: dict[str, Folder]
 ) -> None:
-    with pytest.raises(RelayError, match="north is no message"):
+    with pytest.raises(RelayError, match="north is not a message"):
         Hub(folders["hub"]).take("north", said)
-    with pytest.raises(RelayError, match="the hub is no message"):
+    with pytest.raises(RelayError, match="the hub is not a message"):
         answer(folders["north"], said)
 
 
@@ -237,7 +237,7 @@ def test_a_message_beyond_the_limit_is_refused_whole(
     tick(hub, folders)
     asked = hub.request()
     monkeypatch.setattr(sync, "MOST_IN_ALL", 19)
-    with pytest.raises(RelayError, match="from the hub has 20 bytes, more than 19; nothing of it"):
+    with pytest.raises(RelayError, match="from the hub has 20 bytes, more than 19; it was not"):
         answer(folders["north"], asked)
     assert folders["north"].listing() == {}
     monkeypatch.setattr(sync, "MOST_IN_ALL", 20)
@@ -274,7 +274,7 @@ def test_a_message_in_the_place_of_a_folder_is_refused_before_it_blocks_others(
         shutil.rmtree(folder.root / "runs", ignore_errors=True)
         hub = Hub(folder)
         hub.take("east", told[one])
-        with pytest.raises(RelayError, match=f"^'{first}' is a message .* came from north"):
+        with pytest.raises(RelayError, match=f"^'{first}' is a message .* from north"):
             hub.take("north", told[two])
         assert list(folder.listing()) == [one]
 

@@ -226,7 +226,7 @@ def test_what_many_lack_is_one_line_with_their_number(place: DemoFolders) -> Non
     table.write_text("\n".join(["participant_id\tdiagnosis", *lines]) + "\n")
     text = shown(look(place))
     some = ", ".join(person.removeprefix("sub-") for person in persons)
-    lack = "column diagnosis has a value that is none of the study's levels (control, patient)."
+    lack = "column diagnosis has a value that is not a level of the study (control, patient)."
     assert f"  3 participants ({some}): {table}: {lack}" in text
     assert sum(lack in line for line in text.splitlines()) == 1
     (told,) = (line for line in text.splitlines() if "Patient" in line and "WARNING" in line)
@@ -266,7 +266,7 @@ def test_whom_the_hospital_leaves_out_is_in_no_study(place: DemoFolders) -> None
     assert found.problems == ()
     text = shown(found)
     assert "1 left out: left-out-here" in text
-    assert f"{label} is left out by {table}: withdrew consent" in text
+    assert f"{label} is excluded by {table}: withdrew consent" in text
     assert "1 row ('typo') matches none" in text
     leave_out(place, f"{label}\t")
     with pytest.raises(DataError, match="must have a reason"):

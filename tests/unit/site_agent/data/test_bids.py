@@ -117,7 +117,7 @@ def test_an_image_named_as_anothers_makes_no_second_person(tmp_path):
     subjects, skipped = find_subjects(tmp_path, DATA)
     assert [subject.label for subject in subjects] == ["02"]
     assert [(each.label, each.reason) for each in skipped] == [("01", "unusable")]
-    assert f"{theirs} is named as sub-02's and lies in the folder of sub-01" in skipped[0].detail
+    assert f"{theirs} is named as sub-02's and is in the folder of sub-01" in skipped[0].detail
 
 
 def test_a_label_in_capitals_is_a_label(tmp_path):

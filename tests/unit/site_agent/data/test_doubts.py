@@ -44,8 +44,8 @@ def described(folder: Path, **columns: object) -> None:
 def test_the_sites_people_are_told_of_levels_and_codes_before_they_say_yes(tmp_path: Path) -> None:
     site = write_site(tmp_path, "01 scz -9999", "02 SCZ 100", "03 HC 0", "04 Hc 0", "05 other 161")
     level, code, zero = doubts_about(site, study_of(), PLAIN_TABLES)
-    assert "'scz' for 1 participant, which looks like SCZ" in level
-    assert "'Hc' for 1 participant, which looks like HC" in level
+    assert "'scz' for 1 participant, which resembles SCZ" in level
+    assert "'Hc' for 1 participant, which resembles HC" in level
     assert "aliases: {diagnosis: {levels: {SCZ: [scz], HC: [Hc]}}}" in level
     assert code.startswith("-9999 is in 'iq'")
     assert zero.startswith("0 is in 'iq'")
@@ -70,7 +70,7 @@ def test_nobody_is_bothered_about_values_that_are_meant(tmp_path: Path) -> None:
 def test_who_is_chosen_by_another_spelling_is_told_of(tmp_path: Path) -> None:
     site = write_site(tmp_path, "01 Scz 100")
     study = study_of(persons={"diagnosis": {"levels": ["SCZ"]}})
-    assert any("looks like SCZ" in each for each in doubts_about(site, study, PLAIN_TABLES))
+    assert any("resembles SCZ" in each for each in doubts_about(site, study, PLAIN_TABLES))
 
 
 def test_ages_in_months_are_told_with_what_part_is_clipped(tmp_path: Path) -> None:
@@ -79,12 +79,12 @@ def test_ages_in_months_are_told_with_what_part_is_clipped(tmp_path: Path) -> No
     site = write_site(tmp_path, *months, header="age")
     (told,) = doubts_about(site, study, PLAIN_TABLES)
     assert told.startswith(
-        "'age': up to 100% of the participants here lie beyond the study's limits"
+        "'age': up to 100% of the participants here are beyond the study's limits"
     )
     assert "18 to 90; a twelfth would fit, as of months" in told
     described(site, age={"Units": "month"})
     (told,) = doubts_about(site, study, PLAIN_TABLES)
-    assert "the JSON beside the table gives it in month, the study has 18 to 90" in told
+    assert "the JSON next to the table gives it in month, the study has 18 to 90" in told
     years = [f"{n:02d} {20 + 3 * n}" for n in range(10)]
     assert list(doubts_about(write_site(tmp_path, *years, header="age"), study, PLAIN_TABLES)) == []
 
@@ -127,7 +127,7 @@ def test_levels_are_found_by_what_the_sites_own_json_calls_them(tmp_path: Path) 
     assert list(doubts_about(site, study_of(), PLAIN_TABLES)) == []
     described(site, diagnosis={"Levels": levels})
     (told,) = doubts_about(site, study_of(), PLAIN_TABLES)
-    assert "'1' ('Patient (SCZ)' in the JSON beside the table) for 1 participant" in told
+    assert "'1' ('Patient (SCZ)' in the JSON next to the table) for 1 participant" in told
     assert "aliases: {diagnosis: {levels: {SCZ: ['1'], HC: ['2']}}}" in told
 
 
@@ -136,7 +136,7 @@ def test_what_codes_of_a_study_mean_here_is_told(tmp_path: Path) -> None:
     described(site, diagnosis={"Levels": {"1": "control", "2": "patient"}})
     study = study_of({**COLUMNS, "diagnosis": {"levels": ["1", "2"]}})
     (told,) = doubts_about(site, study, PLAIN_TABLES)
-    assert "calls 1 'control', 2 'patient'; look whether the study means its levels so" in told
+    assert "calls 1 'control', 2 'patient'; check whether the study uses the same levels" in told
 
 
 @pytest.mark.parametrize("text", ['{"iq": 3}', '{"iq": {"Levels": [1], "Units": 7}}'])

@@ -81,7 +81,7 @@ def test_who_has_no_one_number_for_each_is_left_out(tmp_path, write):
 
 
 def test_a_site_without_persons_is_told(tmp_path):
-    with pytest.raises(DataError, match="has no folder sub-"):
+    with pytest.raises(DataError, match="has no participant's folder"):
         read_table(tmp_path, VIEW)
 
 

@@ -95,7 +95,7 @@ def test_the_hospitals_own_table_leaves_out_with_its_reason(tmp_path: Path) -> N
     table = write(tmp_path / "out.tsv", "participant_id\treason", "sub-02\twithdrew consent")
     (told,) = left_out_here(table)(["01", "02"])
     assert told == SkippedPerson(
-        "02", "left-out-here", f"sub-02 is left out by {table}: withdrew consent"
+        "02", "left-out-here", f"sub-02 is excluded by {table}: withdrew consent"
     )
     assert list(left_out_here(None)(["01", "02"])) == []
 

@@ -339,7 +339,7 @@ def test_a_person_who_is_a_link_out_of_the_data_set_is_left_out(tmp_path):
 
 def test_a_path_without_persons_is_refused(tmp_path):
     (tmp_path / "freesurfer").mkdir()
-    with pytest.raises(DataError, match="no folder sub-"):
+    with pytest.raises(DataError, match="no participant's folder"):
         read_table(tmp_path, view())
 
 

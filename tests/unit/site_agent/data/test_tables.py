@@ -96,7 +96,7 @@ def test_numbers_that_stand_for_nothing_are_missing_whatever_they_look_like(tmp_
     reasons = {label: each.reason for label, each in lacking.items()}
     chosen = dict.fromkeys(("01", "02", "03"), "does-not-fit")  # the study's own choice
     assert reasons == {**chosen, "04": "no-view"}
-    assert "the study calls missing" in lacking["01"].detail
+    assert "a code for missing" in lacking["01"].detail
     assert set(read_table(tmp_path, both)[0]) == {"01", "02", "05"}  # counted as the limit
 
 

@@ -127,11 +127,11 @@ def test_only_a_few_random_letters_were_on_the_exchange(folder: Path) -> None:
 FAULTS: dict[str, tuple[Callable[[Path], object], str, str, str]] = {
     "no keys": (lambda f: (f / "keys").unlink(), "keys", "fail", "can't be read"),
     "open keys": (lambda f: (f / "keys").chmod(0o644), "keys", "fail", "read by others"),
-    "no policy": (lambda f: (f / POLICY).unlink(), "policy", "warn", "the defaults hold"),
+    "no policy": (lambda f: (f / POLICY).unlink(), "policy", "warn", "the defaults apply"),
     "wrong policy": (lambda f: (f / POLICY).write_text("x: 1"), "policy", "fail", "field 'x'"),
     "no subjects": (
         *(lambda f: ((f / "bids").rename(f / "x"), (f / "bids").mkdir()), "data set", "fail"),
-        "holds no sub-",
+        "has no sub-",
     ),
     "no data": (lambda f: (f / "bids").rename(f / "x"), "data set", "fail", "can be read"),
     "no mail": (lambda f: _swap(f / "mail"), "exchange", "fail", "exchange"),
@@ -191,8 +191,8 @@ def test_a_restored_backup_is_found(folder: Path) -> None:
     (folder / "ledger.sqlite").write_bytes(old)
     check = _found(folder)["heads"]
     assert check.state == "fail"
-    assert "it is a backup older than what was spent" in check.message
-    assert check.remedy.startswith("restore the newest copy")
+    assert "it is a backup from before the last losses" in check.message
+    assert check.remedy.startswith("Restore the newest copy")
 
 
 @pytest.mark.parametrize(
@@ -267,8 +267,8 @@ def test_whom_the_hospital_leaves_out_is_not_counted(folder: Path) -> None:
     missing = _found(folder)["data set"]
     assert (missing.state, str(table) in missing.message) == ("fail", True)
     table.write_text("participant_id\treason\nsub-002\twithdrew consent\nsub-009\tmoved\n")
-    assert "3 participants, of whom" in (alone := _found(folder)["data set"]).message
-    assert f"{table} leaves out 1." in alone.message
+    assert "3 participants; " in (alone := _found(folder)["data set"]).message
+    assert f"{table} excludes 1 of them." in alone.message
     check = _found(folder, make_study())["data set"]
     assert (check.state, "2 subjects with 2 images" in check.message) == ("ok", True)
 

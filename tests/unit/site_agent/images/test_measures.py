@@ -359,5 +359,5 @@ def test_a_person_has_one_image_or_is_told(tmp_path: Path) -> None:
         ("05", "unusable"),
         ("06", "unusable"),
     ]
-    with pytest.raises(DataError, match="holds no"):
+    with pytest.raises(DataError, match="has no"):
         measured(tmp_path / "bids", measure="image", image="zmap")

@@ -283,19 +283,19 @@ REFUSED: dict[str, tuple[Maker, str]] = {
         "40,962 vertices in the left hemisphere, where fsLR-32k has 32,492; resample",
     ),
     "cortex": (_one_cortex, "has no right cortex; give both hemispheres"),
-    "scalars": (_scalars, "is no whole dense series; give a .dtseries.nii"),
+    "scalars": (_scalars, "is not a complete dense series; give a .dtseries.nii"),
     "short": (_short, "is cut short or damaged; copy the file again"),
     "gap": (_gap, "has a value that is not finite in volume 4"),
-    "right": (_no_right, "has no right hemisphere beside it; add its file"),
-    "left": (_no_left, "has no left hemisphere beside it; add its file"),
+    "right": (_no_right, "has no right hemisphere next to it; add its file"),
+    "left": (_no_left, "has no left hemisphere next to it; add its file"),
     "lengths": (_sides_differ, "has 8 volumes and .* has 6; write both again"),
     "swapped": (
         _swapped,
         "says that it is of the right hemisphere, and is given as that of the left",
     ),
     "gifti": (_other_gifti, "10,242 vertices in the left hemisphere, where fsLR-32k has 32,492"),
-    "many": (_says_many, "is no GIFTI file with a map for each volume; write it again"),
-    "text": (_no_gifti, "is no GIFTI file with a map for each volume; write it again"),
+    "many": (_says_many, "is not a GIFTI file with a map for each volume; write it again"),
+    "text": (_no_gifti, "is not a GIFTI file with a map for each volume; write it again"),
     "density": (
         _other_density,
         "den-170k_bold.dtseries.nii is not named as on fsLR-32k; resample it",
@@ -447,7 +447,7 @@ def test_a_damaged_series_of_parcels_is_named(
 ) -> None:
     path = write_parcels(tmp_path / SEVERAL, np.ones((8, 4)), PARCELS)
     spoil(path)
-    said = "is no whole series of parcels|is cut short or damaged; copy the file again"
+    said = "is not a complete series of parcels|is cut short or damaged; copy the file again"
     with pytest.raises(DataError, match=said):
         read_surface_series(RecordingRun(path), mesh, regions=regions)
 

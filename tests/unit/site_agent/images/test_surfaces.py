@@ -202,14 +202,14 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "another wall": (_dense(sides=OTHER_WALL), "left cortex, and the study's 31,139 are others"),
     "no wall": (_dense(sides=ALL), "32,492 vertices of the left cortex, and the study's 31,139"),
     "one hemisphere of CIFTI": (_left_alone, "others; use the study's medial wall"),
-    "one hemisphere of GIFTI": (_sides(32_492, "L"), "has no right hemisphere beside it"),
+    "one hemisphere of GIFTI": (_sides(32_492, "L"), "has no right hemisphere next to it"),
     "voxels under the cortex's name": (_voxels, "has no left cortex"),
-    "an unknown structure of CIFTI": (_unknown_structure, "is no whole CIFTI file"),
+    "an unknown structure of CIFTI": (_unknown_structure, "is not a complete CIFTI file"),
     "an unknown encoding of GIFTI": (_unknown_encoding, "can't be read; give a whole GIFTI"),
     "hemispheres that were swapped": (_swapped, "hemi-L_thickness.shape.gii says that it is of"),
-    "several maps of CIFTI": (_dense(maps=2), "no dense file of one map"),
+    "several maps of CIFTI": (_dense(maps=2), "not a dense file of one map"),
     "several maps of GIFTI": (_sides(32_492, maps=2), "no single number for each vertex"),
-    "parcels": (_parcels, "no dense file of one map"),
+    "parcels": (_parcels, "not a dense file of one map"),
     "holes": (
         lambda home: (
             [
@@ -262,7 +262,7 @@ def test_a_session_that_is_not_the_studys_is_not_chosen(public: Path, tmp_path: 
         "2": "not-chosen",
         "3": "no-view",
     }
-    with pytest.raises(DataError, match="holds no map of thickness on fsLR-32k"):
+    with pytest.raises(DataError, match="has no map of thickness on fsLR-32k"):
         read(tmp_path, view, session="c")
 
 

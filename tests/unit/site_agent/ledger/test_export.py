@@ -123,7 +123,7 @@ def test_what_is_no_export_is_refused(data: bytes) -> None:
 
 def test_the_sentence_says_what_was_checked_and_by_whose_key(exported: bytes) -> None:
     said = verify_export(exported).sentence
-    assert "The ledger of east as of noon is whole: its 7 lines follow one another" in said
+    assert "The ledger of east as of noon is complete: its 7 lines follow one another" in said
     assert f"signed with the key of fingerprint {fingerprint(public(1))}" in said
 
 

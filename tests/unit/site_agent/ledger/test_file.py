@@ -105,7 +105,7 @@ def test_a_file_put_in_its_place_is_noticed_while_it_is_open(tmp_path: Path) -> 
     newest = tmp_path / "newest"
     copy_to(path, newest)
     put_back(backup, path)
-    with pytest.raises(LedgerError, match="another ledger was put in its place"):
+    with pytest.raises(LedgerError, match="the ledger was replaced"):
         ledger.reserve(replace(first, round=3), "now")
     put_back(newest, path)
     assert ledger.reserve(replace(first, round=3), "now")

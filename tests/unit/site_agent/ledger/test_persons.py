@@ -45,7 +45,7 @@ def test_what_no_double_holds_is_more_than_any_limit() -> None:
 
 @pytest.mark.parametrize("mu", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_no_price(mu: float) -> None:
-    with pytest.raises(LedgerError, match="no price"):
+    with pytest.raises(LedgerError, match="not a privacy loss"):
         exact_square(mu)
 
 

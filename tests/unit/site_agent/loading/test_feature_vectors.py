@@ -160,7 +160,7 @@ def test_who_is_not_chosen_is_in_no_view_and_need_not_be_mended(bids: Path, dama
 
 
 def test_recordings_are_chosen_by_their_entities_in_every_view(bids: Path) -> None:
-    for view, words in ((EEG, "holds no"), (FMRI, "ses-a")):
+    for view, words in ((EEG, "has no"), (FMRI, "ses-a")):
         data = opened(bids, view, session="a")
         assert data.lengths == data.people == ()
         assert words in data.nobody

@@ -316,7 +316,7 @@ def test_folders_of_one_participants_sessions_are_no_several_rows(
     assert data.units == (2 if units is None else 1)
     (skipped,) = (each for each in data.survey.skipped if each.label == "01")
     assert skipped.reason == "unusable"
-    assert "one person must not count as two" in skipped.detail
+    assert "a participant must not count as two" in skipped.detail
 
 
 def test_by_which_column_they_are_families_is_said(families: Path) -> None:

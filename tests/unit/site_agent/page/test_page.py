@@ -77,7 +77,9 @@ def test_the_forecast_is_all_approved_runs_on_the_most_charged_person(written: P
     spent = Ledger(folder / LEDGER).most_charged("subject")
     price = mu_of(study.privacy.epsilon, study.privacy.delta)
     ahead = epsilon_of(compose([spent, *[price] * 3]), 1e-5)
-    (words,) = re.findall(r"If all 3 runs .*? it would come to ε = ([\d.]+) of 30", _words(written))
+    (words,) = re.findall(
+        r"If all 3 runs .*? the loss would be ε = ([\d.]+) of 30", _words(written)
+    )
     assert float(words) == pytest.approx(ahead, rel=5e-3)
     assert "3 of 3" in _words(written)
 
@@ -98,7 +100,7 @@ def test_a_run_that_holds_its_loss_is_none_of_those_left(tmp_path: Path) -> None
     folder = place.site("north")
     words = _words(write_site_page(folder, NOW))
     assert "0 of 1" in words
-    assert "No approved run of this unit is left to come." in words
+    assert "No approved run of this unit remains." in words
     (held,) = held_runs(Ledger(folder / LEDGER).entries(), Policy.load(folder))
     assert (held.run, held.rounds) == ("small-0001", 0)
     assert held.sentence in words
@@ -114,7 +116,7 @@ def test_a_used_up_or_ended_approval_has_no_run_left(tmp_path: Path) -> None:
     words = _words(write_site_page(place.site("north"), NOW))
     assert "0 of 1" in words
     assert "All approved runs have begun or taken place." in words
-    assert "No approved run of this unit is left to come." in words
+    assert "No approved run of this unit remains." in words
     assert "In 1 run, this site answered 3 of 3 questions" in words
     assert "small-0001 has ended: complete" in words
 
@@ -179,7 +181,7 @@ def test_a_refusal_over_a_data_set_names_nobody(tmp_path: Path) -> None:
         conduct(local.centre())
     assert "left_out.tsv, line 2" in local.said("north")
     words = _words(write_site_page(place.site("north"), NOW))
-    assert "small-0001 goes on without this site: its data set can't be used" in words
+    assert "small-0001 continues without this site: its data set can't be used" in words
     assert "sub-0" not in words
 
 

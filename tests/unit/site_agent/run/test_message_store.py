@@ -16,7 +16,7 @@ def test_a_name_is_written_once(tmp_path: Path) -> None:
     assert store.load("run", "1/query") is None
     store.save("run", "1/query", b"first")
     store.save("run", "1/query", b"first")
-    with pytest.raises(LedgerError, match="answered otherwise before"):
+    with pytest.raises(LedgerError, match="had another answer before"):
         store.save("run", "1/query", b"second")
     store.save("other", "1/query", b"second")
     again = MessageStore(tmp_path / "messages.sqlite")

@@ -26,20 +26,18 @@ SECRET = "sub-17"
 
 @pytest.mark.parametrize("kind", [BudgetError, PrivacyError, StudyError])
 def test_own_rules_refuse(kind: type[ConsortiumError]) -> None:
-    assert public_reason(kind(SECRET)) == (
-        "its own rules refuse the study; the site's own log says why"
-    )
+    assert public_reason(kind(SECRET)) == ("its own rules refuse the study; see the site's log")
 
 
 def test_a_withdrawal_is_told_as_one() -> None:
     told = public_reason(WithdrawnError(SECRET))
-    assert told == "its people took their approval back, or gave another; ask them"
+    assert told == "its staff withdrew or replaced their approval; ask them"
     assert WithdrawnError(SECRET).code == "withdrawn"
 
 
 @pytest.mark.parametrize("kind", [SoftwareError, ConfigurationError, OutputError, SiteError])
 def test_a_fault_is_told_as_no_refusal(kind: type[ConsortiumError]) -> None:
-    assert "which is no refusal" in public_reason(kind(SECRET))
+    assert "this is not a refusal" in public_reason(kind(SECRET))
 
 
 @pytest.mark.parametrize("kind", [SoftwareError, ConfigurationError, StudyError, DataError])

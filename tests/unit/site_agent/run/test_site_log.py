@@ -48,7 +48,7 @@ def test_the_lines_of_strangers_fill_neither_memory_nor_disk(tmp_path: Path) -> 
         for number in range(_MOST + 100):
             log.line_once(f"line {number}")
     assert len(heard) == _MOST + 1
-    assert "further ones are left out" in heard[-1]
+    assert "further ones are omitted" in heard[-1]
     log.line("what the agent itself does goes on")
     assert len(heard) == _MOST + 2
 
