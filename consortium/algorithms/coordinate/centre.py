@@ -81,7 +81,9 @@ def _means(plan: CoordinatePlan) -> tuple[Expectation, ...]:
         error = math.hypot(noise, math.sqrt(_widest_variance(part) / persons))
         name = f"standard error of a mean of '{view}'"
         expected.append(
-            Expectation(name, error, noise, error, False, "from noise alone to all of chance")
+            Expectation(
+                name, error, noise, error, False, "from only noise to the largest sampling error"
+            )
         )
     return tuple(expected)
 

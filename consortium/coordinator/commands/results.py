@@ -40,7 +40,7 @@ def status(
 
     record = read_run(folder)
     if record is None:
-        raise StudyError(f"{folder} holds no run; start one with 'consortium run'.")
+        raise StudyError(f"{folder} has no run; start one with 'consortium run'.")
     place = open_exchange(exchange, credentials)
     found = run_status(place, record.run, read_study(study), folder)
     if as_json:
@@ -105,7 +105,7 @@ def templates(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run with component maps.")],
     file: Annotated[
         Path,
-        typer.Argument(help="New file beside the next study's: NIfTI, or .dscalar.nii on a mesh."),
+        typer.Argument(help="New file next to the next study's: NIfTI, or .dscalar.nii on a mesh."),
     ],
 ) -> None:
     """Write the components that were found as templates of a next study; it costs no privacy."""
@@ -113,7 +113,7 @@ def templates(
     from consortium.space.templates import DENSE
 
     kept = write_templates(folder, file)
-    out.print(f"{file} holds the components {', '.join(map(str, kept))} of {folder}.")
+    out.print(f"{file} contains the components {', '.join(map(str, kept))} of {folder}.")
     out.print(f"For networks that differ from these, name it as analysis.templates: {file.name}.")
     if not file.name.endswith(DENSE):
         out.print(
