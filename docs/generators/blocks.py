@@ -23,7 +23,7 @@ from generators.errors import codes
 from generators.markdown import table
 
 ROOT = Path(__file__).parents[2]
-_FINDS = re.compile(r"^## What it finds\n+(.*?[.?])(?=\s)", re.MULTILINE | re.DOTALL)
+_FINDS = re.compile(r"^## Overview\n+(.*?[.?])(?=\s)", re.MULTILINE | re.DOTALL)
 
 
 def diagram(moves: Mapping[tuple[Any, str], Any]) -> str:
@@ -126,7 +126,7 @@ def finds(name: str) -> str:
     page = (ROOT / "docs" / "analyses" / f"{name}.md").read_text(encoding="utf-8")
     found = _FINDS.search(page)
     if found is None:
-        raise ValueError(f"docs/analyses/{name}.md has no section 'What it finds'; add it.")
+        raise ValueError(f"docs/analyses/{name}.md has no section 'Overview'; add it.")
     return found[1]
 
 
@@ -138,7 +138,7 @@ def _analyses(page: Path) -> str:
         [f"[`{name}`]({prefix}{name}.md)", algorithm.title, finds(name)]
         for name, algorithm in sorted(REGISTRY.items())
     ]
-    return table(["`algorithm`", "name", "what it finds"], rows)
+    return table(["`algorithm`", "name", "finds"], rows)
 
 
 def _statistics() -> str:

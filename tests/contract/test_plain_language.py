@@ -14,6 +14,7 @@ from tests.support.prose_rules import (
     ROOT,
     RULES,
     first_word,
+    imported_names,
     marks,
     modules,
     prose,
@@ -22,6 +23,8 @@ from tests.support.prose_rules import (
 
 CEILINGS = Path(__file__).parents[1] / "ceilings.json"
 VERBS = frozenset((ROOT / "tests" / "support" / "verbs.txt").read_text(encoding="utf-8").split())
+ANALYSES = ("average", "pca", "group_ica", "glm")
+"""Analyses whose number of imported names is limited."""
 EXAMPLES = {
     "a clause with 'what' in place of a noun": "Return what is released.",
     "'person' for a participant": "each person's scans",
@@ -80,6 +83,7 @@ def present() -> dict[str, float]:
         ),
         "calls with a tuple behind a star": sum(each.star_tuples() for each in product),
         "assignments of a tuple to a tuple": sum(each.tuple_assignments() for each in product),
+        **{f"names from outside: {each}": imported_names(each) for each in ANALYSES},
     }
 
 

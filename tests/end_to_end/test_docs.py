@@ -26,7 +26,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "configs" / "README.md", *sorted(DOC
 TYPED = {DOCS / "tutorial.md", DOCS / "guides" / "installing.md"}
 """Pages whose commands a test of their own types."""
 ANALYSES = DOCS / "analyses"
-SECTIONS = ["What it finds", "Parameters", "Sensitivity", "Uncertainty", "Limits"]
+SECTIONS = ["Overview", "Parameters", "Sensitivity", "Uncertainty", "Limits"]
 MOST_WORDS = 700
 """Of an analysis's page before its proof."""
 PROGRAMS = {

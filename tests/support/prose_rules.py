@@ -181,6 +181,19 @@ def modules(folders: Iterable[str] = PRODUCT) -> Iterator[Module]:
         yield from map(Module, sorted((ROOT / folder).rglob("*.py")))
 
 
+def imported_names(analysis: str) -> int:
+    """Count the names that an analysis imports from the product outside its own modules."""
+    home = ROOT / "consortium" / "algorithms"
+    files = [*home.glob(f"{analysis}*.py"), *(home / analysis).rglob("*.py")]
+    own = f"consortium.algorithms.{analysis}"
+    found: set[tuple[str, str]] = set()
+    for node in (node for file in files for node in Module(file).nodes):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PRODUCT):
+            module = node.module or ""
+            found |= {(module, name.name) for name in node.names if not module.startswith(own)}
+    return len(found)
+
+
 def first_word(summary: str) -> str:
     """Return the first word of a docstring."""
     return summary.split()[0].strip(".,:;")

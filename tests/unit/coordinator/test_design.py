@@ -167,7 +167,8 @@ def test_examples_of_a_mega_analysis_pay(name: str):
     plan = Assumed(study, study_space(study, CONFIGS).extent, sizes, 100).plan
     table = REGISTRY["glm"](study.analysis, plan.shape).foretell()
     told = dict(zip(table.columns, table.rows[0], strict=True))
-    assert (told["study"], told["worth it"]) == ("as it is", "yes")
+    assert told["study"] == "as it is"
+    assert told["worth it"].startswith("yes")
 
 
 def test_studies_of_two_units_are_not_added_up(tmp_path: Path):
