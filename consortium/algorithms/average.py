@@ -153,11 +153,38 @@ class Average(AnalysisPlan[AverageParameters]):
         norm, entries, views = self.parameters.bound, self.shape.features, bool(self.shape.views)
         if self.parameters.most_missing:
             name, bound = "covered_squares" if views else "covered_volume", self._blocks
-            return (PlannedRelease("average", name, bound.entries, bound, 1, 1.0),)
+            return (
+                PlannedRelease(
+                    stage="average",
+                    statistic=name,
+                    entries=bound.entries,
+                    bound=bound,
+                    rounds=1,
+                    share=1.0,
+                ),
+            )
         if not views:
-            return (PlannedRelease("average", "mean_volume", entries, Bound(norm), 1, 1.0),)
+            return (
+                PlannedRelease(
+                    stage="average",
+                    statistic="mean_volume",
+                    entries=entries,
+                    bound=Bound(norm),
+                    rounds=1,
+                    share=1.0,
+                ),
+            )
         squares = Bound(math.sqrt(1.5) * norm, influence=2.0 * norm)
-        return (PlannedRelease("average", "mean_squares", 2 * entries, squares, 1, 1.0),)
+        return (
+            PlannedRelease(
+                stage="average",
+                statistic="mean_squares",
+                entries=2 * entries,
+                bound=squares,
+                rounds=1,
+                share=1.0,
+            ),
+        )
 
     @property
     def _blocks(self) -> BlocksBound:

@@ -151,7 +151,16 @@ class Histogram(AnalysisPlan[HistogramParameters]):
                 "share of each level."
             )
         bins, bound = self.parameters.bins, Bound(1.0, cone=True)
-        return (PlannedRelease("histogram", "bin_shares", bins, bound, 1, 1.0),)
+        return (
+            PlannedRelease(
+                stage="histogram",
+                statistic="bin_shares",
+                entries=bins,
+                bound=bound,
+                rounds=1,
+                share=1.0,
+            ),
+        )
 
     def half_width(self, deviation: float) -> float:
         """Return half the width of a share's interval, from the noise in a released share.

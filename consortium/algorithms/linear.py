@@ -108,7 +108,14 @@ class LeastSquaresQuestion:
         matrix = unpack_symmetric(values)[np.ix_(kept, kept)]
         units = sum(self.shape.units[site] for site in sites)
         own = self.weights[kept]
-        return noisy_moment(matrix, own, parts[parts > 0], deviation, units, self.still)
+        return noisy_moment(
+            matrix=matrix,
+            weights=own,
+            parts=parts[parts > 0],
+            deviation=deviation,
+            units=units,
+            still=self.still,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,12 +128,12 @@ class Extent:
     def shape(self, subjects: Sequence[int], samples: Sequence[int], unit: Unit) -> Shape:
         """Add the sites' sizes."""
         return Shape(
-            self.features,
-            tuple(subjects),
-            tuple(samples),
-            unit,
-            self.voxels,
-            self.views,
+            features=self.features,
+            subjects=tuple(subjects),
+            samples=tuple(samples),
+            unit=unit,
+            voxels=self.voxels,
+            views=self.views,
             places=self.places,
             templates=self.templates,
             image_places=self.image_places,

@@ -198,7 +198,14 @@ class ProjectorPlan(OnBasis):
                 "longer cutoff, or basis smooth."
             )
         entries = packed_size(self.size)
-        return PlannedRelease("networks", "projectors", entries, self.bound, 1, 1.0)
+        return PlannedRelease(
+            stage="networks",
+            statistic="projectors",
+            entries=entries,
+            bound=self.bound,
+            rounds=1,
+            share=1.0,
+        )
 
 
 def checked_cutoff(places: AnyPlaces, cutoff: float) -> float:

@@ -70,7 +70,13 @@ class ScheduledStudy(FrozenModel):
         """Return the files of one run."""
         url = f"{self.url.rstrip('/')}/{out.name}" if self.url else None
         return RunFiles(
-            self.study, self.roster, self.exchange, self.keys, out, self.credentials, url
+            study=self.study,
+            roster=self.roster,
+            exchange=self.exchange,
+            keys=self.keys,
+            out=out,
+            credentials=self.credentials,
+            url=url,
         )
 
     def open_exchange(self) -> Exchange:
@@ -323,12 +329,12 @@ def deploy(
         save_scheduled(due.home, scheduled)
         resume = unfinished_output(scheduled) is not None
         serve_schedule(
-            scheduled.name,
-            schedule,
-            due.run_due,
-            due.clock,
-            due.console,
-            since,
+            name=scheduled.name,
+            schedule=schedule,
+            run_due=due.run_due,
+            clock=due.clock,
+            console=due.console,
+            since=since,
             about=public_description(scheduled),
             on_demand=on_demand,
             resume=resume,

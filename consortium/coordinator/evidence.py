@@ -146,7 +146,7 @@ def keep_attestations(folder: Path, releases: Releases, rounds: int) -> None:
 def sign_files(folder: Path, identity: Ed25519PrivateKey, run: str) -> None:
     """Sign for every file of the output folder, after all files are written."""
     body = encode_closing(Published(dict(digests_of(folder))))
-    message = seal(identity, run, CENTRE, PUBLISHED, 0, body)
+    message = seal(key=identity, run=run, sender=CENTRE, kind=PUBLISHED, round=0, body=body)
     write_bytes(folder / kept.EVIDENCE / kept.PUBLISHED, message)
 
 

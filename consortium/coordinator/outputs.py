@@ -59,7 +59,14 @@ class Publisher:
         day = datetime.now(UTC).date()
         if self.machine is not None:
             report, day = self.machine.put_into(report), self.machine.day
-        done = finish_result(self.study, self.space, result, report, day, self.legend)
+        done = finish_result(
+            study=self.study,
+            space=self.space,
+            result=result,
+            report=report,
+            day=day,
+            legend=self.legend,
+        )
         done = replace(done, course=course(self.study, plan, report, self._seconds()))
         from consortium.report.outputs import write_outputs  # brings what draws
 

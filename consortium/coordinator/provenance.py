@@ -86,7 +86,12 @@ def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Prove
         raise ContradictionError("run.json", "it is of another study than the signed one.")
     space = study_space(signed.study, study_file.parent)
     context = RunContext(
-        run.run, signed.study, signed.keys, space.digest, space.extent, signed.file
+        run=run.run,
+        study=signed.study,
+        keys=signed.keys,
+        grid=space.digest,
+        extent=space.extent,
+        file=signed.file,
     )
     return Provenance(EvidenceRecord(run.run, signed.keys, read), context, space)
 

@@ -74,10 +74,24 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
     exchange = files.open_exchange()
     with only_one(files.out), RoundsBar(console, files.out) as shown:
         record = claim_run(files.out, study, exchange, keys)
-        context = RunContext(record.run, study, keys, space.digest, space.extent, signed.file)
+        context = RunContext(
+            run=record.run,
+            study=study,
+            keys=keys,
+            grid=space.digest,
+            extent=space.extent,
+            file=signed.file,
+        )
         tell = partial(console.log, markup=False)  # sites' words are among its lines
         order = Cancellation()
-        centre = Centre(context, identity.key, exchange, files.out, order.clock(clock), tell)
+        centre = Centre(
+            context=context,
+            identity=identity.key,
+            exchange=exchange,
+            folder=files.out,
+            clock=order.clock(clock),
+            log=tell,
+        )
         centre.on_wait(partial(tell_plainly, console))
         centre.on_absence(lambda: uncovered_sites(exchange, study, keys, datetime.now(UTC).date()))
         publisher = Publisher(files.out, study, space, legend=legend)

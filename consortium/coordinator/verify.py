@@ -144,7 +144,14 @@ class Checkup:
                     evidence_path(names.CLOSED), "the run ends before its analysis."
                 )
             queries = other_queries(again, rounds, fetch, self.verdict)
-            made = self._compare_files(provenance, agreement, rounds, again, queries, closing)
+            made = self._compare_files(
+                provenance=provenance,
+                agreement=agreement,
+                rounds=rounds,
+                again=again,
+                queries=queries,
+                closing=closing,
+            )
             self._unmade(made | asked | self._read_files(provenance.context.study, rounds))
 
     def _compare_files(
@@ -160,15 +167,15 @@ class Checkup:
         legend = as_contradiction(lambda: read_legend(study, papers), evidence_path(STUDY_FOLDER))
         where = computed_elsewhere(closing.platform)
         remake = Remake(
-            self.folder,
-            study,
-            agreement,
-            provenance.space,
-            legend,
-            rounds,
-            again,
-            where,
-            self.verdict,
+            folder=self.folder,
+            study=study,
+            agreement=agreement,
+            space=provenance.space,
+            legend=legend,
+            rounds=rounds,
+            again=again,
+            elsewhere=where,
+            verdict=self.verdict,
         )
         made, wrong = remake.check(queries)
         for error in wrong:

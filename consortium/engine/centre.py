@@ -81,7 +81,14 @@ class Centre:
         self._folder = folder
         self._transcript = Transcript(folder / TRANSCRIPT)
         wait_file = WaitFile(folder, clock.wall)
-        self._mail = Mailbox(context, identity, exchange, clock, wait_file, log)
+        self._mail = Mailbox(
+            context=context,
+            identity=identity,
+            exchange=exchange,
+            clock=clock,
+            wait_file=wait_file,
+            log=log,
+        )
         self._log = log
         self._announced = context.announcement
         self._records: list[bytes] = []  # of the rounds so far
@@ -254,7 +261,14 @@ class Centre:
         done = session.accept(mechanism.lattice.decode(ring), survivors)
         self._records.append(self.releases.post(total, digest, ring, stage))
         self._transcript.append(
-            Kept(number, done.stage, done.statistic, done.survivors, ring, digest)
+            Kept(
+                number=number,
+                stage=done.stage,
+                statistic=done.statistic,
+                survivors=done.survivors,
+                ring=ring,
+                query=digest,
+            )
         )
         self._resumes = False
         self._note_counts(session)

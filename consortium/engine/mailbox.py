@@ -60,7 +60,15 @@ class AwaitedMessages:
         """Await every site, or as many as are enough, for so long; those that were late, less."""
         patience = dict.fromkeys(places, seconds) | dict(late or {})
         count = len(places) if enough is None else enough
-        return cls(step, places, limit, patience, receive, count, loading)
+        return cls(
+            step=step,
+            places=places,
+            limit=limit,
+            patience=patience,
+            receive=receive,
+            enough=count,
+            loading=loading,
+        )
 
 
 @dataclass
@@ -87,7 +95,14 @@ class Mailbox:
 
         Raises TakenError if this centre or another party has posted another message there.
         """
-        message = seal(self.identity, self.context.run, CENTRE, kind, number, body)
+        message = seal(
+            key=self.identity,
+            run=self.context.run,
+            sender=CENTRE,
+            kind=kind,
+            round=number,
+            body=body,
+        )
         self.put_own(name, message, kind, number)
 
     def put_own(self, name: str, message: bytes, kind: str, number: int) -> None:
@@ -149,7 +164,7 @@ class Mailbox:
     def collect(self, wanted: AwaitedMessages) -> Sequence[str]:
         """Collect messages until enough came, or all deadlines passed; returns missing sites."""
         missing = dict(wanted.places)
-        self.notices.rest()  # a round without delay reads no notices
+        self.notices.rest()  # without delay, a round doesn't read notices
         longest = max((*wanted.patience.values(), wanted.loading), default=0.0)
         pace, first = self.exchange.pace, self._waits.first_rest(self.exchange.pace)
         for left in self.clock.polls(longest, pace, first=first):
@@ -305,7 +320,7 @@ class Notices:
         try:
             data = self.exchange.get(self._names.loading(site), MOST_NOTICE)
             self._unseal(data or b"", LOADING, site)
-        except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
+        except (ProtocolError, ExchangeError) as error:  # another party wrote that
             self.log_once(f"loading of {site}: {error}")
             return
         self.loading.add(site)
@@ -316,7 +331,7 @@ class Notices:
             data = self.exchange.get(self._names.refusal(site), MOST_NOTICE)
             body = self._unseal(data or b"", REFUSAL, site)
             notice = read_announcement(body)
-        except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
+        except (ProtocolError, ExchangeError) as error:  # another party wrote that
             self.log_once(f"refusal of {site}: {error}")
             return
         code, reason = (printable(notice.get(key), _MOST) for key in ("code", "reason"))

@@ -41,7 +41,14 @@ class Releases:
         shown, bits = stage.mechanism.shown, stage.mechanism.lattice.bits
         body = messages.encode(release_message(total, context, released, bits, shown=shown))
         run, number = self.context.run, total.number
-        message = seal(self.mail.identity, run, CENTRE, messages.RELEASE, number, body)
+        message = seal(
+            key=self.mail.identity,
+            run=run,
+            sender=CENTRE,
+            kind=messages.RELEASE,
+            round=number,
+            body=body,
+        )
         self.mail.put(self._name(number), message)
         return release_record(message)
 

@@ -51,7 +51,14 @@ class Transcript:
                     raise ValueError(number)
                 query = bytes.fromhex(record["query"])
                 stage, statistic = record["stage"], record["statistic"]
-                done = Kept(number, stage, statistic, survivors, ring, query)
+                done = Kept(
+                    number=number,
+                    stage=stage,
+                    statistic=statistic,
+                    survivors=survivors,
+                    ring=ring,
+                    query=query,
+                )
             except (*DAMAGED, EOFError, SyntaxError, TokenError) as error:  # NumPy's, of a header
                 raise OutputError(
                     f"{path} is damaged; restore it from a backup or start in a new folder."

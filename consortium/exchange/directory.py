@@ -73,7 +73,7 @@ class DirectoryExchange:
         try:
             with self._within(folders) as folder:
                 handle = _without_waiting(target, os.O_RDONLY | _HERE, dir_fd=folder)
-            with open(handle, "rb") as file:  # noqa: PTH123 - no path, but what it led to
+            with open(handle, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     raise ExchangeError(
                         f"{name} is not a file; have the exchange's owner remove it."
@@ -113,7 +113,7 @@ class DirectoryExchange:
             raise ExchangeError(
                 f"{name} can't be removed ({error.strerror}); check the exchange's rights."
             ) from error
-        with suppress(OSError):  # the first that holds more, or is another's, stays
+        with suppress(OSError):  # a folder that is not empty, or another party's, stays
             for depth in range(len(folders) - 1, -1, -1):
                 with self._within(folders[:depth]) as above:
                     os.rmdir(folders[depth], dir_fd=above)
@@ -154,7 +154,7 @@ class _Likeness:
         """Set them on a folder or file of this process, where permitted."""
         status = os.fstat(handle)
         mode = self.mode if stat.S_ISDIR(status.st_mode) else self.mode & 0o666
-        # Not in that group, a share that knows none, or a container that has no number for it.
+        # Not in that group, a share without groups, or a container without its number.
         with suppress(OSError):
             if status.st_gid != self.group:
                 os.fchown(handle, -1, self.group)

@@ -50,7 +50,7 @@ def shared_directory(root: Path) -> Check:
 def _wrong(root: Path, here: os.stat_result) -> Iterator[tuple[Path, os.stat_result]]:
     """Yield what lets fewer people in than the directory does, folders first."""
     if not here.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        return  # of one user alone
+        return  # of only one user
     for number, path in enumerate(_below(root)):
         if number >= MOST:
             return

@@ -290,7 +290,7 @@ class SftpExchange:
 
         def take(server: Connection) -> None:
             server.ftp.remove(f"{self._root}/{name}")
-            with suppress(OSError):  # the first that holds more, or is another's, stays
+            with suppress(OSError):  # a folder that is not empty, or another party's, stays
                 for depth in range(len(words) - 1, 0, -1):
                     server.ftp.rmdir(f"{self._root}/{'/'.join(words[:depth])}")
 

@@ -136,7 +136,17 @@ def post_consent(
             "what isn't signed by the site, and post again."
         )
     name = f"{place}/{serial:06d}"
-    exchange.put(name, seal(identity_key, KIND, consent.site, KIND, serial, _body(consent)))
+    exchange.put(
+        name,
+        seal(
+            key=identity_key,
+            run=KIND,
+            sender=consent.site,
+            kind=KIND,
+            round=serial,
+            body=_body(consent),
+        ),
+    )
     return name
 
 

@@ -107,7 +107,15 @@ def audit_scheme(
     mechanism = symmetric(scheme, sites, colluding, boost, trials)
     empirical, error = audit(mechanism, trials, keys)
     promised = float(mechanism.coalition().max())
-    return AuditRow(scheme, sites, colluding, boost, promised, empirical, error)
+    return AuditRow(
+        scheme=scheme,
+        sites=sites,
+        colluding=colluding,
+        boost=boost,
+        promised=promised,
+        empirical=empirical,
+        error=error,
+    )
 
 
 def symmetric(scheme: Scheme, sites: int, colluding: int, boost: Boost, entries: int) -> Mechanism:
@@ -116,16 +124,16 @@ def symmetric(scheme: Scheme, sites: int, colluding: int, boost: Boost, entries:
     local = weight if scheme == "local" else weight / np.sqrt(sites)
     correlated = 0.0 if scheme == "local" or boost == "exact" else weight * math.sqrt(boost)
     return Mechanism(
-        scheme,
-        entries,
-        Bound(2.0),
-        (weight,) * sites,
-        Lattice(step, 64),
-        (weight,) * sites,
-        (round(correlated / step),) * sites,
-        (round(local / step),) * sites,
-        colluding,
-        0,
+        scheme=scheme,
+        entries=entries,
+        bound=Bound(2.0),
+        weights=(weight,) * sites,
+        lattice=Lattice(step, 64),
+        sensitivities=(weight,) * sites,
+        correlated=(round(correlated / step),) * sites,
+        local=(round(local / step),) * sites,
+        colluding=colluding,
+        dropouts=0,
         exact=scheme == "cape" and boost == "exact",
     )
 

@@ -373,22 +373,22 @@ def plan_mechanism(
     rounded = (plain[0] + lattice.rounding(entries),) * len(plain)
     final = sharing.noise(rounded, target)
     planned = Mechanism(
-        sharing.scheme,
-        entries,
-        bound,
-        weights,
-        lattice,
-        rounded,
-        tuple(math.ceil(sigma / lattice.step) for sigma in final.correlated),
-        tuple(math.ceil(gamma / lattice.step) for gamma in final.local),
-        sharing.colluding,
-        sharing.missing,
-        sharing.hidden,
-        each,
-        sharing.public and sharing.scheme == "cape" and not sharing.exact,
-        sharing.exact,
-        sums,
-        counted,
+        scheme=sharing.scheme,
+        entries=entries,
+        bound=bound,
+        weights=weights,
+        lattice=lattice,
+        sensitivities=rounded,
+        correlated=tuple(math.ceil(sigma / lattice.step) for sigma in final.correlated),
+        local=tuple(math.ceil(gamma / lattice.step) for gamma in final.local),
+        colluding=sharing.colluding,
+        dropouts=sharing.missing,
+        hidden=sharing.hidden,
+        each=each,
+        public=sharing.public and sharing.scheme == "cape" and not sharing.exact,
+        exact=sharing.exact,
+        sums=sums,
+        counted=counted,
     )
     if lattice.dropped and _least_hiding(planned.noise) < FINENESS * lattice.grid:
         raise PrivacyError(

@@ -113,4 +113,6 @@ def privacy_of(report: PrivacyReport) -> Privacy:
     seeded = report.sampler.startswith(SEEDED)
     coalition = report.guarantees.coalition
     epsilon, mu = (math.inf, math.inf) if seeded else (coalition.epsilon, coalition.mu)
-    return Privacy(epsilon, report.delta, mu, report.unit, seeded, report)
+    return Privacy(
+        epsilon=epsilon, delta=report.delta, mu=mu, unit=report.unit, seeded=seeded, report=report
+    )

@@ -75,7 +75,9 @@ def draw_map(
     with _quiet():
         image = _finer(grid.image(values))
         text = f"{name} seen through a glass brain from the side, the back and above"
-        return _glass(image, threshold, top, text), _cut(image, peak, threshold, top, name, units)
+        return _glass(image, threshold, top, text), _cut(
+            image=image, peak=peak, threshold=threshold, top=top, name=name, units=units
+        )
 
 
 def draw_slices(
@@ -94,7 +96,14 @@ def draw_slices(
     """
     with _quiet():
         image = _finer(grid.image(values))
-        return _cut(image, peak, threshold, _top(values, threshold), name, units)
+        return _cut(
+            image=image,
+            peak=peak,
+            threshold=threshold,
+            top=_top(values, threshold),
+            name=name,
+            units=units,
+        )
 
 
 @contextmanager

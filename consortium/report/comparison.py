@@ -133,7 +133,15 @@ def differences(first: ComparedRun, second: ComparedRun) -> Iterator[Difference]
             if (view, entry) in theirs:
                 other, its = theirs[view, entry]
                 both = float(np.hypot(error, its))
-                yield Difference(contrast, view, entry, effect, other, other - effect, both)
+                yield Difference(
+                    contrast=contrast,
+                    view=view,
+                    entry=entry,
+                    first=effect,
+                    second=other,
+                    value=other - effect,
+                    error=both,
+                )
 
 
 def without_effects(first: ComparedRun, second: ComparedRun) -> str:

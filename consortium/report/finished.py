@@ -251,7 +251,15 @@ def finish_result(
     Raises DataError if the maps don't fit the study's grid or have a value that is not finite.
     """
     maps = _component_maps(study, space, result) if result.maps and not study.features else None
-    return Finished(study, space, result, report, day, maps, legend or Legend())
+    return Finished(
+        study=study,
+        space=space,
+        result=result,
+        report=report,
+        day=day,
+        components=maps,
+        legend=legend or Legend(),
+    )
 
 
 def _component_maps(study: Study, space: Space, result: Result) -> ComponentMaps:

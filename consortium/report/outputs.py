@@ -150,7 +150,15 @@ def _write_on_mesh(folder: Path, run: Finished, maps: ComponentMaps, mesh: Mesh)
     noise, floor = maps.noise, maps.floor
     if noise is not None and floor is not None:
         about = _about_noise(run.study, noise, floor)
-        written += write_surface(place, name, "noise", mesh, floor, labels, about)
+        written += write_surface(
+            folder=place,
+            name=name,
+            suffix="noise",
+            mesh=mesh,
+            values=floor,
+            labels=labels,
+            about=about,
+        )
     return written
 
 

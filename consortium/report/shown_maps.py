@@ -67,13 +67,13 @@ def component_maps(maps: ComponentMaps) -> list[ShownMap | None]:
         return []
     return [
         ShownMap(
-            f"component-{r + 1}",
-            f"Component {r + 1}",
-            maps.grid,
-            values[:, r],
-            THRESHOLD,
-            maps.components.peaks[r],
-            "z",
+            ident=f"component-{r + 1}",
+            name=f"Component {r + 1}",
+            grid=maps.grid,
+            values=values[:, r],
+            threshold=THRESHOLD,
+            peak=maps.components.peaks[r],
+            units="z",
         )
         if maps.is_found(r)
         else None
@@ -137,13 +137,13 @@ def _of_set(key: str, images: ImageSet, grid: Grid, values: Array, k: int) -> Sh
     if not (images.is_found(k) and len(coloured)):
         return None
     return ShownMap(
-        map_anchor(key, k),
-        set_name(images, k),
-        grid,
-        values,
-        float(coloured.min()),
-        grid.coordinates[int(np.abs(values).argmax())],
-        ARBITRARY if images.units == "arbitrary" else images.units,
+        ident=map_anchor(key, k),
+        name=set_name(images, k),
+        grid=grid,
+        values=values,
+        threshold=float(coloured.min()),
+        peak=grid.coordinates[int(np.abs(values).argmax())],
+        units=ARBITRARY if images.units == "arbitrary" else images.units,
     )
 
 

@@ -129,7 +129,13 @@ class SealedVectors:
         if released and self._opened is not None:
             opened = opened_digest(context, self._opened)
         manifest = messages.Manifest(
-            context, self._bits, self._masked, size, chunks, opened, self._heard
+            context=context,
+            bits=self._bits,
+            masked=self._masked,
+            size=size,
+            chunks=chunks,
+            opened=opened,
+            heard=self._heard,
         )
         self._append_with_length(sign(manifest))
         self._room.setflags(write=False)

@@ -79,7 +79,9 @@ def seal(
     bytes
         The same for the same arguments: Ed25519 draws no random number.
     """
-    unsigned = _Envelope(LABEL, run, sender, kind, round, body, b"")
+    unsigned = _Envelope(
+        label=LABEL, run=run, sender=sender, kind=kind, round=round, body=body, signature=b""
+    )
     signature = key.sign(unsigned.signed())
     return msgspec.msgpack.encode(msgspec.structs.replace(unsigned, signature=signature))
 

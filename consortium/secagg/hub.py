@@ -41,7 +41,9 @@ class Hub:
         identity: Ed25519PrivateKey,
         secret: bytes,
     ) -> None:
-        member = Member.enter(run, CENTRE, roster, rounds, identity, secret)
+        member = Member.enter(
+            run=run, name=CENTRE, roster=roster, rounds=rounds, identity=identity, secret=secret
+        )
         self.session = member.session
         self._member, self.setup = member, HubSetup(member)
         self._tallies: dict[int, Tally] = {}
@@ -98,7 +100,15 @@ class Hub:
             )
         roster = self.session.roster
         self._tallies[number] = Tally(
-            roster, number, context, entries, bits, opened_entries, released, heard, clear
+            roster=roster,
+            number=number,
+            context=context,
+            entries=entries,
+            bits=bits,
+            opened_entries=opened_entries,
+            released=released,
+            heard=heard,
+            clear=clear,
         )
 
     def restore(self, number: int, request: bytes) -> None:

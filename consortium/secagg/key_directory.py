@@ -51,7 +51,14 @@ class Member:
 
     def seal(self, kind: str, number: int, body: bytes) -> bytes:
         """Sign a message of a round, or of the set-up if the round is 0."""
-        return seal(self.identity, self.session.run, self.name, kind, number, body)
+        return seal(
+            key=self.identity,
+            run=self.session.run,
+            sender=self.name,
+            kind=kind,
+            round=number,
+            body=body,
+        )
 
 
 RUN_BYTES = 128
@@ -163,12 +170,12 @@ def own_advertisement(session: KeySession, own: OwnKeys, note: bytes) -> message
     count = len(roster.sites)
     numbers = range(1, session.keyed_rounds + 1)
     return messages.Advertisement(
-        digest,
-        public_bytes(own.channel()),
-        tuple(public_bytes(mask_private(digest, site, j, own.mask_seed(j))) for j in numbers),
-        tuple(commitment(digest, site, j, own.self_seed(j)) for j in numbers),
-        note,
-        draw_holders(own.lots(count), count, roster.point(site), roster.holders),
+        session=digest,
+        channel=public_bytes(own.channel()),
+        masks=tuple(public_bytes(mask_private(digest, site, j, own.mask_seed(j))) for j in numbers),
+        commitments=tuple(commitment(digest, site, j, own.self_seed(j)) for j in numbers),
+        note=note,
+        holders=draw_holders(own.lots(count), count, roster.point(site), roster.holders),
     )
 
 

@@ -64,7 +64,9 @@ class Party:
         identity: Ed25519PrivateKey,
         secret: bytes,
     ) -> None:
-        self._member = Member.enter(run, name, roster, rounds, identity, secret)
+        self._member = Member.enter(
+            run=run, name=name, roster=roster, rounds=rounds, identity=identity, secret=secret
+        )
         self.setup = PartySetup(self._member)
         self._rounds: dict[int, _Round] = {}
 
@@ -143,7 +145,14 @@ class Party:
         """
         after = self._after(number, "unmask")
         near = self.directory.graph.neighbours(self.name)
-        body = check_request(self.session, number, after.context, self.name, request, near)
+        body = check_request(
+            session=self.session,
+            number=number,
+            context=after.context,
+            name=self.name,
+            data=request,
+            neighbours=near,
+        )
         digest = hashlib.sha256(request).digest()
         if after.request not in (b"", digest):
             raise ProtocolError(
@@ -213,7 +222,13 @@ class Party:
         private = mask_private(digest, self.name, number, self._member.own.mask_seed(number))
         peers = self.directory.graph.neighbours(self.name)
         added, subtracted = pair_masks(
-            self.directory, roster, private, self.name, peers, number, context
+            directory=self.directory,
+            roster=roster,
+            private=private,
+            site=self.name,
+            peers=peers,
+            number=number,
+            context=context,
         )
         seed = self._member.own.self_seed(number)
         added.append(self.directory.keys.self_mask(seed, number, context, self.name))

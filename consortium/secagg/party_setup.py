@@ -123,7 +123,13 @@ class PartySetup:
             seed_shares.check_common(body, site, self._common, name)
         received = {
             sender: seed_shares.open_share(
-                session, known, name, sender, channels[sender], parts[sender], shared[sender].root
+                session=session,
+                directory=known,
+                name=name,
+                sender=sender,
+                shared=channels[sender],
+                part=parts[sender],
+                root=shared[sender].root,
             )
             for sender in known.graph.owners(name)
             if sender != name

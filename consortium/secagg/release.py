@@ -50,14 +50,14 @@ def release_message(
     chunks = ring_digests(released)
     seeds = total.seeds if shown else ()
     return messages.Release(
-        context,
-        total.survivors,
-        total.lost,
-        total.request,
-        bits,
-        chunks,
-        seeds,
-        total.manifests,
+        context=context,
+        survivors=total.survivors,
+        lost=total.lost,
+        request=total.request,
+        bits=bits,
+        chunks=chunks,
+        seeds=seeds,
+        manifests=total.manifests,
     )
 
 
@@ -253,7 +253,14 @@ def add_again(
     for vector in vectors:
         total += vector
     seeds: Mapping[str, bytes] = dict(zip(session.roster.sites, release.seeds, strict=True))
-    streams = mask_streams(session, directory, number, release.context, release.survivors, seeds)
+    streams = mask_streams(
+        session=session,
+        directory=directory,
+        number=number,
+        context=release.context,
+        survivors=release.survivors,
+        seeds=seeds,
+    )
     keystream.add_streams(total, *streams)
     return reduce_modulo(cast("Ring", np.negative(total)) if clear else total, release.bits)
 

@@ -68,7 +68,15 @@ def mask_streams(
         # The masks of its partners lack exactly those that the lost site would have added.
         near = [peer for peer in directory.graph.neighbours(site) if peer in alive]
         roster = session.roster
-        plus, minus = pair_masks(directory, roster, private, site, near, number, context)
+        plus, minus = pair_masks(
+            directory=directory,
+            roster=roster,
+            private=private,
+            site=site,
+            peers=near,
+            number=number,
+            context=context,
+        )
         added += plus
         subtracted += minus
     return added, subtracted
@@ -220,17 +228,24 @@ class Opener:
         self._check_answers(survivors, lost)
         seeds = {site: self._self_seed(site) for site in survivors}
         seeds |= {site: self._mask_seed(site) for site in lost}
-        streams = mask_streams(self._session, self._directory, number, context, survivors, seeds)
+        streams = mask_streams(
+            session=self._session,
+            directory=self._directory,
+            number=number,
+            context=context,
+            survivors=survivors,
+            seeds=seeds,
+        )
         keystream.add_streams(tally.total, *streams)
         return RoundSum(
-            number,
-            reduce_modulo(tally.total, tally.bits),
-            survivors,
-            opened_vectors(tally),
-            tuple(self.wrong),
-            lost,
-            tuple(seeds[site] for site in self._session.roster.sites),
-            hashlib.sha256(tally.request).digest(),
+            number=number,
+            sum=reduce_modulo(tally.total, tally.bits),
+            survivors=survivors,
+            opened=opened_vectors(tally),
+            wrong=tuple(self.wrong),
+            lost=lost,
+            seeds=tuple(seeds[site] for site in self._session.roster.sites),
+            request=hashlib.sha256(tally.request).digest(),
         )
 
     def _sort_shares(self) -> None:

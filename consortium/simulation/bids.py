@@ -146,7 +146,9 @@ def make_consortium(
         for job, course in zip(jobs, written, strict=True):
             courses[f"{job.site}_sub-{job.subject}"] = course
             progress(job.site)
-    _write_truth(made.truth, grid, maps, names, recipe, courses)
+    _write_truth(
+        folder=made.truth, grid=grid, maps=maps, names=names, recipe=recipe, courses=courses
+    )
     return made
 
 
@@ -165,7 +167,14 @@ def _jobs(made: MadeUp, recipe: Recipe) -> Iterator[Job]:
         )
         for index, subject in enumerate(subjects):
             seed = np.random.SeedSequence(recipe.seed, spawn_key=(number, index))
-            yield Job(site, subject, made.sites[site], seed, scanner, index >= well)
+            yield Job(
+                site=site,
+                subject=subject,
+                folder=made.sites[site],
+                seed=seed,
+                scanner=scanner,
+                patient=index >= well,
+            )
 
 
 def _people(seed: np.random.SeedSequence, size: int, well: int) -> dict[str, list[str]]:

@@ -92,7 +92,14 @@ def anatomy(grid: Grid, maps: Array) -> MadeUpAnatomy:
     volume: Array = BASELINE * smooth / smooth.max()
     fluid = sum_of_blobs(grid.coordinates, VENTRICLES).astype(np.float32)
     baseline = volume[grid.mask]
-    return MadeUpAnatomy(grid, baseline, maps, _edges(grid, volume), fluid, _smoother(grid.mask))
+    return MadeUpAnatomy(
+        grid=grid,
+        baseline=baseline,
+        maps=maps,
+        edges=_edges(grid, volume),
+        fluid=fluid,
+        smoother=_smoother(grid.mask),
+    )
 
 
 def scan(

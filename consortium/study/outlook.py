@@ -45,14 +45,14 @@ class Outlook:
         """Releases of each stage."""
         return tuple(
             StageOutlook(
-                stage.name,
-                stage.release.statistic,
-                stage.release.rounds,
-                stage.release.entries,
-                stage.release.bound.norm,
-                stage.mechanism.noise.aggregate(),
-                stage.mechanism.lattice.bits,
-                stage.message_bytes,
+                stage=stage.name,
+                statistic=stage.release.statistic,
+                rounds=stage.release.rounds,
+                entries=stage.release.entries,
+                bound=stage.release.bound.norm,
+                sigma_aggregate=stage.mechanism.noise.aggregate(),
+                bits=stage.mechanism.lattice.bits,
+                message_bytes=stage.message_bytes,
             )
             for stage in self.plan.stages
         )

@@ -226,12 +226,12 @@ def make_plan(study: Study, shape: Shape, *, agreed: bool = False) -> Plan:
 def _sharing(study: Study, hidden: int) -> Sharing:
     privacy = study.privacy
     return Sharing(
-        privacy.scheme,
-        privacy.colluding_sites,
-        privacy.dropouts,
-        hidden,
-        privacy.boost,
-        study.verification.open,
+        scheme=privacy.scheme,
+        colluding=privacy.colluding_sites,
+        dropouts=privacy.dropouts,
+        hidden=hidden,
+        boost=privacy.boost,
+        public=study.verification.open,
     )
 
 

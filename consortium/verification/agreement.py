@@ -66,12 +66,12 @@ def read_agreement(record: EvidenceRecord, approved: RunContext) -> RunAgreement
         raise ContradictionError(evidence_path(where), str(error)) from error
     _check_plan(record.file(PLAN), plan)
     return RunAgreement(
-        context,
-        session,
-        directory,
-        plan,
-        hashlib.sha256(body).digest(),
-        hashlib.sha256(bundle).digest(),
+        context=context,
+        session=session,
+        directory=directory,
+        plan=plan,
+        announced=hashlib.sha256(body).digest(),
+        keys=hashlib.sha256(bundle).digest(),
     )
 
 

@@ -101,7 +101,14 @@ def read_round(record: EvidenceRecord, agreement: RunAgreement, kept: Kept) -> R
     _check_kept(agreement, kept, release, stage)
     if stage.mechanism.each:
         _check_rows(kept, manifests, release.context)
-    return Released(kept, stage, query, release, manifests, release_record(message))
+    return Released(
+        kept=kept,
+        stage=stage,
+        query=query,
+        release=release,
+        manifests=manifests,
+        record=release_record(message),
+    )
 
 
 def _stage(agreement: RunAgreement, kept: Kept, query: bytes) -> Stage:
@@ -224,7 +231,13 @@ def _add(exchange: Exchange, names: Names, agreement: RunAgreement, done: Releas
     directory, entries = agreement.directory, mechanism.entries
     try:
         total = add_again(
-            agreement.session, directory, number, release, vectors, entries, clear=clear
+            session=agreement.session,
+            directory=directory,
+            number=number,
+            release=release,
+            vectors=vectors,
+            entries=entries,
+            clear=clear,
         )
     except AlteredError:
         raise

@@ -111,15 +111,15 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
         forms: dict[str, tuple[int, ...]] = {"held": (self.broadcasts,)}
         influence = model_influence(self.length, self.curvature, self.radius)
         model = PlannedRelease(
-            "broadcast",
-            "admm_model",
-            self.entries,
-            Bound(self.radius, influence=influence),
-            self.broadcasts,
-            1.0 if parameters.broadcasts is None else 1.0 - parameters.tests,
-            forms,
-            "each",
-            self.neighbours,
+            stage="broadcast",
+            statistic="admm_model",
+            entries=self.entries,
+            bound=Bound(self.radius, influence=influence),
+            rounds=self.broadcasts,
+            share=1.0 if parameters.broadcasts is None else 1.0 - parameters.tests,
+            arguments=forms,
+            released="each",
+            neighbours=self.neighbours,
         )
         if parameters.broadcasts is None:
             return (model,)

@@ -127,7 +127,17 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
         bases = {f"basis-{n}": (dict(self.shape.views)[n], k) for n, k in parameters.reduce.items()}
         bound = Bound(1.0 + parameters.constant**2, cone=True)
         entries, forms = packed_size(self.stacked), {**self.released, **bases}
-        found.append(PlannedRelease("cca", "stacked_moment", entries, bound, 1, parts[""], forms))
+        found.append(
+            PlannedRelease(
+                stage="cca",
+                statistic="stacked_moment",
+                entries=entries,
+                bound=bound,
+                rounds=1,
+                share=parts[""],
+                arguments=forms,
+            )
+        )
         return tuple(found)
 
     @property

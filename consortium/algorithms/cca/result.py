@@ -129,7 +129,9 @@ def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: C
     counted = dimensions(views, plan.shape), [len(s.variances) for s in solved.spectra]
     hidden = release.deviation > 0 and counted[0] != counted[1]
     seen = captured_share(*counted) if hidden else 1.0
-    pairs = _findings(solved, law, many, bounded, seen, generator)
+    pairs = _findings(
+        solved=solved, law=law, many=many, bounded=bounded, seen=seen, generator=generator
+    )
     found = np.array([each.state == "found" for each in pairs])
     arrays = _in_features(solved, views, release.deviation)
     left = np.split(centred.means @ centred.parts, np.cumsum([v.entries for v in views])[:-1])
@@ -191,7 +193,14 @@ def _law(centred: _Centred, solved: _Solved, plan: CcaPlan, deviation: float) ->
         for spectrum, part in zip(solved.spectra, np.split(centred.means, stops), strict=True)
     ]
     constant = plan.parameters.constant
-    return CrossNoise(solved.spectra, means, centred.parts, constant, deviation, centred.persons)
+    return CrossNoise(
+        spectra=solved.spectra,
+        means=means,
+        parts=centred.parts,
+        constant=constant,
+        deviation=deviation,
+        persons=centred.persons,
+    )
 
 
 def _turned(solution: Canonical, spectra: Sequence[Spectrum], views: Sequence[Scaled]) -> Canonical:

@@ -154,7 +154,15 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
             spread *= math.sqrt(HEADROOM * max(self.shape.units))
         places = len(self.shape.units) if squares and parameters.site_constants else 1
         norm = reach if squares else SQUARES_NORM * reach
-        return PartsBound(norm, squares, spread, parts, constant, places, not squares)
+        return PartsBound(
+            norm=norm,
+            cone=squares,
+            influence=spread,
+            parts=parts,
+            constant=constant,
+            places=places,
+            squares=not squares,
+        )
 
     @cached_property
     def weights(self) -> Array:
@@ -190,7 +198,15 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
             statistic, share = "coordinate_mean", min(1.0, bound.reach**2)
             entries *= 2
         return (
-            PlannedRelease("coordinate", statistic, entries, bound, 1, share, released=released),
+            PlannedRelease(
+                stage="coordinate",
+                statistic=statistic,
+                entries=entries,
+                bound=bound,
+                rounds=1,
+                share=share,
+                released=released,
+            ),
         )
 
 

@@ -64,7 +64,12 @@ class GroupIcaParameters(AnalysisParameters):
     def asked(self) -> Directions:
         """Fields about the directions."""
         return Directions(
-            self.kept, self.basis, self.cutoff, self.global_signal, self.least, self.anyway
+            kept=self.kept,
+            basis=self.basis,
+            cutoff=self.cutoff,
+            global_signal=self.global_signal,
+            least=self.least,
+            anyway=self.anyway,
         )
 
     @property

@@ -133,15 +133,22 @@ def _significant(
         (white_null(directions),)
         if places is None
         else fit_smooth(
-            matrix,
-            places,
-            released.deviation,
-            parameters.kept,
-            released.persons,
-            round(released.plan.shape.mean_length),
+            matrix=matrix,
+            places=places,
+            deviation=released.deviation,
+            kept=parameters.kept,
+            persons=released.persons,
+            volumes=round(released.plan.shape.mean_length),
         )
     )
-    kept = beyond_nulls(matrix, nulls, weights, way, directions.count, generator)
+    kept = beyond_nulls(
+        matrix=matrix,
+        nulls=nulls,
+        weights=weights,
+        way=way,
+        count=directions.count,
+        generator=generator,
+    )
     if isinstance(way, FastIca):
         size = weights.shape[1]
         chance = contrast_of_chance(directions, released.paint, size, generator)

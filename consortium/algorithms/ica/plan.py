@@ -99,7 +99,15 @@ class IcaPlan(AnalysisPlan[IcaParameters]):
             forms["bias"] = (size,)
         bound = Bound(self.parameters.bound or self._usual_norm)
         share = self.left * (1.0 - self.parameters.pca_share)
-        return PlannedRelease("ica", statistic, entries, bound, self.rounds, share, forms)
+        return PlannedRelease(
+            stage="ica",
+            statistic=statistic,
+            entries=entries,
+            bound=bound,
+            rounds=self.rounds,
+            share=share,
+            arguments=forms,
+        )
 
     def _maps(self) -> PlannedRelease:
         """Return one release of V x R numbers."""

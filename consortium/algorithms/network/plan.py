@@ -94,7 +94,15 @@ class NetworkPlan(AnalysisPlan[NetworkParameters]):
         once = Bound(math.sqrt(2.0), influence=math.sqrt(2.0))
         return (
             training,
-            PlannedRelease("accuracy", "network_accuracy", 3, once, 1, share, forms),
+            PlannedRelease(
+                stage="accuracy",
+                statistic="network_accuracy",
+                entries=3,
+                bound=once,
+                rounds=1,
+                share=share,
+                arguments=forms,
+            ),
         )
 
     def start(self) -> Array:

@@ -29,7 +29,14 @@ def mean_gradient(plan: NetworkPlan, data: SiteData, query: Query, bound: Bound)
     """Return the mean over all participants of clipped gradients of the training ones."""
     inputs, labels, trains = _persons(plan, data, query)
     parameters = query.arguments["parameters"]
-    total: Array = sum_clipped_gradients(parameters, plan.sizes, inputs, labels, bound.norm, trains)
+    total: Array = sum_clipped_gradients(
+        parameters=parameters,
+        sizes=plan.sizes,
+        inputs=inputs,
+        labels=labels,
+        bound=bound.norm,
+        counted=trains,
+    )
     total /= len(trains)
     return total
 

@@ -71,7 +71,16 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
                 f"is for at most {MOST_MOMENT_FEATURES}; choose power, or a coarser resolution."
             )
         bound = Bound(self.norm, cone=True)
-        return (PlannedRelease("pca", "second_moment", packed_size(features), bound, 1, 1.0),)
+        return (
+            PlannedRelease(
+                stage="pca",
+                statistic="second_moment",
+                entries=packed_size(features),
+                bound=bound,
+                rounds=1,
+                share=1.0,
+            ),
+        )
 
     @property
     def norm(self) -> float:

@@ -54,7 +54,9 @@ class Summarize(SummarizePlan):
         name = "least squared distance that is seen"
         ranged = "from only noise to the largest sampling error"
         low, high = min(low, usual), max(high, usual)
-        return (Expectation(name, usual, low, high, False, ranged),)
+        return (
+            Expectation(name=name, value=usual, low=low, high=high, rises=False, ranged=ranged),
+        )
 
     def withheld(self) -> str:
         """Return why there is no forecast of the mixture."""

@@ -142,7 +142,12 @@ def _rows(plan: SummarizePlan, found: Embeddings) -> list[_Row]:
     for site, contrast, floor in zip(asked, contrasts, floors.tolist(), strict=True):
         distance = found.distance(contrast)
         spread = quantile * contrast_deviation(
-            contrast, max(distance, 0.0), products, found.deviations, found.sizes, entries
+            contrast=contrast,
+            distance=max(distance, 0.0),
+            products=products,
+            deviations=found.deviations,
+            sizes=found.sizes,
+            entries=entries,
         )
         rows.append(_Row(site, distance, spread, floor))
     return rows
@@ -154,7 +159,15 @@ def noise_floors(
     """Return joint upper limits of all contrasts if sites are equal."""
     entries, risk = 2 * plan.parameters.frequencies, 1.0 - plan.parameters.confidence
     generator = np.random.default_rng(plan.parameters.seed)
-    return null_floors(contrasts, deviations, chance, sizes, entries, risk, generator)
+    return null_floors(
+        contrasts=contrasts,
+        deviations=deviations,
+        chance=chance,
+        sizes=sizes,
+        entries=entries,
+        risk=risk,
+        generator=generator,
+    )
 
 
 def _table(plan: SummarizePlan, found: Embeddings, weights: Array, rows: list[_Row]) -> Table:

@@ -57,7 +57,9 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
             )
         self._check_templates()
         rest, size, bound = 1.0 - self.share, self.maps.size, self.bound
-        maps = PlannedRelease("maps", "template_maps", size, bound, 1, rest)
+        maps = PlannedRelease(
+            stage="maps", statistic="template_maps", entries=size, bound=bound, rounds=1, share=rest
+        )
         if not self.share:
             return (maps,)
         what = (self.connections, self.connectivity_bound, 1, self.share)

@@ -71,7 +71,9 @@ class TensorPlan(AnalysisPlan[TensorParameters]):
         else:
             statistic, size, bound = "mixture_second", self.size + self.constants, self._bound
         entries, share = packed_size(size), self.parameters.share
-        return PlannedRelease("second", statistic, entries, bound, 1, share), self._third(1 - share)
+        return PlannedRelease(
+            stage="second", statistic=statistic, entries=entries, bound=bound, rounds=1, share=share
+        ), self._third(1 - share)
 
     def _third(self, share: float) -> PlannedRelease:
         if self.whole:

@@ -95,7 +95,16 @@ def mixture_moments(plan: TensorPlan, release: Release) -> Moments:
     spread = components + (variance + error) * float(np.sum(1 / whitening.values))
     scale = _scale(plan, spread, deviation)
     taken = {"offsets": offsets} if plan.constants > 1 else {}
-    return Moments(whitening, mean, variance, scale, edge, taken, error, stands_out)
+    return Moments(
+        whitening=whitening,
+        mean=mean,
+        variance=variance,
+        scale=scale,
+        edge=edge,
+        taken=taken,
+        error=error,
+        stands_out=stands_out,
+    )
 
 
 def _kinds_stand_out(plan: TensorPlan, release: Release) -> bool:

@@ -98,7 +98,7 @@ def remove(
     roster: RosterFile,
     keys: KeysFolder,
 ) -> None:
-    """Take a site off the roster; studies that name it must be signed anew without it."""
+    """Remove a site from the roster; studies that name it must be signed again without it."""
     from consortium.membership.keys import load_identity
     from consortium.membership.roster import read_roster, save_roster
 

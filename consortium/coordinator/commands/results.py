@@ -126,7 +126,7 @@ def templates(
 def verify(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run, or a copy of it.")],
     exchange: Annotated[
-        str | None, typer.Option(help="Where the run's messages lie: its sums are added again.")
+        str | None, typer.Option(help="Exchange of the run's messages, for adding its sums again.")
     ] = None,
     sites: Annotated[
         Path | None,
@@ -135,7 +135,7 @@ def verify(
     credentials: Credentials = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check that a result is the sum of what sites signed: 0 shown, 1 contradicted, 2 open."""
+    """Check that a result is the sum of signed contributions: 0 shown, 1 contradicted, 2 open."""
     from consortium.coordinator.verify import Checkup
     from consortium.exchange import open_exchange
 
@@ -152,10 +152,10 @@ def verify(
 @app.command(rich_help_panel=RESULTS)
 def evidence(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run, or a copy of it.")],
-    exchange: Annotated[str, typer.Option(help="Where the run's messages lie.")],
+    exchange: Annotated[str, typer.Option(help="Exchange of the run's messages.")],
     credentials: Credentials = None,
 ) -> None:
-    """Fetch what sites attested after a result was published, for verify to count."""
+    """Fetch attestations that sites sent after a result was published, for 'verify'."""
     from consortium.coordinator.late_evidence import fetch_late
     from consortium.exchange import open_exchange
 

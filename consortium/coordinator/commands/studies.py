@@ -110,7 +110,7 @@ def new_study_command(
     detected: Detected = None,
     **answers: str | None,
 ) -> None:
-    """Write a commented study file; what the options don't say is asked at a terminal."""
+    """Write a commented study file; missing options are asked for at a terminal."""
     from consortium.coordinator.new_study import new_study
     from consortium.coordinator.new_study_tables import what_was_read
     from consortium.membership.keys import load_identity
@@ -190,7 +190,7 @@ def plan(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Work out what a study would find, cost and release, before any data is read."""
+    """Forecast a study's findings, privacy loss and releases, before any data are read."""
     from consortium.coordinator.console_tables import show_plan
     from consortium.study.outlook import Outlook
 
@@ -210,7 +210,7 @@ def design_command(
     runs: Annotated[int, typer.Option(help="Runs of each study a year.", min=1)] = 1,
     years: Annotated[int, typer.Option(help="Years of the ledgers.", min=1, max=20)] = 5,
 ) -> None:
-    """Write what a study would reach, and studies near it, and do to every hospital's ledger."""
+    """Write forecasts of a study and similar ones, and their charges to every hospital's ledger."""
     from consortium.coordinator.design import Assumed, design_studies
     from consortium.space.study_space import study_space
     from consortium.study.reader import read_study
@@ -235,7 +235,7 @@ def dpia_command(
     subjects: Subjects = None,
     volumes: Volumes = None,
 ) -> None:
-    """Fill a data protection impact assessment from a study; what people decide is left open."""
+    """Fill a data protection impact assessment from a study; decisions of people stay open."""
     from consortium.coordinator.dpia import write_dpia
 
     made = _plan(study, subjects, volumes)
@@ -253,7 +253,7 @@ def run(
     credentials: Credentials = None,
     url: ServedAt = None,
 ) -> None:
-    """Carry a study out; after a crash the same command goes on where it stopped."""
+    """Carry a study out; after a crash the same command continues it."""
     from consortium.coordinator.run import RunFiles, run_study
     from consortium.engine.clock import Clock
 

@@ -121,7 +121,14 @@ def approve_everywhere(place: DemoFolders, files: RunFiles) -> None:
     sign_study(files.study, read_roster(files.roster), load_identity(files.keys).key)
     for name in read_study(files.study).sites:
         folder = place.site(name)
-        approve(folder, name, load_identity(folder), files.study, files.roster, Terms())
+        approve(
+            folder=folder,
+            name=name,
+            identity=load_identity(folder),
+            study=files.study,
+            roster=files.roster,
+            terms=Terms(),
+        )
 
 
 def write_study(

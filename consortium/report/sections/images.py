@@ -43,7 +43,15 @@ def _surface_card(key: str, images: ImageSet, mesh: Mesh, values: Array, k: int)
     accuracy, name = _accuracy(images, k), set_name(images, k)
     note = NOTHING.format("vertex") if images.is_found(k) else images.unfound
     shown = values if images.is_found(k) else np.zeros_like(values)
-    return mesh_card(map_anchor(key, k), name, mesh, shown, images.units, accuracy, note)
+    return mesh_card(
+        ident=map_anchor(key, k),
+        name=name,
+        mesh=mesh,
+        values=shown,
+        units=images.units,
+        first=accuracy,
+        note=note,
+    )
 
 
 def _card(run: Finished, key: str, images: ImageSet, shown: ShownMap | None, k: int) -> Card:

@@ -32,7 +32,12 @@ def draw(space: Space, view: ViewSpace[FmriView], values: Array, name: str) -> D
     peak = space.grid.coordinates[np.abs(scores).argmax()]
     beyond = np.count_nonzero(np.abs(scores) >= THRESHOLD)
     note = "" if beyond else f"No voxel of this map passes |z| = {THRESHOLD:g}."
-    return Drawing(draw_map(space.grid, scores, peak, THRESHOLD, name, "z"), note)
+    return Drawing(
+        draw_map(
+            grid=space.grid, values=scores, peak=peak, threshold=THRESHOLD, name=name, units="z"
+        ),
+        note,
+    )
 
 
 def person(view: ViewSpace[FmriView], values: Array) -> Sequence[tuple[str, str]]:

@@ -47,4 +47,12 @@ def write(folder: Path, run: Finished, view: ViewSpace[SurfaceView], values: Arr
     about |= about_map(run, view.mesh, view=view.name)
     name = surface_name(run.study, view.mesh, view.name)
     place = surface_folder(folder, view.mesh)
-    return write_surface(place, name, "loadings", view.mesh, values, labels, about)[0]
+    return write_surface(
+        folder=place,
+        name=name,
+        suffix="loadings",
+        mesh=view.mesh,
+        values=values,
+        labels=labels,
+        about=about,
+    )[0]

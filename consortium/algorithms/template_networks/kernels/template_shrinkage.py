@@ -117,7 +117,14 @@ def shrink(released: Array, templates: Array, deviation: float) -> Shrunk:
     own = np.maximum(squares - freedom * noise, 0.0)
     spread = _NORMAL_95 * deviation * np.sqrt(2.0 * freedom * noise + 4.0 * own)
     ends = np.maximum(np.stack([own - spread, own, own + spread]), 0.0)
-    return Shrunk(strengths, beside, kept, ends, span, deviation)
+    return Shrunk(
+        strengths=strengths,
+        deviations=beside,
+        kept=kept,
+        squares=ends,
+        span=span,
+        deviation=deviation,
+    )
 
 
 def _ratio(top: Array, product: Array) -> Array:
