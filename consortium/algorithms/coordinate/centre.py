@@ -82,16 +82,12 @@ def _means(plan: CoordinatePlan) -> tuple[Expectation, ...]:
         name = f"standard error of a mean of '{view}'"
         expected.append(
             Expectation(
-<<<<<<< HEAD
-                name, error, noise, error, False, "from only noise to the largest sampling error"
-=======
                 name=name,
                 value=error,
                 low=noise,
                 high=error,
                 rises=False,
-                ranged="from noise alone to all of chance",
->>>>>>> main
+                ranged="from only noise to the largest sampling error",
             )
         )
     return tuple(expected)
